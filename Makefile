@@ -1,0 +1,56 @@
+# Every target builds what it needs: a fresh checkout needs only Python 3.11 or newer and make.
+#
+#   make demo      the algebra at work
+#   make test      the quick suite            make test-all   with the slow tests too
+#   make fuzz      long random testing        make lint       ruff and mypy
+#   make bench     against the pinned peers   make clean      remove everything built
+
+PYTHON ?= python3
+BIN := .venv/bin
+DEV := .venv/.installed-dev
+BENCH := .venv/.installed-bench
+# Long random testing takes this seed, so that a failure can be repeated.
+SEED ?= 0
+
+.DELETE_ON_ERROR:
+.PHONY: demo test test-all fuzz lint bench clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+# The extras change only with pyproject.toml; the package itself is installed editable.
+$(DEV): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(BENCH): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	touch $@
+
+demo: $(DEV)
+	$(BIN)/python examples/demo.py
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+test-all: $(DEV)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not fuzz"
+
+fuzz: $(DEV)
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q -m fuzz --hypothesis-seed=$(SEED)
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Each script prints its table and leaves its rows as JSON; report.py is what they share.
+bench: $(BENCH)
+	mkdir -p bench/results
+	set -e; for script in $(filter-out bench/report.py,$(wildcard bench/[a-z]*.py)); do \
+	  $(BIN)/python $$script --json bench/results/$$(basename $$script .py).json; \
+	done
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find planish tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

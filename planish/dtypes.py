@@ -1,0 +1,631 @@
+"""The element types of planish: scalars, short vectors of them, and pointers.
+
+Each type is one immutable object for the life of the process. Equality and hash are identity; pickling and
+copying give back the same object; `parse(str(t)) is t` for every type. Promotion follows the Array API
+standard where the standard speaks, and docs/dtypes.md where it does not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable
+from enum import Enum, unique
+from functools import lru_cache
+from typing import NoReturn
+
+import ml_dtypes
+import numpy as np
+
+from planish.errors import DTypeError, did_you_mean
+from planish.floats import BFLOAT16, BINARY16, BINARY32, BINARY64, E4M3FN, E5M2, FloatFormat
+
+__all__ = [
+    "ALL",
+    "COMPLEXES",
+    "DEFAULT_COMPLEX",
+    "DEFAULT_FLOAT",
+    "DEFAULT_INT",
+    "FLOATS",
+    "SIGNED",
+    "UNSIGNED",
+    "AddrSpace",
+    "DType",
+    "FloatFormat",
+    "Kind",
+    "PtrDType",
+    "bfloat16",
+    "bool_",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float16",
+    "float32",
+    "float64",
+    "float_format",
+    "from_numpy",
+    "index",
+    "int4",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "parse",
+    "promote",
+    "result_type",
+    "uint4",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "value_preserving",
+    "void",
+]
+
+_SINGLE = struct.Struct("f")
+
+# What a constant is: a plain Python number.
+Scalar = bool | int | float | complex
+
+
+@unique
+class Kind(Enum):
+    """What sort of values a type holds. A pointer holds no number: its kind is VOID."""
+
+    VOID = "void"
+    BOOL = "bool"
+    INT = "int"
+    UINT = "uint"
+    FLOAT = "float"
+    COMPLEX = "complex"
+    INDEX = "index"
+
+
+@unique
+class AddrSpace(Enum):
+    """Where a pointer points: device memory, memory shared by a block, or registers."""
+
+    GLOBAL = "global"
+    LOCAL = "local"
+    REG = "reg"
+
+
+class DType:
+    """An element type. Take them from this module's names, `vec`, `ptr` or `parse`; never construct one."""
+
+    # fmt: off
+    __slots__ = (
+        "_const", "_format", "_numpy", "bits", "is_bool", "is_complex", "is_float", "is_index", "is_int", "is_integral", "is_pointer",
+        "is_signed", "is_unsigned", "itemsize", "kind", "lanes", "max", "min", "name", "scalar", "short",
+    )
+    # fmt: on
+
+    name: str
+    short: str
+    kind: Kind
+    bits: int
+    itemsize: int
+    lanes: int
+    scalar: DType
+    is_float: bool
+    is_int: bool
+    is_signed: bool
+    is_unsigned: bool
+    is_bool: bool
+    is_complex: bool
+    is_index: bool
+    is_integral: bool
+    is_pointer: bool
+    # The least and greatest value. Floats: ±inf, or the largest finite value of a format without infinity,
+    # so that `const(t.min) == t.min` and both serve as identities of max and min.
+    min: int | float | None
+    max: int | float | None
+    _const: Callable[[DType, object], Scalar]
+    _format: FloatFormat | None
+    _numpy: np.dtype[np.generic] | None
+
+    def __init__(
+        self,
+        name: str,
+        short: str,
+        kind: Kind,
+        bits: int,
+        itemsize: int,
+        *,
+        float_format: FloatFormat | None = None,
+        numpy: np.dtype[np.generic] | None = None,
+        pointer: bool = False,
+        scalar: DType | None = None,
+        lanes: int = 1,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "name", name)
+        put(self, "short", short)
+        put(self, "kind", kind)
+        put(self, "bits", bits)
+        put(self, "itemsize", itemsize)
+        put(self, "lanes", lanes)
+        put(self, "scalar", self if scalar is None else scalar)
+        put(self, "is_float", kind is Kind.FLOAT)
+        put(self, "is_int", kind is Kind.INT or kind is Kind.UINT)
+        put(self, "is_signed", kind is Kind.INT)
+        put(self, "is_unsigned", kind is Kind.UINT)
+        put(self, "is_bool", kind is Kind.BOOL)
+        put(self, "is_complex", kind is Kind.COMPLEX)
+        put(self, "is_index", kind is Kind.INDEX)
+        put(self, "is_integral", kind in (Kind.INT, Kind.UINT, Kind.INDEX))
+        put(self, "is_pointer", pointer)
+        low, high = _bounds(kind, bits, float_format)
+        put(self, "min", low)
+        put(self, "max", high)
+        put(self, "_const", _CONST[kind])
+        put(self, "_format", float_format)
+        put(self, "_numpy", numpy)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"dtype {self.short} is immutable; attribute {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"dtype {self.short} is immutable; attribute {name!r} cannot be deleted")
+
+    def __str__(self) -> str:
+        return self.short
+
+    def __repr__(self) -> str:
+        if self.is_pointer or self.lanes > 1:
+            return f"dtypes.parse({self.short!r})"
+        return "dtypes.bool_" if self.is_bool else f"dtypes.{self.name}"
+
+    def __reduce__(self) -> tuple[Callable[[str], DType], tuple[str]]:
+        return parse, (self.short,)
+
+    def __copy__(self) -> DType:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> DType:
+        return self
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy type of one lane (from ml_dtypes where NumPy has none)."""
+        if self._numpy is None:
+            raise DTypeError(
+                f"dtype {self.short} has no NumPy counterpart",
+                remedy="arrays hold bool, integer, float or complex elements",
+            )
+        return self._numpy
+
+    def vec(self, n: int) -> DType:
+        """The vector of `n` lanes of this scalar; `vec(1)` is the scalar itself."""
+        if type(n) is not int or n < 1:
+            raise DTypeError(f"cannot make {n!r} lanes of {self.short}", remedy="use a positive integer")
+        if n == 1:
+            return self
+        known = _VECTORS.get((self, n))
+        return known if known is not None else _VECTORS.setdefault((self, n), self._make_vec(n))
+
+    def _make_vec(self, n: int) -> DType:
+        self._check_can_be_vector()
+        return DType(
+            f"{self.name}x{n}",
+            f"{self.short}x{n}",
+            self.kind,
+            self.bits,
+            self.itemsize,
+            float_format=self._format,
+            numpy=self._numpy,
+            scalar=self,
+            lanes=n,
+        )
+
+    def _check_can_be_vector(self) -> None:
+        if self.lanes > 1:
+            raise DTypeError(
+                f"dtype {self.short} already has {self.lanes} lanes", remedy="use .scalar.vec(n)"
+            )
+        if self.kind is Kind.VOID and not self.is_pointer:
+            raise DTypeError("void has no vectors")
+
+    def ptr(self, size: int, space: AddrSpace = AddrSpace.GLOBAL) -> PtrDType:
+        """The pointer to `size` elements of this type in an address space; -1 is an unknown size."""
+        if type(size) is not int or size < -1:
+            raise DTypeError(
+                f"cannot point to {size!r} elements of {self.short}",
+                remedy="use a size >= 0, or -1 for unknown",
+            )
+        key = (self, size, space)
+        known = _POINTERS.get(key)
+        return known if known is not None else _POINTERS.setdefault(key, PtrDType(self, size, space))
+
+    def const(self, value: Scalar | np.generic) -> Scalar:
+        """The canonical constant of this type for `value`: a bool, int, float or complex it holds exactly.
+
+        Floats are rounded to the format (ties to even; overflow to inf, float8_e4m3fn to NaN). Everything
+        else must fit exactly, or it is a DTypeError. NumPy scalars are taken by their value. A vector's
+        constant is that of its lanes.
+        """
+        return self._const(self, value)
+
+    def wrap(self, value: int) -> int:
+        """`value` reduced modulo 2**bits into the type's range; index values are unbounded and stay."""
+        if self.is_signed:
+            half = 1 << (self.bits - 1)
+            return ((value + half) & ((1 << self.bits) - 1)) - half
+        if self.is_unsigned:
+            return value & ((1 << self.bits) - 1)
+        if self.is_index:
+            return value
+        if self.is_bool:
+            return value & 1 == 1
+        raise DTypeError(f"dtype {self.short} does not wrap", remedy="only integers, bool and index do")
+
+
+class PtrDType(DType):
+    """A pointer to elements of `base`; printed `*f32[100]`, `*local f32[16]`, `*reg f32[4]`, `*f32[?]`."""
+
+    __slots__ = ("base", "size", "space")
+
+    base: DType
+    size: int
+    space: AddrSpace
+
+    def __init__(
+        self, base: DType, size: int, space: AddrSpace, *, scalar: PtrDType | None = None, lanes: int = 1
+    ) -> None:
+        if base.is_pointer or base.kind in (Kind.VOID, Kind.INDEX):
+            raise DTypeError(f"cannot point to {base.short}", remedy="only types that live in memory can be")
+        put = object.__setattr__
+        put(self, "base", base)
+        put(self, "size", size)
+        put(self, "space", space)
+        where = "" if space is AddrSpace.GLOBAL else f"{space.value} "
+        tail = f"[{'?' if size < 0 else size}]" + (f"x{lanes}" if lanes > 1 else "")
+        super().__init__(
+            f"*{where}{base.name}{tail}",
+            f"*{where}{base.short}{tail}",
+            Kind.VOID,
+            bits=64,
+            itemsize=8,
+            pointer=True,
+            scalar=scalar,
+            lanes=lanes,
+        )
+
+    def _make_vec(self, n: int) -> DType:
+        self._check_can_be_vector()
+        return PtrDType(self.base, self.size, self.space, scalar=self, lanes=n)
+
+
+def _bounds(
+    kind: Kind, bits: int, float_format: FloatFormat | None
+) -> tuple[int | float | None, int | float | None]:
+    if kind is Kind.BOOL:
+        return 0, 1
+    if kind is Kind.UINT:
+        return 0, (1 << bits) - 1
+    if kind is Kind.INT:
+        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    if kind is Kind.FLOAT and float_format is not None:
+        high = math.inf if float_format.has_infinity else float_format.largest
+        return -high, high
+    return None, None
+
+
+# --- constants: one function per kind ---------------------------------------------------------------------
+
+
+def _no_constant(dtype: DType, value: object, remedy: str | None = None) -> NoReturn:
+    raise DTypeError(f"{value!r} is not a constant of dtype {dtype.short}", remedy=remedy)
+
+
+def _python_value(dtype: DType, value: object) -> Scalar:
+    """A plain Python number. NumPy and ml_dtypes scalars widen exactly; anything else is an error."""
+    if isinstance(value, np.generic):
+        # np.float64 and np.complex128 subclass float and complex, so this test comes first.
+        if isinstance(value, np.longdouble | np.clongdouble):
+            _no_constant(dtype, value, "extended precision would be rounded twice: convert to float64 first")
+        source = _BY_NUMPY.get(value.dtype)
+        if source is None:
+            _no_constant(dtype, value)
+        if source.is_bool:
+            return bool(value)
+        if source.is_complex:
+            return complex(value)
+        return int(value) if source.is_int else float(value)
+    if isinstance(value, bool | int | float | complex):
+        return value
+    _no_constant(dtype, value, "give a bool, int, float or complex")
+
+
+def _integer_value(dtype: DType, given: object) -> int:
+    if type(given) is int:  # by far the most frequent
+        return given
+    value = _python_value(dtype, given)
+    if isinstance(value, complex) or (isinstance(value, float) and not value.is_integer()):
+        _no_constant(dtype, given, "cast explicitly to drop a fraction or an imaginary part")
+    return int(value)
+
+
+def _void_const(dtype: DType, value: object) -> NoReturn:
+    _no_constant(dtype, value)
+
+
+def _index_const(dtype: DType, value: object) -> int:
+    return _integer_value(dtype, value)
+
+
+def _int_const(dtype: DType, value: object) -> int:
+    number = _integer_value(dtype, value)
+    low, high = dtype.min, dtype.max
+    if low is None or high is None or not low <= number <= high:
+        _no_constant(dtype, value, f"its range is {low} .. {high}; use wrap() for modular arithmetic")
+    return number
+
+
+def _bool_const(dtype: DType, value: object) -> bool:
+    if type(value) is bool:
+        return value
+    number = _integer_value(dtype, value)
+    if number not in (0, 1):
+        _no_constant(dtype, value, "a bool is 0 or 1; compare with 0 to test a number")
+    return number == 1
+
+
+def _float_const(dtype: DType, value: object) -> float:
+    form = float_format(dtype)
+    if type(value) is float and not math.isnan(value):
+        # Folding makes these two by the thousand, and the machine rounds them as well as we do.
+        if form is BINARY64:
+            return value
+        if form is BINARY32 and abs(value) <= form.largest:
+            rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
+            return rounded
+    number = _python_value(dtype, value)
+    if isinstance(number, complex):
+        _no_constant(dtype, value, "take its real part explicitly")
+    return form.round(number)
+
+
+def _complex_const(dtype: DType, value: object) -> complex:
+    number = _python_value(dtype, value)
+    part = float_format(dtype)
+    if isinstance(number, complex):
+        return complex(part.round(number.real), part.round(number.imag))
+    return complex(part.round(number), 0.0)
+
+
+_CONST: dict[Kind, Callable[[DType, object], Scalar]] = {
+    Kind.VOID: _void_const,
+    Kind.BOOL: _bool_const,
+    Kind.INT: _int_const,
+    Kind.UINT: _int_const,
+    Kind.FLOAT: _float_const,
+    Kind.COMPLEX: _complex_const,
+    Kind.INDEX: _index_const,
+}
+
+
+# --- the types --------------------------------------------------------------------------------------------
+
+_VECTORS: dict[tuple[DType, int], DType] = {}
+_POINTERS: dict[tuple[DType, int, AddrSpace], PtrDType] = {}
+
+
+def _number(
+    short: str, kind: Kind, bits: int, numpy: type[np.generic], float_format: FloatFormat | None = None
+) -> DType:
+    given = np.dtype(numpy)
+    return DType(given.name, short, kind, bits, given.itemsize, float_format=float_format, numpy=given)
+
+
+void = DType("void", "void", Kind.VOID, 0, 0)
+index = DType("index", "index", Kind.INDEX, 0, 0)
+bool_ = _number("bool", Kind.BOOL, 1, np.bool_)
+int4 = _number("i4", Kind.INT, 4, ml_dtypes.int4)
+int8 = _number("i8", Kind.INT, 8, np.int8)
+int16 = _number("i16", Kind.INT, 16, np.int16)
+int32 = _number("i32", Kind.INT, 32, np.int32)
+int64 = _number("i64", Kind.INT, 64, np.int64)
+uint4 = _number("u4", Kind.UINT, 4, ml_dtypes.uint4)
+uint8 = _number("u8", Kind.UINT, 8, np.uint8)
+uint16 = _number("u16", Kind.UINT, 16, np.uint16)
+uint32 = _number("u32", Kind.UINT, 32, np.uint32)
+uint64 = _number("u64", Kind.UINT, 64, np.uint64)
+float8_e4m3fn = _number("f8e4m3fn", Kind.FLOAT, 8, ml_dtypes.float8_e4m3fn, E4M3FN)
+float8_e5m2 = _number("f8e5m2", Kind.FLOAT, 8, ml_dtypes.float8_e5m2, E5M2)
+float16 = _number("f16", Kind.FLOAT, 16, np.float16, BINARY16)
+bfloat16 = _number("bf16", Kind.FLOAT, 16, ml_dtypes.bfloat16, BFLOAT16)
+float32 = _number("f32", Kind.FLOAT, 32, np.float32, BINARY32)
+float64 = _number("f64", Kind.FLOAT, 64, np.float64, BINARY64)
+complex64 = _number("c64", Kind.COMPLEX, 64, np.complex64, BINARY32)
+complex128 = _number("c128", Kind.COMPLEX, 128, np.complex128, BINARY64)
+
+SIGNED: tuple[DType, ...] = (int4, int8, int16, int32, int64)
+UNSIGNED: tuple[DType, ...] = (uint4, uint8, uint16, uint32, uint64)
+# Narrow to wide; float16 stands before bfloat16 because it is the one that holds both float8 formats'
+# values with room to spare in the mantissa.
+FLOATS: tuple[DType, ...] = (float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)
+COMPLEXES: tuple[DType, ...] = (complex64, complex128)
+ALL: tuple[DType, ...] = (void, index, bool_, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEXES)
+
+# The types of Python numbers that meet no typed operand.
+DEFAULT_INT = int64
+DEFAULT_FLOAT = float32
+DEFAULT_COMPLEX = complex64
+
+_BY_NAME: dict[str, DType] = {text: dtype for dtype in ALL for text in (dtype.name, dtype.short)}
+_BY_NUMPY: dict[np.dtype[np.generic], DType] = {
+    t.numpy: t for t in ALL if t.kind not in (Kind.VOID, Kind.INDEX)
+}
+_POINTER_FORM = re.compile(r"\*(?:(global|local|reg)\s+)?(\w+)\[(\d+|\?)\](?:x([1-9]\d*))?", re.ASCII)
+_LANES_FORM = re.compile(r"(\w+?)x([1-9]\d*)", re.ASCII)
+
+
+def float_format(dtype: DType) -> FloatFormat:
+    """The format of a float type, or of one part of a complex type."""
+    if dtype._format is None:
+        raise DTypeError(f"dtype {dtype.short} is not a float or complex type")
+    return dtype._format
+
+
+def parse(text: str) -> DType:
+    """The type printed as `text`: a name or short name, `f32x4` for lanes, `*local f32[16]` for pointers."""
+    known = _BY_NAME.get(text)
+    if known is not None:
+        return known
+    if not isinstance(text, str):
+        raise DTypeError(
+            f"a dtype is parsed from text, not from {text!r}", remedy="use from_numpy for NumPy types"
+        )
+    pointer = _POINTER_FORM.fullmatch(text.strip())
+    if pointer is not None:
+        space, base, size, lanes = pointer.groups()
+        to = parse(base).ptr(-1 if size == "?" else int(size), AddrSpace(space or "global"))
+        return to.vec(int(lanes or 1))
+    form = _LANES_FORM.fullmatch(text.strip())
+    name, lanes = form.groups() if form is not None else (text.strip(), "1")
+    known = _BY_NAME.get(name)
+    if known is None:
+        close = did_you_mean(name, _BY_NAME)
+        hint = "" if close is None else f"did you mean {close!r}? "
+        shorts = ", ".join(dtype.short for dtype in ALL)
+        raise DTypeError(
+            f"unknown dtype {text!r}",
+            remedy=f"{hint}valid: {shorts}, or their long names, with lanes as in f32x4 or as a pointer as in *f32[16]",
+        )
+    return known.vec(int(lanes))
+
+
+def from_numpy(numpy: np.dtype[np.generic] | type) -> DType:
+    """The type of a NumPy (or ml_dtypes) dtype or scalar class; Python's number types as NumPy reads them."""
+    given: np.dtype[np.generic] = np.dtype(numpy)
+    known = _BY_NUMPY.get(given)
+    if known is not None:
+        return known
+    if _BY_NUMPY.get(given.newbyteorder("=")) is not None:
+        raise DTypeError(
+            f"NumPy dtype {given.str} has foreign byte order",
+            remedy='convert the array with array.astype(array.dtype.newbyteorder("="))',
+        )
+    raise DTypeError(
+        f"NumPy dtype {given.name} has no planish counterpart",
+        remedy=f"convert the array to one of {', '.join(t.name for t in _BY_NUMPY.values())}",
+    )
+
+
+# --- promotion --------------------------------------------------------------------------------------------
+
+
+def promote(*dtypes: DType, strict: bool = False) -> DType:
+    """The narrowest type that values of all `dtypes` are computed in; the order of arguments never matters.
+
+    With `strict` only the combinations the Array API standard defines are accepted. Otherwise bool goes with
+    every number, and an integer with a float takes that float. uint64 with a signed integer is always an error.
+    """
+    return _promote(dtypes, strict)
+
+
+@lru_cache(maxsize=1024)
+def _promote(dtypes: tuple[DType, ...], strict: bool) -> DType:
+    if not dtypes:
+        raise DTypeError("nothing to promote", remedy="give at least one dtype")
+    first = dtypes[0]
+    if all(dtype is first for dtype in dtypes):
+        return first
+    if any(dtype.lanes != first.lanes for dtype in dtypes):
+        _cannot_promote(dtypes, "give both the same number of lanes")
+    if first.lanes > 1 and not first.is_pointer:
+        return promote(*(dtype.scalar for dtype in dtypes), strict=strict).vec(first.lanes)
+    if any(dtype.kind in (Kind.VOID, Kind.INDEX) for dtype in dtypes):
+        _cannot_promote(dtypes, "void, pointers and index go only with themselves: cast explicitly")
+    inexact = [dtype for dtype in dtypes if dtype.is_float or dtype.is_complex]
+    bools = [dtype for dtype in dtypes if dtype.is_bool]
+    if strict and (len(bools) > 0 or 0 < len(inexact) < len(dtypes)):
+        _cannot_promote(dtypes, "the Array API standard leaves mixed kinds undefined: cast explicitly")
+    if inexact:
+        return _join_floats(inexact)
+    return _join_integers(dtypes)
+
+
+def _join_floats(dtypes: list[DType]) -> DType:
+    # Over the whole set, not pair by pair: two float8 formats have two least upper bounds (float16 and
+    # bfloat16), so a fold over pairs would depend on the order.
+    formats = [float_format(dtype) for dtype in dtypes]
+    family = COMPLEXES if any(dtype.is_complex for dtype in dtypes) else FLOATS
+    return next(t for t in family if all(float_format(t).contains(each) for each in formats))
+
+
+def _join_integers(dtypes: tuple[DType, ...]) -> DType:
+    signed = any(dtype.is_signed for dtype in dtypes)
+    for candidate in SIGNED if signed else UNSIGNED:
+        if all(value_preserving(dtype, candidate) for dtype in dtypes):
+            return candidate
+    return _cannot_promote(dtypes, "no integer type holds both: cast explicitly, e.g. to int64 or float64")
+
+
+def _cannot_promote(dtypes: tuple[DType, ...], remedy: str) -> NoReturn:
+    names = " with ".join(dict.fromkeys(dtype.short for dtype in dtypes))
+    raise DTypeError(f"cannot promote {names}", remedy=remedy)
+
+
+def result_type(*args: DType | Scalar) -> DType:
+    """The promoted type where Python numbers are weak: they take the type of what they meet.
+
+    A number of a higher kind than every typed operand lifts it: an int with bools gives int64, a float with
+    integers float32, a complex with real floats the complex type of that precision.
+    """
+    typed = [arg for arg in args if isinstance(arg, DType)]
+    weak = [arg for arg in args if not isinstance(arg, DType)]
+    if not weak:
+        return promote(*typed)
+    rank = max(map(_weak_rank, weak))
+    default = _WEAK_DEFAULT[rank]
+    if not typed:
+        return default
+    strong = promote(*typed)
+    scalar = strong.scalar
+    if scalar.is_index and rank <= 1:
+        return strong
+    strong_rank = _KIND_RANK.get(scalar.kind)
+    if strong_rank is None:
+        _cannot_promote(
+            (strong, default), "void, pointers and index go only with themselves: cast explicitly"
+        )
+    if rank <= strong_rank:
+        return strong
+    if scalar.is_float:
+        return _join_floats([scalar, default]).vec(strong.lanes)
+    return default.vec(strong.lanes)
+
+
+def _weak_rank(arg: Scalar) -> int:
+    for rank, python in enumerate((bool, int, float, complex)):
+        if isinstance(arg, python):
+            return rank
+    raise DTypeError(f"result_type takes dtypes and Python numbers, not {arg!r}")
+
+
+_WEAK_DEFAULT: tuple[DType, ...] = (bool_, DEFAULT_INT, DEFAULT_FLOAT, DEFAULT_COMPLEX)
+_KIND_RANK: dict[Kind, int] = {Kind.BOOL: 0, Kind.INT: 1, Kind.UINT: 1, Kind.FLOAT: 2, Kind.COMPLEX: 3}
+
+
+def value_preserving(src: DType, dst: DType) -> bool:
+    """Every value of `src` is exactly a value of `dst`, signed zeros and infinities included, NaN as NaN."""
+    if src is dst:
+        return True
+    if src.lanes != dst.lanes or src.kind is Kind.VOID or dst.kind is Kind.VOID:
+        return False
+    if dst.is_index:
+        return src.is_int or src.is_bool
+    if src.min is not None and src.max is not None and not src.is_float:
+        if dst.is_int and dst.min is not None and dst.max is not None:
+            return dst.min <= src.min and src.max <= dst.max
+        if dst._format is not None:
+            # Both ends survive rounding iff everything between does: the positive end is 2**k - 1.
+            return dst._format.round(src.min) == src.min and dst._format.round(src.max) == src.max
+        return False
+    if src.is_float and (dst.is_float or dst.is_complex):
+        return float_format(dst).contains(float_format(src))
+    return src.is_complex and dst.is_complex and float_format(dst).contains(float_format(src))

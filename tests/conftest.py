@@ -1,0 +1,62 @@
+"""Shared test machinery: the `golden` fixture and its `--update-golden` flag, and hypothesis profiles."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+GOLDEN = Path(__file__).parent / "golden"
+
+# Examples are few and repeatable in the quick suite; fuzz tests choose their own numbers.
+hypothesis_settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
+hypothesis_settings.register_profile("fuzz", max_examples=2000, deadline=None)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the files in tests/golden/ with what the tests produce now",
+    )
+
+
+class Golden:
+    """Compares text with a file under tests/golden/, or writes that file under --update-golden."""
+
+    def __init__(self, update: bool, root: Path = GOLDEN) -> None:
+        self.update = update
+        self.root = root
+
+    def check(self, name: str, actual: str) -> None:
+        """`actual` must be the contents of tests/golden/<name>."""
+        path = self.root / name
+        text = actual if actual.endswith("\n") else actual + "\n"
+        if self.update:
+            if not path.is_file() or path.read_text(encoding="utf-8") != text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            return
+        if not path.is_file():
+            pytest.fail(
+                f"golden file {name} is missing; create it with: pytest --update-golden", pytrace=False
+            )
+        expected = path.read_text(encoding="utf-8")
+        if expected != text:
+            diff = difflib.unified_diff(
+                expected.splitlines(keepends=True), text.splitlines(keepends=True), f"golden/{name}", "actual"
+            )
+            pytest.fail(
+                f"{''.join(diff)}\ngolden file {name} differs; if the change is meant: pytest --update-golden",
+                pytrace=False,
+            )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Call `golden.check("family/case.txt", text)`."""
+    return Golden(bool(request.config.getoption("--update-golden")))

@@ -1,0 +1,186 @@
+"""The import rule: a phase imports the IRs it reads and writes and the common modules, and no other phase.
+
+Every module under planish/ is parsed, never imported, so imports inside functions and under TYPE_CHECKING
+count as well. A top-level module or package that the table does not name fails the test: its place in the
+journey has to be decided first.
+"""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "planish"
+
+# What everybody may lean on. `target` is one of the common modules, but the IRs are meant to be independent
+# of any machine, and a target's matchers are written in uop, so it stands one step higher.
+BASE = frozenset({"errors", "floats", "dtypes", "config"})
+PHASE = BASE | {"target"}
+IRS = frozenset({"ptir", "uop", "llir"})
+PHASES = frozenset({"schedule", "stages", "optimize", "codegen", "runtime"})
+# Written in terms of the Tensor API alone.
+TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io"})
+
+ALLOWED: dict[str, frozenset[str]] = {
+    # The common modules, bottom up.
+    "_version": frozenset(),
+    "errors": frozenset(),
+    "floats": frozenset(),
+    "dtypes": frozenset({"errors", "floats"}),
+    "config": frozenset({"errors"}),
+    "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19
+    # The three IRs. LLIR is lowered from UOp by llir/lower.py; the other two know nobody.
+    "ptir": BASE,
+    "uop": BASE,
+    "llir": PHASE | {"uop"},
+    # The phases, each with the IRs it reads and writes.
+    "schedule": PHASE | {"ptir", "uop"},
+    "stages": PHASE | {"uop"},
+    "optimize": PHASE | {"uop"},  # is handed `compile` and `measure` as callables
+    "codegen": PHASE | {"llir"},
+    "runtime": PHASE | {"llir"},  # runs what the compiler hands it, whoever rendered it
+    # The table of contents: alone knows all phases.
+    "compiler": PHASE | IRS | PHASES,
+    # Front ends call the compiler, never the other way round.
+    "frontend": PHASE | {"ptir", "compiler"},
+    "random": BASE | {"frontend"},
+    "linalg": BASE | {"frontend"},
+    "fft": BASE | {"frontend"},
+    "io": BASE | {"frontend"},
+    "nn": BASE | {"frontend", "random", "linalg"},
+    "optim": BASE | {"frontend", "nn"},
+    "onnx": PHASE | {"ptir", "compiler", "frontend"},
+    "torch": PHASE | {"ptir", "compiler", "frontend"},
+    # Tools on top.
+    "viz": PHASE | IRS | {"compiler"},
+    "cli": PHASE
+    | IRS
+    | TENSOR_LIBRARIES
+    | {"_version", "runtime", "compiler", "frontend", "onnx", "torch", "viz"},
+    # The public face gathers names from everywhere but the command line.
+    "__init__": PHASE
+    | IRS
+    | TENSOR_LIBRARIES
+    | {"_version", "runtime", "compiler", "frontend", "onnx", "torch"},
+    "__main__": frozenset({"_version", "cli"}),
+}
+
+
+def unit_of(path: Path, package: Path) -> str:
+    """The top-level module or package a file belongs to."""
+    first = path.relative_to(package).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_names(tree: ast.AST, module: tuple[str, ...]) -> list[tuple[int, str]]:
+    """Line and absolute dotted name of everything imported; `module` is the importing package's path."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = module[: len(module) - node.level + 1] if node.level else ()
+            prefix = ".".join([*start, *([node.module] if node.module else [])])
+            found += [(node.lineno, f"{prefix}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Call) and node.args:
+            # importlib.import_module("planish.x") is an import in disguise.
+            function = node.func
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            argument = node.args[0]
+            if name in ("import_module", "__import__") and isinstance(argument, ast.Constant):
+                found.append((node.lineno, str(argument.value)))
+    return found
+
+
+def violations(path: Path, package: Path) -> list[str]:
+    """The imports in one file that go where the table does not let them."""
+    unit = unit_of(path, package)
+    if unit not in ALLOWED:
+        return [f"{path.relative_to(package.parent)}: {unit} has no place in the table of layers"]
+    module = ("planish", *path.relative_to(package).parts[:-1])
+    bad: list[str] = []
+    for line, name in imported_names(ast.parse(path.read_text(encoding="utf-8")), module):
+        parts = name.split(".")
+        if parts[0] != "planish":
+            continue
+        # A name that is no module comes from planish/__init__.py, which lies above everything.
+        target = parts[1] if len(parts) > 1 and parts[1] in ALLOWED else "__init__"
+        if target != unit and target not in ALLOWED[unit]:
+            bad.append(f"{path.relative_to(package.parent)}:{line}: {unit} must not import {name}")
+    return bad
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_every_import_goes_the_way_of_the_journey():
+    assert [problem for path in MODULES for problem in violations(path, PACKAGE)] == []
+
+
+def test_the_walk_saw_the_package():
+    assert {"errors", "dtypes", "config", "__init__"} <= {unit_of(path, PACKAGE) for path in MODULES}
+
+
+def test_the_table_itself_has_no_cycles_and_no_strangers():
+    for unit, allowed in ALLOWED.items():
+        assert allowed <= ALLOWED.keys(), unit
+    order = list(TopologicalSorter(ALLOWED).static_order())  # raises CycleError on a cycle
+    assert order.index("ptir") < order.index("schedule") < order.index("compiler") < order.index("frontend")
+
+
+def plant(tmp_path: Path, file: str, source: str) -> list[str]:
+    package = tmp_path / "planish"
+    path = package / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source, encoding="utf-8")
+    return violations(path, package)
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "blamed"),
+    [
+        ("uop/node.py", "import planish.ptir.types", "planish.ptir.types"),
+        ("uop/node.py", "from planish import ptir", "planish.ptir"),
+        ("uop/node.py", "from planish.ptir import types", "planish.ptir.types"),
+        ("uop/node.py", "from .. import ptir", "planish.ptir"),
+        ("uop/symbolic/rules.py", "from ...ptir.types import Tensor", "planish.ptir.types.Tensor"),
+        ("uop/node.py", "def f():\n    import planish.stages", "planish.stages"),
+        ("uop/node.py", "if TYPE_CHECKING:\n    from planish.schedule import x", "planish.schedule.x"),
+        ("uop/node.py", "import importlib\nimportlib.import_module('planish.compiler')", "planish.compiler"),
+        ("uop/node.py", "import planish", "planish"),
+        ("uop/node.py", "from planish import float32", "planish.float32"),
+        ("errors.py", "from planish.dtypes import DType", "planish.dtypes.DType"),
+        ("compiler.py", "from planish.frontend import jit", "planish.frontend.jit"),
+        ("stages/pipeline.py", "from planish.optimize import beam", "planish.optimize.beam"),
+        ("runtime/plan.py", "from planish.codegen import llvm", "planish.codegen.llvm"),
+    ],
+)
+def test_planted_bad_imports_are_caught(tmp_path: Path, file: str, source: str, blamed: str):
+    (problem,) = plant(tmp_path, file, source)
+    assert problem.endswith(f"must not import {blamed}")
+    assert problem.startswith(f"planish/{file}:{source.count(chr(10)) + 1}: ")
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("uop/node.py", "from planish.dtypes import DType\nfrom planish import errors\nimport numpy.linalg"),
+        (
+            "uop/symbolic/rules.py",
+            "from ..node import UOp\nfrom . import tables\nfrom planish.uop import ops",
+        ),
+        ("uop/__init__.py", "from .node import UOp\nfrom . import ops"),
+        ("schedule/fusion.py", "from planish import ptir, uop, target"),
+        ("compiler.py", "from planish import ptir, schedule, stages, optimize, llir, codegen, runtime"),
+    ],
+)
+def test_good_imports_pass(tmp_path: Path, file: str, source: str):
+    assert plant(tmp_path, file, source) == []
+
+
+def test_an_unknown_package_is_caught(tmp_path: Path):
+    (problem,) = plant(tmp_path, "helpers/misc.py", "x = 1")
+    assert problem == "planish/helpers/misc.py: helpers has no place in the table of layers"

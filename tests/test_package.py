@@ -1,0 +1,143 @@
+"""The package as users get it: version, `python -m planish`, wheel and source distribution."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import planish
+from planish import __main__ as command
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(argument) for argument in arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_module_prints_the_version(flag: str):
+    ran = run(sys.executable, "-m", "planish", flag, cwd=ROOT)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"planish {planish.__version__}\n", "")
+
+
+def test_version_is_a_valid_one():
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|(a|b|rc)\d+)?", planish.__version__)
+
+
+def test_help_names_the_program(capsys: pytest.CaptureFixture[str]):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("importlib.util.find_spec", lambda name: None)
+        assert command.main(["--help"]) == 0
+        assert capsys.readouterr().out.startswith("usage: python -m planish")
+        assert command.main(["frobnicate"]) == 2
+        captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("planish: unknown arguments: frobnicate\nusage: ")
+
+
+def test_arguments_go_to_the_command_line_package_where_there_is_one(monkeypatch: pytest.MonkeyPatch):
+    seen: list[list[str]] = []
+
+    class FakeCli:
+        @staticmethod
+        def main(arguments: list[str]) -> int:
+            seen.append(arguments)
+            return 3
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr("importlib.import_module", lambda name: FakeCli)
+    assert command.main(["run", "model.onnx"]) == 3
+    assert seen == [["run", "model.onnx"]]
+
+
+@pytest.mark.slow
+def test_wheel_and_source_distribution_build_install_and_import(tmp_path: Path):
+    dist = tmp_path / "dist"
+    built = run(sys.executable, "-m", "build", "--outdir", dist, ROOT, cwd=tmp_path)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = dist.glob("*.whl")
+    (source,) = dist.glob("*.tar.gz")
+
+    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "planish").rglob("*.py")}
+    in_wheel = set(zipfile.ZipFile(wheel).namelist())
+    assert modules | {"planish/py.typed"} <= in_wheel
+    assert not [name for name in in_wheel if name.startswith(("tests/", "bench/"))]
+    assert any(name.endswith("licenses/LICENSE") for name in in_wheel)
+    with tarfile.open(source) as archive:
+        in_source = {name.partition("/")[2] for name in archive.getnames()}
+    assert modules | {"planish/py.typed", "LICENSE", "README.md", "pyproject.toml"} <= in_source
+
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    installed = run(python, "-m", "pip", "install", "--no-deps", "--no-index", wheel, cwd=tmp_path)
+    assert installed.returncode == 0, installed.stderr
+    # The dependencies come from this environment; planish itself must come from the wheel, which stands first.
+    dependencies = str(Path(np.__file__).parent.parent)
+    script = (
+        f"import sys; sys.path.append({dependencies!r}); import planish;"
+        "print(planish.__file__); print(planish.float32.const(0.1)); print(planish.uop.__name__)"
+    )
+    ran = run(python, "-c", script, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    file, constant, uop = ran.stdout.splitlines()
+    assert Path(file).is_relative_to(home)
+    assert constant == "0.10000000149011612"
+    assert uop == "planish.uop"
+
+
+def test_links_between_documents_lead_somewhere():
+    documents = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        *(ROOT / "docs").glob("*.md"),
+    ]
+    links = [
+        (document, target)
+        for document in documents
+        for target in re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8"))
+        if "://" not in target
+    ]
+    assert len(links) >= 10
+    assert [(str(d.relative_to(ROOT)), t) for d, t in links if not (d.parent / t).exists()] == []
+
+
+def test_every_document_is_in_the_index():
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    missing = [
+        path.name
+        for path in (ROOT / "docs").glob("*.md")
+        if path.name != "README.md" and f"({path.name})" not in index
+    ]
+    assert missing == []
+
+
+def test_the_python_in_the_readme_is_true():
+    import planish as pn
+    from planish import dtypes
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    checked = 0
+    for expression, value in re.findall(r"^(\S.*?\S)  +# ([^,\n]+)", readme, re.MULTILINE):
+        if expression.startswith(("pn.", "dtypes.")):
+            assert str(eval(expression, {"pn": pn, "dtypes": dtypes})) == value
+            checked += 1
+    assert checked == 3
