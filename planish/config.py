@@ -53,8 +53,8 @@ class Settings:
         default=False, metadata={"doc": "refuse schedules whose float results could differ between runs"}
     )
     devectorize: Devectorize = field(
-        default=2,
-        metadata={"doc": "0: keep vectors, 1: split memory accesses only, 2: split to target width"},
+        default=1,
+        metadata={"doc": "0: keep vector values, 1: split to the target's width, 2: split memory accesses neither"},
     )
     allow_half8: bool = field(
         default=False, metadata={"doc": "allow loads and stores of eight 16-bit floats"}

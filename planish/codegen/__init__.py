@@ -1,0 +1,1 @@
+"""Back ends: LLIR into source text, by tables."""

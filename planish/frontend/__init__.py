@@ -1,0 +1,1 @@
+"""How Python becomes PTIR."""

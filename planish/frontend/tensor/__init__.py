@@ -1,0 +1,46 @@
+"""The Tensor API: lazy arrays and the functions on them."""
+
+from planish.frontend.tensor.array import Tensor, asarray
+from planish.frontend.tensor.functions import (
+    abs,
+    add,
+    divide,
+    exp,
+    log,
+    matmul,
+    max,
+    maximum,
+    min,
+    minimum,
+    multiply,
+    negative,
+    permute_dims,
+    reshape,
+    sqrt,
+    subtract,
+    sum,
+    tanh,
+)
+
+__all__ = [
+    "Tensor",
+    "abs",
+    "add",
+    "asarray",
+    "divide",
+    "exp",
+    "log",
+    "matmul",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "multiply",
+    "negative",
+    "permute_dims",
+    "reshape",
+    "sqrt",
+    "subtract",
+    "sum",
+    "tanh",
+]

@@ -1,0 +1,1 @@
+"""LLIR, the linear IR: buffers, registers, loops, addresses."""

@@ -1,0 +1,1 @@
+"""Compiling, loading and calling generated code."""

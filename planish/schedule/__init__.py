@@ -1,0 +1,1 @@
+"""From PTIR to kernels: what shares a kernel, what gets memory."""

@@ -1,0 +1,1 @@
+"""Stages 11–15: reduces, loads, vectors and indices become what hardware has."""

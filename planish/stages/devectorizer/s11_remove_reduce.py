@@ -1,0 +1,73 @@
+"""Stage 11, remove reduce: "combine these values" becomes an accumulator that a loop updates.
+
+Why: hardware has no REDUCE; it has a register that is set once and updated in a loop.
+
+Before → after::
+
+    REDUCE[ADD](value, r)            acc = DEFINE_REG
+                                     init:    acc[0] = 0          after the outer ranges, so once per outer iteration
+                                     update:  acc[0] = acc[0] + value      inside r, after init; END r
+                                     result:  acc[0]              after update
+
+Would break without it: stage 21 could not place the value in any loop.
+
+Holds afterwards: no REDUCE is left; each accumulator is initialised after all ranges its value depends on except
+those it reduces, and read inside them only after that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from planish import dtypes
+from planish.dtypes import AddrSpace, DType
+from planish.uop.matcher import Matcher, rule
+from planish.uop.node import Number, UOp
+from planish.uop.ops import Ops
+from planish.uop.pattern import node
+from planish.uop.rewrite import rewrite
+
+
+@dataclass(slots=True)
+class Accumulators:
+    """How many registers the kernel has so far."""
+
+    count: int = 0
+
+
+def identity(op: Ops, dtype: DType) -> Number:
+    """The value that changes nothing when combined by `op`."""
+    least, greatest = dtype.scalar.min, dtype.scalar.max
+    if op in {Ops.MAX, Ops.MIN}:
+        found = least if op is Ops.MAX else greatest
+        return 0 if found is None else found
+    if op is Ops.AND:
+        return -1 if dtype.is_signed else 0 if greatest is None else greatest
+    return 1 if op is Ops.MUL else 0
+
+
+def _to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
+    value, *reduced = root.src
+    op = cast("Ops", root.arg)
+    table, dtype = root.table, root.dtype
+    register = table.make(Ops.DEFINE_REG, dtype.ptr(1, AddrSpace.REG), (), ctx.count)
+    ctx.count += 1
+    zero = table.const(0, dtypes.index)
+    outer = sorted(value.ranges - set(reduced), key=lambda r: r.order)
+    first = register.after(*outer) if outer else register
+    init = first.index(zero).store(table.const(identity(op, dtype), dtype))
+    inside = register.after(init, *reduced)
+    update = inside.index(zero).store(inside.index(zero).alu(op, value)).end(*reduced)
+    return register.after(update).index(zero)
+
+
+pm_reduce = Matcher(
+    "pm_reduce",
+    [rule(node(Ops.REDUCE), _to_accumulator, says="REDUCE(x, r…) -> acc after (acc = op(acc, x) for r…)")],
+)
+
+
+def remove_reduce(sink: UOp) -> UOp:
+    """Turn every REDUCE into an accumulator."""
+    return rewrite(sink, pm_reduce, Accumulators())

@@ -1,0 +1,1 @@
+"""Stages 8–10: unrolled and upcast ranges become lanes."""

@@ -1,0 +1,1 @@
+"""Stages 16–22: the graph becomes a list of instructions."""

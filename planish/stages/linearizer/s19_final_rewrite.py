@@ -1,0 +1,40 @@
+"""Stage 19, final rewrite: what is left gets the form that a linear program can hold.
+
+Why: a line of the program closes at most one loop.
+
+Before → after::
+
+    END(x, a, b)                     END(END(x, b), a)          the innermost (greatest axis) closes first
+
+Would break without it: stage 20 could not say which loop nests in which.
+
+Holds afterwards: every END closes exactly one RANGE.
+"""
+
+from __future__ import annotations
+
+from planish.uop.matcher import Matcher, rule
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.pattern import node
+from planish.uop.rewrite import rewrite
+
+
+def _split(root: UOp) -> UOp | None:
+    body, *ranges = root.src
+    if len(ranges) == 1 and ranges[0].op is Ops.RANGE:
+        return None
+    open_ranges = {r for listed in ranges for r in ([listed] if listed.op is Ops.RANGE else listed.ranges)}
+    for closing in sorted(open_ranges, key=lambda r: r.order, reverse=True):
+        body = body.end(closing)
+    return body
+
+
+pm_split_ends = Matcher(
+    "pm_split_ends", [rule(node(Ops.END), _split, says="END(x, a, b) -> END(END(x, b), a)")]
+)
+
+
+def final_rewrite(sink: UOp) -> UOp:
+    """Split ENDs."""
+    return rewrite(sink, pm_split_ends)

@@ -1,0 +1,1 @@
+"""Stages 1–7: movement ops become index arithmetic, ranges are shaped."""

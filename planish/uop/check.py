@@ -1,0 +1,398 @@
+"""What a well-formed node is: arity, dtype law and argument of every op, checked once, when a node is made.
+
+The op table (`ops.py`) states the common laws; `_OWN` holds those that need more than a line, `_ARGS` the type
+of each argument. A violation is a `GraphError` naming the op, the argument and what was expected; the node is
+then never entered in a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from planish.dtypes import DType, PtrDType, bool_
+from planish.errors import GraphError
+from planish.uop.ops import (
+    REDUCIBLE,
+    Axis,
+    AxisType,
+    Bufferize,
+    Lanes,
+    Law,
+    Ops,
+    ReduceAxes,
+    TensorCore,
+    Variable,
+)
+
+if TYPE_CHECKING:
+    from planish.uop.node import UOp
+
+OwnLaw = Callable[[Ops, DType, "tuple[UOp, ...]", object], None]
+
+
+def fail(op: Ops, what: str, remedy: str | None = None) -> NoReturn:
+    """Reject a node."""
+    raise GraphError(f"{op.name}({op.sources}): {what}", op=op.name, remedy=remedy)
+
+
+def _require(condition: bool, op: Ops, what: str) -> None:
+    if not condition:
+        fail(op, what)
+
+
+def _typed(sources: tuple[UOp, ...]) -> str:
+    return ", ".join(str(s.dtype) for s in sources) or "none"
+
+
+def _same(op: Ops, dtype: DType, sources: tuple[UOp, ...]) -> None:
+    for source in sources:
+        if source.dtype is not dtype:
+            fail(
+                op,
+                f"sources of dtype {_typed(sources)} do not make {dtype}: {Law.SAME.value}",
+                remedy="cast the sources to one dtype",
+            )
+
+
+def _law_same(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _same(op, dtype, sources)
+
+
+def _law_float(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _same(op, dtype, sources)
+    _require(dtype.is_float or dtype.is_complex, op, f"works on float types, not on {dtype}")
+
+
+def _law_integral(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _same(op, dtype, sources)
+    _require(dtype.is_integral, op, f"works on integer and index types, not on {dtype}")
+
+
+def _law_bits(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _same(op, dtype, sources)
+    _require(dtype.is_integral or dtype.is_bool, op, f"works on integers, index and bool, not on {dtype}")
+
+
+def _law_compare(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    x, y = sources
+    _require(x.dtype is y.dtype, op, f"compares values of one dtype, not {x.dtype} with {y.dtype}")
+    _require(dtype is bool_.vec(x.dtype.lanes), op, f"gives {bool_.vec(x.dtype.lanes)}, not {dtype}")
+
+
+def _law_void(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _require(dtype.name == "void", op, f"has no value, its dtype is void, not {dtype}")
+
+
+def _where(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    condition, x, y = sources
+    expected = bool_.vec(dtype.lanes) if not dtype.is_pointer else bool_
+    _require(condition.dtype is expected, op, f"the condition must be {expected}, not {condition.dtype}")
+    _require(
+        x.dtype is dtype and y.dtype is dtype, op, f"both branches must be {dtype}, not {_typed(sources[1:])}"
+    )
+
+
+def _constant(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _require(
+        dtype.name != "void" and not dtype.is_pointer,
+        op,
+        f"a constant has a number type, it cannot be {dtype}",
+    )
+
+
+def _vconst(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _require(
+        isinstance(arg, tuple) and len(arg) == dtype.lanes > 1,
+        op,
+        f"arg must hold a number per lane of {dtype}",
+    )
+
+
+def _invalid(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _require(dtype.is_integral, op, f"stands for an index, it cannot be {dtype}")
+
+
+def _pointer(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _require(dtype.is_pointer, op, f"is memory: its dtype must be a pointer, not {dtype}")
+
+
+def _variable(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _require(dtype.is_integral and dtype.lanes == 1, op, f"is one integer or index, not {dtype}")
+    if isinstance(arg, Variable):
+        _require(arg.low <= arg.high, op, f"bounds {arg.low}..{arg.high} are empty")
+        if dtype.is_int:
+            fits = dtype.wrap(arg.low) == arg.low and dtype.wrap(arg.high) == arg.high
+            _require(fits, op, f"bounds {arg.low}..{arg.high} do not fit {dtype}")
+
+
+def _counter(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    """RANGE and SPECIAL: an integer of the dtype of its bound."""
+    _require(dtype.is_integral and dtype.lanes == 1, op, f"counts in an integer or index type, not {dtype}")
+    _require(
+        sources[0].dtype is dtype, op, f"counts in the dtype of its bound, {sources[0].dtype}, not {dtype}"
+    )
+
+
+def _closes(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    """REDUCE, END, AFTER: the value passes through; the rest are ranges, lanes standing for them, or effects."""
+    _require(
+        dtype is sources[0].dtype, op, f"has the dtype of its first source, {sources[0].dtype}, not {dtype}"
+    )
+
+
+def _reduce(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _require(
+        isinstance(arg, Ops) and arg in REDUCIBLE, op, f"arg must be one of {_names(REDUCIBLE)}, not {arg}"
+    )
+    x = sources[0].dtype
+    _require(
+        dtype.scalar is x.scalar and x.lanes % max(dtype.lanes, 1) == 0, op, f"cannot reduce {x} to {dtype}"
+    )
+
+
+def _index(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    buffer = sources[0].dtype
+    for index in sources[1:]:
+        _require(
+            index.dtype.is_integral or index.dtype.is_bool,
+            op,
+            f"indices are integers (a last bool is the gate), not {index.dtype}",
+        )
+    for index in sources[1:-1]:
+        _require(not index.dtype.is_bool, op, "only the last source may be a bool, the gate")
+    if isinstance(buffer, PtrDType):
+        element = dtype.base if isinstance(dtype, PtrDType) else dtype
+        _require(
+            element.scalar is buffer.base.scalar,
+            op,
+            f"a place in {buffer} holds {buffer.base}, not {element}",
+        )
+
+
+def _load(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    place = sources[0].dtype
+    _require(isinstance(place, PtrDType), op, f"loads from a place, not from {place}")
+    for alt in sources[1:2]:
+        _require(alt.dtype is dtype, op, f"the alternative must be {dtype}, not {alt.dtype}")
+    for gate in sources[2:]:
+        _require(gate.dtype.is_bool, op, f"the gate must be bool, not {gate.dtype}")
+
+
+def _lanes_total(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    """CAT, VECTORIZE, PTRCAT: the lanes of the sources, one after another."""
+    scalars = {s.dtype.scalar for s in sources if not s.dtype.is_pointer}
+    if scalars:
+        _require(
+            scalars == {dtype.scalar}, op, f"joins values of one dtype into {dtype}, not {_typed(sources)}"
+        )
+        total = sum(s.dtype.lanes for s in sources)
+        _require(total == dtype.lanes, op, f"{total} lanes of {_typed(sources)} do not make {dtype}")
+    if op is Ops.VECTORIZE:
+        _require(all(s.dtype.lanes == 1 for s in sources), op, "takes scalars; CAT joins vectors")
+
+
+def _gep(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    x = sources[0].dtype
+    _require(isinstance(arg, tuple) and len(arg) > 0, op, "arg is the tuple of selected lanes")
+    if isinstance(arg, tuple) and not x.is_pointer:
+        _require(
+            all(type(i) is int and 0 <= i < x.lanes for i in arg), op, f"lanes {arg} of {x} are out of range"
+        )
+        _require(dtype is x.scalar.vec(len(arg)), op, f"{len(arg)} lanes of {x} do not make {dtype}")
+
+
+def _unroll(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    if isinstance(arg, Lanes):
+        x = sources[0].dtype
+        wide, narrow = (x, dtype) if op is Ops.UNROLL else (dtype, x)
+        _require(
+            wide.scalar is narrow.scalar and wide.lanes == narrow.lanes * arg.total,
+            op,
+            f"{arg.total} positions do not relate {x} and {dtype}",
+        )
+
+
+def _cast(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    x = sources[0].dtype
+    _require(x.lanes == dtype.lanes, op, f"keeps the number of lanes: {x} to {dtype}")
+    _require(x.name != "void" and dtype.name != "void", op, f"there is no value to convert: {x} to {dtype}")
+
+
+def _bitcast(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    x = sources[0].dtype
+    _require(x.bits * x.lanes == dtype.bits * dtype.lanes != 0, op, f"{x} and {dtype} differ in size")
+
+
+def _free(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    """No law beyond arity and argument."""
+
+
+_LAWS: Final[dict[Law, OwnLaw]] = {
+    Law.SAME: _law_same,
+    Law.FLOAT: _law_float,
+    Law.INTEGRAL: _law_integral,
+    Law.BITS: _law_bits,
+    Law.COMPARE: _law_compare,
+    Law.VOID: _law_void,
+}
+_OWN: Final[dict[Ops, OwnLaw]] = {
+    Ops.NOOP: _free,
+    Ops.CONST: _constant,
+    Ops.VCONST: _vconst,
+    Ops.INVALID: _invalid,
+    Ops.DEFINE_GLOBAL: _pointer,
+    Ops.DEFINE_LOCAL: _pointer,
+    Ops.DEFINE_REG: _pointer,
+    Ops.BUFFER: _free,
+    Ops.DEFINE_VAR: _variable,
+    Ops.SPECIAL: _counter,
+    Ops.RANGE: _counter,
+    Ops.END: _closes,
+    Ops.AFTER: _closes,
+    Ops.REDUCE: _reduce,
+    Ops.BUFFERIZE: _free,
+    Ops.INDEX: _index,
+    Ops.LOAD: _load,
+    Ops.UNROLL: _unroll,
+    Ops.CONTRACT: _unroll,
+    Ops.GEP: _gep,
+    Ops.VECTORIZE: _lanes_total,
+    Ops.CAT: _lanes_total,
+    Ops.PTRCAT: _free,
+    Ops.WMMA: _free,
+    Ops.CAST: _cast,
+    Ops.BITCAST: _bitcast,
+    Ops.WHERE: _where,
+}
+_ARGS: Final[dict[Ops, tuple[type, ...]]] = {
+    Ops.CONST: (bool, int, float, complex),
+    Ops.VCONST: (tuple,),
+    Ops.DEFINE_GLOBAL: (int,),
+    Ops.DEFINE_LOCAL: (int,),
+    Ops.DEFINE_REG: (int,),
+    Ops.DEFINE_VAR: (Variable,),
+    Ops.SPECIAL: (str,),
+    Ops.BUFFER: (int,),
+    Ops.RESHAPE: (tuple,),
+    Ops.PERMUTE: (tuple,),
+    Ops.EXPAND: (tuple,),
+    Ops.PAD: (tuple,),
+    Ops.SHRINK: (tuple,),
+    Ops.FLIP: (tuple,),
+    Ops.CONTIGUOUS: (tuple, type(None)),
+    Ops.REDUCE_AXIS: (ReduceAxes,),
+    Ops.RANGE: (Axis,),
+    Ops.REDUCE: (Ops,),
+    Ops.BUFFERIZE: (Bufferize,),
+    Ops.STORE: (str, type(None)),
+    Ops.LOAD: (str, type(None)),
+    Ops.UNROLL: (Lanes,),
+    Ops.CONTRACT: (Lanes,),
+    Ops.GEP: (tuple,),
+    Ops.WMMA: (TensorCore,),
+}
+"""The argument types of ops that take one; every other op takes none. (LOAD/STORE: an access hint.)"""
+
+
+def _is_dim(value: object) -> bool:
+    return (type(value) is int and value >= 0) or type(value).__name__ == "UOp"
+
+
+def _dims(arg: tuple[object, ...]) -> bool:
+    return all(map(_is_dim, arg))
+
+
+def _pairs(arg: tuple[object, ...]) -> bool:
+    return all(type(pair) is tuple and len(pair) == 2 and _dims(pair) for pair in arg)
+
+
+def _integers(arg: tuple[object, ...]) -> bool:
+    return all(type(value) is int and value >= 0 for value in arg)
+
+
+def _hints(arg: tuple[object, ...]) -> bool:
+    return all(type(hint) in {str, int} or (isinstance(hint, tuple) and _hints(hint)) for hint in arg)
+
+
+def _lane_axes(arg: Lanes) -> bool:
+    axes: object = arg.axes  # a NamedTuple checks nothing itself
+    return isinstance(axes, tuple) and all(
+        isinstance(a, tuple) and len(a) == 2 and isinstance(a[0], tuple) and _integers((*a[0], a[1]))
+        for a in axes
+    )
+
+
+_ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
+    Ops.DEFINE_GLOBAL: ("a slot: an integer from 0", lambda slot: slot >= 0),
+    Ops.DEFINE_LOCAL: ("a slot: an integer from 0", lambda slot: slot >= 0),
+    Ops.DEFINE_REG: ("a slot: an integer from 0", lambda slot: slot >= 0),
+    Ops.BUFFER: ("a slot: an integer from 0", lambda slot: slot >= 0),
+    Ops.DEFINE_VAR: (
+        "a Variable with an identifier as name and integer bounds",
+        lambda v: type(v.name) is str and v.name.isidentifier() and type(v.low) is type(v.high) is int,
+    ),
+    Ops.SPECIAL: ("a name: an identifier", str.isidentifier),
+    Ops.RESHAPE: ("the shape: sizes from 0", _dims),
+    Ops.EXPAND: ("the shape: sizes from 0", _dims),
+    Ops.PERMUTE: (
+        "a permutation of the axes",
+        lambda arg: _integers(arg) and sorted(arg) == list(range(len(arg))),
+    ),
+    Ops.CONTIGUOUS: (
+        "a tuple of hints: words, integers, or tuples of them",
+        lambda arg: arg is None or _hints(arg),
+    ),
+    Ops.PAD: ("a pair of sizes per axis", _pairs),
+    Ops.SHRINK: ("a pair of begin and end per axis", _pairs),
+    Ops.FLIP: ("a bool per axis", lambda arg: all(type(flip) is bool for flip in arg)),
+    Ops.REDUCE_AXIS: (
+        "ReduceAxes of a reducing op and axes",
+        lambda arg: arg.op in REDUCIBLE and type(arg.axes) is tuple and _integers(arg.axes),
+    ),
+    Ops.RANGE: (
+        "an Axis of a path of integers and an AxisType",
+        lambda a: (
+            type(a.path) is tuple and len(a.path) > 0 and _integers(a.path) and type(a.kind) is AxisType
+        ),
+    ),
+    Ops.UNROLL: ("Lanes of (axis path, size) pairs", _lane_axes),
+    Ops.CONTRACT: ("Lanes of (axis path, size) pairs", _lane_axes),
+    Ops.GEP: ("a tuple of lane numbers", _integers),
+    Ops.WMMA: (
+        "a TensorCore with a name and three sizes",
+        lambda a: type(a.name) is str and type(a.dims) is tuple and len(a.dims) == 3 and _integers(a.dims),
+    ),
+}
+"""What an argument of the right type must also satisfy, and how to say so."""
+
+_NONE: Final = (type(None),)
+_ALL_LAWS: Final = tuple(
+    (
+        op.min_sources,
+        op.max_sources,
+        _ARGS.get(op, _NONE),
+        _ARG_LAWS.get(op),
+        _OWN[op] if op.law is Law.OWN else _LAWS[op.law],
+    )
+    for op in Ops
+)
+"""Everything about an op in one look-up, since every new node is checked."""
+
+
+def _names(ops: frozenset[Ops]) -> str:
+    return ", ".join(op.name for op in sorted(ops))
+
+
+def check(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    """Raise `GraphError` unless these make a well-formed node."""
+    least, most, kinds, arg_law, law = _ALL_LAWS[op]
+    count = len(sources)
+    if count < least or (most is not None and count > most):
+        fail(op, f"given {count} sources ({_typed(sources)})", remedy="pass the sources named in parentheses")
+    if type(arg) not in kinds:
+        expected = " or ".join("nothing" if k is type(None) else k.__name__ for k in kinds)
+        fail(op, f"arg must be {expected}, not {type(arg).__name__} {arg!r}")
+    if arg_law is not None and not arg_law[1](arg):
+        fail(op, f"arg must be {arg_law[0]}, not {arg!r}")
+    law(op, dtype, sources, arg)

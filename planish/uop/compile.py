@@ -1,0 +1,334 @@
+"""Rules into code: every way to match a pattern becomes one function of straight-line tests.
+
+A pattern with commutative operands or alternatives is first expanded into *variants*, each with all choices made.
+A variant knows which forms (`node.form_of`) it can match, which is all a matcher needs to dispatch, and becomes a
+Python function when the first node of such a form turns up. What the form already proves is not tested again.
+
+Templates on the right-hand side become constructor calls; what they compute from integer constants alone is folded
+as they fire, so `x * c1 * c2 -> x * (c1 * c2)` multiplies.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import TYPE_CHECKING, Final, cast
+
+from planish import dtypes
+from planish.errors import RewriteError
+from planish.uop.node import KIND_CODE, Number, UOp
+from planish.uop.ops import ALU, COMPARISONS, Ops
+from planish.uop.pattern import Pattern
+
+if TYPE_CHECKING:
+    from planish.uop.matcher import Rule
+
+MatchFunction = Callable[[UOp, object], "UOp | None"]
+
+_FORM_SOURCES: Final = 3  # the sources whose ops are part of a form
+_CODE_KINDS: Final = {code: kind for kind, code in KIND_CODE.items()}
+_FOLDS: Final = {
+    Ops.ADD: "({} + {})", Ops.SUB: "({} - {})", Ops.MUL: "({} * {})", Ops.AND: "({} & {})", Ops.OR: "({} | {})",
+    Ops.XOR: "({} ^ {})", Ops.MAX: "max({}, {})", Ops.MIN: "min({}, {})", Ops.NEG: "(-{})",
+}  # fmt: skip
+"""What templates compute on integer constants when they fire. Everything else (floats round at every step, division
+has a zero, shifts a width) is built as nodes and left to the folding rules."""
+
+
+def variants_of(pattern: Pattern) -> Iterator[Pattern]:
+    """Every way to read a pattern: all orders of commutative operands, every alternative."""
+    if pattern.alternatives:
+        for alternative in pattern.alternatives:
+            for choice in variants_of(alternative):
+                yield _inherit(choice, pattern)
+        return
+    if pattern.sources is None:
+        yield pattern
+        return
+    orders = [pattern.sources] if pattern.ordered else [pattern.sources, pattern.sources[::-1]]
+    for order in orders:
+        for sources in product(*(tuple(variants_of(s)) for s in order)):
+            yield Pattern(
+                pattern.ops,
+                sources,
+                name=pattern.name,
+                arg=pattern.arg,
+                kinds=pattern.kinds,
+                rest=pattern.rest,
+            )
+
+
+def _inherit(choice: Pattern, whole: Pattern) -> Pattern:
+    """An alternative with the name and dtype kinds of the any_of it stands for."""
+    if whole.kinds is not None:
+        choice = choice.of(whole.kinds if choice.kinds is None else choice.kinds & whole.kinds)
+    return choice if whole.name is None else choice.named(whole.name)
+
+
+class Variant:
+    """One way to match a rule: which forms it fits, and the function that tests and rewrites."""
+
+    __slots__ = ("_function", "pattern", "rule")
+
+    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+        self.rule = rule
+        self.pattern = pattern
+        self._function: MatchFunction | None = None
+
+    def fits(self, form: int) -> bool:
+        """Whether a node of this form could match."""
+        pattern = self.pattern
+        if pattern.ops is not None and (form & 127) not in pattern.ops:
+            return False
+        if pattern.kinds is not None and _CODE_KINDS[form >> 7 & 7] not in pattern.kinds:
+            return False
+        if pattern.sources is None:
+            return True
+        found = (form >> 10 & 127, form >> 17 & 127, form >> 24 & 127)  # op + 1, 0 where absent
+        count = len(pattern.sources)
+        if not pattern.rest and count < _FORM_SOURCES and found[count]:
+            return False
+        for wanted, op in zip(pattern.sources, found, strict=False):
+            if not op or (wanted.ops is not None and op - 1 not in wanted.ops):
+                return False
+        return True
+
+    @property
+    def function(self) -> MatchFunction:
+        """The compiled test, made on first use."""
+        if self._function is None:
+            self._function = _Compiler(self.rule, self.pattern).compile()
+        return self._function
+
+
+class _Compiler:
+    """Writes the source of one match function, then has Python compile it."""
+
+    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+        self.rule = rule
+        self.pattern = pattern
+        self.lines: list[str] = []
+        self.indent = 1
+        self.names: dict[str, str] = {}  # bound name -> local variable
+        self.constants: dict[str, object] = {"UOp": UOp, "build": build}
+        self.locals = 0
+
+    def source(self) -> str:
+        self._match(self.pattern, "n", depth=0)
+        result = self._result()
+        self._emit(f"r = {result}")
+        if isinstance(self.rule.right, Pattern):
+            self.constants |= {"dtype_changed": dtype_changed, "RULE": self.rule}
+            self._emit("if r.dtype is not n.dtype: raise dtype_changed(RULE, n, r)")
+        self._emit("if r is not None and r is not n: return r")
+        return "\n".join(["def match(n, ctx):", *self.lines, "    return None"])
+
+    def compile(self) -> MatchFunction:
+        source = self.source()
+        scope = dict(self.constants)
+        # The source is written by this class alone, from the rule tables.
+        exec(compile(source, f"<rule {self.rule.name}>", "exec"), scope)  # noqa: S102
+        return cast("MatchFunction", scope["match"])
+
+    # -- the left side -----------------------------------------------------------------------------------------
+
+    def _emit(self, line: str) -> None:
+        self.lines.append("    " * self.indent + line)
+
+    def _test(self, condition: str) -> None:
+        self._emit(f"if {condition}:")
+        self.indent += 1
+
+    def _local(self) -> str:
+        self.locals += 1
+        return f"v{self.locals}"
+
+    def _constant(self, value: object, hint: str) -> str:
+        for name, known in self.constants.items():
+            if known is value:
+                return name
+        name = f"{hint}{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def _match(self, pattern: Pattern, where: str, depth: int, position: int = 0) -> None:
+        proved = depth == 0 or (depth == 1 and position < _FORM_SOURCES)
+        if not proved and pattern.ops is not None:
+            if len(pattern.ops) == 1:
+                (op,) = pattern.ops
+                self._test(f"{where}.op is {self._constant(op, op.name)}")
+            else:
+                self._test(f"{where}.op in {self._constant(pattern.ops, 'OPS')}")
+        if depth and pattern.kinds is not None:
+            dtype = f"{where}.dtype"
+            if pattern.ops is not None and pattern.ops <= COMPARISONS:
+                dtype = f"{where}.src[0].dtype"
+            self._test(f"{dtype}.kind in {self._constant(pattern.kinds, 'KINDS')}")
+        if pattern.arg is not ...:
+            if isinstance(pattern.arg, float):
+                self.constants["same_float"] = same_float
+                self._test(f"same_float({where}.arg, {self._constant(pattern.arg, 'ARG')})")
+            else:
+                self._test(f"{where}.arg == {self._constant(pattern.arg, 'ARG')}")
+        if pattern.name is not None:
+            bound = self.names.get(pattern.name)
+            if bound is not None:
+                self._test(f"{where} is {bound}")
+            else:
+                self.names[pattern.name] = where
+        if pattern.sources is not None:
+            self._match_sources(pattern, pattern.sources, where, depth)
+
+    def _match_sources(self, pattern: Pattern, sources: tuple[Pattern, ...], where: str, depth: int) -> None:
+        count = len(sources)
+        if pattern.rest:
+            if count and not (depth == 0 and count <= _FORM_SOURCES):
+                self._test(f"len({where}.src) >= {count}")
+        elif count >= _FORM_SOURCES if depth == 0 else not _fixed_arity(pattern, count):
+            self._test(f"len({where}.src) == {count}")
+        found = [self._local() for _ in sources]
+        if count:
+            self._emit(f"{', '.join(found)}{',' if count == 1 or pattern.rest else ''}"
+                       f"{' *_' if pattern.rest else ''} = {where}.src")  # fmt: skip
+        # Cheap tests first: ops of all sources before anything below them.
+        for position in sorted(range(count), key=lambda i: (not sources[i].is_leaf, i)):
+            self._match(sources[position], found[position], depth + 1, position)
+
+    # -- the right side ----------------------------------------------------------------------------------------
+
+    def _arguments(self, function: Callable[..., object], what: str) -> str:
+        given = []
+        for name in inspect.signature(function).parameters:
+            if name == "ctx":
+                given.append("ctx")
+            elif name == "root":
+                given.append("n")
+            elif name in self.names:
+                given.append(self.names[name])
+            else:
+                raise RewriteError(
+                    f"rule {self.rule.name}: its {what} asks for {name!r}, which the pattern does not bind",
+                    remedy=f"bound are {', '.join(self.names)}, and root, ctx",
+                )
+        return ", ".join(given)
+
+    def _result(self) -> str:
+        guard, right = self.rule.when, self.rule.right
+        if guard is not None:
+            self._test(f"{self._constant(guard, 'when')}({self._arguments(guard, 'guard')})")
+        if isinstance(right, Pattern):
+            return self._build(right, like="n")
+        return f"{self._constant(right, 'rewrite')}({self._arguments(right, 'function')})"
+
+    def _build(self, template: Pattern, like: str) -> str:
+        """An expression that makes the template; `like` is a node of the dtype that constants take."""
+        if template.name is not None and template.name in self.names:
+            return self.names[template.name]
+        if template.is_constant and template.arg is not ...:
+            return f"{like}.const_like({self._number(cast('Number', template.arg))})"
+        if template.ops is None or template.sources is None or len(template.ops) != 1:
+            raise RewriteError(f"rule {self.rule.name}: {template} on the right is not bound on the left")
+        (op,) = template.ops
+        if op is Ops.CAST and like == "n" and template is self.rule.right:
+            return f"{self._build(template.sources[0], like)}.cast(n.dtype)"
+        if op not in ALU or template.arg is not ...:
+            raise RewriteError(
+                f"rule {self.rule.name}: the dtype of {op.name} does not follow from its sources",
+                remedy="write the right side as a function",
+            )
+        folded = self._fold(template)
+        if folded is not None:
+            built = f"build({self._constant(op, op.name)}, {', '.join(self._build(s, like) for s in template.sources)})"
+            return f"({like}.const_like({folded}) if {like}.dtype.is_integral else {built})"
+        named = self._bound_in(template)
+        if op in COMPARISONS or op is Ops.WHERE or named is None:
+            like = named or like
+        parts = []
+        for position, source in enumerate(template.sources):
+            inner = like
+            if op is Ops.WHERE and position > 0:
+                inner = self._bound_in(*template.sources[1:]) or "n"
+            parts.append(self._build(source, inner))
+        return f"build({self._constant(op, op.name)}, {', '.join(parts)})"
+
+    def _bound_in(self, *templates: Pattern) -> str | None:
+        """A bound node inside the templates that has the dtype of their operands."""
+        for template in templates:
+            if template.name in self.names and template.name is not None:
+                return self.names[template.name]
+        for template in templates:
+            if template.ops is None or template.sources is None or template.ops & COMPARISONS:
+                continue
+            sources = template.sources[1:] if template.ops == {Ops.WHERE} else template.sources
+            found = self._bound_in(*sources)
+            if found is not None:
+                return found
+        for template in templates:
+            if template.ops is not None and template.ops & COMPARISONS and template.sources is not None:
+                return self._bound_in(*template.sources)
+        return None
+
+    def _number(self, value: Number) -> str:
+        return repr(value) if isinstance(value, bool | int) else self._constant(value, "NUMBER")
+
+    def _fold(self, template: Pattern) -> str | None:
+        """The template as arithmetic on constants, if it is nothing else."""
+        if template.name is not None and template.name in self.names:
+            bound = _find(self.pattern, template.name)
+            return f"{self.names[template.name]}.arg" if bound is not None and bound.is_constant else None
+        if template.is_constant and template.arg is not ...:
+            return self._number(cast("Number", template.arg))
+        if template.ops is None or template.sources is None or len(template.ops) != 1:
+            return None
+        (op,) = template.ops
+        parts = [self._fold(source) for source in template.sources]
+        if op not in _FOLDS or None in parts:
+            return None
+        return _FOLDS[op].format(*parts)
+
+
+def _fixed_arity(pattern: Pattern, count: int) -> bool:
+    return pattern.ops is not None and all(op.min_sources == op.max_sources == count for op in pattern.ops)
+
+
+def _find(pattern: Pattern, name: str) -> Pattern | None:
+    """The sub-pattern that binds a name. (Patterns are a few levels deep: recursion is safe.)"""
+    if pattern.name == name:
+        return pattern
+    for source in pattern.sources or ():
+        found = _find(source, name)
+        if found is not None:
+            return found
+    return None
+
+
+def dtype_changed(rule: Rule, before: UOp, after: UOp) -> RewriteError:
+    """The error of a template that gives a value of another dtype than it matched."""
+    return RewriteError(
+        f"rule {rule.name} puts {after.dtype} in place of {before.dtype}",
+        op=before.op.name,
+        remedy="limit it with `on`",
+    )
+
+
+def same_float(found: object, wanted: float) -> bool:
+    """Equal with sign, NaN like NaN."""
+    if type(found) is not float:
+        return found == wanted
+    if math.isnan(wanted):
+        return math.isnan(found)
+    return found == wanted and math.copysign(1, found) == math.copysign(1, wanted)
+
+
+def build(op: Ops, *sources: UOp) -> UOp:
+    """An ALU node whose dtype follows from its sources."""
+    first = sources[0]
+    if op in COMPARISONS:
+        dtype = dtypes.bool_.vec(first.dtype.lanes)
+    elif op is Ops.WHERE:
+        dtype = sources[1].dtype
+    else:
+        dtype = first.dtype
+    return first.table.make(op, dtype, sources)

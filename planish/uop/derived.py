@@ -1,0 +1,112 @@
+"""Properties that follow from a node's content: open ranges, content key, sort key.
+
+Each `fill_…` computes the property for a node and all below it that lack it, sources first and without recursion, and
+leaves it cached in the node.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, cast
+from zlib import crc32
+
+from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops, Variable
+
+if TYPE_CHECKING:
+    from planish.uop.node import UOp
+
+
+def fill_ranges(root: UOp) -> None:
+    for node in root.toposort(lambda n: n._ranges is None):
+        if node._ranges is not None:
+            continue
+        found = _union(node.src)
+        if node.op is Ops.RANGE:
+            found = found | {node}
+        elif node.op is Ops.AFTER:
+            # what an effect has closed is closed for the value observed after it
+            for effect in node.src[1:]:
+                found = found - _closed(effect)
+        elif node.op in FIRST_RANGE:
+            found = found - _closed(node)
+        node._ranges = found
+
+
+def _closed(node: UOp) -> frozenset[UOp]:
+    """The ranges a node closes: a RANGE listed there itself, of an expression listed there all that are open in it."""
+    first = FIRST_RANGE.get(node.op)
+    if first is None:
+        return _NO_RANGES
+    listed = node.src[first:]
+    itself = frozenset(r for r in listed if r.op is Ops.RANGE)
+    return itself | _union(tuple(r for r in listed if r.op is not Ops.RANGE))
+
+
+_NO_RANGES: Final[frozenset[UOp]] = frozenset()
+
+
+def _union(nodes: tuple[UOp, ...]) -> frozenset[UOp]:
+    result = _NO_RANGES
+    for node in nodes:
+        ranges = cast("frozenset[UOp]", node._ranges)
+        if ranges is not result and ranges:
+            result = result | ranges if result else ranges
+    return result
+
+
+def fill_keys(root: UOp) -> None:
+    for node in root.toposort(lambda n: n._key is None):
+        if node._key is None:
+            digest = blake2b(f"{node.op.name} {node.dtype} {stable_text(node.arg)}".encode(), digest_size=16)
+            for source in node.src:
+                digest.update(cast("bytes", source._key))
+            node._key = digest.digest()
+
+
+def stable_text(arg: object) -> str:
+    """An argument as text, the same in every process."""
+    if type(arg) is float:
+        return arg.hex()
+    if isinstance(arg, Ops):
+        return arg.name
+    if isinstance(arg, AxisType):
+        return arg.name
+    if isinstance(arg, tuple):
+        return f"{type(arg).__name__}({','.join(map(stable_text, arg))})"
+    key = getattr(arg, "key", None)  # a symbolic dim is a node
+    return key.hex() if isinstance(key, bytes) else repr(arg)
+
+
+_LEAF_RANK: Final = {Ops.DEFINE_VAR: 0, Ops.SPECIAL: 1, Ops.RANGE: 2}
+_KIND_ORDER: Final = {kind: place for place, kind in enumerate(AxisType)}
+_CONST_RANK: Final = 9
+_START: Final = (
+    6  # how much of the first operand's order a compound term shows: enough for names, and bounded
+)
+
+
+def fill_orders(root: UOp) -> None:
+    for node in root.toposort(lambda n: n._order is None):
+        if node._order is None:
+            node._order = _order(node)
+
+
+def _order(node: UOp) -> tuple[int, ...]:
+    op, src = node.op, node.src
+    if op is Ops.CONST:
+        value = node.arg
+        return (_CONST_RANK, value if isinstance(value, int) else int.from_bytes(node.key[:8]))
+    rank = _LEAF_RANK.get(op)
+    if rank is not None:
+        if isinstance(node.arg, Axis):
+            return (rank, *node.arg.path, -1, _KIND_ORDER[node.arg.kind])  # -1: shorter paths first
+        return (rank, *(node.arg.name if isinstance(node.arg, Variable) else str(node.arg)).encode())
+    if op is Ops.MUL and src[1].op is Ops.CONST:
+        return cast("tuple[int, ...]", src[0]._order)
+    # Compound terms: by op, by the beginning of what they start with (so that `a < 3` stands before `b < 2`), then by
+    # structure. Hashes of tuples of integers are the same in every process; a collision would only cost canonicity.
+    arg = node.arg
+    number = arg if type(arg) is int else 0 if arg is None else crc32(stable_text(arg).encode())
+    digest = hash((op, number, crc32(node.dtype.short.encode()), *[s._order for s in src]))
+    start = cast("tuple[int, ...]", src[0]._order)[:_START] if src else ()
+    return (5, op, *start, digest)

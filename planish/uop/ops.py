@@ -1,0 +1,250 @@
+"""The op set of the kernel IR, on one screen: sources, dtype law and one line of meaning each.
+
+The source column names the operands: ``x`` exactly one, ``x?`` optional, ``x*`` any number, ``x+`` at least
+one. Arity checks and error messages are read off it. The dtype law says how a node's dtype follows from its
+sources (`Law`); laws that need more than a line are functions in `check.py`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import Final, NamedTuple, Self
+
+
+class Law(Enum):
+    """How the dtype of a node relates to the dtypes of its sources."""
+
+    SAME = "the dtype of the node and of every source is the same"
+    FLOAT = "SAME, and it is a float (or complex) type"
+    INTEGRAL = "SAME, and it is an integer or index type"
+    BITS = "SAME, and it is an integer, index or bool type"
+    COMPARE = "all sources have one dtype, the node is bool with as many lanes"
+    OWN = "stated per op in check.py"
+    VOID = "the node has no value: its dtype is void"
+
+
+class Ops(IntEnum):
+    """Every op of the kernel IR. ``Ops.ADD.sources``, ``.law``, ``.meaning`` read the columns."""
+
+    sources: str
+    law: Law
+    meaning: str
+    min_sources: int
+    max_sources: int | None
+
+    def __new__(cls, sources: str, law: Law, meaning: str) -> Self:
+        member = int.__new__(cls, len(cls.__members__))
+        member._value_ = len(cls.__members__)
+        member.sources, member.law, member.meaning = sources, law, meaning
+        names = sources.split()
+        member.min_sources = sum(1 for n in names if n[-1] not in "*?")
+        member.max_sources = None if any(n[-1] in "*+" for n in names) else len(names)
+        return member
+
+    # fmt: off
+    # roots and bundles
+    SINK          = "effect*",        Law.VOID,     "the root: these effects happen"
+    GROUP         = "effect*",        Law.VOID,     "an unordered bundle of effects"
+    NOOP          = "x?",             Law.OWN,      "nothing, or its source unchanged; a place holder that rules remove"
+    # leaves
+    CONST         = "",               Law.OWN,      "a constant; on a vector dtype, in every lane (arg: the number)"
+    VCONST        = "",               Law.OWN,      "a constant per lane (arg: tuple of numbers)"
+    INVALID       = "",               Law.OWN,      "the index that is nowhere: a load there gives 0, a store does nothing"
+    DEFINE_GLOBAL = "",               Law.OWN,      "a buffer parameter of the kernel (arg: slot)"
+    DEFINE_LOCAL  = "",               Law.OWN,      "memory shared by a block, or a core's scratch (arg: slot)"
+    DEFINE_REG    = "",               Law.OWN,      "an accumulator in registers (arg: slot)"
+    DEFINE_VAR    = "",               Law.OWN,      "a bounded integer given at launch (arg: Variable)"
+    SPECIAL       = "bound",          Law.OWN,      "a hardware index below bound (arg: name, such as gidx0)"
+    BIND          = "var value",      Law.SAME,     "the variable, known to have this value in this launch"
+    BUFFER        = "",               Law.OWN,      "a tensor in memory, before kernels are cut (arg: slot)"
+    # movement: the same elements, seen through other indices
+    RESHAPE       = "x",              Law.SAME,     "other dims, same row-major order (arg: shape)"
+    PERMUTE       = "x",              Law.SAME,     "axes reordered: out axis i is in axis arg[i]"
+    EXPAND        = "x",              Law.SAME,     "axes of size 1 repeated (arg: shape)"
+    PAD           = "x",              Law.SAME,     "zeros before and after (arg: pair per axis)"
+    SHRINK        = "x",              Law.SAME,     "a box cut out (arg: begin, end per axis)"
+    FLIP          = "x",              Law.SAME,     "axes reversed (arg: bool per axis)"
+    CONTIGUOUS    = "x",              Law.SAME,     "x, in memory of its own (arg: hints)"
+    REDUCE_AXIS   = "x",              Law.SAME,     "tensor-level reduction to size 1 (arg: ReduceAxes)"
+    # ranges and order
+    RANGE         = "bound after*",   Law.OWN,      "0 ≤ i < bound: value and loop header in one (arg: Axis)"
+    END           = "body range*",    Law.OWN,      "the body, run for all values of the ranges, which close here"
+    REDUCE        = "x range*",       Law.OWN,      "x combined over the ranges, which close here (arg: the op)"
+    BUFFERIZE     = "x range*",       Law.OWN,      "x stored at every value of the ranges (arg: Bufferize)"
+    AFTER         = "x effect+",      Law.OWN,      "x, observed after the effects; the only ordering there is"
+    BARRIER       = "effect*",        Law.VOID,     "all threads of a block have done the effects"
+    # memory
+    INDEX         = "buffer index* gate?", Law.OWN, "the place in the buffer; a value until stage 13, then a pointer"
+    LOAD          = "place alt? gate?", Law.OWN,    "the element there; alt where the gate is false"
+    STORE         = "place x gate?",  Law.VOID,     "x is written there, where the gate holds"
+    # lanes
+    UNROLL        = "x",              Law.OWN,      "lanes of x spread over unrolled axes (arg: Lanes)"
+    CONTRACT      = "x",              Law.OWN,      "unrolled axes gathered into lanes (arg: Lanes)"
+    GEP           = "x",              Law.OWN,      "lanes of x selected (arg: tuple of lane numbers)"
+    VECTORIZE     = "lane+",          Law.OWN,      "scalars made the lanes of a vector"
+    CAT           = "x+",             Law.OWN,      "vectors joined to a longer one"
+    PTRCAT        = "place+",         Law.OWN,      "places joined to a vector of places"
+    WMMA          = "a b c",          Law.OWN,      "tensor core: a @ b + c on tiles (arg: TensorCore)"
+    # control flow of the linear form
+    IF            = "condition after*", Law.VOID,   "what follows up to ENDIF runs where the condition holds"
+    ENDIF         = "if",             Law.VOID,     "closes its IF"
+    # type changes
+    CAST          = "x",              Law.OWN,      "the value converted"
+    BITCAST       = "x",              Law.OWN,      "the bits reinterpreted"
+    # unary
+    NEG           = "x",              Law.SAME,     "-x"
+    NOT           = "x",              Law.BITS,     "not x, bitwise on integers"
+    ABS           = "x",              Law.SAME,     "|x|"
+    RECIP         = "x",              Law.FLOAT,    "1 / x"
+    SQRT          = "x",              Law.FLOAT,    "square root, correctly rounded"
+    RSQRT         = "x",              Law.FLOAT,    "1 / sqrt(x)"
+    CBRT          = "x",              Law.FLOAT,    "cube root"
+    EXP           = "x",              Law.FLOAT,    "e ** x"
+    EXP2          = "x",              Law.FLOAT,    "2 ** x"
+    EXPM1         = "x",              Law.FLOAT,    "e ** x - 1"
+    LOG           = "x",              Law.FLOAT,    "natural logarithm"
+    LOG2          = "x",              Law.FLOAT,    "logarithm to base 2"
+    LOG1P         = "x",              Law.FLOAT,    "log(1 + x)"
+    SIN           = "x",              Law.FLOAT,    "sine"
+    COS           = "x",              Law.FLOAT,    "cosine"
+    TAN           = "x",              Law.FLOAT,    "tangent"
+    ASIN          = "x",              Law.FLOAT,    "inverse sine"
+    ACOS          = "x",              Law.FLOAT,    "inverse cosine"
+    ATAN          = "x",              Law.FLOAT,    "inverse tangent"
+    SINH          = "x",              Law.FLOAT,    "hyperbolic sine"
+    COSH          = "x",              Law.FLOAT,    "hyperbolic cosine"
+    TANH          = "x",              Law.FLOAT,    "hyperbolic tangent"
+    ASINH         = "x",              Law.FLOAT,    "inverse hyperbolic sine"
+    ACOSH         = "x",              Law.FLOAT,    "inverse hyperbolic cosine"
+    ATANH         = "x",              Law.FLOAT,    "inverse hyperbolic tangent"
+    ERF           = "x",              Law.FLOAT,    "error function"
+    ERFC          = "x",              Law.FLOAT,    "1 - erf(x)"
+    FLOOR         = "x",              Law.FLOAT,    "rounded down"
+    CEIL          = "x",              Law.FLOAT,    "rounded up"
+    TRUNC         = "x",              Law.FLOAT,    "rounded towards zero"
+    ROUND         = "x",              Law.FLOAT,    "rounded to nearest, ties to even"
+    POPCOUNT      = "x",              Law.INTEGRAL, "the number of set bits"
+    CLZ           = "x",              Law.INTEGRAL, "the number of leading zero bits"
+    # binary
+    ADD           = "x y",            Law.SAME,     "x + y; integers wrap, index is exact"
+    SUB           = "x y",            Law.SAME,     "x - y"
+    MUL           = "x y",            Law.SAME,     "x * y"
+    FDIV          = "x y",            Law.FLOAT,    "x / y on floats"
+    FLOORDIV      = "x y",            Law.INTEGRAL, "x // y towards minus infinity, as in Python"
+    FLOORMOD      = "x y",            Law.INTEGRAL, "x - y * (x // y): the sign of y, as in Python"
+    TRUNCDIV      = "x y",            Law.INTEGRAL, "x / y towards zero, as in C"
+    TRUNCMOD      = "x y",            Law.INTEGRAL, "x - y * truncdiv(x, y): the sign of x, as in C"
+    FMOD          = "x y",            Law.FLOAT,    "the remainder with the sign of x, as in C"
+    POW           = "x y",            Law.SAME,     "x ** y"
+    ATAN2         = "x y",            Law.FLOAT,    "the angle of the point (y, x)"
+    MAX           = "x y",            Law.SAME,     "the greater; NaN if either is"
+    MIN           = "x y",            Law.SAME,     "the smaller; NaN if either is"
+    AND           = "x y",            Law.BITS,     "x & y"
+    OR            = "x y",            Law.BITS,     "x | y"
+    XOR           = "x y",            Law.BITS,     "x ^ y"
+    SHL           = "x y",            Law.INTEGRAL, "x << y; 0 beyond the width"
+    SHR           = "x y",            Law.INTEGRAL, "x >> y: the sign is copied in, zeros on unsigned"
+    THREEFRY      = "x key",          Law.INTEGRAL, "Threefry2x32-20 on a counter and a key (uint64)"
+    CMPLT         = "x y",            Law.COMPARE,  "x < y"
+    CMPLE         = "x y",            Law.COMPARE,  "x <= y (on floats not the same as not y < x)"
+    CMPEQ         = "x y",            Law.COMPARE,  "x == y"
+    CMPNE         = "x y",            Law.COMPARE,  "x != y"
+    # ternary
+    WHERE         = "condition x y",  Law.OWN,      "x where the condition holds, else y"
+    MULACC        = "x y z",          Law.SAME,     "x * y + z, rounded once on floats"
+    # fmt: on
+
+
+class AxisType(Enum):
+    """What runs a range. ``letter`` names it in kernel names, ``order`` is its place in the loop nest."""
+
+    GLOBAL = ("g", 0)  # blocks of a grid
+    THREAD = ("t", 0)  # cores of a CPU
+    LOCAL = ("l", 2)  # threads of a block
+    WARP = ("w", 1)  # lanes of a warp that a tensor core owns
+    LOOP = ("L", -1)  # an ordinary sequential loop over outputs
+    UPCAST = ("u", 3)  # an output axis kept in registers or lanes
+    GROUP_REDUCE = ("G", 2)  # a reduce axis shared by the threads of a block, finished through LOCAL memory
+    REDUCE = ("R", 4)  # a sequential loop that accumulates
+    UNROLL = ("r", 5)  # a reduce axis laid out in lanes
+
+    @property
+    def letter(self) -> str:
+        """The printed letter."""
+        return str(self.value[0])
+
+    @property
+    def order(self) -> int:
+        """Outermost first."""
+        return int(self.value[1])
+
+
+class Axis(NamedTuple):
+    """The identity of a range: a path (splitting appends to it) and what runs it."""
+
+    path: tuple[int, ...]
+    kind: AxisType
+
+    def __str__(self) -> str:
+        return self.kind.letter + "_".join(map(str, self.path))
+
+
+class Variable(NamedTuple):
+    """A named integer known at launch, within bounds (both included)."""
+
+    name: str
+    low: int
+    high: int
+
+
+class Lanes(NamedTuple):
+    """Which unrolled axes a lane dimension stands for: (axis path, size) from slowest to fastest."""
+
+    axes: tuple[tuple[tuple[int, ...], int], ...]
+
+    @property
+    def total(self) -> int:
+        """How many lanes they make together."""
+        product = 1
+        for _, size in self.axes:
+            product *= size
+        return product
+
+
+class ReduceAxes(NamedTuple):
+    """A tensor-level reduction: the combining op and the axes it takes to size 1."""
+
+    op: Ops
+    axes: tuple[int, ...]
+
+
+class Bufferize(NamedTuple):
+    """How a value is given memory: where, and whether the choice may be undone."""
+
+    space: str = "global"
+    removable: bool = True
+
+
+class TensorCore(NamedTuple):
+    """A tensor-core instruction at one WMMA node: its name and the tile it computes."""
+
+    name: str
+    dims: tuple[int, int, int]
+
+
+UNARY: Final = frozenset(op for op in Ops if Ops.NEG <= op <= Ops.CLZ)
+BINARY: Final = frozenset(op for op in Ops if Ops.ADD <= op <= Ops.CMPNE)
+TERNARY: Final = frozenset({Ops.WHERE, Ops.MULACC})
+ALU: Final = UNARY | BINARY | TERNARY
+COMPARISONS: Final = frozenset({Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE})
+COMMUTATIVE: Final = frozenset(
+    {Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPEQ, Ops.CMPNE}
+)
+MOVEMENT: Final = frozenset(op for op in Ops if Ops.RESHAPE <= op <= Ops.FLIP)
+DEFINES: Final = frozenset({Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_REG})
+CONSTANTS: Final = frozenset({Ops.CONST, Ops.VCONST})
+REDUCIBLE: Final = frozenset({Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR})
+"""Ops a REDUCE may combine with: associative and commutative (floats: by contract of the reduce)."""
+
+FIRST_RANGE: Final[dict[Ops, int]] = {Ops.END: 1, Ops.REDUCE: 1, Ops.BUFFERIZE: 1}
+"""Ops that close ranges, and the first source position that lists them."""

@@ -1,0 +1,341 @@
+"""The rewrite engine: apply a matcher to a graph until no rule fires.
+
+Two orders
+* `sources_first` (the default): a node is offered once its sources are final. What a rule returns is itself
+  settled the same way, so the result is a fixpoint. For algebra and lowering.
+* `sink_first`: a node is offered before its sources are looked at, until no rule fires on it; then its sources.
+  For rules keyed by original nodes: pushing things down, adding control flow.
+
+Cost. Each node of the input is offered once, plus once more for each node that a rule or a changed source brings
+into being: visits ≤ N + k·rewrites, where k is what one right-hand side builds plus the users it changes. Nodes
+are processed in order of `serial`, which is topological, so the common case needs no stack and no second look.
+
+A pair of rules that undo each other is found at once (a node is to be replaced by something that is waiting for
+it); rules that grow a graph for ever run into the budget. Both raise `RewriteError` with the rules and last steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Final, Literal, NamedTuple, cast
+
+from planish.config import current
+from planish.errors import RewriteError
+from planish.uop.matcher import Decisions, Listener, Matcher, Watch
+from planish.uop.node import UOp
+
+Order = Literal["sources_first", "sink_first"]
+
+_by_serial: Final = attrgetter("serial")
+_BUDGET_BASE: Final = 20_000
+_BUDGET_PER_NODE: Final = 200
+"""More rewrites than base + per node·N is taken for a loop: real rule sets need below ten per node."""
+_STEPS_SHOWN: Final = 16
+
+
+@dataclass(slots=True)
+class RewriteStats:
+    """What a rewrite did; pass one to `rewrite` to have it filled. `watch` adds counts and times per rule."""
+
+    visits: int = 0
+    """Nodes offered to the matcher."""
+    rewrites: int = 0
+    """Times a rule fired."""
+    watch: Watch | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of one rewrite."""
+
+    matcher: Matcher
+    decisions: Decisions
+    ctx: object
+    final: dict[UOp, UOp]
+    budget: int
+    rewrites: int = 0
+    visits: int = 0
+    steps: list[str] = field(default_factory=list)
+
+
+def rewrite(
+    root: UOp,
+    matcher: Matcher,
+    ctx: object = None,
+    *,
+    order: Order = "sources_first",
+    listener: Listener | None = None,
+    stats: RewriteStats | None = None,
+    memo: dict[UOp, UOp] | None = None,
+    budget: int | None = None,
+) -> UOp:
+    """The graph under `root` after applying the rules of `matcher` until none fires.
+
+    `memo` (sources_first, without ctx) carries results from one call to the next: what is in it is not visited.
+    """
+    if order not in _ENGINES:
+        raise RewriteError(f"unknown order {order!r}", remedy=f"one of {', '.join(_ENGINES)}")
+    watch = stats.watch if stats is not None else None
+    if listener is not None:
+        watch = Watch(listener) if watch is None else watch.also(listener)
+    decisions = matcher.decisions if watch is None else matcher.watched(watch)
+    run = _Run(matcher, decisions, ctx, {} if memo is None else memo, -1 if budget is None else budget)
+    result = _ENGINES[order](root, run)
+    if stats is not None:
+        stats.visits += run.visits
+        stats.rewrites += run.rewrites
+    return result
+
+
+def _default_budget(nodes: int) -> int:
+    return min(_BUDGET_BASE + _BUDGET_PER_NODE * nodes, max(current().rewrite_budget, 16 * nodes))
+
+
+def _rewrite_sources_first(root: UOp, run: _Run) -> UOp:
+    final, decisions, ctx = run.final, run.decisions, run.ctx
+    if root in final:
+        return final[root]
+    seen = {root}
+    todo = [root]
+    for node in todo:
+        for source in node.src:
+            if source not in seen and source not in final:
+                seen.add(source)
+                todo.append(source)
+    todo.sort(key=_by_serial)
+    run.visits += len(todo)
+    if run.budget < 0:
+        run.budget = _default_budget(len(todo))
+    for node in todo:
+        if node in final:  # a rule built it earlier than its turn
+            continue
+        for source in node.src:
+            if final[source] is not source:
+                final[node] = _settle(_rebuild(node, final), node, run)
+                break
+        else:
+            for function in decisions[node.form]:
+                result = function(node, ctx)
+                if result is not None:
+                    final[node] = final[result] if result in final else _settle(result, node, run)
+                    run.rewrites += 1
+                    break
+            else:
+                final[node] = node
+    return final[root]
+
+
+def _settle(start: UOp, origin: UOp, run: _Run) -> UOp:
+    """The final form of a node that came into being during the run, in place of `origin`."""
+    final, decisions, ctx = run.final, run.decisions, run.ctx
+    known = final.get(start)
+    if known is not None:
+        return known
+    waiting = {origin: start}  # node -> what replaces it, once that is final
+    stack = [start]
+    while stack:
+        node = stack[-1]
+        if node in final:
+            stack.pop()
+            continue
+        replacement = waiting.get(node)
+        if replacement is not None:
+            final[node] = final[replacement]
+            stack.pop()
+            continue
+        ready, changed = True, False
+        for source in node.src:
+            settled = final.get(source)
+            if settled is None:
+                if source in waiting:
+                    raise _cycle(source, waiting, run)
+                stack.append(source)
+                ready = False
+            elif settled is not source:
+                changed = True
+        if not ready:
+            continue
+        result: UOp | None = None
+        if changed:
+            result = _rebuild(node, final)
+        else:
+            run.visits += 1
+            for function in decisions[node.form]:
+                result = function(node, ctx)
+                if result is not None:
+                    run.rewrites += 1
+                    if run.rewrites > run.budget:
+                        _note_overrun(node, result, run)
+                    break
+        if result is None:
+            final[node] = node
+            stack.pop()
+        elif result in final:
+            final[node] = final[result]
+            stack.pop()
+        elif result in waiting:
+            waiting[node] = result
+            raise _cycle(node, waiting, run)
+        else:
+            waiting[node] = result
+            stack.append(result)
+    return final[start]
+
+
+def _rewrite_sink_first(root: UOp, run: _Run) -> UOp:
+    final, decisions, ctx = run.final, run.decisions, run.ctx
+    if run.budget < 0:
+        run.budget = _default_budget(len(root.toposort()))
+    waiting: dict[UOp, UOp] = {}
+    offered: set[UOp] = set()
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node in final:
+            stack.pop()
+            continue
+        replacement = waiting.get(node)
+        if replacement is not None:
+            final[node] = final[replacement]
+            stack.pop()
+            continue
+        result: UOp | None = None
+        if node not in offered:
+            offered.add(node)
+            run.visits += 1
+            for function in decisions[node.form]:
+                result = function(node, ctx)
+                if result is not None:
+                    run.rewrites += 1
+                    if run.rewrites > run.budget:
+                        _note_overrun(node, result, run)
+                    break
+        if result is None:
+            ready, changed = True, False
+            for source in node.src:
+                settled = final.get(source)
+                if settled is None:
+                    if source in waiting:
+                        raise _cycle(source, waiting, run)
+                    stack.append(source)
+                    ready = False
+                elif settled is not source:
+                    changed = True
+            if not ready:
+                continue
+            if not changed:
+                final[node] = node
+                stack.pop()
+                continue
+            result = _rebuild(node, final)
+        if result in final:
+            final[node] = final[result]
+            stack.pop()
+        elif result in waiting:
+            waiting[node] = result
+            raise _cycle(node, waiting, run)
+        else:
+            waiting[node] = result
+            stack.append(result)
+    return final[root]
+
+
+_ENGINES: Final[dict[str, Callable[[UOp, _Run], UOp]]] = {
+    "sources_first": _rewrite_sources_first,
+    "sink_first": _rewrite_sink_first,
+}
+
+
+def _rebuild(node: UOp, final: Mapping[UOp, UOp]) -> UOp:
+    """The node over the final forms of its sources."""
+    return node.table.make(node.op, node.dtype, tuple([final[source] for source in node.src]), node.arg)
+
+
+def substitute(root: UOp, mapping: Mapping[UOp, UOp], enter: Callable[[UOp], bool] | None = None) -> UOp:
+    """The graph with nodes exchanged, all at once: replacements are not looked into, so `{a: b, b: a}` swaps.
+
+    `enter` prunes: what lies below a node it rejects stays as it is.
+    """
+    if not mapping:
+        return root
+    final = dict(mapping)
+    for node in root.toposort(lambda n: n not in mapping and (enter is None or enter(n))):
+        if node in final or (enter is not None and not enter(node)):
+            continue
+        for source in node.src:
+            if final.get(source, source) is not source:
+                final[node] = node.table.make(
+                    node.op, node.dtype, tuple([final.get(s, s) for s in node.src]), node.arg
+                )
+                break
+    return final.get(root, root)
+
+
+class Lines(NamedTuple):
+    """What a rule makes of one line of a linear program: the lines in its place, and who is its value now."""
+
+    value: UOp
+    lines: tuple[UOp, ...]
+
+
+def line_rewrite(
+    lines: Sequence[UOp], matcher: Matcher, ctx: object = None, *, listener: Listener | None = None
+) -> list[UOp]:
+    """A linear program with each line offered to the matcher once, in order.
+
+    A rule returns a node (one line for one) or `Lines`. Later lines see the new values of earlier ones.
+    """
+    decisions = matcher.decisions if listener is None else matcher.watched(Watch(listener))
+    values: dict[UOp, UOp] = {}
+    result: list[UOp] = []
+    for line in lines:
+        src = tuple([values.get(source, source) for source in line.src])
+        node = line if src == line.src else line.replace(src=src)
+        made: UOp | Lines = node
+        for function in decisions[node.form]:
+            found = cast("UOp | Lines | None", function(node, ctx))
+            if found is not None:
+                made = found
+                break
+        value, new_lines = made if isinstance(made, Lines) else (made, (made,))
+        values[line] = value
+        result.extend(new_lines)
+    return result
+
+
+# -- errors ----------------------------------------------------------------------------------------------------
+
+
+def _step(before: UOp, after: UOp, run: _Run) -> str:
+    found = run.matcher.first(before, run.ctx)
+    name = found[0].name if found is not None and found[1] is after else "its sources changed"
+    return f"{name}:  {before!r} -> {after!r}"
+
+
+def _cycle(node: UOp, waiting: Mapping[UOp, UOp], run: _Run) -> RewriteError:
+    """Rules that lead from a node back to it, or to something that contains it."""
+    chain: list[str] = []
+    current = node
+    while current in waiting and len(chain) < _STEPS_SHOWN:
+        chain.append(_step(current, waiting[current], run))
+        current = waiting[current]
+        if current is node:
+            break
+    return _error(f"rules of {run.matcher.name} undo or contain each other", chain)
+
+
+def _note_overrun(before: UOp, after: UOp, run: _Run) -> None:
+    """Past the budget: watch a few more steps, then stop with them."""
+    run.steps.append(_step(before, after, run))
+    if len(run.steps) >= _STEPS_SHOWN:
+        raise _error(f"no fixpoint after {run.budget} rewrites with {run.matcher.name}", run.steps)
+
+
+def _error(what: str, steps: Sequence[str]) -> RewriteError:
+    error = RewriteError(what, remedy="one of the rules below must decline; the last steps are shown")
+    rules = list(dict.fromkeys(step.split(":  ")[0] for step in steps))
+    error.add_note("rules: " + "; ".join(rules))
+    error.add_note("last steps:\n  " + "\n  ".join(steps))
+    return error

@@ -1,0 +1,144 @@
+"""The shape of a tensor-level node: which dims it has, as numbers or symbolic sizes.
+
+Memory is flat: a buffer has one axis, its size. Movement ops state or derive their shape, elementwise ops take the one
+shape of their sources, where a scalar (no axes) goes with any. What is computed per element of a kernel (an INDEX with
+all its indices, a LOAD, a range, a constant) is a scalar. Computed iteratively, kept per table. A node whose argument does
+not fit the shape of its source is a `GraphError` that names both.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from planish.dtypes import PtrDType
+from planish.errors import GraphError
+from planish.uop.node import UOp
+from planish.uop.ops import ALU, DEFINES, MOVEMENT, Ops, ReduceAxes
+from planish.uop.symbolic.polynomial import Polynomial, number, polynomial, times
+
+Dim = int | UOp
+Shape = tuple[Dim, ...]
+
+_MEMORY: Final = DEFINES | {Ops.BUFFER}
+_PASS: Final = frozenset({Ops.CONTIGUOUS, Ops.CAST, Ops.BITCAST, Ops.AFTER, Ops.NOOP, Ops.BIND})
+_SHAPED: Final = MOVEMENT | _PASS | ALU | {Ops.REDUCE_AXIS}
+
+
+def shape(node: UOp) -> Shape:
+    """The dims of a node."""
+    memo = cast("dict[UOp, Shape]", node.table.memos.setdefault(shape, {}))
+    if node in memo:
+        return memo[node]
+    for each in node.toposort(lambda n: n in _descend(n, memo)):
+        if each not in memo:
+            memo[each] = _shape(each, memo)
+    return memo[node]
+
+
+def _descend(node: UOp, memo: dict[UOp, Shape]) -> tuple[UOp, ...]:
+    whole = node.op is Ops.INDEX and len(node.src) == 1  # a tensor in memory, as a value
+    return (node,) if node not in memo and (whole or node.op in _SHAPED) else ()
+
+
+def _shape(node: UOp, memo: dict[UOp, Shape]) -> Shape:
+    op = node.op
+    if op in _MEMORY:
+        return (node.dtype.size,) if isinstance(node.dtype, PtrDType) else ()
+    if op in MOVEMENT:
+        return moved(op, node.arg, memo[node.src[0]])
+    if op in _PASS or (op is Ops.INDEX and len(node.src) == 1):
+        return memo[node.src[0]] if node.src else ()
+    if op is Ops.REDUCE_AXIS:
+        axes = cast("ReduceAxes", node.arg).axes
+        return tuple(1 if axis in axes else dim for axis, dim in enumerate(memo[node.src[0]]))
+    if op in ALU:
+        found = {memo[source] for source in node.src if memo[source]}
+        if len(found) > 1:
+            raise GraphError(f"{op.name}: sources of shapes {', '.join(map(text, found))}", op=op.name,
+                             remedy="EXPAND them to one shape first")  # fmt: skip
+        return found.pop() if found else ()
+    return ()
+
+
+def moved(op: Ops, arg: object, source: Shape) -> Shape:
+    """The shape that a movement op makes of its source's."""
+    if op is Ops.RESHAPE or op is Ops.EXPAND:
+        target = cast("Shape", arg)
+        fits = same_size(source, target) if op is Ops.RESHAPE else _expands(source, target)
+        return target if fits else _reject(op, arg, source)
+    if op is Ops.PERMUTE:
+        order = cast("tuple[int, ...]", arg)
+        if sorted(order) != list(range(len(source))):
+            _reject(op, arg, source)
+        return tuple(source[axis] for axis in order)
+    per_axis = cast("tuple[object, ...]", arg)
+    if len(per_axis) != len(source):
+        _reject(op, arg, source)
+    if op is Ops.FLIP:
+        return source
+    pairs = cast("tuple[tuple[Dim, Dim], ...]", arg)
+    if op is Ops.PAD:
+        return tuple(
+            _sum(_sum(before, dim), after) for dim, (before, after) in zip(source, pairs, strict=True)
+        )
+    for dim, (begin, end) in zip(source, pairs, strict=True):
+        if (
+            isinstance(dim, int)
+            and isinstance(begin, int)
+            and isinstance(end, int)
+            and not 0 <= begin <= end <= dim
+        ):
+            _reject(op, arg, source)
+    return tuple(_difference(end, begin) for begin, end in pairs)
+
+
+def _reject(op: Ops, arg: object, source: Shape) -> Shape:
+    told = text(arg) if isinstance(arg, tuple) else repr(arg)
+    raise GraphError(f"{op.name}: {told} does not fit a source of shape {text(source)}", op=op.name)
+
+
+def _expands(source: Shape, target: Shape) -> bool:
+    return len(source) == len(target) and all(
+        have is want or have == want or (isinstance(have, int) and have == 1)
+        for have, want in zip(source, target, strict=True)
+    )
+
+
+def _sum(x: Dim, y: Dim) -> Dim:
+    if isinstance(x, int) and x == 0:
+        return y
+    return x if isinstance(y, int) and y == 0 else x + y
+
+
+def _difference(x: Dim, y: Dim) -> Dim:
+    if isinstance(y, int) and y == 0:
+        return x
+    if x is y:
+        return 0
+    return x - y
+
+
+def size(dims: Shape) -> Polynomial | None:
+    """The number of elements; None if it is too large an expression."""
+    total: Polynomial | None = {(): 1}
+    for dim in dims:
+        factor = polynomial(dim) if isinstance(dim, UOp) else number(dim)
+        total = None if factor is None or total is None else times(total, factor)
+    return total
+
+
+def same_size(x: Shape, y: Shape) -> bool:
+    """Whether two shapes certainly hold as many elements."""
+    a, b = size(x), size(y)
+    return a is not None and a == b
+
+
+def text(dims: tuple[object, ...]) -> str:
+    """A shape as people write it: (4, n, 2)."""
+    return f"({', '.join(str(d.arg) if isinstance(d, UOp) and d.op is Ops.CONST else _dim_text(d) for d in dims)})"
+
+
+def _dim_text(dim: object) -> str:
+    if isinstance(dim, UOp):
+        return str(getattr(dim.arg, "name", None) or dim.op.name.lower())
+    return text(dim) if isinstance(dim, tuple) else str(dim)

@@ -1,0 +1,269 @@
+"""Comparisons: decided by bounds, turned round by NOT, and solved for the variable.
+
+The forms everything ends in. On integers and `index`, a constant is compared by `<` alone: `x < c` or `c < x`; a
+NOT of a comparison is the opposite comparison. On `index`, which is exact, constants gather on the constant's
+side, common terms cancel and divisions are multiplied out. Floats keep NaN in mind: `x < x` is False, but
+`x <= x` asks whether x is a number, and NOT stays around `<`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from planish.uop.matcher import Matcher, rule
+from planish.uop.node import UOp
+from planish.uop.ops import COMPARISONS, Ops
+from planish.uop.pattern import FLOAT, INDEX, INTEGRAL, Pattern, node
+from planish.uop.symbolic.affine import Affine, affine
+from planish.uop.symbolic.letters import a, c, x, y
+
+_EQUALITY: Final = (Ops.CMPEQ, Ops.CMPNE)
+_ORDER: Final = (Ops.CMPLT, Ops.CMPLE)
+
+
+def _value(node: UOp) -> int:
+    return cast("int", node.arg)
+
+
+def _decided(root: UOp, x: UOp, y: UOp) -> UOp | None:
+    """The truth value, if the bounds of the two sides leave only one."""
+    low, high = x._interval()
+    least, most = y._interval()
+    op = root.op
+    if op is Ops.CMPLT:
+        if high < least:
+            return root.const_like(True)
+        return root.const_like(False) if low >= most else None
+    if op is Ops.CMPLE:
+        if high <= least:
+            return root.const_like(True)
+        return root.const_like(False) if low > most else None
+    if high < least or most < low:
+        return root.const_like(op is Ops.CMPNE)
+    return root.const_like(op is Ops.CMPEQ) if low == high == least == most else None
+
+
+def _is_not_greatest(x: UOp, c: UOp) -> bool:
+    return x.dtype.is_index or _value(c) < cast("int", x.dtype.max)
+
+
+def _is_not_least(x: UOp, c: UOp) -> bool:
+    return x.dtype.is_index or _value(c) > cast("int", x.dtype.min)
+
+
+def _below_product(x: UOp, a: UOp, c: UOp) -> UOp | None:
+    """x*a < c, solved for x."""
+    factor, limit = _value(a), _value(c)
+    if factor == 0:
+        return None
+    return x < -(-limit // factor) if factor > 0 else x.const_like(limit // factor) < x
+
+
+def _above_product(x: UOp, a: UOp, c: UOp) -> UOp | None:
+    """c < x*a, solved for x."""
+    factor, limit = _value(a), _value(c)
+    if factor == 0:
+        return None
+    return x.const_like(limit // factor) < x if factor > 0 else x < -(-limit // factor)
+
+
+def _equals_product(root: UOp, x: UOp, a: UOp, c: UOp) -> UOp | None:
+    factor, wanted = _value(a), _value(c)
+    if factor == 0:
+        return None
+    if wanted % factor:
+        return root.const_like(root.op is Ops.CMPNE)
+    return root.replace(src=(x, x.const_like(wanted // factor)))
+
+
+def _drop_factor(root: UOp, x: UOp, y: UOp, c: UOp) -> UOp | None:
+    factor = _value(c)
+    if factor == 0:
+        return None
+    return root.replace(src=(x, y) if factor > 0 else (y, x))
+
+
+def _is_positive(a: UOp) -> bool:
+    return _value(a) > 0
+
+
+def _quotient_equals(x: UOp, a: UOp, c: UOp) -> UOp:
+    """x // a == c says that x lies in one period of a."""
+    first = _value(c) * _value(a)
+    return (x.const_like(first - 1) < x) & (x < first + _value(a))
+
+
+def _quotient_differs(x: UOp, a: UOp, c: UOp) -> UOp:
+    first = _value(c) * _value(a)
+    return (x < first) | (x.const_like(first + _value(a) - 1) < x)
+
+
+def _cancel(root: UOp, x: UOp, y: UOp) -> UOp | None:
+    """Both sides less the terms they share; a constant stays on the side where it is positive."""
+    if (x.op is not Ops.ADD and y.op is not Ops.ADD) or Ops.CONST in (x.op, y.op):
+        return None
+    left, right = affine(x), affine(y)
+    if left is None or right is None:
+        return None
+    shared = [t for t, f in left.terms.items() if f * right.terms.get(t, 0) > 0]
+    if not shared and not (left.constant and right.constant):
+        return None
+    for term in shared:
+        common = min(left.terms[term], right.terms[term], key=abs)
+        _take(left, term, common)
+        _take(right, term, common)
+    surplus = left.constant - right.constant
+    left.constant, right.constant = max(surplus, 0), max(-surplus, 0)
+    if not left.terms and right.terms:
+        left.constant, right.constant = surplus, 0
+    elif not right.terms:
+        left.constant, right.constant = 0, -surplus
+    if not (left.fits and right.fits):
+        return None
+    return root.replace(src=(left.build(x), right.build(y)))
+
+
+def _take(sum_: Affine, term: UOp, factor: int) -> None:
+    rest = sum_.terms[term] - factor
+    if rest:
+        sum_.terms[term] = rest
+    else:
+        del sum_.terms[term]
+
+
+def _divide_sum(root: UOp, x: UOp, limit: int) -> UOp | None:
+    """g·A + R < limit with 0 ≤ R < g as A < quotient, where R cannot tip the balance."""
+    found = affine(x)
+    if found is None:
+        return None
+    limit -= found.constant
+    for size in sorted({abs(f) for f in found.terms.values()} - {1}, reverse=True):
+        whole = {t: f // size for t, f in found.terms.items() if f % size == 0}
+        rest = Affine({t: f for t, f in found.terms.items() if f % size}, 0)
+        low, high = rest.interval()
+        quotient, left_over = divmod(limit - 1, size)
+        if low < 0 or high >= size or (left_over < high and left_over >= low):
+            continue
+        # g·A + R ≤ g·quotient + left_over: R decides nothing, so A alone does.
+        bound = quotient if left_over >= high else quotient - 1
+        return Affine(whole, 0).build(x) < bound + 1
+    return None
+
+
+def _below_sum(root: UOp, x: UOp, c: UOp) -> UOp | None:
+    return _divide_sum(root, x, _value(c))
+
+
+def _above_sum(root: UOp, x: UOp, c: UOp) -> UOp | None:
+    """c < x, as the opposite of x < c + 1."""
+    below = _divide_sum(root, x, _value(c) + 1)
+    if below is None:
+        return None
+    whole, bound = below.src
+    return bound.const_like(_value(bound) - 1) < whole
+
+
+def _without_signs(root: UOp, x: UOp, y: UOp) -> UOp:
+    return root.replace(src=(y, x) if root.op in _ORDER else (x, y))
+
+
+def _sum(name: str) -> Pattern:
+    return node(Ops.ADD, name=name)
+
+
+comparison: Final = Matcher(
+    "comparison",
+    [
+        # -- a value and itself -----------------------------------------------------------------------------------
+        rule(node(Ops.CMPLT, x, x), False, on=INTEGRAL | FLOAT, says="x < x -> False"),
+        rule(node(Ops.CMPLE, x, x), True, on=INTEGRAL, says="x <= x -> True"),
+        rule(x.eq(x), True, on=INTEGRAL),
+        rule(x.ne(x), False, on=INTEGRAL),
+        # -- by bounds --------------------------------------------------------------------------------------------
+        rule(node(COMPARISONS, x, y), _decided, on=INTEGRAL, says="x ? y -> True or False, where bounds decide"),
+        # -- one form for each ------------------------------------------------------------------------------------
+        rule(~(x < y).of(INTEGRAL), y <= x, says="int: ~(x < y) -> y <= x"),
+        rule(~(x <= y).of(INTEGRAL), y < x, says="int: ~(x <= y) -> y < x"),
+        rule(~node(Ops.CMPEQ, x, y), x.ne(y), says="~(x == y) -> x != y"),
+        rule(~node(Ops.CMPNE, x, y), x.eq(y), says="~(x != y) -> x == y"),
+        rule(x <= c, x < c + 1, when=_is_not_greatest, on=INTEGRAL, says="int: x <= c -> x < c + 1"),
+        rule(c <= x, c + -1 < x, when=_is_not_least, on=INTEGRAL, says="int: c <= x -> c - 1 < x"),
+        # -- constants gather on one side -------------------------------------------------------------------------
+        rule((x + a) < c, x < c - a, on=INDEX, says="x + a < c -> x < c - a"),
+        rule(c < (x + a), c - a < x, on=INDEX, says="c < x + a -> c - a < x"),
+        rule(
+            node(_EQUALITY, x + a, c), lambda root, x, a, c: root.replace(src=(x, x.const_like(c.arg - a.arg))),
+            on=INTEGRAL, says="x + a == c -> x == c - a, and !=",
+        ),
+        rule(x * a < c, _below_product, on=INDEX, says="x*a < c -> x < ceil(c/a), a > 0; turned round for a < 0"),
+        rule(c < x * a, _above_product, on=INDEX, says="c < x*a -> floor(c/a) < x, a > 0; turned round for a < 0"),
+        rule(
+            node(_EQUALITY, x * a, c), _equals_product, on=INDEX,
+            says="x*a == c -> x == c/a, or False; and !=",
+        ),
+        rule(
+            (x // a) < c, lambda x, a, c: x < _value(c) * _value(a), when=_is_positive, on=INDEX,
+            says="x // a < c -> x < c*a, a > 0",
+        ),
+        rule(
+            c < (x // a), lambda x, a, c: x.const_like((_value(c) + 1) * _value(a) - 1) < x, when=_is_positive,
+            on=INDEX, says="c < x // a -> (c + 1)*a - 1 < x, a > 0",
+        ),
+        rule(
+            (x // a).eq(c), _quotient_equals, when=_is_positive, on=INDEX,
+            says="x // a == c -> c*a - 1 < x & x < c*a + a, a > 0",
+        ),
+        rule(
+            (x // a).ne(c), _quotient_differs, when=_is_positive, on=INDEX,
+            says="x // a != c -> x < c*a | c*a + a - 1 < x, a > 0",
+        ),
+        rule(_sum("x") < c, _below_sum, on=INDEX, says="x*a + y < c -> x < c/a, where y cannot matter"),
+        rule(c < _sum("x"), _above_sum, on=INDEX, says="c < x*a + y -> c/a < x, where y cannot matter"),
+        # -- the same on both sides -------------------------------------------------------------------------------
+        rule(
+            node(COMPARISONS, x, y), _cancel, on=INDEX, says="x + z ? y + z -> x ? y",
+        ),
+        rule(
+            node(COMPARISONS, x * c, y * c), _drop_factor, on=INDEX, says="x*c ? y*c -> x ? y, or turned round",
+        ),
+        rule(
+            node((Ops.CMPLT, *_EQUALITY), x + y * -1, 0), lambda root, x, y: root.replace(src=(x, y)), on=INDEX,
+            says="x - y ? 0 -> x ? y",
+        ),
+        rule(node(Ops.CMPLT, 0, x + y * -1), y < x, on=INDEX, says="0 < x - y -> y < x"),
+        rule((x + y * -1) < 1, x <= y, on=INDEX, says="x - y < 1 -> x <= y"),
+        rule(node(Ops.CMPLT, -1, x + y * -1), y <= x, on=INDEX, says="-1 < x - y -> y <= x"),
+        rule(x < (y + 1), x <= y, on=INDEX, says="x < y + 1 -> x <= y"),
+        rule((x + -1) < y, x <= y, on=INDEX, says="x - 1 < y -> x <= y"),
+        rule(x <= (y + -1), x < y, on=INDEX, says="x <= y - 1 -> x < y"),
+        rule((x + 1) <= y, x < y, on=INDEX, says="x + 1 <= y -> x < y"),
+        # -- extrema with a constant ------------------------------------------------------------------------------
+        rule(
+            x.max(a) < c, x < c, when=lambda a, c: a.arg < c.arg, on=INTEGRAL, says="max(x, a) < c -> x < c, a < c",
+        ),
+        rule(
+            x.min(a) < c, x < c, when=lambda a, c: a.arg >= c.arg, on=INTEGRAL,
+            says="min(x, a) < c -> x < c, c <= a",
+        ),
+        rule(
+            c < x.max(a), c < x, when=lambda a, c: a.arg <= c.arg, on=INTEGRAL,
+            says="c < max(x, a) -> c < x, a <= c",
+        ),
+        rule(
+            c < x.min(a), c < x, when=lambda a, c: a.arg > c.arg, on=INTEGRAL, says="c < min(x, a) -> c < x, c < a",
+        ),
+        # -- signs of floats --------------------------------------------------------------------------------------
+        rule(
+            node(COMPARISONS, -x, -y), _without_signs, on=FLOAT,
+            says="float: -x ? -y -> y ? x",
+        ),
+        rule(
+            node(COMPARISONS, -x, c), lambda root, x, c: root.replace(src=(x.const_like(-c.arg), x)), on=FLOAT,
+            says="float: -x ? c -> -c ? x",
+        ),
+        rule(
+            node(_ORDER, c, -x), lambda root, x, c: root.replace(src=(x, x.const_like(-c.arg))), on=FLOAT,
+            says="float: c ? -x -> x ? -c",
+        ),
+    ],
+)  # fmt: skip

@@ -1,0 +1,212 @@
+"""Lanes: GEP selects them, VECTORIZE and CAT build them; a selection of something built is found where it was built.
+
+GEP is lane selection, so pushing it through an ALU op selects the lanes of the operands. It is pushed only where the
+operands are built of lanes themselves: elsewhere one selection would become several, and a wide op many.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Final, cast
+
+from planish.uop.matcher import Matcher, rule
+from planish.uop.node import Number, UOp
+from planish.uop.ops import ALU, CONSTANTS, Ops
+from planish.uop.pattern import node
+from planish.uop.symbolic.letters import x
+
+_SEEN_THROUGH: Final = 32
+"""Nodes looked at before a GEP is pushed: what it would be pushed through is small or it stays."""
+_ELEMENTWISE: Final = ALU | {Ops.CAST}
+
+
+def _lanes(root: UOp) -> tuple[int, ...]:
+    return cast("tuple[int, ...]", root.arg)
+
+
+def _select(x: UOp, lanes: tuple[int, ...]) -> UOp:
+    return x.gep(*lanes)
+
+
+def _vector(lanes: tuple[UOp, ...]) -> UOp:
+    """Scalars as one value."""
+    first = lanes[0]
+    if len(lanes) == 1:
+        return first
+    return first.table.make(Ops.VECTORIZE, first.dtype.vec(len(lanes)), lanes)
+
+
+def _select_all(root: UOp, x: UOp) -> UOp | None:
+    return x if x.dtype is root.dtype and _lanes(root) == tuple(range(x.dtype.lanes)) else None
+
+
+def _select_scalar(root: UOp, x: UOp) -> UOp | None:
+    """Lanes of a scalar: copies of it."""
+    if x.dtype.lanes != 1 or x.dtype.is_pointer:
+        return None
+    return _vector((x,) * len(_lanes(root)))
+
+
+def _select_selected(root: UOp, x: UOp, y: UOp) -> UOp:
+    inner = _lanes(y)
+    return _select(x, tuple(inner[i] for i in _lanes(root)))
+
+
+def _select_built(root: UOp, x: UOp) -> UOp:
+    return _vector(tuple(x.src[i] for i in _lanes(root)))
+
+
+def _select_joined(root: UOp, x: UOp) -> UOp | None:
+    """Lanes of CAT: of the parts they fall in, if that makes no more selections than there are parts."""
+    places = [(part, i) for part in x.src for i in range(part.dtype.lanes)]
+    runs = [
+        (part, tuple(i for _, i in run))
+        for part, run in groupby((places[i] for i in _lanes(root)), lambda e: e[0])
+    ]
+    if len(runs) > len(x.src):
+        return None
+    parts = tuple(_select(part, lanes) for part, lanes in runs)
+    return parts[0] if len(parts) == 1 else x.replace(src=parts, dtype=root.dtype)
+
+
+def _select_constant(root: UOp, x: UOp) -> UOp:
+    if x.op is Ops.CONST:
+        return root.table.const(cast("Number", x.arg), root.dtype)
+    values = cast("tuple[Number, ...]", x.arg)
+    chosen = tuple(values[i] for i in _lanes(root))
+    return (
+        root.table.const(chosen[0], root.dtype)
+        if len(chosen) == 1
+        else root.table.vconst(chosen, root.dtype.scalar)
+    )
+
+
+def _takes_selection(root: UOp) -> bool:
+    """Whether everything below ALU ops, down to a few nodes, is built of lanes."""
+    seen = {root}
+    todo = [root]
+    built = False
+    for found in todo:
+        if found.op in _ELEMENTWISE:
+            for source in found.src:
+                if source not in seen:
+                    seen.add(source)
+                    todo.append(source)
+            if len(todo) > _SEEN_THROUGH:
+                return False
+        elif found.op is Ops.VECTORIZE or found.op is Ops.VCONST:
+            built = True
+        elif found.op is not Ops.CONST:
+            return False
+    return built
+
+
+def _select_through(root: UOp, x: UOp) -> UOp | None:
+    """GEP(op(a, b)) as op(GEP(a), GEP(b)): no lane is computed twice, and every operand gives up its lanes."""
+    lanes = _lanes(root)
+    if len(set(lanes)) != len(lanes) or not _takes_selection(x):
+        return None
+    return x.replace(dtype=x.dtype.scalar.vec(len(lanes)), src=tuple(_select(s, lanes) for s in x.src))
+
+
+def _join_scalars(root: UOp) -> UOp | None:
+    """CAT of scalars and built vectors: one VECTORIZE."""
+    lanes: list[UOp] = []
+    for part in root.src:
+        if part.op is Ops.VECTORIZE:
+            lanes.extend(part.src)
+        elif part.dtype.lanes == 1 and not part.dtype.is_pointer:
+            lanes.append(part)
+        else:
+            return None
+    return _vector(tuple(lanes))
+
+
+def _flatten(root: UOp) -> UOp | None:
+    if all(part.op is not Ops.CAT for part in root.src):
+        return None
+    parts = [inner for part in root.src for inner in (part.src if part.op is Ops.CAT else (part,))]
+    return root.replace(src=tuple(parts))
+
+
+def _rejoin(root: UOp) -> UOp | None:
+    """Selections of one vector, joined: one selection."""
+    first = root.src[0]
+    if first.op is not Ops.GEP:
+        return None
+    whole = first.src[0]
+    lanes: list[int] = []
+    for part in root.src:
+        if part.op is not Ops.GEP or part.src[0] is not whole:
+            return None
+        lanes.extend(_lanes(part))
+    return _select(whole, tuple(lanes))
+
+
+def _join_constants(root: UOp) -> UOp | None:
+    if len(root.src) == 1:
+        return None
+    values: list[Number] = []
+    for part in root.src:
+        if part.op is Ops.CONST:
+            values.extend([cast("Number", part.arg)] * part.dtype.lanes)
+        elif part.op is Ops.VCONST:
+            values.extend(cast("tuple[Number, ...]", part.arg))
+        else:
+            return None
+    return root.table.vconst(values, root.dtype.scalar)
+
+
+def is_broadcast(x: UOp) -> bool:
+    """One scalar in every lane."""
+    return x.op is Ops.VECTORIZE and all(lane is x.src[0] for lane in x.src)
+
+
+def _broadcast_once(root: UOp) -> UOp | None:
+    """op of broadcasts: the op once, then the broadcast."""
+    scalars = []
+    for source in root.src:
+        if is_broadcast(source):
+            scalars.append(source.src[0])
+        elif source.op is Ops.CONST:
+            scalars.append(root.table.const(cast("Number", source.arg), source.dtype.scalar))
+        else:
+            return None
+    lanes = root.dtype.lanes
+    return _vector((root.replace(dtype=root.dtype.scalar, src=tuple(scalars)),) * lanes)
+
+
+def _broadcast_after(root: UOp, x: UOp) -> UOp | None:
+    if not is_broadcast(x):
+        return None
+    lane = root.replace(dtype=root.dtype.scalar, src=(x.src[0], *root.src[1:]))
+    return _vector((lane,) * root.dtype.lanes)
+
+
+_built = node(Ops.VECTORIZE, name="x")
+_operand = node((Ops.VECTORIZE, Ops.CONST))
+
+lanes: Final = Matcher(
+    "lanes",
+    [
+        # -- selection --------------------------------------------------------------------------------------------
+        rule(node(Ops.GEP, x), _select_all, says="gep(x, all lanes) -> x"),
+        rule(node(Ops.GEP, x), _select_scalar, says="gep(scalar, 0, …) -> vectorize(scalar, …)"),
+        rule(node(Ops.GEP, node(Ops.GEP, x, name="y")), _select_selected, says="gep(gep(x, i), j) -> gep(x, i[j])"),
+        rule(node(Ops.GEP, _built), _select_built, says="gep(vectorize(x…), i) -> x[i]"),
+        rule(node(Ops.GEP, node(Ops.CAT, name="x")), _select_joined, says="gep(cat(x…), i) -> cat(gep(x, i)…)"),
+        rule(node(Ops.GEP, node(CONSTANTS, name="x")), _select_constant, says="gep(constant, i) -> constant"),
+        rule(node(Ops.GEP, node(_ELEMENTWISE, name="x")), _select_through, says="gep(x ∘ y, i) -> gep(x, i) ∘ gep(y, i)"),
+        # -- building ---------------------------------------------------------------------------------------------
+        rule(node((Ops.VECTORIZE, Ops.CAT, Ops.PTRCAT), x), x, says="vectorize(x), cat(x), ptrcat(x) -> x"),
+        rule(node((Ops.VECTORIZE, Ops.CAT)), _join_constants, says="vectorize(constants) -> constant"),
+        rule(node(Ops.CAT), _join_scalars, says="cat(scalars) -> vectorize(scalars)"),
+        rule(node(Ops.CAT), _flatten, says="cat(cat(x…), y) -> cat(x…, y)"),
+        rule(node((Ops.VECTORIZE, Ops.CAT)), _rejoin, says="vectorize(gep(x, i), gep(x, j)) -> gep(x, i, j)"),
+        # -- broadcasts -------------------------------------------------------------------------------------------
+        rule(node(_ELEMENTWISE, _operand, rest=True), _broadcast_once,
+             says="vectorize(x, …, x) ∘ vectorize(y, …, y) -> vectorize(x ∘ y, …)"),
+        rule(node((Ops.AFTER, Ops.END), _built, rest=True), _broadcast_after,
+             says="after(vectorize(x, …, x), e) -> vectorize(after(x, e), …)"),
+    ],
+)  # fmt: skip

@@ -1,0 +1,33 @@
+"""The letters that rules are written in: `x y z` stand for any node, `p q` for bools, `a b c` for constants."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.dtypes import Kind
+from planish.uop.ops import CONSTANTS, Ops
+from planish.uop.pattern import BOOL, FLOAT, INTEGERS, Pattern, anything, constant, node
+
+x: Final[Pattern] = anything("x")
+y: Final[Pattern] = anything("y")
+z: Final[Pattern] = anything("z")
+p: Final[Pattern] = anything("p", BOOL)
+q: Final[Pattern] = anything("q", BOOL)
+a: Final[Pattern] = constant("a")
+b: Final[Pattern] = constant("b")
+c: Final[Pattern] = constant("c")
+
+SIGNED: Final = frozenset({Kind.INT})
+UNSIGNED: Final = frozenset({Kind.UINT})
+ARITHMETIC: Final = INTEGERS | FLOAT
+"""Where NEG and SUB are kept as they are. (On `index` both become products with -1, see `terms`.)"""
+
+
+def known(name: str) -> Pattern:
+    """A constant, the same in every lane or not."""
+    return node(CONSTANTS, name=name)
+
+
+def absolute(of: Pattern) -> Pattern:
+    """|of|."""
+    return node(Ops.ABS, of)

@@ -1,0 +1,125 @@
+"""WHERE: known conditions, equal branches, nested selects, selects of bools, and ALU ops that move in or out.
+
+An op moves into a select only where constants make it vanish there, and out of one only where that saves an op.
+A select whose false branch is INVALID is a gate and keeps its shape (see `gates`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.uop.matcher import Matcher, rule
+from planish.uop.node import UOp
+from planish.uop.ops import BINARY, CONSTANTS, UNARY, Ops
+from planish.uop.pattern import BOOL, INTEGRAL, Pattern, node, where
+from planish.uop.symbolic.letters import known, p, q, x, y, z
+
+_DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
+_MOVING: Final = BINARY - _DIVISIONS
+"""Binary ops that move into a select. (Divisions do so in `divmod`, which knows zero divisors.)"""
+
+
+def _is_no_gate(y: UOp) -> bool:
+    return y.op is not Ops.INVALID
+
+
+def _chosen(a: Pattern | str, b: Pattern | str) -> Pattern:
+    """A select between constants."""
+    return where(p, known(a) if isinstance(a, str) else a, known(b) if isinstance(b, str) else b)
+
+
+def _made(op: Ops, *sources: UOp) -> UOp:
+    return sources[0].alu(op, *sources[1:])
+
+
+def _into_unary(root: UOp, p: UOp, a: UOp, b: UOp) -> UOp:
+    return p.where(_made(root.op, a), _made(root.op, b))
+
+
+def _into_left(root: UOp, p: UOp, a: UOp, b: UOp, c: UOp) -> UOp:
+    return p.where(_made(root.op, a, c), _made(root.op, b, c))
+
+
+def _into_right(root: UOp, p: UOp, a: UOp, b: UOp, c: UOp) -> UOp:
+    return p.where(_made(root.op, c, a), _made(root.op, c, b))
+
+
+def _into_both(root: UOp, p: UOp, x: UOp, y: UOp, z: UOp, w: UOp) -> UOp | None:
+    """op(p ? x : y, p ? z : w), if one of the two branches is constant then: no op is added."""
+    if Ops.INVALID in (x.op, y.op, z.op, w.op):
+        return None
+    folds = (x.op in CONSTANTS and z.op in CONSTANTS) or (y.op in CONSTANTS and w.op in CONSTANTS)
+    return p.where(_made(root.op, x, z), _made(root.op, y, w)) if folds else None
+
+
+def _out_of_right(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
+    """p ? x ∘ z : y ∘ z, in the same place on both sides: ordering operands is not this rule's business."""
+    if (
+        left.op is not right.op
+        or left.src[1] is not right.src[1]
+        or left.src[0].dtype is not right.src[0].dtype
+    ):
+        return None
+    return _made(left.op, p.where(left.src[0], right.src[0]), left.src[1])
+
+
+def _out_of_left(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
+    if (
+        left.op is not right.op
+        or left.src[0] is not right.src[0]
+        or left.src[1].dtype is not right.src[1].dtype
+    ):
+        return None
+    return _made(left.op, left.src[0], p.where(left.src[1], right.src[1]))
+
+
+def _out_of_unary(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
+    return _made(left.op, p.where(left.src[0], right.src[0])) if left.op is right.op else None
+
+
+_w = x.named("w")
+_left, _right = node(BINARY, name="left"), node(BINARY, name="right")
+
+select: Final = Matcher(
+    "select",
+    [
+        # -- known or irrelevant conditions -----------------------------------------------------------------------
+        rule(node(Ops.WHERE, True, x, y), x, says="where(True, x, y) -> x"),
+        rule(node(Ops.WHERE, False, x, y), y, says="where(False, x, y) -> y"),
+        rule(where(p, x, x), x, says="where(p, x, x) -> x"),
+        # -- conditions -------------------------------------------------------------------------------------------
+        rule(where(~p, x, y), where(p, y, x), when=_is_no_gate, says="where(~p, x, y) -> where(p, y, x)"),
+        rule(where(p, where(p, x, y), z), where(p, x, z), says="where(p, where(p, x, y), z) -> where(p, x, z)"),
+        rule(where(p, x, where(p, y, z)), where(p, x, z), says="where(p, x, where(p, y, z)) -> where(p, x, z)"),
+        rule(where(p, where(q, x, y), y), where(p & q, x, y), when=_is_no_gate, says="where(p, where(q, x, y), y) -> where(p & q, x, y)"),
+        rule(where(p, x, where(q, x, y)), where(p | q, x, y), says="where(p, x, where(q, x, y)) -> where(p | q, x, y)"),
+        # -- branches that are bools ------------------------------------------------------------------------------
+        rule(where(p, True, y), p | y, on=BOOL, says="bool: where(p, True, y) -> p | y"),
+        rule(where(p, False, y), ~p & y, on=BOOL, says="bool: where(p, False, y) -> ~p & y"),
+        rule(where(p, x, True), ~p | x, on=BOOL, says="bool: where(p, x, True) -> ~p | x"),
+        rule(where(p, x, False), p & x, on=BOOL, says="bool: where(p, x, False) -> p & x"),
+        rule(where(p, ~x, x), p ^ x, on=BOOL, says="bool: where(p, ~x, x) -> p ^ x"),
+        # -- a comparison of the branches -------------------------------------------------------------------------
+        rule(where(x < y, x, y), x.min(y), on=INTEGRAL, says="where(x < y, x, y) -> min(x, y)"),
+        rule(where(x < y, y, x), x.max(y), on=INTEGRAL, says="where(x < y, y, x) -> max(x, y)"),
+        rule(where(x <= y, x, y), x.min(y), on=INTEGRAL, says="where(x <= y, x, y) -> min(x, y)"),
+        rule(where(x <= y, y, x), x.max(y), on=INTEGRAL, says="where(x <= y, y, x) -> max(x, y)"),
+        rule(where(x.eq(y), x, y), y, on=INTEGRAL, says="where(x == y, x, y) -> y"),
+        rule(where(x.ne(y), x, y), x, on=INTEGRAL, says="where(x != y, x, y) -> x"),
+        # -- ops into a select of constants -----------------------------------------------------------------------
+        rule(node(UNARY, _chosen("a", "b")), _into_unary, says="op(where(p, a, b)) -> where(p, op(a), op(b))"),
+        rule(node(_MOVING, _chosen("a", "b"), known("c")), _into_left, says="where(p, a, b) ∘ c -> where(p, a ∘ c, b ∘ c)"),
+        rule(node(BINARY, known("c"), _chosen("a", "b")), _into_right, says="c ∘ where(p, a, b) -> where(p, c ∘ a, c ∘ b)"),
+        rule(
+            node(BINARY, where(p, x, y), where(p, z, _w)), _into_both,
+            says="where(p, a, y) ∘ where(p, b, w) -> where(p, a ∘ b, y ∘ w)",
+        ),
+        # -- ops out of a select ----------------------------------------------------------------------------------
+        rule(where(p, _left, _right), _out_of_right, says="where(p, x ∘ z, y ∘ z) -> where(p, x, y) ∘ z"),
+        rule(where(p, _left, _right), _out_of_left, says="where(p, z ∘ x, z ∘ y) -> z ∘ where(p, x, y)"),
+        rule(
+            where(p, node(UNARY, name="left"), node(UNARY, name="right")), _out_of_unary,
+            says="where(p, op(x), op(y)) -> op(where(p, x, y))",
+        ),
+    ],
+)  # fmt: skip
