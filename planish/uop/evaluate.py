@@ -172,12 +172,12 @@ def _large(node: UOp) -> bool:
 
 
 def _const(run: _Run, node: UOp) -> Array:
-    value = arithmetic.load(np.asarray(node.arg, object if node.dtype.is_index else None), node.dtype)
+    value = arithmetic.load(np.asarray(node.arg, object if node.dtype.is_integral else None), node.dtype)
     return np.broadcast_to(value, (node.dtype.lanes,)) if node.dtype.lanes > 1 else value
 
 
 def _vconst(run: _Run, node: UOp) -> Array:
-    return arithmetic.load(np.asarray(node.arg, object if node.dtype.is_index else None), node.dtype)
+    return arithmetic.load(np.asarray(node.arg, object if node.dtype.is_integral else None), node.dtype)
 
 
 def _invalid(run: _Run, node: UOp) -> Array:

@@ -127,13 +127,16 @@ def _rewrite_sources_first(root: UOp, run: _Run) -> UOp:
     return final[root]
 
 
-def _settle(start: UOp, origin: UOp, run: _Run) -> UOp:
-    """The final form of a node that came into being during the run, in place of `origin`."""
-    final, decisions, ctx = run.final, run.decisions, run.ctx
+def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None = None) -> UOp:
+    """The final form of a node, found with a stack; it came into being in place of `origin`, if that is given.
+
+    With `offered` (which it fills), nodes are offered on the way down, before their sources; without, on the way up.
+    """
+    final = run.final
     known = final.get(start)
     if known is not None:
         return known
-    waiting = {origin: start}  # node -> what replaces it, once that is final
+    waiting = {} if origin is None else {origin: start}  # node -> what replaces it, once that is final
     stack = [start]
     while stack:
         node = stack[-1]
@@ -145,30 +148,27 @@ def _settle(start: UOp, origin: UOp, run: _Run) -> UOp:
             final[node] = final[replacement]
             stack.pop()
             continue
-        ready, changed = True, False
-        for source in node.src:
-            settled = final.get(source)
-            if settled is None:
-                if source in waiting:
-                    raise _cycle(source, waiting, run)
-                stack.append(source)
-                ready = False
-            elif settled is not source:
-                changed = True
-        if not ready:
-            continue
         result: UOp | None = None
-        if changed:
-            result = _rebuild(node, final)
-        else:
-            run.visits += 1
-            for function in decisions[node.form]:
-                result = function(node, ctx)
-                if result is not None:
-                    run.rewrites += 1
-                    if run.rewrites > run.budget:
-                        _note_overrun(node, result, run)
-                    break
+        if offered is not None and node not in offered:
+            offered.add(node)
+            result = _offer(node, run)
+        if result is None:
+            ready, changed = True, False
+            for source in node.src:
+                settled = final.get(source)
+                if settled is None:
+                    if source in waiting:
+                        raise _cycle(source, waiting, run)
+                    stack.append(source)
+                    ready = False
+                elif settled is not source:
+                    changed = True
+            if not ready:
+                continue
+            if changed:
+                result = _rebuild(node, final)
+            elif offered is None:
+                result = _offer(node, run)
         if result is None:
             final[node] = node
             stack.pop()
@@ -184,62 +184,23 @@ def _settle(start: UOp, origin: UOp, run: _Run) -> UOp:
     return final[start]
 
 
+def _offer(node: UOp, run: _Run) -> UOp | None:
+    """What the first matching rule makes of a node."""
+    run.visits += 1
+    for function in run.decisions[node.form]:
+        result = function(node, run.ctx)
+        if result is not None:
+            run.rewrites += 1
+            if run.rewrites > run.budget:
+                _note_overrun(node, result, run)
+            return result
+    return None
+
+
 def _rewrite_sink_first(root: UOp, run: _Run) -> UOp:
-    final, decisions, ctx = run.final, run.decisions, run.ctx
     if run.budget < 0:
         run.budget = _default_budget(len(root.toposort()))
-    waiting: dict[UOp, UOp] = {}
-    offered: set[UOp] = set()
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        if node in final:
-            stack.pop()
-            continue
-        replacement = waiting.get(node)
-        if replacement is not None:
-            final[node] = final[replacement]
-            stack.pop()
-            continue
-        result: UOp | None = None
-        if node not in offered:
-            offered.add(node)
-            run.visits += 1
-            for function in decisions[node.form]:
-                result = function(node, ctx)
-                if result is not None:
-                    run.rewrites += 1
-                    if run.rewrites > run.budget:
-                        _note_overrun(node, result, run)
-                    break
-        if result is None:
-            ready, changed = True, False
-            for source in node.src:
-                settled = final.get(source)
-                if settled is None:
-                    if source in waiting:
-                        raise _cycle(source, waiting, run)
-                    stack.append(source)
-                    ready = False
-                elif settled is not source:
-                    changed = True
-            if not ready:
-                continue
-            if not changed:
-                final[node] = node
-                stack.pop()
-                continue
-            result = _rebuild(node, final)
-        if result in final:
-            final[node] = final[result]
-            stack.pop()
-        elif result in waiting:
-            waiting[node] = result
-            raise _cycle(node, waiting, run)
-        else:
-            waiting[node] = result
-            stack.append(result)
-    return final[root]
+    return _settle(root, None, run, offered=set())
 
 
 _ENGINES: Final[dict[str, Callable[[UOp, _Run], UOp]]] = {

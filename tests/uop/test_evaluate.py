@@ -407,3 +407,9 @@ def test_a_deep_chain_needs_no_recursion(t):
     for i in range(20_000):
         node = node + 1 if i % 2 else node * -1
     assert evaluate(node, {x: 5}).item() == 5
+
+
+def test_large_unsigned_lanes_are_exact():
+    with Table() as t:
+        lanes = t.vconst((2**64 - 1, 7), dtypes.uint64)
+        assert evaluate(lanes, {}).tolist() == [2**64 - 1, 7]

@@ -316,7 +316,7 @@ def _non_negative(x: UOp, y: UOp) -> bool:
 
 
 def _divide_symbolic(x: UOp, y: UOp) -> UOp | None:
-    if y.op is Ops.CONST:
+    if y.vmin == y.vmax:  # a number, folded or not: the rules above know better
         return None
     found = divide_by_symbol(x, y)
     if found is None:
@@ -326,7 +326,7 @@ def _divide_symbolic(x: UOp, y: UOp) -> UOp | None:
 
 
 def _modulo_symbolic(x: UOp, y: UOp) -> UOp | None:
-    if y.op is Ops.CONST:
+    if y.vmin == y.vmax:  # a number, folded or not: the rules above know better
         return None
     found = divide_by_symbol(x, y)
     if found is None:

@@ -12,6 +12,7 @@ from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import BINARY, CONSTANTS, UNARY, Ops
 from planish.uop.pattern import BOOL, INTEGRAL, Pattern, node, where
+from planish.uop.symbolic.cost import DIVISIONS
 from planish.uop.symbolic.letters import known, p, q, x, y, z
 
 _DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
@@ -40,13 +41,22 @@ def _into_left(root: UOp, p: UOp, a: UOp, b: UOp, c: UOp) -> UOp:
     return p.where(_made(root.op, a, c), _made(root.op, b, c))
 
 
-def _into_right(root: UOp, p: UOp, a: UOp, b: UOp, c: UOp) -> UOp:
+def _may_divide_by_zero(root: UOp, *divisors: UOp) -> bool:
+    """Whether an op moved into both branches could divide an index by zero where the branch is not chosen."""
+    if root.op not in DIVISIONS or not root.dtype.is_index:
+        return False
+    return any(divisor.vmin <= 0 <= divisor.vmax for divisor in divisors)
+
+
+def _into_right(root: UOp, p: UOp, a: UOp, b: UOp, c: UOp) -> UOp | None:
+    if _may_divide_by_zero(root, a, b):
+        return None
     return p.where(_made(root.op, c, a), _made(root.op, c, b))
 
 
 def _into_both(root: UOp, p: UOp, x: UOp, y: UOp, z: UOp, w: UOp) -> UOp | None:
     """op(p ? x : y, p ? z : w), if one of the two branches is constant then: no op is added."""
-    if Ops.INVALID in (x.op, y.op, z.op, w.op):
+    if Ops.INVALID in (x.op, y.op, z.op, w.op) or _may_divide_by_zero(root, z, w):
         return None
     folds = (x.op in CONSTANTS and z.op in CONSTANTS) or (y.op in CONSTANTS and w.op in CONSTANTS)
     return p.where(_made(root.op, x, z), _made(root.op, y, w)) if folds else None
@@ -70,6 +80,8 @@ def _out_of_left(root: UOp, p: UOp, left: UOp, right: UOp) -> UOp | None:
         or left.src[1].dtype is not right.src[1].dtype
     ):
         return None
+    if left.op is Ops.MUL and left.src[1].op is Ops.CONST and right.src[1].op is Ops.CONST:
+        return None  # constant factors are cheaper than the product they would become
     return _made(left.op, left.src[0], p.where(left.src[1], right.src[1]))
 
 

@@ -31,6 +31,9 @@ POINTS = 1 << 17
 PATTERNS = 1 << 12
 """Most points with a float among the free nodes: no number of them is everything."""
 FREE = frozenset({Ops.DEFINE_VAR, Ops.INDEX, Ops.LOAD})
+LEAST = 4
+"""Fewest values that a free node is given when all are crossed."""
+JOINT = 1 << 11
 COUNTERS = frozenset({Ops.RANGE, Ops.SPECIAL})
 DIVISIONS = frozenset({Ops.FLOORDIV, Ops.FLOORMOD, Ops.TRUNCDIV, Ops.TRUNCMOD})
 
@@ -108,10 +111,18 @@ def environment(nodes: list[UOp], rng: random.Random, points: int = POINTS) -> t
     """Values for all nodes, each along an axis of its own, and whether that is everything."""
     if any(n.dtype.is_float or n.dtype.is_complex for n in nodes):
         points = min(points, PATTERNS)
+    least = math.prod(min(_size(n), LEAST) for n in nodes)
+    if least > points:
+        # Too many to cross: rows of values drawn together.
+        rows = min(points, JOINT)
+        drawn = [domain(n, 200, rng)[0] for n in nodes]
+        return {
+            n: v[[rng.randrange(len(v)) for _ in range(rows)]] for n, v in zip(nodes, drawn, strict=True)
+        }, False
     share, rest, env, complete = points, len(nodes), {}, True
     sizes = {n: _size(n) for n in nodes}
     for node in sorted(nodes, key=lambda n: (sizes[n], n.serial)):
-        most = max(int(share ** (1 / rest) + 1e-9), 4)
+        most = max(int(share ** (1 / rest) + 1e-9), LEAST)
         values, whole = domain(node, most, rng)
         complete = complete and whole
         share, rest = max(share // len(values), 1), rest - 1

@@ -17,7 +17,7 @@ from planish.uop.infix import infix
 from planish.uop.matcher import Matcher
 from planish.uop.node import UOp
 from planish.uop.rewrite import rewrite
-from planish.uop.symbolic import sym, symbolic
+from planish.uop.symbolic import simplify, sym, symbolic
 from planish.uop.symbolic.cost import cost, weight
 from tests.uop.proof import expressions
 from tests.uop.proof.equal import check
@@ -74,6 +74,9 @@ def prove(plan: Plan, matcher: Matcher, rng: random.Random, z3_seconds: float, c
         return "unchanged"
     if loses_sharing(node, found):
         counts["sharing lost"] += 1
+    taken = simplify(node, matcher)
+    assert cost(taken) <= cost(node), f"{infix(node)}\n  -> {infix(taken)}"
+    assert simplify(taken, matcher) is taken, f"not final: {infix(node)}\n  -> {infix(taken)}"
     verdict = check(node, found, rng, points=POINTS, z3_seconds=z3_seconds)
     assert verdict.wrong is None, f"{infix(node)}\n  -> {infix(found)}\n  {verdict.wrong}"
     if verdict.how != "unknown":
@@ -114,8 +117,8 @@ def test_random_expressions(kind, number):
 @pytest.mark.parametrize("kind", PLANS)
 @pytest.mark.parametrize("part", range(4))
 def test_many_random_expressions(kind, part):
-    seed = int(os.environ.get("PLANISH_FUZZ_SEED", random.SystemRandom().randrange(1 << 30)))
-    print(f"PLANISH_FUZZ_SEED={seed}")
+    seed = int(os.environ.get("FUZZ_SEED", random.SystemRandom().randrange(1 << 30)))
+    print(f"FUZZ_SEED={seed}")
     number = 150 if kind == "large" else 3000
     counts = run(kind, number, seed=seed + part)
     print(counts)

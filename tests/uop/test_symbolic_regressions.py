@@ -1,0 +1,46 @@
+"""Mistakes the algebra once made, each with the expression that showed it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planish import dtypes
+from planish.uop.evaluate import evaluate
+from planish.uop.node import Table
+from planish.uop.ops import Ops
+from planish.uop.symbolic import simplify
+from planish.uop.symbolic.cost import cost
+
+
+def test_a_divisor_that_is_an_unfolded_number_is_not_symbolic() -> None:
+    with Table() as t:
+        x = t.variable("x", -7, 1)
+        node = x % (t.const(-4) * t.const(-1))
+        values = np.arange(-7, 2)
+        assert evaluate(simplify(node), {x: values}).tolist() == (values % 4).tolist()
+
+
+def test_a_division_does_not_move_where_it_could_divide_by_zero() -> None:
+    with Table() as t:
+        p, u = t.make(Ops.DEFINE_GLOBAL, dtypes.bool_.ptr(1), (), 0).index(t.const(0)), t.variable("u", 0, 5)
+        chosen = p.where(t.const(-6), t.const(12)) % p.where(t.const(4), u)
+        assert not [n for n in simplify(chosen).toposort() if n.op is Ops.FLOORMOD and n.src[1] is u]
+        constant = t.const(32) // p.where(t.const(0), t.const(-4))
+        assert simplify(constant).op is Ops.FLOORDIV
+
+
+def test_constant_factors_stay_in_their_branches() -> None:
+    with Table() as t:
+        x, y = t.variable("x", 0, 9), t.variable("y", 0, 9)
+        node = (x < y).where(x * -1, x * 12)
+        assert cost(simplify(node)) <= cost(node)
+
+
+def test_the_result_is_never_dearer_than_the_input() -> None:
+    """`x % 4` is used twice; rewriting one use alone would compute it twice."""
+    with Table() as t:
+        x, y = t.variable("x", 0, 99), t.variable("y", 0, 9)
+        shared = x % 8
+        node = (y * 8 + shared) * 3 // 6 + shared
+        assert cost(simplify(node)) <= cost(node)
+        assert simplify(simplify(node)) is simplify(node)
