@@ -1,0 +1,90 @@
+"""`planish opt --bisect COMMAND`: the pass, and in it the rewrite, after which a command begins to fail.
+
+The command is asked like `git bisect run` asks: exit status 0 means good. It gets the program as a file, whose name
+replaces `{}` in the command or is appended to it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from planish.cli.console import CommandError, UsageError
+from planish.cli.watch import diff_lines
+from planish.ptir import Program, bisect_rewrites, canonicalization_patterns, text
+from planish.ptir.function import Function
+from planish.ptir.passes import CanonicalizePass, Pass, PassManager, pass_text
+
+
+class Oracle:
+    """Asks a command whether a program is good, and counts."""
+
+    def __init__(self, command: str, folder: Path, *, quiet: bool) -> None:
+        try:
+            self.words = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"cannot read the command {command!r}: {error}") from None
+        if not self.words:
+            raise UsageError("--bisect needs a command")
+        self.path = folder / "program.ptir"
+        self.output = subprocess.DEVNULL if quiet else None
+        self.asked = 0
+
+    def good(self, program: Program) -> bool:
+        self.asked += 1
+        self.path.write_text(text.print(program), encoding="utf-8")
+        words = [word.replace("{}", str(self.path)) for word in self.words]
+        if words == self.words:
+            words.append(str(self.path))
+        try:
+            # The user's own command, not a text made up here.
+            ran = subprocess.run(words, check=False, stdout=subprocess.DEVNULL, stderr=self.output)  # noqa: S603
+        except OSError as error:
+            raise CommandError(f"cannot run {words[0]}: {error.strerror}") from None
+        return ran.returncode == 0
+
+
+def bisect(program: Program, passes: Sequence[Pass], command: str, *, quiet: bool = True) -> str:
+    """A report that names the culprit; `program` is used up."""
+    with tempfile.TemporaryDirectory(prefix="planish-bisect-") as folder:
+        oracle = Oracle(command, Path(folder), quiet=quiet)
+        if not oracle.good(program):
+            raise CommandError("the command fails on the input already: there is nothing to bisect")
+        for number, step in enumerate(passes, 1):
+            before = program.clone()
+            PassManager([step]).run(program)
+            if oracle.good(program):
+                continue
+            lines = [f"pass {number} of {len(passes)} breaks it: {pass_text(step)}"]
+            if isinstance(step, CanonicalizePass):
+                lines += _rewrite(before, step, oracle)
+            else:
+                lines += _difference(before, program)
+            return "\n".join([*lines, f"the command was asked {oracle.asked} times"])
+        raise CommandError("the command succeeds on the result too: there is nothing to bisect")
+
+
+def _rewrite(program: Program, step: CanonicalizePass, oracle: Oracle) -> list[str]:
+    """The rewrite at fault: functions are rewritten one after the other, as the pass does."""
+    patterns = canonicalization_patterns()
+    state = program
+    for function in program:
+
+        def good(candidate: Function, state: Program = state, name: str = function.name) -> bool:
+            others = {**state.functions, name: candidate}
+            return oracle.good(Program(others.values(), state.entry_name))
+
+        culprit = bisect_rewrites(function, patterns, good, step.config())
+        if culprit is not None:
+            what = str(culprit.step).strip().partition(" ")[2]
+            headline = f"in @{function.name}, rewrite {culprit.step.number} of {culprit.steps}: {what}"
+            return [headline, *_difference(culprit.before, culprit.after)]
+        step.run(Program([function]))
+    return []
+
+
+def _difference(before: Program | Function, after: Program | Function) -> Iterator[str]:
+    return diff_lines(text.print(before, ids=True), text.print(after, ids=True), "before", "after")

@@ -1,0 +1,267 @@
+"""What the commands share: streams, errors as people expect them of a compiler, exit statuses.
+
+prog.ptir:4:22: error: there is no attribute 'permutation' here
+  %1 = transpose %0 {permutation=[1, 0]} : tensor<f32, 8x4>
+                     ^
+help: the attributes are: perm
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NoReturn, TextIO
+
+from planish.config import current
+from planish.errors import (
+    InternalError,
+    Location,
+    ParseError,
+    PlanishError,
+    SettingsError,
+    VerifyError,
+    did_you_mean,
+)
+
+OK: Final = 0
+FAILED: Final = 1
+MISUSED: Final = 2
+# As a shell reports a program that these signals ended.
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+_STYLES: Final = {
+    "error": "1;31",
+    "help": "1;36",
+    "note": "1;36",
+    "place": "1",
+    "caret": "1;32",
+    "+": "32",
+    "-": "31",
+}
+
+
+class CommandError(Exception):
+    """A command cannot go on: the message is for the user. Without a message, everything has been said."""
+
+    status: int = FAILED
+
+    def __init__(self, message: str = "", *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class UsageError(CommandError):
+    """The command line itself is wrong."""
+
+    status = MISUSED
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that knows near misses and keeps its complaints short."""
+
+    def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
+        super().__init__(
+            prog,
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self.add_argument("-v", "--verbose", action="store_true", help="show tracebacks with errors")
+
+    def parse(self, arguments: Sequence[str], console: Console) -> argparse.Namespace:
+        """The values of the arguments; the rest of the command runs under this program's name."""
+        console.program = self.prog
+        values, unknown = self.parse_known_args(list(arguments))
+        if unknown:
+            word = unknown[0].partition("=")[0]
+            close = did_you_mean(word, self._option_string_actions) if word.startswith("-") else None
+            hint = f"; did you mean {close}?" if close else ""
+            self.error(f"unrecognized argument: {unknown[0]}{hint}")
+        console.verbose = console.verbose or values.verbose
+        return values
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, remedy=f"see `{self.prog} --help`")
+
+
+class Console:
+    """The standard streams of one command, and the texts that errors may point into."""
+
+    def __init__(self) -> None:
+        self.program = "planish"
+        self.verbose = False
+        self.sources: dict[str, str] = {}
+        """Texts by the name that locations call them."""
+
+    # --- streams ---
+
+    def write(self, text: str) -> None:
+        """Put a part of the product on standard output."""
+        _write(sys.stdout, text)
+
+    def say(self, text: str) -> None:
+        """Say something about it, on standard error."""
+        _write(sys.stderr, text.rstrip("\n") + "\n")
+
+    def style(self, name: str, text: str) -> str:
+        """`text` in colour, if standard error is a terminal that shows some."""
+        if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
+            return text
+        return f"\033[{_STYLES[name]}m{text}\033[0m"
+
+    def say_diff(self, lines: Iterable[str]) -> None:
+        """Lines of a unified diff."""
+        for line in lines:
+            self.say(self.style(line[0], line) if line[:1] in ("+", "-") else line)
+
+    # --- errors ---
+
+    def guard(self, run: Callable[[], int]) -> int:
+        """Run a command; whatever it raises becomes a message and an exit status."""
+        try:
+            try:
+                status = run()
+            except BrokenPipeError:
+                raise
+            except SystemExit as stop:  # argparse, after printing its help
+                status = stop.code if isinstance(stop.code, int) else FAILED
+            except Exception as error:  # noqa: BLE001 - the last place where an error can be made readable
+                status = self._failed(error)
+            return self._finish(status)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except BrokenPipeError:
+            # Whoever read us has gone, and Python's own flush at exit must not fail on it again.
+            _silence(sys.stdout)
+            _silence(sys.stderr)
+            return BROKEN_PIPE
+
+    def _finish(self, status: int) -> int:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self.complain(f"cannot write to standard output: {error.strerror}")
+            _silence(sys.stdout)
+            return FAILED
+        return status
+
+    def _failed(self, error: Exception) -> int:
+        if isinstance(error, CommandError):
+            if error.message:
+                self.complain(error.message, remedy=error.remedy)
+            return error.status
+        if isinstance(error, PlanishError):
+            self._planish_error(error)
+        elif isinstance(error, OSError):
+            place = "" if error.filename is None else f"{error.filename}: "
+            self.complain(f"{place}{error.strerror or error}")
+        else:
+            self.complain(f"this is a bug in planish: {type(error).__name__}: {error}")
+        self._notes(error)
+        if self.wants_traceback():
+            self.say("".join(traceback.format_exception(error)))
+        elif not isinstance(error, PlanishError | OSError):
+            self.say_labelled("note", "run again with -v for the traceback")
+        return MISUSED if isinstance(error, SettingsError) else FAILED
+
+    def wants_traceback(self) -> bool:
+        """Whether the user asked for tracebacks, by `-v` or by the setting `debug`."""
+        with contextlib.suppress(SettingsError):
+            return self.verbose or current().debug != "none"
+        return self.verbose
+
+    def complain(
+        self,
+        message: str,
+        *,
+        location: Location | None = None,
+        remedy: str | None = None,
+        details: Iterable[str] = (),
+    ) -> None:
+        """An error with its place, the line it points at, and what to do."""
+        place, window = self._point(location)
+        self.say(f"{self.style('place', place)} {self.style('error', 'error:')} {message}")
+        for line in [*window, *details]:
+            self.say(line)
+        if location is not None and location.function is not None:
+            self.say_labelled("note", f"in {location.function}")
+        if remedy is not None:
+            self.say_labelled("help", remedy)
+
+    def say_labelled(self, label: str, text: str) -> None:
+        self.say(f"{self.style(label, label + ':')} {text}")
+
+    def _planish_error(self, error: PlanishError) -> None:
+        message = error.message
+        details: list[str] = []
+        location = error.location
+        if isinstance(error, ParseError):
+            if error.expected:
+                message += f", expected {_alternatives(error.expected)}"
+            if location is None and error.source_line is not None:
+                details = [error.source_line, self._caret(error.source_line, error.column or 1)]
+        if isinstance(error, VerifyError):
+            details = ["  - " + problem.replace("\n", "\n    ") for problem in error.problems]
+        if isinstance(error, InternalError):
+            message = f"this is a bug in planish: {message}"
+        if error.op is not None:
+            message += f" (in {error.op})"
+        self.complain(message, location=location, remedy=error.remedy, details=details)
+        if isinstance(error, InternalError) and error.reproducer is not None:
+            self.say_labelled("note", f"reproducer: {error.reproducer}")
+
+    def _notes(self, error: Exception) -> None:
+        for note in getattr(error, "__notes__", ()):
+            self.say_labelled("note", note)
+            if note.startswith("reproducer: "):
+                self.say_labelled("note", f"run it with: planish opt {note.removeprefix('reproducer: ')}")
+
+    def _point(self, location: Location | None) -> tuple[str, list[str]]:
+        """A place as `file:line:column:`, and the line with a caret where its text is at hand."""
+        if location is None:
+            return f"{self.program}:", []
+        column = location.column
+        lines = self.sources.get(location.file, "").split("\n")
+        if location.line > len(lines) or location.file not in self.sources:
+            shown = "" if column is None else f"{column}:"
+            return f"{location.file}:{location.line}:{shown}", []
+        line = lines[location.line - 1].removesuffix("\r")
+        if column is None:
+            # The line as a whole is meant: point at where it begins.
+            column = len(line) - len(line.lstrip()) + 1
+        return f"{location.file}:{location.line}:{column}:", [line, self._caret(line, column)]
+
+    def _caret(self, line: str, column: int) -> str:
+        # Tabs are kept so that the caret stands under its character at any tab width.
+        indent = "".join("\t" if char == "\t" else " " for char in line[: column - 1])
+        return indent + self.style("caret", "^")
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        # A terminal of few characters gets the others as escapes instead of an error.
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _silence(stream: TextIO) -> None:
+    # A stream that is no file, or closed, has nothing left to flush.
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -1,0 +1,105 @@
+"""Programs in and out: text or JSON, files or the standard streams."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from planish.cli.console import CommandError, Console
+from planish.errors import Location, ParseError
+from planish.ptir import Program, json, text
+from planish.ptir.verify import Problem, problems, windows
+
+STDIN: Final = "<stdin>"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An input as it was read, and what locations call it."""
+
+    name: str
+    text: str
+
+    @property
+    def is_json(self) -> bool:
+        # No program in text form begins with a brace.
+        return self.text.lstrip().startswith("{")
+
+
+def add_file_arguments(parser: argparse.ArgumentParser) -> None:
+    """The input and the output of a command."""
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="the program; - or nothing: standard input"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="-", help="where to write; -: standard output"
+    )
+
+
+def read_source(path: str, console: Console) -> Source:
+    """The contents of a file, or of standard input for `-`."""
+    name = STDIN if path == "-" else path
+    if path == "-" and sys.stdin.isatty():
+        console.say("reading a program from the terminal; end it with Ctrl-D")
+    try:
+        data = _standard_input() if path == "-" else Path(path).read_bytes()
+        contents = data.decode("utf-8-sig")
+    except OSError as error:
+        raise CommandError(f"cannot read {name}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{name} is no text: byte {error.start} is not UTF-8") from None
+    console.sources[name] = contents
+    return Source(name, contents)
+
+
+def _standard_input() -> bytes:
+    binary = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read().encode() if binary is None else bytes(binary.read())
+
+
+def parse_source(source: Source) -> Program:
+    """The program of a source, in either form; errors name the file."""
+    if not source.is_json:
+        return text.parse(source.text, file=source.name)
+    try:
+        return json.loads(source.text)
+    except ParseError as error:
+        lines = source.text.split("\n")
+        if error.line is not None and lines[error.line - 1].removesuffix("\r") == error.source_line:
+            error.location = Location(source.name, error.line, error.column)
+        else:
+            # What it points at is a string within the JSON, and its path is in the message.
+            error.message = f"{source.name}: {error.message}"
+        raise
+
+
+def check_input(program: Program, console: Console) -> None:
+    """Report every invariant that an input breaks, each under its line, and give up."""
+    found = problems(program)
+    if not found:
+        return
+    for problem in found:
+        console.complain(_described(problem), location=problem.location)
+    # Where the lines themselves cannot be shown, the program as it was understood can.
+    for window in windows([p for p in found if p.location is None or p.location.file not in console.sources]):
+        console.say(window)
+    raise CommandError
+
+
+def _described(problem: Problem) -> str:
+    where = "" if problem.function is None else f" (in @{problem.function.name})"
+    return f"{problem.rule}: {problem.message}{where}"
+
+
+def write_output(path: str, contents: str, console: Console) -> None:
+    """Write the product, only now that all of it is there."""
+    if path == "-":
+        console.write(contents)
+        return
+    try:
+        Path(path).write_text(contents, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from None

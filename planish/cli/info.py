@@ -1,0 +1,117 @@
+"""`planish info`: what a bug report should say about versions, machine and settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from planish._version import __version__
+from planish.cli.console import OK, Console, Parser
+from planish.config import Settings, current, from_environment
+
+REQUIRED: Final = ("numpy", "llvmlite", "ml_dtypes")
+OPTIONAL: Final = ("onnx", "torch", "cuda-bindings", "rich")
+# The instruction sets that code generation looks at; a host has a hundred more.
+FEATURES: Final = (
+    *("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
+    *("avx512vnni", "avx512bf16", "avx512fp16", "avxvnni", "amx-tile", "amx-int8", "amx-bf16"),
+    *("neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve", "sve2", "sme"),
+)
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parser = Parser("planish info", "Versions, machine and settings, as bug reports want them.")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    args = parser.parse(arguments, console)
+    record = {
+        "versions": versions(),
+        "machine": machine(),
+        "settings": settings_in_force(os.environ),
+        "cache_dir": str(cache_directory(os.environ)),
+    }
+    console.write(json.dumps(record, indent=2) + "\n" if args.json else _text(record))
+    return OK
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of planish and what it stands on; None for what is not installed."""
+    found: dict[str, str | None] = {"planish": __version__, "python": platform.python_version()}
+    for name in (*REQUIRED, *OPTIONAL):
+        # From the metadata: nothing has to be imported for it, and a broken package still has a version.
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def machine() -> dict[str, str | int | list[str]]:
+    """The host as planish compiles for it."""
+    found: dict[str, str | int | list[str]] = {"platform": platform.platform(), "cores": os.cpu_count() or 1}
+    try:
+        from llvmlite import binding
+    except (ImportError, OSError) as error:
+        return {**found, "llvm": f"cannot be loaded: {error}"}
+    has = binding.get_host_cpu_features()
+    return {
+        **found,
+        "llvm": ".".join(map(str, binding.llvm_version_info)),
+        "triple": binding.get_process_triple(),
+        "cpu": binding.get_host_cpu_name(),
+        "features": [name for name in FEATURES if has.get(name)],
+    }
+
+
+def settings_in_force(environment: Mapping[str, str]) -> dict[str, dict[str, str | int | bool | None]]:
+    """Every setting with its value and where that comes from."""
+    now, outside = current(), from_environment(environment)
+    found: dict[str, dict[str, str | int | bool | None]] = {}
+    for item in dataclasses.fields(Settings):
+        value = getattr(now, item.name)
+        variable = f"PLANISH_{item.name.upper()}"
+        if value != getattr(outside, item.name):
+            origin = "set in this process"
+        else:
+            origin = variable if variable in environment else "default"
+        found[item.name] = {"value": value, "source": origin}
+    return found
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """Where compiled code is kept: the setting, or the user's cache directory."""
+    chosen = current().cache_dir
+    if chosen is not None:
+        return Path(chosen)
+    base = environment.get("XDG_CACHE_HOME")
+    return Path(base) / "planish" if base else Path.home() / ".cache" / "planish"
+
+
+def _text(record: Mapping[str, object]) -> str:
+    lines: list[str] = []
+    for title, part in record.items():
+        if not isinstance(part, Mapping):
+            lines.append(f"{title}: {part}")
+            continue
+        lines.append(f"{title}:")
+        width = max(len(name) for name in part)
+        for name, value in part.items():
+            shown = "not installed" if title == "versions" and value is None else _value(value)
+            lines.append(f"  {name:<{width}}  {shown}")
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{_value(value['value']):<10} ({value['source']})"
+    if isinstance(value, list):
+        return " ".join(value) or "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "none" if value is None else str(value)

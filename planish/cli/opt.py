@@ -1,0 +1,232 @@
+"""`planish opt`: read a program, run a pipeline of passes over it, write it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Final, TypeVar
+
+from planish.cli.bisect import bisect
+from planish.cli.console import OK, CommandError, Console, Parser, UsageError
+from planish.cli.explain import explanation
+from planish.cli.files import Source, add_file_arguments, check_input, parse_source, read_source, write_output
+from planish.cli.pipeline import adjust, passes_text, patterns_text, read_passes, reproducer_directory
+from planish.cli.watch import DiffChanged, StepInstrument, StepPrinter, statistics_text, timing_text
+from planish.config import current
+from planish.errors import ParseError, VerifyError
+from planish.ptir import Pass, PassManager, Program, json, text
+from planish.ptir.passes import DEFAULT_PIPELINE, DumpDir, PrintChanged, VerifyEach
+from planish.ptir.rewrite.reproducer import Reproducer, read_reproducer
+from planish.ptir.verify import verify
+
+T = TypeVar("T")
+
+_EPILOG: Final = f"""\
+Without -p the pipeline is {DEFAULT_PIPELINE}, or the one a reproducer names in its line `// run: ...`.
+
+examples:
+  planish opt prog.ptir
+  planish opt prog.ptir -p "canonicalize{{max-iterations=3}},cse,dce" --stats
+  planish opt prog.ptir --explain %3 FoldTransposeOfTranspose
+  planish opt prog.ptir --bisect "python check.py {{}}"
+"""
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "planish opt", "Run a pipeline of passes over a program (PTIR, as text or JSON).", _EPILOG
+    )
+    add_file_arguments(parser)
+    add = parser.add_argument
+    add("-p", "--pipeline", metavar="TEXT", help=f"the passes to run (default: {DEFAULT_PIPELINE})")
+    add("--run-reproducer", metavar="FILE", help="run a reproducer; it must name its pipeline")
+    add("--list-passes", action="store_true", help="list all passes with their options and exit")
+    add("--list-patterns", action="store_true", help="list all canonicalisation patterns and exit")
+
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="write JSON (as input it is recognised by itself)")
+    group.add_argument("--locations", action="store_true", help="write where each instruction comes from")
+    group.add_argument(
+        "--ids", action="store_true", help="call unnamed values by their ids, as --log-steps does"
+    )
+
+    group = parser.add_argument_group("watching (on standard error)")
+    group.add_argument(
+        "--stats", action="store_true", help="counters per pass; tries, hits and time per pattern"
+    )
+    group.add_argument("--timing", action="store_true", help="time per phase and pass")
+    group.add_argument(
+        "--log-steps", action="store_true", help="every rewrite, fold and removal as it happens"
+    )
+    group.add_argument(
+        "--print-changed",
+        choices=("ir", "diff"),
+        metavar="ir|diff",
+        help="the program after each pass that changed it (the default), or --print-changed=diff",
+    )
+    group.add_argument(
+        "--dump-dir", metavar="DIR", help="the same as numbered files: 000_input.ptir, 001_..."
+    )
+
+    group = parser.add_argument_group("checking")
+    group.add_argument("--verify-each", action="store_true", help="verify what each pass changed")
+    group.add_argument("--no-verify", action="store_true", help="verify neither the input nor the result")
+    group.add_argument("--expensive-checks", action="store_true", help="hold every pattern to its word")
+    group.add_argument("--reproducer-dir", metavar="DIR", help="where a failing pass leaves its reproducer")
+    group.add_argument("--no-reproducer", action="store_true", help="write none (and keep no copy for it)")
+
+    group = parser.add_argument_group("finding out")
+    group.add_argument("--disable-pattern", metavar="NAME", action="append", default=[], help="repeatable")
+    group.add_argument(
+        "--enable-pattern", metavar="NAME", action="append", default=[], help="only these; repeatable"
+    )
+    group.add_argument("--max-rewrites", metavar="N", type=_count, help="stop after N rewrites per function")
+    group.add_argument(
+        "--explain",
+        nargs=2,
+        metavar=("INST", "PATTERN"),
+        action="append",
+        default=[],
+        help="why PATTERN (or `all`) fires or not at INST of the input: %%name, #id or :line",
+    )
+    group.add_argument(
+        "--bisect",
+        metavar="COMMAND",
+        help="find the rewrite that makes COMMAND fail on the program in the file {}",
+    )
+    return parser
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number of rewrites")
+    return int(word)
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    # The value of this option is optional and must not swallow the file after it, as argparse would let it.
+    spelled = ["--print-changed=ir" if word == "--print-changed" else word for word in arguments]
+    args = _parser().parse(spelled, console)
+    if args.list_passes or args.list_patterns:
+        listed = [passes_text()] * args.list_passes + [patterns_text()] * args.list_patterns
+        write_output(args.output, "\n".join(listed), console)
+        return OK
+    if args.run_reproducer is not None and args.file != "-":
+        raise UsageError("--run-reproducer names the input: there cannot be another")
+    if (args.explain or args.bisect) and (args.json or args.stats or args.timing):
+        raise UsageError("--explain and --bisect write a report, not a program")
+    if args.explain and (args.pipeline is not None or args.bisect):
+        raise UsageError("--explain looks at the input and runs nothing", remedy="run the pipeline first")
+    passes = None if args.pipeline is None else _adjusted(read_passes(args.pipeline), args)
+
+    clock = _Clock()
+    source = read_source(args.run_reproducer or args.file, console)
+    reproducer = _reproducer(source, required=args.run_reproducer is not None)
+    if passes is None:
+        passes = _adjusted(_default_passes(source, reproducer), args)
+    program = clock.time("parse", lambda: parse_source(source))
+    if not args.no_verify:
+        clock.time("verify", lambda: check_input(program, console))
+
+    if args.explain:
+        lines = [explanation(program, source, where, pattern) for where, pattern in args.explain]
+        write_output(args.output, "\n".join(lines) + "\n", console)
+        return OK
+    if args.bisect is not None:
+        report = bisect(program, passes, args.bisect, quiet=not console.verbose)
+        write_output(args.output, report + "\n", console)
+        return OK
+
+    manager = _manager(passes, args, console, verify_each=args.verify_each or reproducer is not None)
+    result = manager.run(program)
+    clock.phases += [(each.text, each.seconds) for each in result.runs]
+    if not args.no_verify:
+        clock.time("verify", lambda: _check_result(program))
+    written = clock.time("print", lambda: _printed(program, args))
+    write_output(args.output, written, console)
+    if args.stats:
+        console.say(statistics_text(result))
+    if args.timing:
+        console.say(timing_text(clock.phases))
+    return OK
+
+
+class _Clock:
+    """Times the phases of a run."""
+
+    def __init__(self) -> None:
+        self.phases: list[tuple[str, float]] = []
+
+    def time(self, name: str, work: Callable[[], T]) -> T:
+        start = perf_counter()
+        result = work()
+        self.phases.append((name, perf_counter() - start))
+        return result
+
+
+def _reproducer(source: Source, *, required: bool) -> Reproducer | None:
+    """What a reproducer says; None for any other program."""
+    try:
+        return read_reproducer(source.text)
+    except ParseError as error:
+        if required:
+            raise CommandError(f"{source.name}: {error.message}") from None
+        return None
+
+
+def _default_passes(source: Source, reproducer: Reproducer | None) -> list[Pass]:
+    if reproducer is None:
+        return read_passes(DEFAULT_PIPELINE)
+    try:
+        return read_passes(reproducer.pipeline)
+    except UsageError as error:
+        # The file is at fault, not the command line.
+        raise CommandError(f"{source.name}: {error.message}", remedy=error.remedy) from error
+
+
+def _adjusted(passes: list[Pass], args: argparse.Namespace) -> list[Pass]:
+    return adjust(
+        passes,
+        enable=args.enable_pattern,
+        disable=args.disable_pattern,
+        max_rewrites=args.max_rewrites,
+        expensive_checks=args.expensive_checks,
+    )
+
+
+def _manager(
+    passes: Sequence[Pass], args: argparse.Namespace, console: Console, *, verify_each: bool
+) -> PassManager:
+    """The pipeline with whatever the user wants to see of it."""
+    dump_dir = args.dump_dir or current().dump_dir
+    directory = None if args.no_reproducer else reproducer_directory(args.reproducer_dir or dump_dir)
+    manager = PassManager(passes, reproducer_dir=directory)
+    # Dumps come first: a program that fails to verify is the one that its user wants to read.
+    if dump_dir is not None:
+        manager.watch(DumpDir(dump_dir))
+    if args.log_steps:
+        manager.listener = printer = StepPrinter(console.say)
+        manager.watch(StepInstrument(printer))
+    if args.print_changed is not None:
+        manager.watch(DiffChanged(console) if args.print_changed == "diff" else PrintChanged(console.say))
+    if verify_each:
+        manager.watch(VerifyEach())
+    return manager
+
+
+def _check_result(program: Program) -> None:
+    try:
+        verify(program)
+    except VerifyError as error:
+        error.message = "the result of the pipeline is invalid"
+        error.location = None
+        error.remedy = "--verify-each finds the pass at fault"
+        raise
+
+
+def _printed(program: Program, args: argparse.Namespace) -> str:
+    if args.json:
+        return json.dumps(program, indent=2) + "\n"
+    return text.print(program, locations=args.locations, ids=args.ids)

@@ -1,0 +1,117 @@
+"""From options to a pipeline: which passes, with which patterns and limits; and what there is to choose from."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+import typing
+from collections.abc import Sequence
+from pathlib import Path
+
+from planish.cli.console import CommandError, UsageError
+from planish.errors import PassError, RewriteError
+from planish.ptir import OpKey, Pass, PassManager, canonicalization_patterns
+from planish.ptir.ops.definition import OpDef
+from planish.ptir.passes import PASSES, CanonicalizePass
+from planish.ptir.rewrite import BasePattern
+
+
+def read_passes(text: str) -> list[Pass]:
+    """The passes of a pipeline's text; the names of patterns in it are checked too."""
+    try:
+        passes = PassManager.parse(text).passes
+        for step in passes:
+            if isinstance(step, CanonicalizePass):
+                canonicalization_patterns().select(step.enable, step.disable)
+    except (PassError, RewriteError) as error:
+        raise UsageError(error.message, remedy=error.remedy) from error
+    return passes
+
+
+def adjust(
+    passes: Sequence[Pass],
+    *,
+    enable: Sequence[str] = (),
+    disable: Sequence[str] = (),
+    max_rewrites: int | None = None,
+    expensive_checks: bool = False,
+) -> list[Pass]:
+    """The passes with what the command line adds to their options.
+
+    It becomes part of their text, so that a reproducer repeats it.
+    """
+    if not (enable or disable or max_rewrites is not None or expensive_checks):
+        return list(passes)
+    if not any(isinstance(step, CanonicalizePass) for step in passes):
+        raise UsageError("no pass of this pipeline uses patterns", remedy="add canonicalize to it")
+    adjusted: list[Pass] = []
+    for step in passes:
+        if isinstance(step, CanonicalizePass):
+            step = dataclasses.replace(  # noqa: PLW2901 - the same pass, adjusted
+                step,
+                enable=(*(step.enable or ()), *enable) if enable else step.enable,
+                disable=(*step.disable, *disable),
+                max_rewrites=step.max_rewrites if max_rewrites is None else max_rewrites,
+                expensive_checks=True if expensive_checks else step.expensive_checks,
+            )
+            try:
+                canonicalization_patterns().select(step.enable, step.disable)
+            except RewriteError as error:
+                raise UsageError(error.message, remedy=error.remedy) from error
+        adjusted.append(step)
+    return adjusted
+
+
+def reproducer_directory(chosen: str | None) -> Path | None:
+    """Where a failing pass leaves its reproducer: as chosen, else among temporary files; None if it cannot."""
+    directory = Path(tempfile.gettempdir() if chosen is None else chosen)
+    # Made and tried now: a directory that cannot be written must not hide the error that is to be reproduced.
+    directory.mkdir(parents=True, exist_ok=True)
+    if os.access(directory, os.W_OK):
+        return directory
+    if chosen is None:
+        return None
+    raise CommandError(f"cannot write to {directory}")
+
+
+def passes_text() -> str:
+    """Every pass with its options, their types and defaults."""
+    lines: list[str] = []
+    for name, cls in sorted(PASSES.items()):
+        lines.append(f"{name:<16} {_first_line(cls)}")
+        hints = typing.get_type_hints(cls)
+        for item in dataclasses.fields(cls):  # type: ignore[arg-type]
+            kind = hints[item.name]
+            option = item.name.replace("_", "-")
+            default = "nothing" if item.default == () else str(item.default).lower()
+            lines.append(f"    {option}={_kind_text(kind)}, default {default}")
+    return "\n".join(lines) + "\n"
+
+
+def patterns_text() -> str:
+    """Every pattern with its roots and what it does, by name."""
+    lines: list[str] = []
+    for pattern in sorted(canonicalization_patterns().patterns, key=lambda pattern: pattern.label):
+        lines.append(f"{pattern.label}: {', '.join(_root_text(root) for root in pattern.roots)}")
+        summary = _first_line(type(pattern))
+        if summary:
+            lines.append(f"    {summary}")
+    return "\n".join(lines) + "\n"
+
+
+def _first_line(cls: type[Pass | BasePattern]) -> str:
+    # Not inspect.getdoc: a class without a docstring would show its base's.
+    return (cls.__dict__.get("__doc__") or "").strip().partition("\n")[0]
+
+
+def _root_text(root: OpDef | OpKey) -> str:
+    return root.name if isinstance(root, OpDef) else f"the {root.name.lower()} family"
+
+
+def _kind_text(kind: object) -> str:
+    names = {bool: "true|false", int: "INTEGER", float: "NUMBER", type(None): "none", str: "NAME"}
+    members = typing.get_args(kind) if typing.get_origin(kind) is not tuple else ()
+    if not members:
+        return names.get(typing.cast("type", kind), "NAME,...")
+    return "|".join(_kind_text(member) for member in members)

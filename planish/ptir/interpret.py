@@ -1,0 +1,247 @@
+"""The reference interpreter: runs any function on NumPy, one instruction after the other.
+
+Slow and obvious on purpose: its results *are* the meaning of a program (docs/semantics.md). Inputs must have
+exactly the declared dtypes; dynamic sizes are bound from the shapes of the inputs and checked against their
+bounds; every result is checked against the inferred type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from planish import dtypes
+from planish.errors import DTypeError, GraphError, InternalError, PlanishError, ShapeError
+from planish.ptir.function import Function, Inst, Program, Region, Value
+from planish.ptir.ops.control import CallAttrs, CustomCallAttrs, find_custom_call
+from planish.ptir.ops.definition import Attrs, OpKey
+from planish.ptir.ops.literal import Array
+from planish.ptir.types import Dim, DimLike, substitute
+
+# Calls nest on Python's stack; real programs nest a handful deep, so this many mean endless recursion.
+_MAX_CALL_DEPTH = 100
+
+
+def interpret(
+    function: Function | Program,
+    inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike] = (),
+    program: Program | None = None,
+) -> tuple[Array, ...]:
+    """The results of a function (or of a program's entry) for arrays given in order or by parameter name.
+
+    `program` is where `call` finds its callees; without it a function may not call others.
+    """
+    if isinstance(function, Program):
+        program = function if program is None else program
+        function = function.entry
+    machine = _Interpreter(program)
+    machine.check_runnable(function)
+    arrays = [np.asarray(x) for x in _in_order(function, inputs)]
+    return tuple(np.array(result) for result in machine.run_function(function, arrays))
+
+
+def _in_order(
+    function: Function, inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
+) -> list[npt.ArrayLike]:
+    names = [param.name or f"parameter {i}" for i, param in enumerate(function.params)]
+    if isinstance(inputs, Mapping):
+        if set(inputs) != set(names) or len(names) != len(inputs):
+            raise GraphError(f"{function.name} takes {', '.join(names)}, not {', '.join(inputs)}")
+        return [inputs[name] for name in names]
+    if len(inputs) != len(names):
+        raise GraphError(
+            f"{function.name} takes {len(names)} inputs ({', '.join(names) or 'none'}), not {len(inputs)}"
+        )
+    return list(inputs)
+
+
+class _Interpreter:
+    """One run of a program: callees, and which functions were found runnable."""
+
+    def __init__(self, program: Program | None) -> None:
+        self.program = program
+        self.depth = 0
+
+    def check_runnable(self, function: Function) -> None:
+        """Every callee and custom call must exist before anything runs."""
+        seen: set[str] = set()
+        pending = [function]
+        while pending:
+            for inst in pending.pop().walk():
+                if isinstance(inst.attrs, CustomCallAttrs):
+                    _find_custom(inst, inst.attrs)
+                elif isinstance(inst.attrs, CallAttrs) and inst.attrs.callee not in seen:
+                    seen.add(inst.attrs.callee)
+                    pending.append(self.callee(inst, inst.attrs))
+
+    def callee(self, inst: Inst, attrs: CallAttrs) -> Function:
+        found = None if self.program is None else self.program.functions.get(attrs.callee)
+        if found is None:
+            raise GraphError(
+                f"there is no function {attrs.callee!r} to call",
+                op="call",
+                location=inst.loc,
+                remedy="pass the program that holds it to interpret",
+            )
+        return found
+
+    def run_function(self, function: Function, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        sizes: dict[str, int] = {}
+        _bind_all(function.params, arrays, sizes, f"input of {function.name}")
+        return self.run_region(function.body, arrays, {}, sizes)
+
+    def run_region(
+        self, region: Region, arrays: Sequence[Array], values: dict[Value, Array], sizes: dict[str, int]
+    ) -> tuple[Array, ...]:
+        """Run to the end. `values` is shared with the regions around, which is how outer values are seen."""
+        values.update(zip(region.args, arrays, strict=True))
+        for inst in region:
+            values.update(zip(inst.results, self.run_inst(inst, values, sizes), strict=True))
+        return tuple(values[value] for value in region.results)
+
+    def run_inst(self, inst: Inst, values: dict[Value, Array], sizes: dict[str, int]) -> tuple[Array, ...]:
+        arrays = [values[value] for value in inst.operands]
+        attrs = resolve_attrs(inst.attrs, sizes) if sizes else inst.attrs
+
+        def call(index: int, arguments: Sequence[Array]) -> tuple[Array, ...]:
+            region = inst.regions[index]
+            # Sizes bound inside a region are fresh each time it runs.
+            inner = dict(sizes)
+            _bind_all(region.args, arguments, inner, f"argument of a region of {inst.op.name}")
+            return self.run_region(region, arguments, values, inner)
+
+        try:
+            if isinstance(attrs, CallAttrs):
+                results = self.run_call(self.callee(inst, attrs), arrays)
+            elif inst.op.evaluate is None:
+                raise InternalError(f"op {inst.op.name} has no evaluation")
+            else:
+                types = [v.type if v.type.is_static else v.type.substitute(sizes) for v in inst.results]
+                results = inst.op.evaluate(arrays, attrs, types, call)
+        except PlanishError as error:
+            error.location = error.location or inst.loc
+            error.op = error.op or inst.op.name
+            raise
+        _check_results(inst, results, sizes)
+        return results
+
+    def run_call(self, callee: Function, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        if self.depth >= _MAX_CALL_DEPTH:
+            raise GraphError(f"calls nest {self.depth} deep at {callee.name}", remedy="recursion must end")
+        self.depth += 1
+        try:
+            return self.run_function(callee, arrays)
+        finally:
+            self.depth -= 1
+
+
+def _find_custom(inst: Inst, attrs: CustomCallAttrs) -> None:
+    try:
+        find_custom_call(attrs)
+    except GraphError as error:
+        error.location = inst.loc
+        raise
+
+
+# --- sizes ------------------------------------------------------------------------------------------------
+
+
+def resolve_attrs(attrs: Attrs, sizes: Mapping[str, int]) -> Attrs:
+    """The attributes with dynamic sizes replaced by their values."""
+    changes: dict[str, object] = {}
+    for field in dataclasses.fields(attrs):  # type: ignore[arg-type]
+        old: object = getattr(attrs, field.name)
+        new = _resolve(old, sizes)
+        if new is not old:
+            changes[field.name] = new
+    if not changes:
+        return attrs
+    return dataclasses.replace(attrs, **changes)  # type: ignore[type-var]
+
+
+def _resolve(item: object, sizes: Mapping[str, int]) -> object:
+    if isinstance(item, Dim):
+        return substitute(item, sizes)
+    if isinstance(item, tuple) and any(isinstance(part, Dim) for part in item):
+        return tuple(_resolve(part, sizes) for part in item)
+    return item
+
+
+def _bind_all(values: Sequence[Value], arrays: Sequence[Array], sizes: dict[str, int], what: str) -> None:
+    """Check arrays against types and learn the sizes they imply; plain names first, expressions after."""
+    for value, array in zip(values, arrays, strict=True):
+        label = f"{what} {value.name}" if value.name else what
+        if dtypes.from_numpy(array.dtype) is not value.type.dtype:
+            raise DTypeError(
+                f"{label} has dtype {array.dtype}, not {value.type.dtype.name}",
+                remedy=f"convert it with .astype({value.type.dtype.name})",
+            )
+        if array.ndim != value.type.rank:
+            raise ShapeError(f"{label} has shape {array.shape}, not the rank of {value.type}")
+    for plain in (True, False):
+        for value, array in zip(values, arrays, strict=True):
+            label = f"{what} {value.name}" if value.name else what
+            for axis, (dim, size) in enumerate(zip(value.type.dims, array.shape, strict=True)):
+                if (isinstance(dim, Dim) and dim.name is None) is not plain:
+                    _bind(dim, size, sizes, f"axis {axis} of {label} ({value.type})")
+
+
+def _bind(dim: DimLike, size: int, sizes: dict[str, int], what: str) -> None:
+    known = substitute(dim, sizes)
+    if isinstance(known, Dim):
+        name, found = _solve(known, size, what)
+        symbol = next(s for s in known.symbols() if s.name == name)
+        if not symbol.lo <= found <= symbol.hi:
+            raise ShapeError(f"{what} has size {size}: {name} = {found} is outside {symbol.lo}..{symbol.hi}")
+        sizes[name] = found
+    elif known != size:
+        means = "" if isinstance(dim, int) else f" ({dim} with {_show(dim, sizes)})"
+        raise ShapeError(f"{what} has size {size}, not {known}{means}")
+
+
+def _solve(dim: Dim, size: int, what: str) -> tuple[str, int]:
+    """The one name that `dim` = `size` determines: a·name + b."""
+    names = {symbol.name for symbol in dim.symbols()}
+    if len(names) == 1:
+        name = names.pop()
+        offset, at_one = substitute(dim, {name: 0}), substitute(dim, {name: 1})
+        if isinstance(offset, int) and isinstance(at_one, int) and at_one != offset:
+            found, rest = divmod(size - offset, at_one - offset)
+            if rest == 0 and substitute(dim, {name: found}) == size:
+                return name, found
+    raise ShapeError(
+        f"{what} has size {size}, which does not determine {dim}", remedy="use the name itself as a size"
+    )
+
+
+def _show(dim: Dim, sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {sizes[name]}" for name in sorted({symbol.name for symbol in dim.symbols()}))
+
+
+def _check_results(inst: Inst, results: Sequence[Array], sizes: dict[str, int]) -> None:
+    """What came out is what was inferred; names that only now have a size are bound."""
+    ours = not isinstance(inst.attrs, CallAttrs | CustomCallAttrs)
+    try:
+        if len(results) != len(inst.results):
+            raise ShapeError(f"{inst.op.name} gave {len(results)} results, not {len(inst.results)}")
+        for value, array in zip(inst.results, results, strict=True):
+            if (
+                value.type.is_static
+                and array.shape == value.type.dims
+                and array.dtype == value.type.dtype.numpy
+            ):
+                continue
+            _bind_all((value,), (np.asarray(array),), sizes, f"result of {inst.op.name}")
+    except PlanishError as error:
+        if not ours or inst.op.key is OpKey.OTHER:
+            error.location = error.location or inst.loc
+            raise
+        raise InternalError(
+            f"{inst.op.name} gave a wrong result: {error.message}", location=inst.loc
+        ) from error
+
+
+__all__ = ["interpret", "resolve_attrs"]

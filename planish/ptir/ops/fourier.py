@@ -1,0 +1,137 @@
+"""Discrete Fourier transforms over any axes: fft, ifft, rfft, irfft. Host ops (semantics 14.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from planish import dtypes
+from planish.ptir.ops import checking, numerics
+from planish.ptir.ops.checking import COMPLEX, shape_error
+from planish.ptir.ops.definition import Attrs, OpDef, OpKey, RegionCall, define
+from planish.ptir.ops.literal import Array
+from planish.ptir.types import DimLike, TensorType, bounds
+
+if TYPE_CHECKING:
+    from planish.ptir.function import Region
+
+_REAL: Final[checking.DTypeSet] = frozenset({dtypes.float32, dtypes.float64})
+
+
+@dataclass(frozen=True, slots=True)
+class FftAttrs(Attrs):
+    """The axes transformed; of a real transform the last one is halved."""
+
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IrfftAttrs(Attrs):
+    """The axes transformed, and the real size of the last one, of which the operand holds about half."""
+
+    axes: tuple[int, ...]
+    length: DimLike
+
+
+def _check_axes(op: str, operand: TensorType, axes: tuple[int, ...]) -> None:
+    checking.need_axes(op, axes, operand.rank)
+    if not axes:
+        shape_error(op, "no axis is transformed", "name at least one")
+    for axis in axes:
+        if bounds(operand.dims[axis])[0] == 0:
+            shape_error(op, f"axis {axis} of {operand} may be empty")
+
+
+def _complex_fft(name: str, transform: Callable[..., Array], doc: str) -> OpDef:
+    def infer(
+        types: Sequence[TensorType], attrs: FftAttrs, regions: Sequence[Region]
+    ) -> tuple[TensorType, ...]:
+        checking.need_dtype(name, types[0], COMPLEX)
+        _check_axes(name, types[0], attrs.axes)
+        return (types[0],)
+
+    @numerics.quiet
+    def evaluate(
+        arrays: Sequence[Array], attrs: FftAttrs, types: Sequence[TensorType], call: RegionCall
+    ) -> tuple[Array, ...]:
+        result = transform(numerics.as_float64(arrays[0]), axes=attrs.axes)
+        return (numerics.convert(result, types[0].dtype),)
+
+    return define(name, OpKey.FFT, FftAttrs, arity=1, infer=infer, evaluate=evaluate, host=True, doc=doc)
+
+
+fft: Final = _complex_fft("fft", np.fft.fftn, "Forward transform, unnormalised.")
+ifft: Final = _complex_fft("ifft", np.fft.ifftn, "Backward transform, divided by the product of the sizes.")
+
+
+def _infer_rfft(
+    types: Sequence[TensorType], attrs: FftAttrs, regions: Sequence[Region]
+) -> tuple[TensorType, ...]:
+    operand = types[0]
+    checking.need_dtype("rfft", operand, _REAL)
+    _check_axes("rfft", operand, attrs.axes)
+    dims = list(operand.dims)
+    dims[attrs.axes[-1]] = operand.dims[attrs.axes[-1]] // 2 + 1
+    dtype = dtypes.complex64 if operand.dtype is dtypes.float32 else dtypes.complex128
+    return (TensorType(dtype, tuple(dims)),)
+
+
+@numerics.quiet
+def _evaluate_rfft(
+    arrays: Sequence[Array], attrs: FftAttrs, types: Sequence[TensorType], call: RegionCall
+) -> tuple[Array, ...]:
+    result = np.fft.rfftn(numerics.as_float64(arrays[0]), axes=attrs.axes)
+    return (numerics.convert(result, types[0].dtype),)
+
+
+rfft: Final = define(
+    "rfft",
+    OpKey.FFT,
+    FftAttrs,
+    arity=1,
+    infer=_infer_rfft,
+    evaluate=_evaluate_rfft,
+    host=True,
+    doc="Forward transform of real data; the last axis keeps its nonnegative frequencies.",
+)
+
+
+def _infer_irfft(
+    types: Sequence[TensorType], attrs: IrfftAttrs, regions: Sequence[Region]
+) -> tuple[TensorType, ...]:
+    operand = types[0]
+    checking.need_dtype("irfft", operand, COMPLEX)
+    _check_axes("irfft", operand, attrs.axes)
+    last = attrs.axes[-1]
+    if bounds(attrs.length)[0] < 1 or operand.dims[last] != attrs.length // 2 + 1:
+        shape_error(
+            "irfft",
+            f"axis {last} of {operand} does not hold the {attrs.length // 2 + 1} frequencies of length {attrs.length}",
+            "pad or slice it first",
+        )
+    dims = (*operand.dims[:last], attrs.length, *operand.dims[last + 1 :])
+    return (TensorType(numerics.part_dtype(operand.dtype), dims),)
+
+
+@numerics.quiet
+def _evaluate_irfft(
+    arrays: Sequence[Array], attrs: IrfftAttrs, types: Sequence[TensorType], call: RegionCall
+) -> tuple[Array, ...]:
+    sizes = [types[0].shape[axis] for axis in attrs.axes]
+    result = np.fft.irfftn(numerics.as_float64(arrays[0]), s=sizes, axes=attrs.axes)
+    return (numerics.convert(result, types[0].dtype),)
+
+
+irfft: Final = define(
+    "irfft",
+    OpKey.FFT,
+    IrfftAttrs,
+    arity=1,
+    infer=_infer_irfft,
+    evaluate=_evaluate_irfft,
+    host=True,
+    doc="Backward transform to real data of a given length.",
+)

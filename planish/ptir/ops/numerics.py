@@ -1,0 +1,301 @@
+"""Arithmetic on NumPy arrays with the meaning of docs/semantics.md: what every `evaluate` is made of.
+
+Promises: one rounding per result (never through an intermediate format), saturating float → integer
+conversion, a total order in which -0 < +0 and NaN is extreme, and no warnings or exceptions for any value.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+from planish import dtypes
+from planish.dtypes import DType, Kind
+from planish.ptir.ops.literal import Array
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def quiet(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Division by zero, overflow and NaN are values here, not events: silence NumPy's warnings about them."""
+
+    @functools.wraps(function)
+    def silent(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return silent
+
+
+def dtype_of(array: Array) -> DType:
+    return dtypes.from_numpy(array.dtype)
+
+
+def part_dtype(dtype: DType) -> DType:
+    """The float type of one part of a complex number; any other type is its own part."""
+    return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(dtype, dtype)
+
+
+def accumulator(dtype: DType) -> DType:
+    """The dtype in which sums and products of `dtype` run (semantics 6.1)."""
+    return dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+@quiet
+def widen(array: Array) -> Array:
+    """The same values in a type NumPy computes in: narrow floats as float32, 4-bit integers as 8-bit ones."""
+    dtype = dtype_of(array)
+    if dtype.is_float and dtype.bits < 32:
+        return array.astype(np.float32)
+    if dtype.is_int and dtype.bits < 8:
+        return array.astype(np.int8 if dtype.is_signed else np.uint8)
+    return array
+
+
+@quiet
+def as_float64(array: Array) -> Array:
+    """Reals as float64, complex numbers as complex128: enough to round float32 results once."""
+    return array.astype(np.complex128 if dtype_of(array).is_complex else np.float64)
+
+
+# --- conversions ------------------------------------------------------------------------------------------
+
+
+@quiet
+def convert(array: Array, target: DType) -> Array:
+    """`cast` (semantics section 5)."""
+    source = dtype_of(array)
+    if source is target:
+        return array
+    if target.is_bool:
+        return np.asarray(widen(array) != 0)
+    if target.is_complex:
+        return array.astype(target.numpy) if source.is_complex else _to_complex(array, target)
+    if target.is_float:
+        return (
+            _int_to_float(array, target)
+            if source.kind in (Kind.INT, Kind.UINT)
+            else _round_float(array, target)
+        )
+    if source.is_float:
+        return _float_to_int(array, target)
+    return widen(array).astype(target.numpy)
+
+
+def _to_complex(array: Array, target: DType) -> Array:
+    result = np.zeros(array.shape, target.numpy)
+    result.real = convert(array, part_dtype(target))
+    return result
+
+
+def _round_float(array: Array, target: DType) -> Array:
+    if array.dtype == np.float64 and target.bits <= 16 and target is not dtypes.float16:
+        # ml_dtypes goes through float32 and would round twice.
+        return _round_to_odd(array).astype(target.numpy)
+    return array.astype(target.numpy)
+
+
+def _round_to_odd(array: Array) -> Array:
+    """float64 → float32, inexact values to the neighbour with an odd last bit.
+
+    A second rounding to a much shorter format then sees on which side of a tie the value lay.
+    """
+    nearest = array.astype(np.float32)
+    inexact = (nearest.astype(np.float64) != array) & ~np.isnan(array)
+    too_far = np.abs(nearest.astype(np.float64)) > np.abs(array)
+    toward_zero = np.where(inexact & too_far, np.nextafter(nearest, np.float32(0)), nearest)
+    bits = toward_zero.astype(np.float32).view(np.uint32)
+    return np.where(inexact, bits | np.uint32(1), bits).astype(np.uint32).view(np.float32)
+
+
+def _int_to_float(array: Array, target: DType) -> Array:
+    if target is not dtypes.bfloat16 or array.dtype.itemsize < 4:
+        # Wide formats convert directly; in the others everything beyond float32's 24 bits overflows anyway.
+        return (
+            array.astype(np.float32).astype(target.numpy) if target.bits < 32 else array.astype(target.numpy)
+        )
+    if array.dtype.itemsize < 8:
+        return _round_float(array.astype(np.float64), target)
+    negative = array < 0
+    magnitude = np.where(negative, ~array.astype(np.uint64) + np.uint64(1), array.astype(np.uint64))
+    # The low bits only matter as "something is there": fold them into one, and float64 holds the rest exactly.
+    low = np.uint64(0xFFF)
+    folded = (magnitude & ~low) | (((magnitude & low) != 0).astype(np.uint64) << np.uint64(12))
+    exact = np.where(magnitude < np.uint64(1 << 52), magnitude, folded).astype(np.float64)
+    return _round_float(np.where(negative, -exact, exact), target)
+
+
+def _float_to_int(array: Array, target: DType) -> Array:
+    values = np.trunc(array.astype(np.float64))
+    low, high = int(target.min or 0), int(target.max or 0)
+    result = np.zeros(values.shape, np.int64 if target.is_signed else np.uint64)
+    inside = (values >= float(low)) & (values < float(high + 1))
+    result[inside] = values[inside].astype(result.dtype)
+    result[values >= float(high + 1)] = high
+    result[values < float(low)] = low
+    return result.astype(target.numpy)
+
+
+def bits_of(array: Array) -> Array:
+    """The bits as an unsigned integer array of the same width (four-bit integers in the low nibble)."""
+    dtype = dtype_of(array)
+    if dtype.bits == 4:
+        return array.astype(np.int8).view(np.uint8) & np.uint8(15)
+    return np.ascontiguousarray(array).view(f"u{dtype.itemsize}").reshape(array.shape)
+
+
+def from_bits(bits: Array, dtype: DType) -> Array:
+    """The inverse of `bits_of`; bits beyond the width are dropped."""
+    if dtype.bits == 4:
+        return bits.astype(dtype.numpy)
+    narrow = np.ascontiguousarray(bits.astype(f"u{dtype.itemsize}"))
+    return narrow.view(dtype.numpy).reshape(bits.shape)
+
+
+# --- order ------------------------------------------------------------------------------------------------
+
+
+def order_key(array: Array, *, nan_high: bool = True, zeros_equal: bool = False) -> Array:
+    """Integers that compare as the values do: -0 < +0 (or equal), NaN above or below everything."""
+    dtype = dtype_of(array)
+    if dtype.is_bool:
+        return array.astype(np.uint8)
+    values = widen(array)
+    if not dtype.is_float:
+        return values
+    integer = np.int64 if values.dtype == np.float64 else np.int32
+    info = np.iinfo(integer)
+    if zeros_equal:
+        values = np.where(values == 0, np.zeros((), values.dtype), values)
+    bits: Array = np.ascontiguousarray(values).view(integer).reshape(values.shape)
+    key = np.where(bits < 0, bits ^ info.max, bits)
+    return np.where(np.isnan(values), info.max if nan_high else info.min, key).astype(integer)
+
+
+def from_order_key(key: Array, dtype: DType) -> Array:
+    """The values again (any NaN comes back as some NaN)."""
+    if not dtype.is_float:
+        return key.astype(dtype.numpy)
+    info = np.iinfo(key.dtype)
+    bits = np.where(key < 0, key ^ info.max, key).astype(key.dtype)
+    wide = np.ascontiguousarray(bits).view(np.float64 if key.dtype == np.int64 else np.float32)
+    return convert(wide.reshape(key.shape), dtype)
+
+
+def maximum(left: Array, right: Array) -> Array:
+    key = np.maximum(order_key(left), order_key(right))
+    return from_order_key(np.asarray(key), dtype_of(left))
+
+
+def minimum(left: Array, right: Array) -> Array:
+    key = np.minimum(order_key(left, nan_high=False), order_key(right, nan_high=False))
+    return from_order_key(np.asarray(key), dtype_of(left))
+
+
+def lowest(dtype: DType) -> bool | int | float:
+    """The identity of max."""
+    return bool(dtype.min) if dtype.is_bool else (dtype.min if dtype.min is not None else 0)
+
+
+def highest(dtype: DType) -> bool | int | float:
+    """The identity of min."""
+    return bool(dtype.max) if dtype.is_bool else (dtype.max if dtype.max is not None else 0)
+
+
+def full(shape: tuple[int, ...], value: complex, dtype: DType) -> Array:
+    """An array filled with a constant of the dtype."""
+    return np.full(shape, np.asarray(dtype.const(value)).astype(dtype.numpy), dtype.numpy)
+
+
+# --- special functions, on float64 ------------------------------------------------------------------------
+
+
+def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    def apply(array: Array) -> Array:
+        flat = np.fromiter((function(float(v)) for v in array.ravel()), np.float64, array.size)
+        return flat.reshape(array.shape)
+
+    return apply
+
+
+def _lgamma(x: float) -> float:
+    if math.isinf(x) or (x <= 0 and x == math.floor(x)):
+        return math.inf
+    return math.lgamma(x)
+
+
+def _digamma(x: float) -> float:
+    if math.isnan(x) or x == -math.inf:
+        return math.nan
+    if x == 0:
+        return -math.copysign(math.inf, x)
+    if x < 0:
+        if x == math.floor(x):
+            return math.nan
+        # Reflection; the argument of tan is reduced first, so that large |x| lose nothing.
+        return _digamma_positive(1.0 - x) - math.pi / math.tan(math.pi * math.fmod(x, 1.0))
+    return _digamma_positive(x)
+
+
+# Zeta-like coefficients B_{2k} / 2k of the asymptotic series.
+_DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+
+
+def _digamma_positive(x: float) -> float:
+    if x == math.inf:
+        return x
+    shift = 0.0
+    while x < 10.0:
+        shift -= 1.0 / x
+        x += 1.0
+    square = 1.0 / (x * x)
+    tail = 0.0
+    for coefficient in reversed(_DIGAMMA_SERIES):
+        tail = (tail + coefficient) * square
+    return shift + math.log(x) - 0.5 / x - tail
+
+
+def _erfinv(x: float) -> float:
+    if math.isnan(x) or abs(x) > 1:
+        return math.nan
+    if abs(x) == 1:
+        return math.copysign(math.inf, x)
+    if x == 0:
+        return x
+    # Winitzki's closed form starts within 0.2 %; Halley steps triple the digits each time. The complement
+    # keeps the residual exact in the tails.
+    w = math.log1p(-x * x)
+    t = 2 / (math.pi * 0.147) + w / 2
+    y = math.copysign(math.sqrt(math.sqrt(t * t - w / 0.147) - t), x)
+    for _ in range(4):
+        residual = (1 - abs(x)) - math.erfc(abs(y)) if abs(x) > 0.5 else math.erf(abs(y)) - abs(x)
+        step = residual / (2 / math.sqrt(math.pi) * math.exp(-y * y))
+        y = math.copysign(abs(y) - step / (1 + abs(y) * step), x)
+    return y
+
+
+erf = _each(math.erf)
+erfc = _each(math.erfc)
+erfinv = _each(_erfinv)
+lgamma = _each(_lgamma)
+digamma = _each(_digamma)
+
+
+def next_after(left: Array, right: Array) -> Array:
+    """One representable step from `left` toward `right`, in any float format."""
+    dtype = dtype_of(left)
+    a, b = widen(left), widen(right)
+    bits = bits_of(left).astype(np.int64) if dtype.bits < 64 else bits_of(left).view(np.int64)
+    sign = np.int64(-(1 << 63)) if dtype.bits == 64 else np.int64(1 << (dtype.bits - 1))
+    from_zero = np.where(b < 0, sign | np.int64(1), np.int64(1))
+    away = (b > a) == (a > 0)
+    stepped = np.where(a == 0, from_zero, np.where(away, bits + 1, bits - 1))
+    result = from_bits(stepped.astype(np.int64).view(np.uint64), dtype)
+    unordered = np.isnan(a) | np.isnan(b)
+    nan = np.asarray(np.nan, np.float32).astype(dtype.numpy)
+    return np.where(unordered, nan, np.where(a == b, right, result)).astype(dtype.numpy)

@@ -1,0 +1,107 @@
+"""`cse`: of several equal computations, the first stays.
+
+Instructions are equal when op, operands, attributes and regions are; operands of commutative ops in either
+order. Regions are compared up to the names of what they define. An instruction in a region may be replaced
+by an equal one around it, never by one in a sibling region. Ops that are not pure, or whose results are not
+determined by their operands, are left alone: random ops take their key as an operand, so equal keys are
+equal operands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from planish.ptir.function import Function, Inst, Program, Region, Value
+from planish.ptir.ops.definition import NO_ATTRS, RETURN
+from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.rewrite.rewriter import ProgramRewriter
+
+Key: TypeAlias = tuple[object, ...]
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class CSEPass:
+    """Share equal computations."""
+
+    name: ClassVar[str] = "cse"
+
+    def run(self, program: Program, context: PassContext = DEFAULT_CONTEXT) -> PassResult:
+        merged = 0
+        changed: list[str] = []
+        for function in program:
+            count = share_equal(function, context)
+            merged += count
+            if count:
+                function.version += 1
+                changed.append(function.name)
+        return PassResult(bool(merged), {"merged": merged}, tuple(changed))
+
+
+def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> int:
+    """Merge equal instructions of one function; gives how many were removed."""
+    rw = ProgramRewriter(function, context.listener, pattern="cse")
+    known: dict[Key, Inst] = {}
+    merged = 0
+    # A region in progress: where to go on, and what it added to `known`, to be forgotten when it is left.
+    stack: list[tuple[Inst, list[Key]]] = [(function.body.end.next, [])]
+    entered: set[Region] = set()
+    while stack:
+        inst, added = stack.pop()
+        # Only what a nested region defines has to be forgotten: at the outermost level nothing is recorded.
+        nested = bool(stack)
+        descended = False
+        while inst.op is not RETURN:
+            op = inst.op
+            following = inst.next
+            if inst.regions:
+                if inst.regions[0] not in entered:
+                    # Come back to this instruction once its regions are done.
+                    stack.append((inst, added))
+                    stack += [(region.end.next, []) for region in inst.regions]
+                    entered.update(inst.regions)
+                    descended = True
+                    break
+                key: Key = (op, inst.operands, inst.attrs, tuple([_signature(r) for r in inst.regions]))
+            elif inst.attrs is NO_ATTRS:
+                operands = inst.operands
+                if op.commutative and operands[0].id > operands[1].id:
+                    key = (op, operands[1], operands[0])
+                else:
+                    key = (op, *operands)
+            else:
+                key = (op, inst.attrs, *inst.operands)
+            if op.pure and op.deterministic:
+                earlier = known.setdefault(key, inst)
+                if earlier is not inst:
+                    rw.merge(inst, earlier)
+                    merged += 1
+                elif nested:
+                    added.append(key)
+            inst = following
+        if not descended:
+            for key in added:
+                del known[key]
+    rw._maybe_dead.clear()
+    return merged
+
+
+def _signature(region: Region) -> Key:
+    """What a region computes, with its own values numbered by position instead of named."""
+    numbers: dict[Value, int] = {}
+    parts: list[object] = [region.arg_types]
+    pending: list[Region] = [region]
+    # Nested regions are flattened in order; ends separate them.
+    while pending:
+        current = pending.pop()
+        for value in current.args:
+            numbers[value] = len(numbers)
+        for inst in [*current, current.end]:
+            operands = tuple([numbers.get(value, value) for value in inst.operands])
+            parts.append((inst.op, operands, inst.attrs, tuple([value.type for value in inst.results])))
+            for value in inst.results:
+                numbers[value] = len(numbers)
+            parts += [inner.arg_types for inner in inst.regions]
+            pending += inst.regions
+    return tuple(parts)

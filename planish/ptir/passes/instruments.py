@@ -1,0 +1,108 @@
+"""What can be hung onto a pipeline: verification, dumps, printing, timing.
+
+Each is an `Instrument` of its own and knows nothing of the others. "Changed" is what passes report, never a
+comparison of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from planish.errors import VerifyError
+from planish.ptir import verify
+from planish.ptir.dump import program_text
+from planish.ptir.function import Function, Program
+from planish.ptir.passes.manager import Instrument, Pass, PassResult, pass_text
+
+
+class VerifyEach(Instrument):
+    """Verify the program before the first pass, and what each pass changed after it."""
+
+    __slots__ = ()
+
+    def before_pass(self, number: int, step: Pass, program: Program) -> None:
+        if number == 1:
+            self._verify("the input", [program])
+
+    def after_pass(
+        self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
+    ) -> None:
+        if not result.changed:
+            return
+        changed = [program.functions[name] for name in result.functions if name in program.functions]
+        # Functions alone cannot show a call gone wrong: the whole program is due unless few functions changed.
+        whole = not changed or len(changed) == len(program)
+        self._verify(f"the output of {pass_text(step)}", [program] if whole else changed)
+
+    def _verify(self, what: str, items: Sequence[Program | Function]) -> None:
+        found = [problem for item in items for problem in verify.problems(item)]
+        if found:
+            error = VerifyError(f"{what} is invalid", [str(problem) for problem in found])
+            for window in verify.windows(found):
+                error.add_note(window)
+            raise error
+
+
+class DumpDir(Instrument):
+    """Write the program as numbered files, `000_input.ptir`, then `NNN_pass.ptir` after each change."""
+
+    __slots__ = ("directory",)
+
+    def __init__(self, directory: Path | str) -> None:
+        self.directory = Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def before_pass(self, number: int, step: Pass, program: Program) -> None:
+        if number == 1:
+            self._write("000_input", "input", program)
+
+    def after_pass(
+        self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
+    ) -> None:
+        if result.changed:
+            self._write(f"{number:03}_{step.name}", pass_text(step), program)
+
+    def _write(self, stem: str, title: str, program: Program) -> None:
+        path = self.directory / f"{stem}.ptir"
+        path.write_text(f"// {title}\n{program_text(program)}", encoding="utf-8")
+
+
+class PrintChanged(Instrument):
+    """Hand the text of the program to `write` after each pass that changed it."""
+
+    __slots__ = ("write",)
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self.write = write
+
+    def after_pass(
+        self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
+    ) -> None:
+        if result.changed:
+            self.write(f"// after {pass_text(step)}\n{program_text(program)}")
+        else:
+            self.write(f"// {pass_text(step)} changed nothing")
+
+
+class Timing(Instrument):
+    """Add up the time of each pass."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def after_pass(
+        self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
+    ) -> None:
+        self.seconds[step.name] = self.seconds.get(step.name, 0.0) + seconds
+
+    def __str__(self) -> str:
+        total = sum(self.seconds.values())
+        lines = [f"{'pass':<20} {'ms':>10} {'%':>6}"]
+        for name, seconds in sorted(self.seconds.items(), key=lambda item: -item[1]):
+            share = 100 * seconds / total if total else 0.0
+            lines.append(f"{name:<20} {seconds * 1e3:>10.3f} {share:>6.1f}")
+        lines.append(f"{'total':<20} {total * 1e3:>10.3f}")
+        return "\n".join(lines)

@@ -1,0 +1,148 @@
+"""Why a pattern does or does not fire at an instruction.
+
+`explain` tries the pattern on a copy and reports the first obstacle: the root op, an operand that another op
+defines, the guard, or the reason the pattern itself gave with `rw.fail`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from planish.errors import GraphError, RewriteError, did_you_mean
+from planish.ptir.function import Function, Inst, Program, Value
+from planish.ptir.ops.definition import ConstantKind, OpKey
+from planish.ptir.rewrite.listener import Listener
+from planish.ptir.rewrite.pattern import (
+    BasePattern,
+    DefKey,
+    FrozenPatternSet,
+    OperandFilter,
+    Pattern,
+    View,
+    accepts,
+)
+from planish.ptir.rewrite.rewriter import ProgramRewriter
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What would happen if a pattern met an instruction."""
+
+    pattern: str
+    inst: str
+    fires: bool
+    reasons: tuple[str, ...]
+    """Why not, or what it would do; the decisive one first."""
+
+    def __str__(self) -> str:
+        verdict = "fires" if self.fires else "does not fire"
+        return f"{self.pattern} {verdict} at {self.inst}: {'; '.join(self.reasons)}"
+
+
+class _Reasons(Listener):
+    __slots__ = ("found", "made")
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.made: list[str] = []
+
+    def reason(self, pattern: str | None, inst: Inst, text: str) -> None:
+        self.found.append(text)
+
+    def inserted(self, inst: Inst) -> None:
+        self.made.append(repr(inst))
+
+
+def explain(
+    program: Program | Function,
+    op: Inst | Value | int,
+    pattern: BasePattern | type[BasePattern] | str,
+    patterns: FrozenPatternSet | None = None,
+) -> Explanation:
+    """Why `pattern` fires or not at `op` (an instruction, its value, or its id), without changing anything.
+
+    A pattern given by name is looked up in `patterns`.
+    """
+    function, inst = _locate(program, op)
+    chosen = _find(pattern, patterns) if isinstance(pattern, str) else pattern
+    base = chosen() if isinstance(chosen, type) else chosen
+    subject = cast("Pattern[Inst | View]", base)
+    text = repr(inst)
+    obstacle = _obstacle(subject, inst)
+    if obstacle is not None:
+        return Explanation(subject.label, text, False, (obstacle,))
+    copy = function.clone()
+    target = copy.inst(inst.id)
+    listener = _Reasons()
+    rw = ProgramRewriter(copy, listener, pattern=subject.label)
+    rw.root = target
+    view = subject.view_for(target.op)
+    shown = target if view is None else view(target)
+    if not subject.may_match(shown, rw):
+        return Explanation(subject.label, text, False, (*listener.found, "its may_match says no"))
+    if subject.match_and_rewrite(shown, rw):
+        made = f"it makes {'; '.join(listener.made)}" if listener.made else "it makes nothing new"
+        return Explanation(subject.label, text, True, (made,))
+    reasons = tuple(reversed(listener.found)) or ("it returned False without a reason",)
+    return Explanation(subject.label, text, False, reasons)
+
+
+def _locate(program: Program | Function, op: Inst | Value | int) -> tuple[Function, Inst]:
+    if isinstance(op, Value):
+        if op.def_inst is None:
+            raise GraphError(f"{op!r} is a parameter; patterns look at instructions")
+        op = op.def_inst
+    if isinstance(op, Inst):
+        return op.function, op
+    for function in [program] if isinstance(program, Function) else program:
+        for inst in function.walk():
+            if inst.id == op:
+                return function, inst
+    raise GraphError(f"there is no instruction {op}")
+
+
+def _find(name: str, patterns: FrozenPatternSet | None) -> BasePattern:
+    known = () if patterns is None else patterns.patterns
+    for pattern in known:
+        if pattern.label == name:
+            return pattern
+    close = did_you_mean(name, [pattern.label for pattern in known])
+    raise RewriteError(f"there is no pattern {name!r}", remedy=f"did you mean {close}?" if close else None)
+
+
+def _obstacle(pattern: BasePattern, inst: Inst) -> str | None:
+    """The declared condition that rules the pattern out before it is called."""
+    if inst.parent is None:
+        return "the instruction is erased"
+    if inst.op not in pattern.roots and inst.op.key not in pattern.roots:
+        return f"its root is {_names(pattern.roots)}, not {inst.op.name}"
+    for index, wanted in enumerate(pattern.operands):
+        if index >= len(inst.operands):
+            return f"it wants {len(pattern.operands)} operands, there are {len(inst.operands)}"
+        if wanted is not None and not accepts(wanted, _key(inst.operands[index])):
+            return f"operand {index} must come from {_names(wanted)}, it comes from {_source(inst.operands[index])}"
+    anywhere = pattern.any_operand
+    if anywhere is not None and not any(accepts(anywhere, _key(value)) for value in inst.operands):
+        return f"no operand comes from {_names(anywhere)}"
+    if pattern.same_operands and (len(inst.operands) < 2 or inst.operands[0] is not inst.operands[1]):
+        return "its first two operands must be the same value"
+    return None
+
+
+def _key(value: Value) -> DefKey:
+    return None if value.def_inst is None else value.def_inst.key
+
+
+def _source(value: Value) -> str:
+    return "a parameter" if value.def_inst is None else value.def_inst.op.name
+
+
+def _names(wanted: OperandFilter) -> str:
+    if isinstance(wanted, tuple):
+        return " or ".join(_names(part) for part in wanted)
+    if isinstance(wanted, OpKey):
+        return f"the {wanted.name.lower()} family"
+    if isinstance(wanted, ConstantKind):
+        return f"the constant {wanted.name}"
+    return "anything" if wanted is None else wanted.name

@@ -1,0 +1,76 @@
+"""Reproducers: one file with a program, the pipeline that broke it, and the versions it broke with.
+
+The file is a program in text form with comments on top, so the tool runs it as it is:
+`planish opt FILE` finds the pipeline in the line `// run: …`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from planish.errors import ParseError
+from planish.ptir.dump import program_text
+from planish.ptir.function import Program
+
+_RUN = "// run: "
+
+
+@dataclass(frozen=True, slots=True)
+class Reproducer:
+    """A reproducer read back."""
+
+    pipeline: str
+    text: str
+    """The program in text form, comments included."""
+
+
+def reproducer_text(program: Program, pipeline: str, error: BaseException | None = None) -> str:
+    """The contents of a reproducer file."""
+    lines = [
+        "// planish reproducer: the program before the pass that failed",
+        f"{_RUN}{pipeline}",
+        f"// versions: planish {_installed()}, python {platform.python_version()}, numpy {np.__version__}",
+    ]
+    if error is not None:
+        message = f"{type(error).__name__}: {error}"
+        lines += [f"// error: {line}" for line in message.splitlines()]
+        lines += [
+            f"// note: {line}" for note in getattr(error, "__notes__", ()) for line in note.splitlines()
+        ]
+    return "\n".join([*lines, program_text(program)])
+
+
+def _installed() -> str:
+    """The version of planish as installed; a bare source tree has none on record."""
+    try:
+        return metadata.version("planish")
+    except metadata.PackageNotFoundError:
+        return "from source"
+
+
+def write_reproducer(
+    directory: Path | str, program: Program, pipeline: str, error: BaseException | None = None
+) -> Path:
+    """Write a reproducer into `directory`, named by its content; gives its path."""
+    text = reproducer_text(program, pipeline, error)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    path = Path(directory) / f"reproducer-{digest}.ptir"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read_reproducer(text: str) -> Reproducer:
+    """The pipeline and program of a reproducer file's contents."""
+    for line in text.splitlines():
+        if line.startswith(_RUN):
+            return Reproducer(line.removeprefix(_RUN).strip(), text)
+        if line.strip() and not line.startswith("//"):
+            break
+    raise ParseError("this is no reproducer: it has no line '// run: …' on top")

@@ -1,0 +1,209 @@
+"""Concatenations: flattened, freed of parts that add nothing, and undone where the parts belong together anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from planish.ptir import ops
+from planish.ptir.dims import DimLike
+from planish.ptir.function import Value
+from planish.ptir.ops.checking import at_most
+from planish.ptir.ops.literal import Literal
+from planish.ptir.rewrite.prelude import (
+    BroadcastView,
+    ConcatView,
+    OpRewritePattern,
+    PatternSet,
+    ProgramRewriter,
+    SliceView,
+)
+from planish.ptir.rules import draft as d
+from planish.ptir.rules.shapes import uniform, varies
+
+# As many elements as folding materialises elsewhere.
+_CONSTANT_LIMIT: Final = 1 << 16
+
+
+class RemoveSingleConcat(OpRewritePattern[ConcatView]):
+    """concat(x) -> x."""
+
+    benefit = 4
+    radius = 0
+
+    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
+        if len(op.parts) != 1:
+            return rw.fail(op.inst, "there are several parts")
+        return d.replace(rw, op.inst, op.parts[0])
+
+
+class DropEmptyParts(OpRewritePattern[ConcatView]):
+    """concat(x, y: 0 elements along the axis) -> concat(x)."""
+
+    benefit = 3
+    radius = 0
+
+    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
+        axis = op.attrs.axis
+        parts = [part for part in op.parts if part.type.dims[axis] != 0]
+        if len(parts) == len(op.parts):
+            return rw.fail(op.inst, "every part may hold elements")
+        return d.replace(rw, op.inst, d.joined(parts or op.parts[:1], axis))
+
+
+class FlattenConcat(OpRewritePattern[ConcatView]):
+    """concat(concat(x, y; a), z; a) -> concat(x, y, z; a), if nothing else needs the inner one."""
+
+    benefit = 3
+    radius = 1
+    watch_uses = True
+    any_operand = ops.concat
+
+    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
+        parts: list[Value] = []
+        for part in op.parts:
+            inner = ConcatView.of(part)
+            own = inner is not None and part.has_one_use and inner.inst.parent is op.inst.parent
+            if inner is not None and own and inner.attrs == op.attrs:
+                parts += inner.parts
+            else:
+                parts.append(part)
+        if len(parts) == len(op.parts):
+            return rw.fail(op.inst, "no part is a concat of its own along this axis")
+        return d.replace(rw, op.inst, d.joined(parts, op.attrs.axis))
+
+
+Merge = Callable[[Value, Value, int], d.Term | None]
+
+
+def _merge_neighbours(op: ConcatView, rw: ProgramRewriter, merge: Merge) -> bool:
+    """Replace the first pair of neighbours that `merge` makes one of."""
+    parts: Sequence[Value] = op.parts
+    axis = op.attrs.axis
+    for index in range(len(parts) - 1):
+        merged = merge(parts[index], parts[index + 1], axis)
+        if merged is not None:
+            return d.replace(rw, op.inst, d.joined([*parts[:index], merged, *parts[index + 2 :]], axis))
+    return rw.fail(op.inst, "no neighbours belong together")
+
+
+class MergeAdjacentSlices(OpRewritePattern[ConcatView]):
+    """concat(x[a:b], x[b:c]) -> x[a:c]."""
+
+    benefit = 2
+    radius = 2
+    any_operand = ops.slice_
+
+    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
+        return _merge_neighbours(op, rw, _merge_slices)
+
+
+def _merge_slices(left: Value, right: Value, axis: int) -> d.Term | None:
+    first, second = SliceView.of(left), SliceView.of(right)
+    if first is None or second is None or first.source is not second.source:
+        return None
+    one, two = first.attrs, second.attrs
+    for other in range(len(one.starts)):
+        if one.strides[other] != two.strides[other]:
+            return None
+        if other != axis and (one.starts[other], one.limits[other]) != (two.starts[other], two.limits[other]):
+            return None
+    # The second begins where the first would go on.
+    size = left.type.dims[axis]
+    if two.starts[axis] != one.starts[axis] + size * one.strides[axis]:
+        return None
+    limits = (*one.limits[:axis], two.limits[axis], *one.limits[axis + 1 :])
+    if not at_most(one.starts[axis], two.limits[axis]):
+        return None
+    return d.sliced(first.source, one.starts, limits, one.strides)
+
+
+class MergeAdjacentConstants(OpRewritePattern[ConcatView]):
+    """concat(constant, constant, x) -> concat(constant, x)."""
+
+    benefit = 2
+    radius = 1
+    any_operand = ops.constant
+
+    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
+        return _merge_neighbours(op, rw, _merge_constants)
+
+
+def _merge_constants(left: Value, right: Value, axis: int) -> d.Term | None:
+    first, second = left.literal, right.literal
+    if first is None or second is None or left.type.quant != right.type.quant:
+        return None
+    quant = left.type.quant
+    if quant is not None and quant.axis is not None:
+        return None
+    if first.splat and second.splat and first.with_shape(()) == second.with_shape(()):
+        shape = list(first.shape)
+        shape[axis] += second.shape[axis]
+        return d.constant(first.with_shape(tuple(shape)), quant)
+    if first.size + second.size > _CONSTANT_LIMIT:
+        return None
+    data = np.concatenate([first.array(), second.array()], axis)
+    return d.constant(Literal(data, dtype=first.dtype), quant)
+
+
+class MergeAdjacentBroadcasts(OpRewritePattern[ConcatView]):
+    """concat(broadcast_to(x, m), broadcast_to(x, n)) -> broadcast_to(x, m + n) along an axis that repeats."""
+
+    benefit = 2
+    radius = 2
+    any_operand = ops.broadcast_to
+
+    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
+        return _merge_neighbours(op, rw, _merge_broadcasts)
+
+
+def _merge_broadcasts(left: Value, right: Value, axis: int) -> d.Term | None:
+    first, second = BroadcastView.of(left), BroadcastView.of(right)
+    if first is None or second is None or first.source is not second.source:
+        return None
+    if varies(first.inst, axis) or varies(second.inst, axis):
+        return None
+    dims: list[DimLike] = list(first.dims)
+    dims[axis] = dims[axis] + second.dims[axis]
+    return d.broadcasted(first.source, dims)
+
+
+class ReplaceConcatOfUniformByPad(OpRewritePattern[ConcatView]):
+    """concat(x, splat v) -> pad(x, v); likewise with the splat first, or a broadcast scalar."""
+
+    radius = 1
+    any_operand = (ops.constant, ops.broadcast_to)
+
+    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
+        parts, axis, rank = op.parts, op.attrs.axis, len(op.dims)
+        if len(parts) < 2:
+            return rw.fail(op.inst, "there is one part")
+        low: list[DimLike] = [0] * rank
+        high: list[DimLike] = [0] * rank
+        if uniform(parts[-1]):
+            filler, rest, high[axis] = parts[-1], parts[:-1], parts[-1].type.dims[axis]
+        elif uniform(parts[0]):
+            filler, rest, low[axis] = parts[0], parts[1:], parts[0].type.dims[axis]
+        else:
+            return rw.fail(op.inst, "neither the first nor the last part is uniform")
+        value: d.Term | None
+        if filler.literal is not None:
+            value = d.constant(filler.literal.with_shape(()), filler.type.quant)
+        else:
+            value = filler.def_inst.operands[0] if filler.def_inst is not None else None
+        return d.replace(rw, op.inst, d.padded(d.joined(rest, axis), value, low, high, (0,) * rank))
+
+
+def populate_canonicalization(patterns: PatternSet) -> None:
+    """Add the patterns rooted at concatenations."""
+    patterns.add(
+        RemoveSingleConcat,
+        DropEmptyParts,
+        FlattenConcat,
+        MergeAdjacentSlices,
+        MergeAdjacentConstants,
+        MergeAdjacentBroadcasts,
+        ReplaceConcatOfUniformByPad,
+    )

@@ -1,0 +1,106 @@
+"""Constants as rules see them: a number that all elements share, whatever the shape.
+
+A constant is a `constant`, or a constant broadcast to a dynamic shape, which has no other form. Rules about
+constants set `any_operand = CONSTANT` and a radius of 2, so that they look through nothing but broadcasts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from planish.dtypes import DType
+from planish.ptir import ops
+from planish.ptir.function import Value
+from planish.ptir.ops.definition import OpDef
+from planish.ptir.ops.literal import Literal, Scalar
+from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
+from planish.ptir.rules import draft as d
+from planish.ptir.types import TensorType
+
+CONSTANT: Final[tuple[OpDef, ...]] = (ops.constant, ops.broadcast_to)
+"""What may define a constant operand."""
+
+
+def constant_of(value: Value) -> Literal | None:
+    """The data of a constant, before any broadcast."""
+    inst = value.def_inst
+    if inst is None:
+        return None
+    if inst.op is ops.broadcast_to:
+        value = inst.operands[0]
+    return value.literal
+
+
+def is_constant(value: Value) -> bool:
+    return constant_of(value) is not None
+
+
+def will_fold(value: Value) -> bool:
+    """Whether an elementwise op of a constant is worth building: folding turns it into a constant again."""
+    literal = constant_of(value)
+    return literal is not None and (literal.splat or literal.size <= MAX_FOLDED_ELEMENTS)
+
+
+def number_of(value: Value) -> Scalar | None:
+    """The number that every element of a constant holds."""
+    literal = constant_of(value)
+    return None if literal is None else literal.item
+
+
+def integer_of(value: Value) -> int | None:
+    """The number that every element of an integer constant holds."""
+    literal = constant_of(value)
+    if literal is None or not literal.dtype.is_int:
+        return None
+    item = literal.item
+    return item if isinstance(item, int) else None
+
+
+def filled(type: TensorType, number: Scalar) -> d.Term | None:
+    """A tensor of a type, all of whose elements are a number of its dtype."""
+    dtype = type.dtype
+    if dtype.is_int:
+        number = dtype.wrap(int(number.real))
+    elif dtype.is_bool:
+        number = bool(number)
+    return d.splat(Literal.full(dtype, (), number), type.dims)
+
+
+def is_true(value: Value) -> bool:
+    return number_of(value) is True
+
+
+def is_false(value: Value) -> bool:
+    return number_of(value) is False
+
+
+def all_ones(dtype: DType) -> Scalar:
+    """The number with every bit set: the unit of `and`."""
+    return True if dtype.is_bool else dtype.wrap(-1)
+
+
+def no_bits(dtype: DType) -> Scalar:
+    """The number without a bit set: the unit of `or`."""
+    return False if dtype.is_bool else 0
+
+
+def signed_zero(number: Scalar, sign: float) -> bool:
+    """Whether a number is a zero of that sign, in both parts if it is complex; an integer 0 has any sign."""
+    if number != 0:
+        return False
+    if isinstance(number, complex):
+        return math.copysign(1.0, number.real) == sign and math.copysign(1.0, number.imag) == sign
+    return not isinstance(number, float) or math.copysign(1.0, number) == sign
+
+
+def same_number(left: Value, right: Value) -> bool:
+    """Whether two values are one, or constants of one type with the same bits."""
+    if left is right:
+        return True
+    first, second = constant_of(left), constant_of(right)
+    if first is None or second is None or left.type != right.type:
+        return False
+    if first.splat and second.splat:
+        return first.with_shape(()) == second.with_shape(())
+    return first.shape == second.shape and first == second

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+
+import pytest
+
+import planish
+from planish.cli.info import cache_directory, settings_in_force
+from planish.config import Settings, describe, from_environment
+from tests.cli.conftest import Cli
+
+
+def test_text_names_versions_machine_settings_and_cache(cli: Cli):
+    ran = cli("info")
+    assert (ran.status, ran.err) == (0, "")
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["planish", planish.__version__] in lines
+    assert ["python", platform.python_version()] in lines
+    assert any(line[0] == "features" and len(line) > 1 for line in lines)
+    assert ["beam", "0", "(default)"] in lines
+    assert lines[-1][0] == "cache_dir:"
+
+
+def test_json_has_every_setting(cli: Cli):
+    record = json.loads(cli("info", "--json").out)
+    assert list(record["settings"]) == [name for name, *_ in describe()]
+    assert record["versions"]["numpy"] is not None
+    assert record["machine"]["llvm"][0].isdigit()
+
+
+def test_settings_say_where_they_come_from(monkeypatch: pytest.MonkeyPatch):
+    environment = {"PLANISH_BEAM": "4", "HOME": "/nowhere"}
+    monkeypatch.setattr("planish.cli.info.current", lambda: from_environment(environment))
+    found = settings_in_force(environment)
+    assert found["beam"] == {"value": 4, "source": "PLANISH_BEAM"}
+    assert found["threads"] == {"value": None, "source": "default"}
+    monkeypatch.setattr("planish.cli.info.current", lambda: Settings(beam=2))
+    assert settings_in_force(environment)["beam"] == {"value": 2, "source": "set in this process"}
+
+
+def test_the_cache_is_where_the_setting_says_or_the_user_keeps_caches(monkeypatch: pytest.MonkeyPatch):
+    assert cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/c/planish")
+    assert cache_directory({}) == Path.home() / ".cache" / "planish"
+    with planish.settings(cache_dir="/d"):
+        assert cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/d")
+
+
+def test_a_broken_llvm_is_reported_not_raised(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(__import__("sys").modules, "llvmlite", None)
+    ran = cli("info")
+    assert ran.status == 0
+    assert "llvm      cannot be loaded: " in ran.out

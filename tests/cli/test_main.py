@@ -1,0 +1,212 @@
+"""The face of the command line: help, version, near misses, streams and exit statuses."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import planish
+from planish.cli import COMMANDS, main
+from planish.cli.console import Console
+from planish.errors import DTypeError, InternalError, Location, SettingsError
+from tests.cli.conftest import SMALL, Cli
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def python(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """`python -m planish` in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "planish", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version(cli: Cli, flag: str):
+    ran = cli(flag)
+    assert (ran.status, ran.out, ran.err) == (0, f"planish {planish.__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("-v", "-h")])
+def test_help_lists_the_commands(cli: Cli, arguments: tuple[str, ...]):
+    ran = cli(*arguments)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith("usage: planish ")
+    for name, summary in COMMANDS.items():
+        assert f"  {name}" in ran.out
+        assert summary in ran.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(cli: Cli, command: str):
+    ran = cli(command, "--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith(f"usage: planish {command} ")
+
+
+def test_an_unknown_command_names_the_nearest(cli: Cli):
+    ran = cli("otp", "x.ptir")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == (
+        "planish: error: there is no command 'otp'\nhelp: did you mean 'opt'? valid: opt, lower, info\n"
+    )
+    assert cli("frobnicate").err.endswith("help: valid: opt, lower, info\n")
+
+
+def test_an_unknown_option_names_the_nearest(cli: Cli):
+    ran = cli("opt", "--stat")
+    assert (ran.status, ran.out) == (2, "")
+    assert (
+        ran.err
+        == "planish opt: error: unrecognized argument: --stat; did you mean --stats?\nhelp: see `planish opt --help`\n"
+    )
+    assert cli("--stats", "opt").err.startswith("planish: error: there is no option '--stats'\nhelp: ")
+    assert "unrecognized argument: b.ptir\n" in cli("opt", "a.ptir", "b.ptir").err
+
+
+def test_it_is_a_program_that_pipes_without_any_extra():
+    # One process for several claims, because starting one is slow.
+    ran = python("opt", "-p", "dce", stdin=SMALL)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == SMALL.replace("  %d = neg %c : tensor<f32, 8x4>\n", "")
+    script = (
+        "import sys; sys.argv = ['planish', 'opt', '--list-passes']\n"
+        "from planish.cli import main; assert main() == 0\n"
+        "assert not {'rich', 'click', 'llvmlite'} & set(sys.modules)"
+    )
+    listed = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (listed.returncode, listed.stderr) == (0, "")
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    many = "ptir 1\n" + "".join(SMALL.replace("@f", f"@f{i}").partition("\n")[2] for i in range(400))
+    with subprocess.Popen(
+        [sys.executable, "-m", "planish", "opt", "-p", ""],
+        cwd=ROOT,
+        # Unbuffered, Python itself drops what a broken pipe did not take, without an error.
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.write(many)
+        process.stdin.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
+def test_few_characters_are_enough(monkeypatch: pytest.MonkeyPatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(["opt", "--list-patterns"]) == 0
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    assert b"RemoveWholeSlice" in written.getvalue()
+
+
+def test_an_interrupt_is_quiet(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("planish.cli.opt.read_source", interrupted)
+    ran = cli("opt", "x.ptir")
+    assert (ran.status, ran.out, ran.err) == (130, "", "")
+
+
+def test_output_that_cannot_be_written_is_an_error(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Full())
+        ran = cli("opt", stdin=SMALL)
+    assert ran.status == 1
+    assert "planish opt: error: cannot write to standard output: No space left on device\n" in ran.err
+
+
+# Errors.
+
+
+def failing(
+    error: Exception, capsys: pytest.CaptureFixture[str], *, verbose: bool = False
+) -> tuple[int, str]:
+    def run() -> int:
+        raise error
+
+    console = Console()
+    console.verbose = verbose
+    console.sources["prog.ptir"] = "ptir 1\n\t%0 = add\n"
+    status = console.guard(run)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return status, captured.err
+
+
+def test_errors_show_place_line_caret_function_and_remedy(capsys: pytest.CaptureFixture[str]):
+    place = Location("prog.ptir", 2, 7, "forward")
+    error = DTypeError("no such thing", location=place, op="add", remedy="cast it")
+    assert failing(error, capsys) == (
+        1,
+        "prog.ptir:2:7: error: no such thing (in add)\n\t%0 = add\n\t     ^\nnote: in forward\nhelp: cast it\n",
+    )
+    error = DTypeError("elsewhere", location=Location("model.py", 3))
+    error.add_note("while looking")
+    assert failing(error, capsys) == (1, "model.py:3: error: elsewhere\nnote: while looking\n")
+
+
+def test_bugs_say_that_they_are(capsys: pytest.CaptureFixture[str]):
+    status, err = failing(ZeroDivisionError("division by zero"), capsys)
+    assert status == 1
+    assert err == (
+        "planish: error: this is a bug in planish: ZeroDivisionError: division by zero\n"
+        "note: run again with -v for the traceback\n"
+    )
+    status, err = failing(InternalError("lost", reproducer="r.ptir"), capsys)
+    assert (status, err) == (1, "planish: error: this is a bug in planish: lost\nnote: reproducer: r.ptir\n")
+
+
+def test_tracebacks_are_shown_on_request_only(capsys: pytest.CaptureFixture[str]):
+    assert "Traceback" not in failing(DTypeError("x"), capsys)[1]
+    assert "Traceback (most recent call last)" in failing(DTypeError("x"), capsys, verbose=True)[1]
+    with planish.settings(debug="ir"):
+        assert "Traceback (most recent call last)" in failing(ZeroDivisionError("x"), capsys)[1]
+
+
+def test_a_wrong_setting_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str]):
+    assert failing(SettingsError("unknown"), capsys)[0] == 2
+
+
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    Console().complain("x")
+    assert "\033[1;31merror:\033[0m x" in terminal.getvalue()
+    monkeypatch.setenv("NO_COLOR", "1")
+    Console().complain("y")
+    assert terminal.getvalue().endswith("planish: error: y\n")
