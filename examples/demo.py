@@ -1,4 +1,4 @@
-"""A tour of the algebra: index expressions as tensor programs produce them, before and after.
+"""A tour of the algebra: index expressions as tensor programs produce them, before and after; then a layer, compiled.
 
 Every layout below is written with movement ops and turned into one flat index in the most naive way: flatten,
 divide, take remainders. The symbolic rules then smooth it. Each result is proved on the spot by computing both
@@ -18,7 +18,10 @@ from time import perf_counter
 
 import numpy as np
 
+import planish as pn
 from planish import __version__
+from planish.compiler import lower
+from planish.frontend.tensor.array import capture
 from planish.uop.evaluate import evaluate
 from planish.uop.infix import infix
 from planish.uop.node import Table, UOp
@@ -213,6 +216,32 @@ def tell(story: Story) -> tuple[int, int]:
     return divisions
 
 
+def run_a_layer() -> None:
+    """A layer of a network, from the Tensor API to machine code, held against NumPy."""
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((64, 48), (48, 32), (32,)))
+    layer = pn.tanh(pn.asarray(x) @ pn.asarray(w) + pn.asarray(b))
+    start = perf_counter()
+    function, arrays = capture([layer])
+    lowered = lower(function)
+    compiled = lowered.compile()
+    spent = perf_counter() - start
+    (result,) = compiled(*arrays)
+    error = float(np.abs(result - np.tanh(x @ w + b)).max())
+    print(f"  {paint('a layer, end to end', '1')}  {paint('tanh(x @ w + b), 64×48 by 48×32', '2')}")
+    show("kernels", ", ".join(kernel.name for kernel in lowered.schedule.kernels), "0")
+    for number, line in enumerate(lowered.as_text("llir").splitlines()[2:]):
+        print(f"  {paint('llir' if not number else '', '2'):<8}  {paint(line, '36')}")
+    show(
+        "compiled",
+        f"in {spent * 1e3:.0f} ms, to {len(lowered.as_text('asm').splitlines())} lines of assembly",
+        "0",
+    )
+    show("proof", f"within {error:.1e} of NumPy", "0")
+    if not error < 1e-5:
+        raise SystemExit("the layer differs from NumPy")
+
+
 def main() -> None:
     rules = sum(map(len, FAMILIES.values()))
     print(
@@ -221,6 +250,7 @@ def main() -> None:
     totals = [tell(Story(*story)) for story in STORIES]
     before, after = (sum(column) for column in zip(*totals, strict=True))
     print(f"\n  {paint(f'{before} divisions and remainders in, {after} out.', '1')}\n")
+    run_a_layer()
 
 
 if __name__ == "__main__":

@@ -206,6 +206,9 @@ def _unroll(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> Non
     if isinstance(arg, Lanes):
         x = sources[0].dtype
         wide, narrow = (x, dtype) if op is Ops.UNROLL else (dtype, x)
+        if x.name == "void":  # an effect at every position has no lanes to count
+            _law_void(op, dtype, sources, arg)
+            return
         _require(
             wide.scalar is narrow.scalar and wide.lanes == narrow.lanes * arg.total,
             op,

@@ -96,6 +96,8 @@ def _order(node: UOp) -> tuple[int, ...]:
     if op is Ops.CONST:
         value = node.arg
         return (_CONST_RANK, value if isinstance(value, int) else int.from_bytes(node.key[:8]))
+    if op is Ops.VCONST:
+        return (_CONST_RANK - 1, int.from_bytes(node.key[:8]))
     rank = _LEAF_RANK.get(op)
     if rank is not None:
         if isinstance(node.arg, Axis):

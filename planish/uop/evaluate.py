@@ -258,14 +258,15 @@ def _joined(node: UOp, values: list[Array]) -> Array:
 
 
 def _unroll(run: _Run, node: UOp) -> Array:
-    """Lanes become positions on the unrolled axes, the first of them slowest; what is left stays a lane."""
+    """Lanes become positions on the unrolled axes, the last of them fastest; what is left, slower, stays a lane."""
     (x,) = node.src
     axes = cast("Lanes", node.arg).axes
     values = run.full(run.values[x] if x.dtype.lanes > 1 else run.values[x][..., None], x.dtype.scalar.vec(2))
     shape = values.shape[:-1]
     if any(shape[run.axes[path]] != 1 for path, _ in axes):
         raise GraphError("UNROLL over an axis that its source varies over already", op="UNROLL")
-    split = values.reshape(*shape, *(size for _, size in axes), node.dtype.lanes)
+    split = values.reshape(*shape, node.dtype.lanes, *(size for _, size in axes))
+    split = np.moveaxis(split, len(shape), -1)
     for number, (path, _) in enumerate(axes):
         # The first remaining split axis swaps with the size-1 axis that is its place.
         split = np.swapaxes(split, len(shape) + number, run.axes[path])
@@ -274,7 +275,7 @@ def _unroll(run: _Run, node: UOp) -> Array:
 
 
 def _contract(run: _Run, node: UOp) -> Array:
-    """Positions on the unrolled axes become lanes."""
+    """Positions on the unrolled axes become lanes, faster than those there are."""
     (x,) = node.src
     axes = cast("Lanes", node.arg).axes
     values = run.full(run.values[x] if x.dtype.lanes > 1 else run.values[x][..., None], x.dtype.scalar.vec(2))
@@ -287,7 +288,7 @@ def _contract(run: _Run, node: UOp) -> Array:
         moved = np.moveaxis(whole, place, -2)  # behind the axes gathered before it
         whole = np.expand_dims(moved, place)
     outer = whole.shape[: len(shape)]
-    result = np.ascontiguousarray(whole).reshape(*outer, node.dtype.lanes)
+    result = np.ascontiguousarray(np.moveaxis(whole, -1, len(shape))).reshape(*outer, node.dtype.lanes)
     return result if node.dtype.lanes > 1 else result[..., 0]
 
 
@@ -313,9 +314,9 @@ def _reduce(run: _Run, node: UOp) -> Array:
     x, *ranges = node.src
     op, dtype = cast("Ops", node.arg), node.dtype
     values = run.full(run.values[x], x.dtype)
-    if x.dtype.lanes != dtype.lanes:  # a horizontal step: groups of neighbouring lanes are folded
-        groups = values.reshape(*values.shape[:-1], dtype.lanes, -1)
-        values = _fold(op, dtype, groups, groups.ndim - 1)
+    if x.dtype.lanes != dtype.lanes:  # a horizontal step: whole vectors of the result's width are folded
+        groups = values.reshape(*values.shape[:-1], -1, dtype.lanes)
+        values = _fold(op, dtype, groups, groups.ndim - 2)
         values = values if dtype.lanes > 1 else values[..., 0]
     for each in ranges:
         if each.op is Ops.CONST:

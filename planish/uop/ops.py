@@ -198,7 +198,10 @@ class Variable(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Which unrolled axes a lane dimension stands for: (axis path, size) from slowest to fastest."""
+    """Which unrolled axes lanes stand for: (axis path, size) from slowest to fastest.
+
+    Of P positions over the axes, lane l·P + p of the vector is lane l of the value at position p.
+    """
 
     axes: tuple[tuple[tuple[int, ...], int], ...]
 

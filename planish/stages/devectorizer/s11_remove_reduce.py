@@ -9,6 +9,9 @@ Before → after::
                                      update:  acc[0] = acc[0] + value      inside r, after init; END r
                                      result:  acc[0]              after update
 
+Lanes first: a reduction of lanes (an unrolled axis) is combined by a tree of ops before it reaches the accumulator, so the
+loop carries one dependency per unrolled group.
+
 Would break without it: stage 21 could not place the value in any loop.
 
 Holds afterwards: no REDUCE is left; each accumulator is initialised after all ranges its value depends on except
@@ -47,19 +50,37 @@ def identity(op: Ops, dtype: DType) -> Number:
     return 1 if op is Ops.MUL else 0
 
 
+def horizontal(op: Ops, value: UOp, dtype: DType) -> UOp:
+    """Lanes combined down to the dtype: whole vectors of its width, pair by pair as a tree."""
+    width = dtype.lanes
+    count = value.dtype.lanes // width
+    parts = [value.gep(*range(i * width, (i + 1) * width)) for i in range(count)] if count > 1 else [value]
+    while len(parts) > 1:
+        paired = [a.alu(op, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = paired + parts[len(paired) * 2 :]
+    return parts[0]
+
+
 def _to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
     value, *reduced = root.src
     op = cast("Ops", root.arg)
     table, dtype = root.table, root.dtype
-    register = table.make(Ops.DEFINE_REG, dtype.ptr(1, AddrSpace.REG), (), ctx.count)
+    value = horizontal(op, value, dtype)
+    if not reduced:
+        return value
+    # as many scalars side by side as there are lanes; a vector there is so many elements from the first on
+    register = table.make(Ops.DEFINE_REG, dtype.scalar.ptr(dtype.lanes, AddrSpace.REG), (), ctx.count)
     ctx.count += 1
-    zero = table.const(0, dtypes.index)
+
+    def element(*effects: UOp) -> UOp:
+        memory = register.after(*effects) if effects else register
+        return table.make(Ops.INDEX, dtype, (memory, table.const(0, dtypes.index)))
+
     outer = sorted(value.ranges - set(reduced), key=lambda r: r.order)
-    first = register.after(*outer) if outer else register
-    init = first.index(zero).store(table.const(identity(op, dtype), dtype))
-    inside = register.after(init, *reduced)
-    update = inside.index(zero).store(inside.index(zero).alu(op, value)).end(*reduced)
-    return register.after(update).index(zero)
+    init = element(*outer).store(table.const(identity(op, dtype), dtype))
+    inside = element(init, *reduced)
+    update = inside.store(inside.alu(op, value)).end(*reduced)
+    return element(update)
 
 
 pm_reduce = Matcher(

@@ -13,6 +13,7 @@ Before → after::
     CONST 3 : index                   CAST(CONST 3 : i32) : index
     ADD(CAST(a: i32), CAST(b: i64))   CAST(ADD(CAST(a) : i64, b) : i64) : index
     INDEX(p, CAST(i: i32) : index)    INDEX(p, i)
+    INDEX(p, WHERE(c, i, INVALID))    INDEX(p, i, c)
 
 Would break without it: a back end would have to guess a width, and mixed widths would meet in one instruction.
 
@@ -26,6 +27,7 @@ from typing import Final
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import LoweringError
+from planish.stages.gates import pm_gate_of_index
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import BINARY, COMPARISONS, UNARY, Ops
@@ -192,7 +194,7 @@ load_store_indexing = Matcher(
     ],
 )
 
-pm_lower_index_dtype_full = pm_lower_index_dtype + load_store_indexing
+pm_lower_index_dtype_full = pm_lower_index_dtype + pm_gate_of_index + load_store_indexing
 
 
 def lower_index_dtype(sink: UOp) -> UOp:

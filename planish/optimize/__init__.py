@@ -1,0 +1,1 @@
+"""Choosing what stage 7 applies."""
