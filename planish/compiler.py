@@ -9,7 +9,7 @@ run(array, …)                      → results
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,20 +17,23 @@ from numpy.typing import NDArray
 
 from planish import ptir
 from planish.codegen import llvm
+from planish.config import current
 from planish.errors import PlanishError, ShapeError
 from planish.llir import interpret as llir_interpreter
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.text import print_program
+from planish.optimize.heuristic import choose
 from planish.runtime.cpu import Module
-from planish.schedule.kernels import Schedule, schedule
+from planish.schedule.kernels import Kernel, Schedule, schedule
 from planish.stages import pipeline
+from planish.target import find as find_target
 from planish.uop.node import Table, UOp
 from planish.uop.text import print_graph
 
 Array = NDArray[Any]
 Level = Literal["ptir", "uop", "llir", "llvm", "asm"]
-KernelCall = Callable[[Sequence[Array]], None]
+KernelCall = Callable[[Sequence[Array]], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +126,26 @@ class Executable:
         return arrays
 
 
-def lower(function: ptir.Function) -> Lowered:
-    """Cut a function into kernels and lower each to LLIR."""
+def lower(function: ptir.Function, target: str | None = None) -> Lowered:
+    """Cut a function into kernels and lower each to LLIR, for a target (by default the one in the settings)."""
+    machine = find_target(current().target if target is None else target)
+    steered = pipeline.Machine(machine, lambda sink: choose(sink, machine))
     with Table() as table:
         plan = schedule(function, table)
         stages: list[tuple[tuple[str, str], ...]] = []
         programs: list[Program] = []
+        kernels: list[Kernel] = []
         for kernel in plan.kernels:
             texts = [("uop", print_graph(kernel.sink))]
 
             def observe(stage: pipeline.Stage, sink: UOp, texts: list[tuple[str, str]] = texts) -> None:
                 texts.append((str(stage.number), print_graph(sink)))
 
-            lines = pipeline.run(kernel.sink, observe)
+            lines = pipeline.run(kernel.sink, steered, observe)
             stages.append(tuple(texts))
-            programs.append(lower_to_llir(kernel.name, lines))
-    return Lowered(function, plan, tuple(stages), tuple(programs))
+            program = lower_to_llir(kernel.name, lines)
+            programs.append(program)
+            # what the stages found unused is no parameter any more
+            slots = [int(buffer.name.removeprefix("arg")) for buffer in program.params]
+            kernels.append(replace(kernel, buffers=tuple(kernel.buffers[slot] for slot in slots)))
+    return Lowered(function, replace(plan, kernels=tuple(kernels)), tuple(stages), tuple(programs))

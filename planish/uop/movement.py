@@ -199,6 +199,8 @@ def _blocks(outs: list[Dim], ins: list[Dim]) -> list[_Block]:
 
     Symbolic dims are compared by identity, from both ends; what is left between is one block.
     """
+    if any(isinstance(n, int) and n == 0 for n in (*outs, *ins)):
+        return [(range(len(outs)), range(len(ins)))]  # nothing is there, wherever one looks
     first, last = [], []
     left, out_end, in_end = 0, len(outs), len(ins)
     while left < min(out_end, in_end) and _same(outs[left], ins[left]):

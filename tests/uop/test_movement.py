@@ -308,3 +308,14 @@ def test_a_long_chain_of_views_needs_no_recursion(table: Table) -> None:
     assert shape(node) == (2, 3)
     i, j = indices_of(table, 2, 3)
     assert resolve(node, [i, j]).index is simplify(i * 3 + j)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [((0,), (0, 2)), ((0, 2), (0,)), ((2, 0), (0, 3, 5)), ((0,), (4, 0))]
+)
+def test_a_view_of_nothing_has_indices(before: tuple[int, ...], after: tuple[int, ...]) -> None:
+    with Table() as t:
+        indices = [t.variable(f"i{n}", 0, 3) for n in range(len(after))]
+        found, valid = source_indices(Ops.RESHAPE, after, before, indices)
+        assert len(found) == len(before)
+        assert valid is None

@@ -44,3 +44,10 @@ def test_the_result_is_never_dearer_than_the_input() -> None:
         node = (y * 8 + shared) * 3 // 6 + shared
         assert cost(simplify(node)) <= cost(node)
         assert simplify(simplify(node)) is simplify(node)
+
+
+def test_a_store_to_nowhere_is_nothing_in_whatever_order_rules_fire() -> None:
+    with Table() as t:
+        place = t.param(0, dtypes.float32, 4).index(t.invalid())
+        stored = place.store(t.const(1.0, dtypes.float32))
+        assert not [n for n in simplify(t.sink(stored)).toposort() if n.op is Ops.STORE]

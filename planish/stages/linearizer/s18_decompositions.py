@@ -1,68 +1,98 @@
 """Stage 18, decompositions: ops the machine lacks, in terms of ops it has.
 
-Today: floor division and remainder become the truncating machine instructions, with a correction where the signs of the
-operands are not known to agree.
+Why: no CPU has an exponential, a floor division or a shift by more than the width; a call per element would end
+vectorisation. Everything here is straight-line arithmetic on any number of lanes: no calls, no loops, selects
+instead of branches. `docs/math.md` states how far each function may be from the exact result, and how that is tested.
 
 Before → after::
 
-    x // y                           TRUNCDIV(x, y)                                      x, y >= 0
-    x % y                            m = TRUNCMOD(x, y);  m != 0 and sign differs ? m + y : m
+    exp(x)                           2**n * p(x - n ln2)              polynomials, bits and pairs of floats
+    x // 8, x % 8, x * 8             x >> 3, x & 7, x << 3
+    x // 10                          (x * 205) >> 11                  0 <= x <= 1028; the magic number follows the bounds of x
+    x // y                           truncdiv(x, y), corrected where signs differ; no zero or overflow reaches the machine
+    x << y                           0 <= y < 32 ? x << (y & 31) : 0
+    acc[0] = acc[0] + a*b            acc[0] = mulacc(a, b, acc[0])    floats: only what feeds a reduction, unless `contract`
+    a*b + c                          mulacc(a, b, c)                  integers
+    ~(x < y)                         y <= x                           integers
 
-Would break without it: no machine divides towards minus infinity.
+In four steps, each a fixpoint of its own: contraction (on what the program says, before functions bring exact sums of
+their own), `pm_decomp` with the simple algebra, guards (which must see final divisors and amounts), and late forms
+(which the algebra would undo).
 
-Holds afterwards: no FLOORDIV or FLOORMOD is left.
+Would break without it: code generation has no template for these ops, and integer division would trap.
+
+Holds afterwards: every ALU op is one of the target's (integers below 8 bits and floats below 32 aside, which the
+target computes in wider registers); every shift amount and divisor is proved or guarded. Running it again changes nothing.
 """
 
 from __future__ import annotations
 
-from planish.uop.matcher import Matcher, rule
+from functools import cache
+from typing import Final, NamedTuple
+
+from planish.stages.linearizer.decompositions.bits import SHIFT_GUARDS, SHIFTS, bit_rules
+from planish.stages.linearizer.decompositions.contraction import float_contraction, integer_contraction
+from planish.stages.linearizer.decompositions.division import (
+    CONSTANT_DIVISORS,
+    DIVISION_GUARDS,
+    FLOOR_BY_TRUNCATION,
+)
+from planish.stages.linearizer.decompositions.functions import function_rules
+from planish.stages.linearizer.decompositions.plain import condition_rules, plain_rules
+from planish.stages.linearizer.decompositions.support import CPU, Support
+from planish.uop.matcher import Matcher, Rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import INTEGERS, anything, node
 from planish.uop.rewrite import rewrite
+from planish.uop.symbolic import symbolic_simple
 
 
-def _agree(x: UOp, y: UOp) -> bool:
-    """Whether truncating and floor division are the same here."""
-    return (x.vmin >= 0 and y.vmin >= 0) or (x.vmax <= 0 and y.vmax < 0)
+class Step(NamedTuple):
+    """One fixpoint: its matcher, and the ops without which it has nothing to do."""
+
+    matcher: Matcher
+    roots: frozenset[Ops]
 
 
-def _floor_mod(x: UOp, y: UOp) -> UOp:
-    rest = x.alu(Ops.TRUNCMOD, y)
-    if _agree(x, y):
-        return rest
-    differs = rest.ne(0) & (rest < 0).alu(Ops.XOR, y < 0)
-    return differs.where(rest + y, rest)
+def _step(name: str, rules: list[Rule], around: Matcher | None = None) -> Step:
+    roots = frozenset(op for made in rules for v in made.variants for op in v.pattern.ops or ())
+    matcher = Matcher(name, rules)
+    return Step(matcher if around is None else Matcher(name, (*around, *rules)), roots)
 
 
-def _floor_div(x: UOp, y: UOp) -> UOp:
-    quotient = x.alu(Ops.TRUNCDIV, y)
-    if _agree(x, y):
-        return quotient
-    rest = x.alu(Ops.TRUNCMOD, y)
-    differs = rest.ne(0) & (rest < 0).alu(Ops.XOR, y < 0)
-    return differs.where(quotient - 1, quotient)
+def _decompositions(support: Support) -> list[Rule]:
+    rules = [*function_rules(support), *bit_rules(support)]
+    if Ops.SHR in support.ops:
+        rules += CONSTANT_DIVISORS
+    if support.lacks(Ops.FLOORDIV):
+        rules += FLOOR_BY_TRUNCATION
+    return rules
 
 
-pm_decomp = Matcher(
-    "pm_decomp",
-    [
-        rule(
-            node(Ops.FLOORDIV, anything("x"), anything("y")),
-            _floor_div,
-            says="x // y -> truncdiv, corrected",
-            on=INTEGERS,
-        ),
-        rule(
-            node(Ops.FLOORMOD, anything("x"), anything("y")),
-            _floor_mod,
-            says="x % y -> truncmod, corrected",
-            on=INTEGERS,
-        ),
-    ],
-)
+def _late(support: Support) -> list[Rule]:
+    shifts = [SHIFTS] if Ops.SHL in support.ops else []
+    return [*shifts, *integer_contraction(support), *plain_rules(support), *condition_rules(support)]
 
 
-def decompositions(sink: UOp) -> UOp:
-    """Rewrite what the machine lacks."""
-    return rewrite(sink, pm_decomp)
+@cache
+def steps(support: Support) -> tuple[Step, ...]:
+    """The steps of this stage for a target, in order."""
+    return (
+        _step("pm_contract", float_contraction(support)),
+        _step("pm_decomp", _decompositions(support), symbolic_simple),
+        _step("pm_guard", [*DIVISION_GUARDS, *SHIFT_GUARDS]),
+        _step("pm_late", _late(support)),
+    )
+
+
+pm_decomp: Final = steps(CPU)[1].matcher
+"""What a CPU lacks, with the simple algebra."""
+
+
+def decompositions(sink: UOp, target: Support | frozenset[Ops] | None = None) -> UOp:
+    """Rewrite what the target lacks; without one, what a CPU lacks. An op among `target`'s is left alone."""
+    support = CPU if target is None else target if isinstance(target, Support) else Support(target)
+    for matcher, roots in steps(support):
+        if not roots.isdisjoint(node.op for node in sink.toposort()):
+            sink = rewrite(sink, matcher)
+    return sink

@@ -1,18 +1,21 @@
 """Stage 19, final rewrite: what is left gets the form that a linear program can hold.
 
-Why: a line of the program closes at most one loop.
+Why: a line of the program closes at most one loop, and an access is done or not done as a whole.
 
 Before → after::
 
     END(x, a, b)                     END(END(x, b), a)          the innermost (greatest axis) closes first
+    LOAD(INDEX(b, i, p))             LOAD(INDEX(b, i), 0, p)    see `stages/gates.py`: after loads were combined
+    STORE(INDEX(b, i, p), x)         STORE(INDEX(b, i), x, p)
 
 Would break without it: stage 20 could not say which loop nests in which.
 
-Holds afterwards: every END closes exactly one RANGE.
+Holds afterwards: every END closes exactly one RANGE; no INDEX has a gate.
 """
 
 from __future__ import annotations
 
+from planish.stages.gates import pm_move_gates_from_index
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -35,6 +38,9 @@ pm_split_ends = Matcher(
 )
 
 
+_RULES = pm_move_gates_from_index + pm_split_ends
+
+
 def final_rewrite(sink: UOp) -> UOp:
-    """Split ENDs."""
-    return rewrite(sink, pm_split_ends)
+    """Split ENDs; move gates from indices to accesses."""
+    return rewrite(sink, _RULES)

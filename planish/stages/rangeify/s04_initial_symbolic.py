@@ -5,19 +5,20 @@ Why: division and remainder are slow and hide structure; most of what tensor ind
 Before → after::
 
     (i // 8) * 8 + i % 8             i
+    END(x, o*4 + i)                  END(x, o, i)                (`pm_flatten_range`)
 
 Would break without it: later stages compare and merge ranges by the form of indices, which must be normal.
 
-Holds afterwards: no rule of `sym` fires.
+Holds afterwards: no rule of `sym` fires; END and REDUCE list ranges only.
 """
 
 from __future__ import annotations
 
+from planish.stages.rangeify.algebra import kernel_sym
 from planish.uop.node import UOp
 from planish.uop.rewrite import rewrite
-from planish.uop.symbolic import sym
 
 
 def initial_symbolic(sink: UOp) -> UOp:
     """Simplify."""
-    return rewrite(sink, sym)
+    return rewrite(sink, kernel_sym)

@@ -115,6 +115,8 @@ def _index_known_gate(root: UOp) -> UOp | None:
 
 def _load_nowhere(root: UOp) -> UOp | None:
     place = root.src[0]
+    if place.op is Ops.CONST:  # the 0 that a load from nowhere would give: a place that has gone
+        return _nothing(root)
     closed = _is_gated(place) and place.src[-1].op is Ops.CONST and not place.src[-1].arg
     if not closed and not _is_nowhere(place):
         return None
@@ -128,6 +130,8 @@ def _nothing(root: UOp) -> UOp:
 
 def _store_nowhere(root: UOp) -> UOp | None:
     place = root.src[0]
+    if place.op is Ops.CONST:  # the 0 that a load from nowhere would give: a place that has gone
+        return _nothing(root)
     closed = _is_gated(place) and place.src[-1].op is Ops.CONST and not place.src[-1].arg
     return _nothing(root) if closed or _is_nowhere(place) else None
 

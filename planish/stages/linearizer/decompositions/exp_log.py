@@ -1,0 +1,164 @@
+"""Exponentials and logarithms.
+
+    e**x = 2**n e**r             n = round(x / ln 2), |r| <= ln2 / 2 by Cody and Waite's two-part ln 2; e**r a polynomial
+    log x = n ln 2 + log m       x = m 2**n, sqrt(1/2) <= m < sqrt(2); f = m - 1, s = f / (2 + f),
+                                 log(1 + f) = f - f²/2 + s (f²/2 + R(s²)), the first two terms exact as a pair
+
+The kernels (`exp_parts`, `log_pair`) serve the hyperbolic functions, erfc and pow too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from planish.stages.linearizer.decompositions import coefficients
+from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals
+from planish.uop.node import UOp
+
+_SQRT_HALF = 0.7071067811865476
+
+
+class ExpParts(NamedTuple):
+    """e**x = (1 + r + tail) * 2**n."""
+
+    r: UOp
+    tail: UOp
+    n: UOp
+
+
+def exp_range(m: Reals) -> tuple[float, float]:
+    """Below the first e**x rounds to 0, above the second it overflows."""
+    return (-104.0, 89.0) if m.format.bits == 32 else (-746.0, 710.0)
+
+
+def exp_parts(m: Reals, x: UOp, low: UOp | None = None, *, compensated: bool = True) -> ExpParts:
+    """The parts of e**(x + low). `compensated` keeps what the reduction rounds off."""
+    bits = m.format.bits
+    whole, n = m.nearest(x * (1 / math.log(2)))
+    first = m.fma(whole, m.const(-LN2_HIGH[bits]), x)  # exact
+    if not compensated:
+        r = m.fma(whole, m.const(-LN2_LOW[bits]), first)
+        return ExpParts(r, r * r * m.polynomial(r, coefficients.EXP), n)
+    second = whole * LN2_LOW[bits]
+    r = first - second
+    lost = (first - r) - second
+    if low is not None:
+        r, lost = m.sum(r, lost + low)
+    return ExpParts(r, m.fma(r * r, m.polynomial(r, coefficients.EXP), m.fma(lost, r, lost)), n)
+
+
+def exp_pair(m: Reals, parts: ExpParts) -> Pair:
+    """1 + r + tail."""
+    small, rest = m.ordered_sum(parts.r, parts.tail)
+    high, lost = m.ordered_sum(m.const(1.0), small)
+    return Pair(high, lost + rest)
+
+
+def _within(m: Reals, x: UOp, low: float, high: float) -> tuple[UOp, UOp]:
+    """Whether x is below all exponents, and x brought where its power is a normal number or too large for one.
+
+    Masks fill rows with -inf: its power must not cost what the machine takes for results below the normal numbers.
+    """
+    below = x < low
+    return below, (x > high).where(m.const(high), below.where(m.const(0.0), x))
+
+
+def exp(m: Reals, x: UOp) -> UOp:
+    below, clamped = _within(m, x, *exp_range(m))
+    r, tail, n = exp_parts(m, clamped, compensated=False)
+    return below.where(m.const(0.0), m.scale(r + tail + 1.0, n))
+
+
+def exp2(m: Reals, x: UOp) -> UOp:
+    """2**x = 2**n e**((x - n) ln 2), x - n exact."""
+    below, clamped = _within(m, x, *((-151.0, 129.0) if m.format.bits == 32 else (-1076.0, 1025.0)))
+    whole, n = m.nearest(clamped)
+    fraction = clamped - whole
+    ln2_high, ln2_low = (
+        m.pick(0.6931471824645996, math.log(2)),
+        m.pick(-1.9046542121259336e-09, 2.3190468138462996e-17),
+    )
+    r, lost = m.product(fraction, m.const(ln2_high))
+    lost = m.fma(fraction, m.const(ln2_low), lost)
+    power = m.fma(r * r, m.polynomial(r, coefficients.EXP), lost) + r + 1.0
+    return below.where(m.const(0.0), m.scale(power, n))
+
+
+def expm1(m: Reals, x: UOp) -> UOp:
+    """2**n (e**r - 1) + (2**n - 1), halved and doubled so that 2**n stays finite."""
+    clamped = m.clamp(x, m.pick(-20.0, -40.0), exp_range(m)[1])
+    r, tail, n = exp_parts(m, clamped)
+    half = m.power(n - 1)
+    whole, lost = m.sum(half - 0.5, r * half)
+    result = (whole + m.fma(tail, half, lost)) * 2.0
+    return (m.magnitude(x) < 2.0 ** -(m.format.precision + 1)).where(x, result)
+
+
+# -- logarithms -----------------------------------------------------------------------------------------------------
+
+
+def log_pair(m: Reals, f: UOp, low: UOp | None = None) -> Pair:
+    """log(1 + f + low) for sqrt(1/2) <= 1 + f < sqrt(2), with low far below f's last place or 1's."""
+    s = f / (f + 2.0)
+    z = s * s
+    half_square, square_low = m.product(f, f * 0.5)
+    high, lost = m.ordered_sum(f, -half_square)
+    tail = m.fma(s, m.fma(z, m.polynomial(z, coefficients.LOG), half_square), lost - square_low)
+    if low is not None:
+        tail = tail + m.fma(low, f * f - f, low)  # low / (1 + f)
+    return Pair(high, tail)
+
+
+def log_sum(m: Reals, n: UOp, value: Pair) -> UOp:
+    """n ln 2 + value, n a float; the rounding of the last sum is the only one that counts."""
+    bits = m.format.bits
+    high, lost = m.ordered_sum(n * LN2_HIGH[bits], value.hi)
+    return high + (lost + m.fma(n, m.const(LN2_LOW[bits]), value.lo))
+
+
+def _reduce(m: Reals, x: UOp) -> tuple[UOp, UOp]:
+    """f and n (a float) with x = (1 + f) 2**n, x > 0."""
+    lifted, shift = m.lift_subnormal(x)
+    mantissa, n = m.split(lifted, _SQRT_HALF)
+    return mantissa - 1.0, m.from_int(n + shift)
+
+
+def _log_ends(m: Reals, x: UOp, result: UOp) -> UOp:
+    """Zero, infinity, NaN and negative numbers."""
+    infinity = m.const(math.inf)
+    result = x.eq(infinity).where(infinity, result)
+    return x.eq(0.0).where(m.const(-math.inf), m.nan_where((x >= 0.0).logical_not(), result))
+
+
+def log(m: Reals, x: UOp) -> UOp:
+    f, n = _reduce(m, x)
+    return _log_ends(m, x, log_sum(m, n, log_pair(m, f)))
+
+
+def log2(m: Reals, x: UOp) -> UOp:
+    f, n = _reduce(m, x)
+    high, low = log_pair(m, f)
+    scale_high = m.pick(1.4426950216293335, 1 / math.log(2))
+    scale_low = m.pick(1.925963033500011e-08, 2.0355273740931033e-17)
+    product, lost = m.product(high, m.const(scale_high))
+    tail = m.fma(low, m.const(scale_high), m.fma(high, m.const(scale_low), lost))
+    total, more = m.ordered_sum(n, product)
+    return _log_ends(m, x, total + (more + tail))
+
+
+def log_of_pair(m: Reals, u: Pair, extra: UOp | None = None) -> UOp:
+    """log(u * 2**extra), u at least about the smallest distance of floats from 1, finite; extra an integer node."""
+    mantissa, n = m.split(u.hi, _SQRT_HALF)
+    low = u.lo * 0.5 * m.power(-n + 1)  # for the greatest n, 2**-n is no normal number
+    exponent = n if extra is None else n + extra
+    return log_sum(m, m.from_int(exponent), log_pair(m, mantissa - 1.0, low))
+
+
+def log1p(m: Reals, x: UOp) -> UOp:
+    """log of the pair 1 + x."""
+    result = log_of_pair(m, m.sum(x, m.const(1.0)))
+    infinity = m.const(math.inf)
+    result = x.eq(infinity).where(infinity, m.nan_where((x >= -1.0).logical_not(), result))
+    result = x.eq(-1.0).where(m.const(-math.inf), result)
+    return (m.magnitude(x) < 2.0 ** -(m.format.precision + 1)).where(x, result)

@@ -1,0 +1,46 @@
+"""What a target computes by itself: the ops that stage 18 leaves alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from planish.uop.ops import COMPARISONS, Ops
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The ALU ops of a target, and what the program allows.
+
+    `MULACC` among them means that a fused multiply-add is fast: functions of floats are then built with it. Without it
+    they use multiplication, addition and exact splitting instead; both forms keep the same bounds, though not the same
+    last bits.
+    """
+
+    ops: frozenset[Ops]
+    contract: bool = False
+    """Whether any float a*b + c may be rounded once. Without it only a product that feeds a reduction is."""
+
+    @property
+    def fused(self) -> bool:
+        return Ops.MULACC in self.ops
+
+    def lacks(self, op: Ops) -> bool:
+        return op not in self.ops
+
+
+CPU: Final = Support(
+    frozenset(
+        {
+            Ops.NEG, Ops.NOT, Ops.ABS, Ops.RECIP, Ops.SQRT, Ops.FLOOR, Ops.CEIL, Ops.TRUNC, Ops.ROUND,
+            Ops.POPCOUNT, Ops.CLZ, Ops.ADD, Ops.SUB, Ops.MUL, Ops.FDIV, Ops.TRUNCDIV, Ops.TRUNCMOD, Ops.MAX, Ops.MIN,
+            Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, Ops.WHERE, Ops.MULACC, *COMPARISONS,
+        }
+    )
+)  # fmt: skip
+"""A CPU with vectors and a fused multiply-add (x86-64-v3, ARMv8)."""
+
+SCALAR: Final = Support(
+    CPU.ops - {Ops.MULACC, Ops.RECIP, Ops.MAX, Ops.MIN, Ops.ABS, Ops.NEG, Ops.POPCOUNT, Ops.CLZ, Ops.CMPLE}
+)
+"""A spare machine, to exercise what a CPU never needs."""

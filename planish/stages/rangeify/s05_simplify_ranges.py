@@ -1,0 +1,204 @@
+"""Stage 5, simplify ranges: neighbouring ranges become one, and ranges lose the ends at which nothing happens.
+
+Why: a loop costs something at every start, and one long loop is easier to vectorise and to share between cores than
+several short ones.
+
+Merging. Ranges r (of size s) and t (of size u), neighbours in an END or any two of a REDUCE, are exchanged for `m // u` and
+`m % u` with one range m of size s*u. The result is kept if, once simplified, it has no more divisions and remainders than
+before. They must be of one kind, closed by exactly the same ENDs and REDUCEs (a REDUCE over one of them alone would become
+another sum), and no REDUCE may run inside one of them only (it would be computed again for every value of the other).
+
+Shrinking. Where nothing happens for all r >= c, the range ends at c; where nothing happens for r < c, it starts there.
+"Nothing" is proved, by simplifying what is left of the body there: for an END, that no store is left; for a REDUCE, that its
+operand is the identity of its op. So `sum(where(r < 5, x[r], 0))` runs 5 times, and `sum(x[r] * w[r])` with a guarded
+x does not shrink on floats, because a zero times w need not be zero.
+
+Before → after::
+
+    END(STORE(c[i*8 + j], …), i, j)          END(STORE(c[m], …), m), m = RANGE(32)         i < 4, j < 8
+    REDUCE(where(r < 5, x[r], 0), r)         REDUCE(x[r'], r'), r' = RANGE(5)
+
+Would break without it: nothing; kernels would run more and shorter loops.
+
+Holds afterwards: no merge and no shrinking that the rules above allow is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise, permutations
+from typing import Final, cast
+
+from planish.stages.rangeify.algebra import by_nest, does_nothing, kernel_sym, simplified
+from planish.stages.rangeify.cuts import Part, constant_size, cuts_of, parts_of, restricted
+from planish.uop.matcher import Matcher, rule
+from planish.uop.node import UOp
+from planish.uop.ops import ALU, Axis, Ops
+from planish.uop.pattern import node
+from planish.uop.rewrite import rewrite, substitute
+from planish.uop.symbolic.cost import division_count
+from planish.uop.symbolic.reduce import identity
+
+_CLOSING: Final = frozenset({Ops.END, Ops.REDUCE})
+
+
+@dataclass(slots=True)
+class Tried:
+    """What was tried in vain, so that it is not tried again for every change elsewhere."""
+
+    pairs: set[tuple[UOp, UOp]] = field(default_factory=set)
+    ends: set[tuple[UOp, Part]] = field(default_factory=set)
+
+
+def _closers(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
+    """The ENDs and REDUCEs that close each range."""
+    found: dict[UOp, list[UOp]] = {}
+    for each in nodes:
+        if each.op in _CLOSING:
+            for r in each.src[1:]:
+                found.setdefault(r, []).append(each)
+    return found
+
+
+# -- merging -----------------------------------------------------------------------------------------------------
+
+
+def _candidates(closers: dict[UOp, list[UOp]]) -> Iterator[tuple[UOp, UOp]]:
+    """Pairs that could be one range, the outer first."""
+    seen: dict[tuple[UOp, UOp], None] = {}
+    for closing in dict.fromkeys(each for found in closers.values() for each in found):
+        nest = by_nest(set(closing.src[1:]))
+        pairs = pairwise(nest) if closing.op is Ops.END else permutations(nest, 2)
+        seen.update(dict.fromkeys(pairs))
+    for outer, inner in seen:
+        if cast("Axis", outer.arg).kind is not cast("Axis", inner.arg).kind:
+            continue
+        if set(closers[outer]) == set(closers[inner]) and _is_plain(outer) and _is_plain(inner):
+            yield outer, inner
+
+
+def _is_plain(r: UOp) -> bool:
+    """A range that waits for nothing, whose size is a number or a positive size known at launch."""
+    return len(r.src) == 1 and not r.src[0].ranges and r.src[0].vmin >= 1
+
+
+def _addresses(nodes: list[UOp], pair: set[UOp]) -> list[UOp]:
+    """The largest index and bool expressions that depend on the pair: all divisions by its sizes are in them."""
+    pure: set[UOp] = set()
+    used: dict[UOp, None] = {}
+    for each in nodes:
+        is_pure = each.op in ALU and (each.dtype.is_index or each.dtype.is_bool)
+        if is_pure:
+            pure.add(each)
+        elif each.op not in _CLOSING:
+            used.update(dict.fromkeys(s for s in each.src if s in pure or s.op is Ops.RANGE))
+    return [each for each in used if not each.ranges.isdisjoint(pair)]
+
+
+def _splits_a_reduce(nodes: list[UOp], outer: UOp, inner: UOp) -> bool:
+    """Whether something as costly as a loop runs for one of the ranges only, or a loop's length depends on one."""
+    return any(
+        (each.op is Ops.REDUCE and (outer in each.ranges) is not (inner in each.ranges))
+        or (each.op is Ops.RANGE and each is not outer and each is not inner and not each.ranges.isdisjoint((outer, inner)))
+        for each in nodes
+    )  # fmt: skip
+
+
+def _merge(root: UOp, ctx: Tried) -> UOp | None:
+    nodes = root.toposort()
+    for outer, inner in _candidates(_closers(nodes)):
+        if (outer, inner) in ctx.pairs:
+            continue
+        size = inner.src[0]
+        merged = outer.replace(src=(simplified(outer.src[0] * size),))
+        exchange = {outer: merged // size, inner: merged % size}
+        if not _splits_a_reduce(nodes, outer, inner):
+            before = _addresses(nodes, {outer, inner})
+            after = [simplified(substitute(address, exchange)) for address in before]
+            if division_count(*after) <= division_count(*before):
+                return rewrite(substitute(root, exchange), kernel_sym)
+        ctx.pairs.add((outer, inner))
+    return None
+
+
+# -- shrinking ---------------------------------------------------------------------------------------------------
+
+
+def _is_idle(closers: list[UOp], r: UOp, part: Part) -> bool:
+    """Whether nothing happens while r is in this part."""
+    # no axis has this path, since none has a path that begins like another's
+    _, here = restricted(r, part, (*cast("Axis", r.arg).path, 0))
+    for closing in closers:
+        left = simplified(substitute(closing.src[0], {r: here}))
+        if closing.op is Ops.END:
+            if not does_nothing(left):
+                return False
+        else:
+            nothing = identity(cast("Ops", closing.arg), closing)
+            if nothing is None or left is not closing.const_like(nothing):
+                return False
+    return True
+
+
+def _guarded(closers: list[UOp], r: UOp) -> bool:
+    """Whether a range is worth looking at: its stores or reduced values are under a condition on it."""
+    for closing in closers:
+        body = closing.src[0]
+        if closing.op is Ops.END:
+            if body.op is not Ops.STORE or all(r not in gate.ranges for gate in _gates(body)):
+                return False
+        elif r not in body.ranges:
+            return False
+    return True
+
+
+def _gates(store: UOp) -> list[UOp]:
+    place = store.src[0]
+    indices = [s for s in place.src[1:] if s.op is Ops.WHERE or s.dtype.is_bool]
+    return [*indices, *store.src[2:]]
+
+
+def _shrink(root: UOp, ctx: Tried) -> UOp | None:
+    nodes = root.toposort()
+    cuts = cuts_of(nodes)
+    if not cuts:
+        return None
+    closers = _closers(nodes)
+    for r, places in cuts.items():
+        here = closers.get(r, [])
+        if not here or constant_size(r) is None or not _guarded(here, r):
+            continue
+        parts = parts_of(r, places)
+        kept = list(parts)
+        while len(kept) > 1 and _newly_idle(here, r, kept[-1], ctx):
+            kept.pop()
+        while len(kept) > 1 and _newly_idle(here, r, kept[0], ctx):
+            kept.pop(0)
+        if len(kept) < len(parts):
+            _, instead = restricted(r, Part(kept[0].start, kept[-1].stop), cast("Axis", r.arg).path)
+            return rewrite(substitute(root, {r: instead}), kernel_sym)
+    return None
+
+
+def _newly_idle(closers: list[UOp], r: UOp, part: Part, ctx: Tried) -> bool:
+    if (r, part) in ctx.ends:
+        return False
+    if _is_idle(closers, r, part):
+        return True
+    ctx.ends.add((r, part))
+    return False
+
+
+pm_simplify_ranges: Final = Matcher(
+    "pm_simplify_ranges",
+    [
+        rule(node(Ops.SINK), _shrink, says="sink: r < n -> r < c, where nothing happens from c on; likewise below"),
+        rule(node(Ops.SINK), _merge, says="sink: r, t -> m // size(t), m % size(t), if no division is added"),
+    ],
+)  # fmt: skip
+
+
+def simplify_ranges(sink: UOp) -> UOp:
+    """Shrink ranges, then merge them."""
+    return rewrite(sink, pm_simplify_ranges, Tried())

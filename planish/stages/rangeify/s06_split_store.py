@@ -1,0 +1,138 @@
+"""Stage 6, split store (CPU): a loop with a condition on its counter becomes a loop per part, without the condition.
+
+Why: concatenation and padding choose by position. `where(i < 50, a[i], b[i - 50])` keeps a loop from being vectorised;
+two loops, one over a and one over b, are two plain copies. GPUs leave this stage out: there a thread has one position.
+
+How: a range is cut at the constants its conditions compare it with (`cuts.py`). Every part gets ranges of its own (one
+RANGE, one END), is simplified knowing its bounds, and keeps whatever its condition guards: a part in which nothing is
+stored is no loop at all. Without their conditions the ranges of a part may be one (stage 5). Two limits:
+
+* No work is done twice. A REDUCE that several parts would need, because it does not depend on the range, forbids the cut.
+* Around the parts of an inner range the outer ranges run again, and the cache lines at the seams are visited more than
+  once. So an inner range is only cut into parts that are at least a cache line of float32 long.
+
+Before → after::
+
+    END(STORE(c[i], where(i < 50, a[i], b[i - 50])), i)          i < 100
+        GROUP(END(STORE(c[j], a[j]), j), END(STORE(c[k + 50], b[k]), k))         j < 50, k < 50
+
+    END(STORE(c[i if i < 50], a[i]), i)                          END(STORE(c[j], a[j]), j)
+
+Would break without it: nothing; the loops would test a condition that is known for long stretches.
+
+Holds afterwards: no range can be cut within the limits; every part has its own ranges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+from planish import dtypes
+from planish.stages.rangeify.algebra import by_nest, does_nothing, kernel_sym, simplified
+from planish.stages.rangeify.cuts import constant_size, cuts_of, parts_of, restricted
+from planish.stages.rangeify.s05_simplify_ranges import simplify_ranges
+from planish.uop.matcher import Matcher, rule
+from planish.uop.node import UOp
+from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
+from planish.uop.pattern import node
+from planish.uop.rewrite import rewrite, substitute
+
+MOST_PARTS: Final = 32
+"""Loops that one store may become: code must not grow with the number of conditions."""
+SHORTEST_INNER_PART: Final = 16
+
+
+@dataclass(slots=True)
+class Parts:
+    """How many more loops a kernel may get."""
+
+    left: int = MOST_PARTS
+
+
+def _own_ranges(effect: UOp) -> list[UOp]:
+    """The ranges that are opened and closed below an effect."""
+    closed = {
+        r
+        for each in effect.toposort()
+        if each.op in FIRST_RANGE
+        for r in each.src[FIRST_RANGE[each.op] :]
+        if r.op is Ops.RANGE
+    }
+    return by_nest(closed)
+
+
+def _renamed(effect: UOp, number: int) -> UOp:
+    """The same loops over ranges of their own."""
+    fresh = {
+        r: r.replace(arg=Axis((*cast("Axis", r.arg).path, number), cast("Axis", r.arg).kind))
+        for r in _own_ranges(effect)
+    }
+    return substitute(effect, fresh)
+
+
+def _repeats_a_reduce(bodies: list[UOp]) -> bool:
+    """Whether several parts would compute the same REDUCE. (Those that depend on the range differ.)"""
+    seen: set[UOp] = set()
+    for body in bodies:
+        reduces = {each for each in body.toposort() if each.op is Ops.REDUCE}
+        if reduces & seen:
+            return True
+        seen |= reduces
+    return False
+
+
+def _cut(root: UOp, r: UOp, cuts: list[int], is_outermost: bool) -> list[UOp] | None:
+    """The loops for the parts of r."""
+    parts = parts_of(r, cuts)
+    if not is_outermost and min(part.stop - part.start for part in parts) < SHORTEST_INNER_PART:
+        return None
+    bodies, news = [], []
+    for part in parts:
+        new, here = restricted(r, part, cast("Axis", r.arg).path)
+        news.append(new)
+        bodies.append(simplified(substitute(root.src[0], {r: here})))
+    if _repeats_a_reduce(bodies):
+        return None
+    others = [other for other in root.src[1:] if other is not r]
+    return [
+        _renamed(simplified(body.end(*by_nest({*others, new}))), number)
+        for number, (body, new) in enumerate(zip(bodies, news, strict=True))
+        if not does_nothing(body)
+    ]
+
+
+def _split(root: UOp, ctx: Parts) -> UOp | None:
+    if any(r.op is not Ops.RANGE for r in root.src[1:]):
+        return None
+    cuts = cuts_of(root.src[0].toposort())
+    nest = by_nest(set(root.src[1:]))
+    for r in nest:
+        places = cuts.get(r)
+        if places is None or constant_size(r) is None or cast("Axis", r.arg).kind is not AxisType.LOOP:
+            continue
+        if len(places) > ctx.left:
+            continue
+        loops = _cut(root, r, places, r is nest[0])
+        if loops is not None:
+            ctx.left -= len(places)
+            return root.table.make(Ops.GROUP, dtypes.void, tuple(loops))
+    return None
+
+
+pm_split_store: Final = Matcher(
+    "pm_split_store",
+    [
+        rule(
+            node(Ops.END, node(Ops.STORE), rest=True),
+            _split,
+            says="end(store(…), r) -> group(end(store(…), r below c), end(store(…), r from c on))",
+        )
+    ],
+)
+
+
+def split_store(sink: UOp, parts: int = MOST_PARTS) -> UOp:
+    """Cut the ranges of stores at constant conditions; every part stands under the SINK."""
+    cut = rewrite(sink, pm_split_store, Parts(parts))
+    return sink if cut is sink else simplify_ranges(rewrite(cut, kernel_sym))
