@@ -44,10 +44,10 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Each script prints its table and leaves its rows as JSON; report.py is what they share.
+# Each script prints its table and leaves its rows as JSON; report.py and the programs they run on are what they share.
 bench: $(BENCH)
 	mkdir -p bench/results
-	set -e; for script in $(filter-out bench/report.py,$(wildcard bench/[a-z]*.py)); do \
+	set -e; for script in $(filter-out bench/report.py bench/%_programs.py,$(wildcard bench/[a-z]*.py)); do \
 	  $(BIN)/python $$script --json bench/results/$$(basename $$script .py).json; \
 	done
 

@@ -21,7 +21,6 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from time import process_time
 
@@ -31,7 +30,7 @@ import report
 from ptir_programs import ARGUMENTS, LITERALS, make
 
 from planish import dtypes
-from planish.ptir import Function, Literal, PassManager, Program, Value, ops, tensor
+from planish.ptir import Function, Literal, PassManager, Program, SSAValue, ops, tensor
 
 PASSES = ("canonicalize", "cse", "dce")
 KINDS = ("mixed", "clean")
@@ -49,7 +48,7 @@ def build(kind: str, size: int) -> Function:
         body.append(ops.constant, (), ops.ConstantAttrs(Literal.full(dtypes.int64, (), n))).result
         for n in LITERALS
     ]
-    values: list[Value] = []
+    values: list[SSAValue] = []
     scope = {"a": function.params, "c": literals, "v": values}
     table = {"add": ops.add, "mul": ops.mul}
     for step in steps:
@@ -224,11 +223,7 @@ def main() -> None:
                 repeats = min(options.repeats, 3) if size >= 100_000 else options.repeats
                 rows += report.compare(f"{name} {kind}", size, "us/op", ours(function, name), peers, repeats)
                 print(f"  {name} {kind} {size}: {rows[-1].ours:.2f} us/op", file=sys.stderr, flush=True)
-    report.show(rows)
-    if options.json is not None:
-        # A row without a peer has no ratio, and JSON has no word for that.
-        compared = [asdict(row) for row in rows if row.peer_name != "-"]
-        options.json.write_text(json.dumps(compared, indent=1) + "\n")
+    report.finish(rows, options.json)
     summarise(rows, max(options.sizes))
 
 
@@ -239,7 +234,11 @@ def summarise(rows: list[report.Row], largest: int) -> None:
         if len(points) > 1:
             slope = exponent(sorted(points.items()))
             print(f"exponent {name}: {slope:.3f} (at most {MAX_EXPONENT}): {verdict(slope <= MAX_EXPONENT)}")
-    ratios = [row.ratio for row in rows if row.peer_name == "xdsl" and row.name.startswith("canonicalize")]
+    ratios = [
+        row.ratio
+        for row in rows
+        if row.peer_name == "xdsl" and row.name.startswith("canonicalize") and row.ratio is not None
+    ]
     if ratios:
         good = min(ratios) >= MIN_RATIO_TO_XDSL
         print(

@@ -1,7 +1,8 @@
 """Rows of a benchmark: printed as a table, written as JSON with `--json FILE`.
 
 A row compares us with one peer in the same run: `ratio` is how many times better than the peer we are (above 1 is
-ahead), `spread` the largest relative distance of a repeat from the median, of either side.
+ahead), `spread` the largest relative distance of a repeat from the median, of either side. Where there is no peer,
+`peer_name`, `peer` and `ratio` are None: null in JSON, a dash in the table.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ class Row:
     size: int
     ours: float
     unit: str
-    peer_name: str
-    peer: float
-    ratio: float
+    peer_name: str | None
+    peer: float | None
+    ratio: float | None
     spread: float
 
 
@@ -44,11 +45,11 @@ def compare(
             figures[peer].append(run())
     mine = median(figures[""])
     rows = []
-    for peer in peers or {"-": None}:
-        theirs = median(figures[peer]) if peer in figures else float("nan")
-        spread = max(_spread(figures[""]), _spread(figures.get(peer, [mine])))
-        rows.append(Row(name, size, mine, unit, peer, theirs, theirs / mine, spread))
-    return rows
+    for peer in peers:
+        theirs = median(figures[peer])
+        spread = max(_spread(figures[""]), _spread(figures[peer]))
+        rows.append(Row(name, size, mine, unit, peer, theirs, theirs / mine if mine else None, spread))
+    return rows or [Row(name, size, mine, unit, None, None, None, _spread(figures[""]))]
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -60,9 +61,11 @@ def show(rows: Sequence[Row]) -> None:
     """Print a table."""
     print(f"{'what':34} {'size':>8} {'ours':>10} {'peer':>10} {'ratio':>7} {'spread':>7}  unit, peer")
     for r in rows:
+        peer = "-" if r.peer is None else f"{r.peer:.3f}"
+        ratio = "-" if r.ratio is None else f"{r.ratio:.1f}x"
         print(
-            f"{r.name:34} {r.size:8} {r.ours:10.3f} {r.peer:10.3f} {r.ratio:6.1f}x {r.spread:6.0%}"
-            f"  {r.unit}, {r.peer_name}"
+            f"{r.name:34} {r.size:8} {r.ours:10.3f} {peer:>10} {ratio:>7} {r.spread:6.0%}"
+            f"  {r.unit}, {r.peer_name or '-'}"
         )
 
 

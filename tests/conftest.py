@@ -25,6 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--update-golden") and config.getoption("numprocesses", default=None):
+        raise pytest.UsageError("--update-golden writes files that several cases share: run it without -n")
+
+
 class Golden:
     """Compares text with a file under tests/golden/, or writes that file under --update-golden."""
 

@@ -1,224 +1,445 @@
-"""LLIR into LLVM IR text, by table: one template per op and kind of dtype.
+"""LLIR into LLVM IR text: one method per instruction form, arithmetic by the tables of `llvm_table`.
 
-Floats are strict (no fast-math flags); max and min propagate NaN; a bool is i1 in registers and a byte in memory.
-Transcendental functions are LLVM intrinsics, which call the C library. Integer division is only emitted in its truncating
-form; the stages have proved that neither a zero divisor nor MIN / -1 occurs.
+* Floats are strict (no fast-math flags); max and min propagate NaN. float16 and bfloat16 are computed in float32 and rounded
+  once, subnormals included; conversions from wider types do not round twice.
+* A bool is i1 in registers and a byte in memory, a 4-bit integer likewise.
+* Nothing traps and nothing is undefined: shifts beyond the width and divisions by zero have the values of the interpreter.
+* A function takes a pointer per parameter, then an i64 per variable, then an i64 per special index (`signature`): whoever calls
+  it supplies the grid. LOCAL and REG memory is on the stack, so a block is one thread: barriers have nothing to wait for, and
+  a tile operation must belong to one thread.
+* Transcendental functions are LLVM intrinsics, which call the C library.
 """
 
 from __future__ import annotations
 
-import struct
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
 
-import ml_dtypes
-import numpy as np
-
+from planish import dtypes
+from planish.codegen.llvm_table import (
+    constant,
+    element_type,
+    immediate,
+    llvm_type,
+    memory_type,
+    suffix,
+)
+from planish.codegen.llvm_values import Values
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.llir.layout import pack
 from planish.llir.program import (
     COMPARISONS,
     Address,
+    Barrier,
+    Bitcast,
+    Buffer,
+    Build,
     Compute,
+    Concat,
     Convert,
+    EndIf,
     EndLoop,
-    Immediate,
+    If,
+    Instruction,
+    Lanes,
     Load,
+    Lookup,
     Loop,
     Operand,
     Ops,
+    Prefetch,
     Program,
     Register,
+    Special,
     Store,
+    Tile,
 )
 
-_FLOATS: Final = {"float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double"}
+__all__ = ["Signature", "llvm_type", "render", "signature"]
 
-_INTEGER: Final = {
-    Ops.ADD: "add {t} {0}, {1}", Ops.SUB: "sub {t} {0}, {1}", Ops.MUL: "mul {t} {0}, {1}", Ops.NEG: "sub {t} 0, {0}",
-    Ops.AND: "and {t} {0}, {1}", Ops.OR: "or {t} {0}, {1}", Ops.XOR: "xor {t} {0}, {1}", Ops.NOT: "xor {t} {0}, -1",
-    Ops.CMPEQ: "icmp eq {t} {0}, {1}", Ops.CMPNE: "icmp ne {t} {0}, {1}",
-}  # fmt: skip
-_SIGNED: Final = {
-    Ops.TRUNCDIV: "sdiv {t} {0}, {1}", Ops.TRUNCMOD: "srem {t} {0}, {1}", Ops.CMPLT: "icmp slt {t} {0}, {1}",
-    Ops.CMPLE: "icmp sle {t} {0}, {1}", Ops.MAX: "call {t} @llvm.smax.{s}({t} {0}, {t} {1})",
-    Ops.MIN: "call {t} @llvm.smin.{s}({t} {0}, {t} {1})", Ops.ABS: "call {t} @llvm.abs.{s}({t} {0}, i1 false)",
-}  # fmt: skip
-_UNSIGNED: Final = {
-    Ops.TRUNCDIV: "udiv {t} {0}, {1}", Ops.TRUNCMOD: "urem {t} {0}, {1}", Ops.CMPLT: "icmp ult {t} {0}, {1}",
-    Ops.CMPLE: "icmp ule {t} {0}, {1}", Ops.MAX: "call {t} @llvm.umax.{s}({t} {0}, {t} {1})",
-    Ops.MIN: "call {t} @llvm.umin.{s}({t} {0}, {t} {1})",
-}  # fmt: skip
-_FLOAT: Final = {
-    Ops.ADD: "fadd {t} {0}, {1}", Ops.SUB: "fsub {t} {0}, {1}", Ops.MUL: "fmul {t} {0}, {1}",
-    Ops.FDIV: "fdiv {t} {0}, {1}", Ops.NEG: "fneg {t} {0}", Ops.RECIP: "fdiv {t} 1.0, {0}",
-    Ops.CMPLT: "fcmp olt {t} {0}, {1}", Ops.CMPLE: "fcmp ole {t} {0}, {1}", Ops.CMPEQ: "fcmp oeq {t} {0}, {1}",
-    Ops.CMPNE: "fcmp une {t} {0}, {1}", Ops.MAX: "call {t} @llvm.maximum.{s}({t} {0}, {t} {1})",
-    Ops.MIN: "call {t} @llvm.minimum.{s}({t} {0}, {t} {1})",
-    **{op: f"call {{t}} @llvm.{name}.{{s}}({{t}} {{0}})" for op, name in {
-        Ops.ABS: "fabs", Ops.SQRT: "sqrt", Ops.EXP: "exp", Ops.EXP2: "exp2", Ops.LOG: "log", Ops.LOG2: "log2",
-        Ops.SIN: "sin", Ops.COS: "cos", Ops.TAN: "tan", Ops.TANH: "tanh", Ops.SINH: "sinh", Ops.COSH: "cosh",
-        Ops.ASIN: "asin", Ops.ACOS: "acos", Ops.ATAN: "atan",
-        Ops.FLOOR: "floor", Ops.CEIL: "ceil", Ops.TRUNC: "trunc", Ops.ROUND: "roundeven"}.items()},
-}  # fmt: skip
+_STACK: Final = 4 << 20
+"""Memory of its own that a kernel may keep on the stack."""
 
 
-def llvm_type(dtype: DType) -> str:
-    """The type of a register."""
-    if dtype.is_bool:
-        return "i1"
-    if dtype.is_int and dtype.bits >= 8:
-        return f"i{dtype.bits}"
-    found = _FLOATS.get(dtype.name)
-    if found is None:
-        raise LoweringError(f"{dtype} has no LLVM form yet", remedy="cast to a wider type first")
-    return found
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a rendered function takes: pointers, then integers of 64 bits."""
+
+    buffers: tuple[str, ...]
+    variables: tuple[str, ...]
+    specials: tuple[str, ...]
 
 
-def _suffix(dtype: DType) -> str:
-    return {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(
-        llvm_type(dtype), llvm_type(dtype)
+def signature(program: Program) -> Signature:
+    """The parameters of the function that `render` makes of a program, in order."""
+    return Signature(
+        tuple(b.name for b in program.params),
+        tuple(v.name for v in program.variables),
+        tuple(dict.fromkeys(s.name for s in program.specials)),
     )
 
 
-def _immediate(operand: Immediate) -> str:
-    dtype, value = operand.dtype, operand.value
-    if isinstance(value, bool | int):
-        return str(value).lower() if dtype.is_bool else str(int(value))
-    if isinstance(value, complex):
-        raise LoweringError(f"{dtype} constants have no LLVM form yet")
-    if dtype.name == "float16":
-        return f"0xH{np.float16(value).view(np.uint16):04X}"
-    if dtype.name == "bfloat16":
-        return f"0xR{np.asarray(value, ml_dtypes.bfloat16).view(np.uint16):04X}"
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-
-
-def _name(operand: Operand) -> str:
-    return f"%r{operand.number}" if isinstance(operand, Register) else _immediate(operand)
-
-
-class _Writer:
+class _Writer(Values):
     """Writes one function."""
 
     def __init__(self, program: Program) -> None:
+        super().__init__()
         self.program = program
-        self.lines: list[str] = []
-        self.intrinsics: set[str] = set()
-        self.block = "entry"
-        self.loops: list[str] = []
+        self.opened: list[str] = []
+        self.loosely = _maybe_outside(program)
 
-    def emit(self, line: str) -> None:
-        self.lines.append("  " + line)
-        if "@llvm." in line:
-            call = line.split("call ", 1)[1]
-            result, rest = call.split(" ", 1)
-            name, arguments = rest.split("(", 1)
-            types = ", ".join(part.split()[0] for part in arguments.rstrip(")").split(", "))
-            self.intrinsics.add(f"declare {result} {name}({types})")
+    # -- words -----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def value(operand: Operand) -> str:
+        return f"%r{operand.number}" if isinstance(operand, Register) else immediate(operand)
+
+    def typed(self, operand: Operand) -> str:
+        return f"{llvm_type(operand.dtype)} {self.value(operand)}"
+
+    # -- the function ----------------------------------------------------------------------------------------------
 
     def write(self) -> str:
-        for buffer in self.program.locals:
-            if buffer.space is AddrSpace.REG:
-                kind = "i8" if buffer.dtype.is_bool else llvm_type(buffer.dtype)
-                self.emit(f"%{buffer.name} = alloca [{buffer.size} x {kind}], align {buffer.alignment}")
-        for instruction in self.program.body:
-            match instruction:
-                case Address(result, buffer, index):
-                    self.address(result, buffer.name, buffer.dtype, index)
-                case Load():
-                    self.load(instruction)
-                case Store():
-                    self.store(instruction)
-                case Compute():
-                    self.compute(instruction)
-                case Convert():
-                    self.convert(instruction)
-                case Loop():
-                    self.open(instruction)
-                case EndLoop(counter):
-                    self.close(counter)
-        params = ", ".join(f"ptr noalias %{buffer.name}" for buffer in self.program.params)
+        program = self.program
+        if program.is_allocated:
+            raise LoweringError(f"{program.name} is on physical registers; LLVM allocates them itself")
+        self.memory()
+        for variable in program.variables:
+            self.integer_argument(variable.result, variable.name)
+        for instruction in program.body:
+            _WRITE[type(instruction)](self, instruction)
+        self.emit("ret void")
+        own = signature(program)
+        params = [f"ptr noalias{self.promise(b)} %{b.name}" for b in program.params]
+        params += [f"i64 %{name}" for name in (*own.variables, *own.specials)]
+        declared = "".join(f"{line}\n" for line in sorted(self.declared.values()))
+        metadata = "".join(f"{line}\n" for line in self.metadata)
         body = "\n".join(self.lines)
-        declared = "".join(f"{line}\n" for line in sorted(self.intrinsics))
-        return f"{declared}define void @{self.program.name}({params}) {{\nentry:\n{body}\n  ret void\n}}\n"
+        return (
+            f"{declared}define void @{program.name}({', '.join(params)}) {{\nentry:\n{body}\n}}\n{metadata}"
+        )
 
-    def address(self, result: Register, buffer: str, dtype: DType, index: Operand) -> None:
-        kind = "i8" if dtype.is_bool else llvm_type(dtype)
-        self.emit(
-            f"{_name(result)} = getelementptr inbounds {kind}, ptr %{buffer}, {llvm_type(index.dtype)} {_name(index)}"
+    @staticmethod
+    def promise(buffer: Buffer) -> str:
+        return "" if buffer.align is None else f" align {buffer.align}"
+
+    def memory(self) -> None:
+        """What the kernel keeps for itself. Memory with planned offsets is one block, so that it may overlap."""
+        own = self.program.locals
+        if sum(buffer.nbytes for buffer in own) > _STACK:
+            raise LoweringError(
+                f"{self.program.name} needs {sum(b.nbytes for b in own)} bytes of its own, more than {_STACK} on the stack"
+            )
+        planned = [b for b in own if b.offset is not None and b.space is AddrSpace.LOCAL]
+        if planned:
+            arena = pack(planned)
+            self.emit(f"%arena = alloca [{arena.nbytes} x i8], align {arena.alignment}")
+        for buffer in own:
+            if buffer in planned:
+                self.emit(f"%{buffer.name} = getelementptr inbounds i8, ptr %arena, i64 {buffer.offset}")
+            else:
+                kind = f"[{buffer.size} x {element_type(buffer.dtype)}]"
+                self.emit(f"%{buffer.name} = alloca {kind}, align {buffer.alignment}")
+
+    def integer_argument(self, result: Register, name: str) -> None:
+        kind = llvm_type(result.dtype)
+        text = f"add i64 %{name}, 0" if kind == "i64" else f"trunc i64 %{name} to {kind}"
+        self.let(text, self.value(result))
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def address(self, i: Address) -> None:
+        if isinstance(i.base, Buffer):
+            base, element = f"ptr %{i.base.name}", i.base.dtype
+        else:
+            pointer = i.base.dtype.scalar
+            base, element = self.typed(i.base), getattr(pointer, "base", pointer)
+        inside = "" if i.result in self.loosely else "inbounds "
+        self.let(
+            f"getelementptr {inside}{element_type(element)}, {base}, {self.typed(i.index)}",
+            self.value(i.result),
         )
 
     def load(self, i: Load) -> None:
-        dtype, result = i.result.dtype, _name(i.result)
-        if dtype.is_bool:
-            self.emit(f"{result}.byte = load i8, ptr {_name(i.address)}, align 1")
-            self.emit(f"{result} = icmp ne i8 {result}.byte, 0")
+        dtype, result = i.result.dtype, self.value(i.result)
+        small = dtype.bits < 8
+        into = None if small or i.gate is not None else result
+        if i.gate is None or i.alternative is None:
+            found = self.load_memory(i, dtype, None, into)
+            if small:
+                self.from_memory(found, dtype, result)
+        elif i.gate.dtype.lanes > 1 or i.address.dtype.lanes > 1:
+            passed = self.to_memory(self.value(i.alternative), dtype)
+            found = self.load_memory(
+                i, dtype, (self.mask(i.gate, dtype.lanes), passed), None if small else result
+            )
+            if small:
+                self.from_memory(found, dtype, result)
         else:
-            self.emit(f"{result} = load {llvm_type(dtype)}, ptr {_name(i.address)}, align {dtype.itemsize}")
+            before, name = self.block, f"load{i.result.number}"
+            self.emit(f"br i1 {self.value(i.gate)}, label %{name}.then, label %{name}.join")
+            self.label(f"{name}.then")
+            found = self.load_memory(i, dtype, None, None)
+            if small:
+                found = self.from_memory(found, dtype, None)
+            self.emit(f"br label %{name}.join")
+            self.label(f"{name}.join")
+            kind, otherwise = llvm_type(dtype), self.value(i.alternative)
+            self.let(f"phi {kind} [ {found}, %{name}.then ], [ {otherwise}, %{before} ]", result)
+
+    def load_memory(self, i: Load, dtype: DType, masked: tuple[str, str] | None, into: str | None) -> str:
+        kind, align = memory_type(dtype), i.align or dtype.itemsize
+        lanes, word = dtype.lanes, suffix(_in_memory(dtype))
+        if i.address.dtype.lanes > 1:
+            mask, otherwise = masked or (constant(True, dtypes.bool_.vec(lanes)), "poison")
+            return self.let(
+                self.call(
+                    kind,
+                    f"llvm.masked.gather.{word}.v{lanes}p0",
+                    (f"<{lanes} x ptr>", self.value(i.address)),
+                    ("i32", str(align)),
+                    (f"<{lanes} x i1>", mask),
+                    (kind, otherwise),
+                ),
+                into,
+            )
+        if masked is not None:
+            return self.let(
+                self.call(
+                    kind,
+                    f"llvm.masked.load.{word}.p0",
+                    ("ptr", self.value(i.address)),
+                    ("i32", str(align)),
+                    (f"<{lanes} x i1>", masked[0]),
+                    (kind, masked[1]),
+                ),
+                into,
+            )
+        hint = self.temporality(i)
+        return self.let(f"load {kind}, ptr {self.value(i.address)}, align {align}{hint}", into)
 
     def store(self, i: Store) -> None:
-        dtype, value = i.value.dtype, _name(i.value)
+        dtype = i.value.dtype
+        kind, align = memory_type(dtype), i.align or dtype.itemsize
+        lanes, word = dtype.lanes, suffix(_in_memory(dtype))
+        value = self.to_memory(self.value(i.value), dtype)
+        address = self.value(i.address)
+        if i.address.dtype.lanes > 1 or (i.gate is not None and i.gate.dtype.lanes > 1):
+            mask = self.mask(i.gate, lanes)
+            wide = i.address.dtype.lanes > 1
+            name = f"llvm.masked.scatter.{word}.v{lanes}p0" if wide else f"llvm.masked.store.{word}.p0"
+            place = f"<{lanes} x ptr>" if wide else "ptr"
+            self.emit(
+                self.call(
+                    "void",
+                    name,
+                    (kind, value),
+                    (place, address),
+                    ("i32", str(align)),
+                    (f"<{lanes} x i1>", mask),
+                )
+            )
+            return
+        name = f"store{len(self.lines)}"
+        if i.gate is not None:
+            self.emit(f"br i1 {self.value(i.gate)}, label %{name}.then, label %{name}.join")
+            self.label(f"{name}.then")
+        self.emit(f"store {kind} {value}, ptr {address}, align {align}{self.temporality(i)}")
+        if i.gate is not None:
+            self.emit(f"br label %{name}.join")
+            self.label(f"{name}.join")
+
+    def mask(self, gate: Operand | None, lanes: int) -> str:
+        if gate is None:
+            return constant(True, dtypes.bool_.vec(lanes))
+        return self.value(gate) if gate.dtype.lanes > 1 else self.splat(self.value(gate), gate.dtype, lanes)
+
+    def temporality(self, i: Load | Store) -> str:
+        return f", !nontemporal {self.attach('!{{i32 1}}')}" if i.nontemporal else ""
+
+    def to_memory(self, value: str, dtype: DType) -> str:
+        """A value as it is stored."""
+        if dtype.bits >= 8:
+            return value
+        return self.let(f"zext {llvm_type(dtype)} {value} to {memory_type(dtype)}")
+
+    def from_memory(self, value: str, dtype: DType, into: str | None) -> str:
+        kind = memory_type(dtype)
         if dtype.is_bool:
-            byte = f"%b{len(self.lines)}"
-            self.emit(f"{byte} = zext i1 {value} to i8")
-            self.emit(f"store i8 {byte}, ptr {_name(i.address)}, align 1")
-        else:
-            self.emit(f"store {llvm_type(dtype)} {value}, ptr {_name(i.address)}, align {dtype.itemsize}")
+            return self.let(f"icmp ne {kind} {value}, {constant(0, dtypes.int8.vec(dtype.lanes))}", into)
+        return self.let(f"trunc {kind} {value} to {llvm_type(dtype)}", into)
+
+    def prefetch(self, i: Prefetch) -> None:
+        hints = (("i32", str(int(i.write))), ("i32", str(i.locality)), ("i32", "1"))
+        self.emit(self.call("void", "llvm.prefetch.p0", ("ptr", self.value(i.address)), *hints))
+
+    # -- values ----------------------------------------------------------------------------------------------
 
     def compute(self, i: Compute) -> None:
-        operands = [_name(operand) for operand in i.operands]
-        if i.op is Ops.WHERE:
-            kind = llvm_type(i.result.dtype)
-            condition, x, y = operands
-            self.emit(f"{_name(i.result)} = select i1 {condition}, {kind} {x}, {kind} {y}")
-            return
-        dtype = i.operands[0].dtype if i.op in COMPARISONS else i.result.dtype
-        signs = _SIGNED if dtype.is_signed else _UNSIGNED
-        template = _FLOAT.get(i.op) if dtype.is_float else _INTEGER.get(i.op, signs.get(i.op))
-        if template is None:
-            raise LoweringError(f"{i.op.name} on {dtype} has no LLVM form yet", op=i.op.name)
-        text = template.format(*operands, t=llvm_type(dtype), s=_suffix(dtype))
-        self.emit(f"{_name(i.result)} = {text}")
+        dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
+        self.alu(i.op, dtype, [self.value(x) for x in i.inputs], self.value(i.result))
 
     def convert(self, i: Convert) -> None:
-        source, target = i.operand.dtype, i.result.dtype
-        a, b, value, result = llvm_type(source), llvm_type(target), _name(i.operand), _name(i.result)
-        if target.is_bool:
-            compare = f"fcmp une {a} {value}, 0.0" if source.is_float else f"icmp ne {a} {value}, 0"
-            self.emit(f"{result} = {compare}")
-        elif a == b:
-            self.emit(f"{result} = bitcast {a} {value} to {b}")
-        elif source.is_float and target.is_float:
-            self.emit(f"{result} = {'fpext' if target.bits > source.bits else 'fptrunc'} {a} {value} to {b}")
-        elif source.is_float:
-            sign = "s" if target.is_signed else "u"
-            self.emit(f"{result} = call {b} @llvm.fpto{sign}i.sat.{b}.{_suffix(source)}({a} {value})")
-        elif target.is_float:
-            self.emit(f"{result} = {'sitofp' if source.is_signed else 'uitofp'} {a} {value} to {b}")
-        elif target.bits < source.bits and not source.is_bool:
-            self.emit(f"{result} = trunc {a} {value} to {b}")
-        else:
-            self.emit(f"{result} = {'sext' if source.is_signed else 'zext'} {a} {value} to {b}")
+        self.convert_value(self.value(i.operand), i.operand.dtype, i.result.dtype, self.value(i.result))
 
-    def open(self, i: Loop) -> None:
-        counter, kind = _name(i.counter), llvm_type(i.counter.dtype)
-        label = f"loop{i.counter.number}"
+    def bitcast(self, i: Bitcast) -> None:
+        self.let(f"bitcast {self.typed(i.operand)} to {llvm_type(i.result.dtype)}", self.value(i.result))
+
+    def lanes(self, i: Lanes) -> None:
+        self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))
+
+    def build(self, i: Build) -> None:
+        first, kind = i.inputs[0], llvm_type(i.result.dtype)
+        if all(x == first for x in i.inputs):
+            self.select(self.value(first), first.dtype, [0] * len(i.inputs), self.value(i.result))
+            return
+        whole = "poison"
+        for lane, x in enumerate(i.inputs):
+            into = self.value(i.result) if lane + 1 == len(i.inputs) else None
+            whole = self.let(f"insertelement {kind} {whole}, {self.typed(x)}, i32 {lane}", into)
+
+    def concat(self, i: Concat) -> None:
+        parts = [(self.value(x), x.dtype.lanes) for x in i.inputs]
+        self.join(parts, i.result.dtype.scalar, self.value(i.result))
+
+    def lookup(self, i: Lookup) -> None:
+        """Element by element: LLVM finds the permutation instruction where there is one."""
+        table, index = i.table, i.index
+        whole, scalar = "poison", llvm_type(table.dtype.scalar)
+        for lane in range(index.dtype.lanes):
+            place = self.value(index)
+            if index.dtype.lanes > 1:
+                place = self.let(f"extractelement {self.typed(index)}, i32 {lane}")
+            last = self.value(i.result) if lane + 1 == index.dtype.lanes else None
+            single = last if index.dtype.lanes == 1 else None
+            if table.dtype.lanes == 1:
+                found = self.select(self.value(table), table.dtype, [0], single)
+            else:
+                found = self.let(
+                    f"extractelement {self.typed(table)}, {llvm_type(index.dtype.scalar)} {place}", single
+                )
+            if index.dtype.lanes > 1:
+                kind = llvm_type(i.result.dtype)
+                whole = self.let(f"insertelement {kind} {whole}, {scalar} {found}, i32 {lane}", last)
+
+    def tile(self, i: Tile) -> None:
+        tile, wide = i.tile, i.c.dtype.scalar
+        if tile.threads > 1:
+            raise LoweringError(
+                f"tile operation {tile.name} needs {tile.threads} threads together; a CPU core is one",
+                op="WMMA",
+            )
+
+        def rows(matrix: str, operand: Operand, count: int) -> list[str]:
+            """The rows of a matrix, in the dtype of the sum."""
+            value, dtype = self.value(operand), operand.dtype
+            if dtype.scalar is not wide:
+                value, dtype = self.convert_value(value, dtype, wide.vec(dtype.lanes)), wide.vec(dtype.lanes)
+            lane_of = {int(place): lane for lane, place in enumerate(tile.places(matrix)[0])}
+            size = dtype.lanes // count
+            return [
+                self.select(value, dtype, [lane_of[row * size + column] for column in range(size)])
+                for row in range(count)
+            ]
+
+        a, b, c = rows("a", i.a, tile.m), rows("b", i.b, tile.k), rows("c", i.c, tile.m)
+        row, across = wide.vec(tile.n), wide.vec(tile.k)
+        for k in range(tile.k):
+            for m in range(tile.m):
+                factor = self.select(a[m], across, [k]) if tile.k > 1 else a[m]
+                spread = self.splat(factor, wide, tile.n) if tile.n > 1 else factor
+                c[m] = self.alu(Ops.MULACC, row, [spread, b[k], c[m]])
+        whole = self.join([(value, tile.n) for value in c], wide)
+        order = [int(place) for place in tile.places("c")[0]]
+        self.select(whole, i.c.dtype, order, self.value(i.result))
+
+    # -- control ---------------------------------------------------------------------------------------------------
+
+    def special(self, i: Special) -> None:
+        self.integer_argument(i.result, i.name)
+
+    def open_loop(self, i: Loop) -> None:
+        counter, kind = self.value(i.counter), llvm_type(i.counter.dtype)
+        label, before = f"loop{i.counter.number}", self.block
         self.emit(f"br label %{label}.head")
-        self.lines.append(f"{label}.head:")
-        self.emit(f"{counter} = phi {kind} [ 0, %{self.block} ], [ {counter}.next, %{label}.latch ]")
-        self.emit(f"{counter}.more = icmp slt {kind} {counter}, {_name(i.bound)}")
+        self.label(f"{label}.head")
+        self.emit(f"{counter} = phi {kind} [ 0, %{before} ], [ {counter}.next, %{label}.latch ]")
+        word = "slt" if i.counter.dtype.is_signed else "ult"
+        self.emit(f"{counter}.more = icmp {word} {kind} {counter}, {self.value(i.bound)}")
         self.emit(f"br i1 {counter}.more, label %{label}.body, label %{label}.exit")
-        self.lines.append(f"{label}.body:")
-        self.block = f"{label}.body"
+        self.label(f"{label}.body")
+        self.opened.append("")
+        if i.unroll == 1:
+            self.opened[-1] = self.attach("distinct !{{!{0}, !{1}}}", '!{{!"llvm.loop.unroll.disable"}}')
+        elif i.unroll:
+            count = f'!{{{{!"llvm.loop.unroll.count", i32 {i.unroll}}}}}'
+            self.opened[-1] = self.attach("distinct !{{!{0}, !{1}}}", count)
 
-    def close(self, counter: Register) -> None:
-        label, kind = f"loop{counter.number}", llvm_type(counter.dtype)
+    def close_loop(self, i: EndLoop) -> None:
+        label, kind, counter = f"loop{i.counter.number}", llvm_type(i.counter.dtype), self.value(i.counter)
+        hint = self.opened.pop()
         self.emit(f"br label %{label}.latch")
-        self.lines.append(f"{label}.latch:")
-        self.emit(f"{_name(counter)}.next = add nsw {kind} {_name(counter)}, 1")
-        self.emit(f"br label %{label}.head")
-        self.lines.append(f"{label}.exit:")
-        self.block = f"{label}.exit"
+        self.label(f"{label}.latch")
+        self.emit(f"{counter}.next = add nsw {kind} {counter}, 1")
+        self.emit(f"br label %{label}.head{f', !llvm.loop {hint}' if hint else ''}")
+        self.label(f"{label}.exit")
+
+    def open_if(self, i: If) -> None:
+        name = f"if{len(self.lines)}"
+        self.opened.append(name)
+        self.emit(f"br i1 {self.value(i.condition)}, label %{name}.then, label %{name}.end")
+        self.label(f"{name}.then")
+
+    def close_if(self, i: EndIf) -> None:
+        name = self.opened.pop()
+        self.emit(f"br label %{name}.end")
+        self.label(f"{name}.end")
+
+    def barrier(self, i: Barrier) -> None:
+        if any(special.is_thread for special in self.program.specials):
+            raise LoweringError(
+                f"{self.program.name} has threads that wait for each other; a block on a CPU core is one thread",
+                op="BARRIER",
+            )
+
+
+def _in_memory(dtype: DType) -> DType:
+    return dtypes.uint8.vec(dtype.lanes) if dtype.bits < 8 else dtype
+
+
+def _maybe_outside(program: Program) -> frozenset[Register]:
+    """Addresses that need not lie in their buffer: of gated accesses, prefetches, and what others are computed from."""
+    found: set[Register] = set()
+    for i in program.body:
+        if isinstance(i, Prefetch) or (isinstance(i, Load | Store) and i.gate is not None):
+            found.add(i.address)
+        elif isinstance(i, Address) and isinstance(i.base, Register):
+            found |= {i.base, i.result}
+    return frozenset(found)
+
+
+_WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
+    Address: _Writer.address,
+    Load: _Writer.load,
+    Store: _Writer.store,
+    Prefetch: _Writer.prefetch,
+    Compute: _Writer.compute,
+    Convert: _Writer.convert,
+    Bitcast: _Writer.bitcast,
+    Lanes: _Writer.lanes,
+    Build: _Writer.build,
+    Concat: _Writer.concat,
+    Lookup: _Writer.lookup,
+    Tile: _Writer.tile,
+    Special: _Writer.special,
+    Loop: _Writer.open_loop,
+    EndLoop: _Writer.close_loop,
+    If: _Writer.open_if,
+    EndIf: _Writer.close_if,
+    Barrier: _Writer.barrier,
+}
 
 
 def render(program: Program) -> str:

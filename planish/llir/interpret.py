@@ -1,95 +1,257 @@
-"""LLIR, executed instruction by instruction on NumPy buffers: slow, obvious, the oracle for generated code."""
+"""LLIR, executed instruction by instruction on NumPy buffers: slow, obvious, the oracle for generated code.
+
+Blocks run one after another. The threads of a block take turns: each runs until it waits (at a barrier, or at a tile
+operation for the rest of its group) or ends. LOCAL memory belongs to a block, REG memory to a thread; both start with
+garbage, so that a missing initialisation shows. An access outside its buffer is an error that names the access. What ran and
+what moved is counted and returned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from itertools import product
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.errors import InternalError
+from planish.dtypes import AddrSpace, DType
+from planish.errors import DTypeError, ShapeError, VerifyError
+from planish.llir import layout
+from planish.llir.counters import Counters
 from planish.llir.program import (
-    Address,
+    Barrier,
     Buffer,
     Compute,
     Convert,
-    EndLoop,
-    Immediate,
-    Load,
-    Loop,
-    Operand,
+    Ops,
     Program,
-    Register,
-    Store,
+    Reload,
+    Special,
+    Spill,
+    Tile,
 )
+from planish.llir.steps import GARBAGE, WAIT, Decoder, Memory, Thread, garbage
+from planish.llir.text import instruction_line
+from planish.llir.tiles import TileOp
+from planish.llir.verify import verify
 from planish.uop import arithmetic
-from planish.uop.ops import COMPARISONS, Ops
 
 Array = NDArray[Any]
 
-
-def _matching_ends(program: Program) -> dict[int, int]:
-    """The position of each loop's end, and back."""
-    pairs: dict[int, int] = {}
-    stack: list[int] = []
-    for position, instruction in enumerate(program.body):
-        if isinstance(instruction, Loop):
-            stack.append(position)
-        elif isinstance(instruction, EndLoop):
-            start = stack.pop()
-            pairs[start], pairs[position] = position, start
-    return pairs
+_NO_VARIABLES: Final[Mapping[str, int]] = {}
 
 
-def interpret(program: Program, arguments: Sequence[Array]) -> None:
-    """Run a kernel on flat arrays, one per parameter, writing results into them."""
-    memory: dict[Buffer, Array] = dict(zip(program.params, arguments, strict=True))
-    memory |= {buffer: np.zeros(buffer.size, buffer.dtype.numpy) for buffer in program.locals}
-    registers: dict[Register, Any] = {}
-    places: dict[Register, tuple[Array, int]] = {}
-    ends = _matching_ends(program)
+def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: DType, wide: DType) -> Array:
+    """a @ b + c on whole matrices: both converted to the dtype of c, multiplied and added there, k ascending, fused."""
+    left, right = (arithmetic.convert(x, narrow.scalar, wide.scalar) for x in (a, b))
+    for k in range(tile.k):
+        c = arithmetic.apply(Ops.MULACC, wide.scalar, left[:, k, None], right[None, k, :], c)
+    return c
 
-    def value(operand: Operand) -> Any:
-        if isinstance(operand, Immediate):
-            return arithmetic.load(operand.value, operand.dtype)
-        return registers[operand]
 
-    position = 0
+# -- launches --------------------------------------------------------------------------------------------------
+
+
+class _Launch:
+    """One kernel, its memory and its grid."""
+
+    def __init__(self, program: Program, arguments: Sequence[Array], variables: Mapping[str, int]) -> None:
+        self.program = program
+        self.decoder = Decoder(program)
+        self.globals = {
+            buffer: Memory(buffer, _flat(program, buffer, array))
+            for buffer, array in zip(program.params, _as_many(program, arguments), strict=True)
+        }
+        self.arena = layout.pack([b for b in program.locals if b.space is AddrSpace.LOCAL])
+        self.counts = [0] * len(program.body)
+        self.initial = list(self.decoder.initial)
+        for variable in program.variables:
+            if variable.name not in variables:
+                raise ShapeError(f"{program.name}: variable {variable.name} has no value")
+            given = variables[variable.name]
+            if not variable.low <= given <= variable.high:
+                raise ShapeError(
+                    f"{program.name}: {variable.name} = {given} is outside {variable.low}..{variable.high}"
+                )
+            number = self.decoder.numbers.get(variable.result.name)
+            if number is not None:
+                self.initial[number] = np.asarray(given, variable.result.dtype.numpy)
+        self.bounds = self._bounds()
+
+    def _bounds(self) -> dict[str, int]:
+        """The size of the grid along each special index: a constant, or computed from variables at the start."""
+        found: dict[str, int] = {}
+        if not self.program.specials:
+            return found
+        slot = self.decoder.slot
+        registers = list(self.initial)
+        probe = Thread(0, registers, {}, {})
+        for instruction, step in zip(self.program.body, self.decoder.steps, strict=True):
+            known = all(registers[slot(operand)] is not None for operand in instruction.operands)
+            if isinstance(instruction, Special):
+                if not known:
+                    raise VerifyError(
+                        f"{self.program.name}: the bound of {instruction.name} is not known at launch"
+                    )
+                found[instruction.name] = int(registers[slot(instruction.bound)])
+            if isinstance(instruction, Reload):
+                known = instruction.slot in probe.slots
+            if known and isinstance(instruction, Compute | Convert | Spill | Reload):
+                step(probe)
+            elif instruction.target is not None:
+                registers[slot(instruction.target)] = None
+        return found
+
+    def run(self, reverse: bool) -> None:
+        names = [name for name in self.bounds if not name.startswith("lidx")]
+        # lidx0 runs fastest: neighbouring threads form a group
+        inner = sorted((name for name in self.bounds if name.startswith("lidx")), reverse=True)
+        for block in product(*(range(self.bounds[name]) for name in names)):
+            local = self._local_memory()
+            threads = [
+                self._thread(number, dict(zip((*names, *inner), (*block, *thread), strict=True)), local)
+                for number, thread in enumerate(product(*(range(self.bounds[name]) for name in inner)))
+            ]
+            self._run_block(threads, reverse)
+
+    def _local_memory(self) -> dict[Buffer, Memory]:
+        raw = np.full(self.arena.nbytes, GARBAGE, np.uint8)
+        own = [b for b in self.program.locals if b.space is AddrSpace.LOCAL]
+        found: dict[Buffer, Memory] = {}
+        for buffer, placed in zip(own, self.arena.buffers, strict=True):
+            start = placed.offset or 0
+            data = raw[start : start + buffer.nbytes].view(buffer.dtype.numpy)
+            if buffer.dtype.is_bool or buffer.dtype.bits < 8:
+                data[:] = garbage(buffer.dtype, data.size)
+            found[buffer] = Memory(buffer, data)
+        return found
+
+    def _thread(self, number: int, specials: dict[str, int], local: dict[Buffer, Memory]) -> Thread:
+        memory = self.globals | local
+        for buffer in self.program.locals:
+            if buffer.space is AddrSpace.REG:
+                memory[buffer] = Memory(buffer, garbage(buffer.dtype, buffer.elements))
+        return Thread(number, list(self.initial), memory, specials)
+
+    def _step_through(self, thread: Thread) -> Generator[None, None, None]:
+        """Run a thread; it pauses where it has to wait."""
+        steps, counts = self.decoder.steps, self.counts
+        position, end = 0, len(steps)
+        while position < end:
+            counts[position] += 1
+            following = steps[position](thread)
+            if following is None:
+                position += 1
+            elif following == WAIT:
+                yield
+                position += 1
+            else:
+                position = following
+
+    def _run_block(self, threads: list[Thread], reverse: bool) -> None:
+        runs = {thread: self._step_through(thread) for thread in (reversed(threads) if reverse else threads)}
+        ready = list(runs)
+        waiting: set[Thread] = set()
+        done = 0
+        while ready:
+            for thread in ready:
+                try:
+                    next(runs[thread])
+                    waiting.add(thread)
+                except StopIteration:
+                    done += 1
+            released = self._release(threads, waiting, done)
+            waiting -= released
+            ready = [thread for thread in runs if thread in released]
+        if waiting:
+            first = min(waiting, key=lambda thread: thread.number)
+            raise VerifyError(
+                f"{self.program.name}: {len(waiting)} of {len(threads)} threads wait forever, "
+                f"thread {first.number} at: {instruction_line(self.program.body[first.waiting])}",
+                remedy="every thread of a block must come to the same barriers, of a group to the same tile operations",
+            )
+
+    def _release(self, threads: list[Thread], waiting: set[Thread], done: int) -> set[Thread]:
+        """Those that may go on: all of a block at one barrier, all of a group at one tile operation."""
+        places = {thread.waiting for thread in waiting}
+        if len(waiting) == len(threads) and len(places) == 1:
+            (place,) = places
+            if isinstance(self.program.body[place], Barrier):
+                return set(waiting)
+        released: set[Thread] = set()
+        for thread in waiting:
+            instruction = self.program.body[thread.waiting]
+            if isinstance(instruction, Tile) and thread not in released:
+                count = instruction.tile.threads
+                first = thread.number // count * count
+                group = threads[first : first + count]
+                if len(group) == count and all(t in waiting and t.waiting == thread.waiting for t in group):
+                    self._multiply(instruction, group)
+                    released.update(group)
+        return released
+
+    def _multiply(self, i: Tile, group: list[Thread]) -> None:
+        a, b, c = (
+            i.tile.gather(name, np.stack([np.atleast_1d(t.registers[self.decoder.slot(x)]) for t in group]))
+            for name, x in zip("abc", (i.a, i.b, i.c), strict=True)
+        )
+        result = i.tile.scatter("c", multiply(i.tile, a, b, c, i.a.dtype, i.c.dtype))
+        out = self.decoder.slot(i.result)
+        for thread, lanes in zip(group, result, strict=True):
+            thread.registers[out] = lanes if i.result.dtype.lanes > 1 else lanes.reshape(())
+
+    def counters(self) -> Counters:
+        ran: Counter[str] = Counter()
+        for instruction, count in zip(self.program.body, self.counts, strict=True):
+            ran[
+                instruction.op.name.lower() if isinstance(instruction, Compute) else instruction.mnemonic
+            ] += count
+        sizes = [size for name, size in self.bounds.items() if name.startswith("lidx")]
+        others = [size for name, size in self.bounds.items() if not name.startswith("lidx")]
+        return Counters(
+            dict(ran),
+            {buffer.name: memory.traffic() for buffer, memory in self.globals.items()},
+            int(np.prod(others, dtype=np.int64)),
+            int(np.prod(sizes, dtype=np.int64)),
+            self.arena.nbytes,
+            sum(b.nbytes for b in self.program.locals if b.space is AddrSpace.REG),
+        )
+
+
+def _as_many(program: Program, arguments: Sequence[Array]) -> Sequence[Array]:
+    if len(arguments) != len(program.params):
+        raise ShapeError(f"{program.name} takes {len(program.params)} arrays, not {len(arguments)}")
+    return arguments
+
+
+def _flat(program: Program, buffer: Buffer, array: Array) -> Array:
+    if array.dtype != buffer.dtype.numpy:
+        raise DTypeError(f"{program.name}: {buffer} holds {buffer.dtype.scalar}, not {array.dtype}")
+    # a buffer whose dims vary is declared at its largest
+    fits = array.size <= buffer.elements if program.variables else array.size == buffer.elements
+    if not fits or not array.flags.c_contiguous:
+        raise ShapeError(
+            f"{program.name}: {buffer} has {buffer.elements} elements, the array {array.size}",
+            remedy="pass contiguous arrays of the size declared",
+        )
+    return array.reshape(-1)
+
+
+def interpret(
+    program: Program,
+    arguments: Sequence[Array],
+    variables: Mapping[str, int] = _NO_VARIABLES,
+    *,
+    reverse: bool = False,
+) -> Counters:
+    """Run a kernel on flat arrays, one per parameter, writing results into them; what it did is returned.
+
+    `reverse` lets the threads of a block take turns in reverse order: a result that depends on it is a missing barrier.
+    """
+    verify(program, allocated=program.is_allocated)
+    launch = _Launch(program, arguments, variables)
     with np.errstate(all="ignore"):
-        while position < len(program.body):
-            match program.body[position]:
-                case Address(result, buffer, index):
-                    place = int(value(index))
-                    if not 0 <= place < buffer.size:
-                        raise InternalError(
-                            f"{program.name}: {buffer}[{place}] is outside its {buffer.size} elements"
-                        )
-                    places[result] = (memory[buffer], place)
-                case Load(result, address):
-                    array, place = places[address]
-                    registers[result] = arithmetic.load(array[place], result.dtype)
-                case Store(address, operand):
-                    array, place = places[address]
-                    array[place] = arithmetic.store(value(operand), operand.dtype)
-                case Compute(result, op, operands):
-                    # the meaning of a comparison is that of its operands' dtype
-                    dtype = operands[0].dtype if op in COMPARISONS else result.dtype
-                    if op is Ops.WHERE:
-                        condition, x, y = map(value, operands)
-                        registers[result] = np.where(condition, x, y)
-                    else:
-                        registers[result] = arithmetic.apply(op, dtype, *map(value, operands))
-                case Convert(result, operand):
-                    registers[result] = arithmetic.convert(value(operand), operand.dtype, result.dtype)
-                case Loop(counter, bound):
-                    registers[counter] = arithmetic.load(0, counter.dtype)
-                    if int(value(bound)) <= 0:
-                        position = ends[position]
-                case EndLoop(counter):
-                    start = program.body[ends[position]]
-                    following = int(registers[counter]) + 1
-                    if isinstance(start, Loop) and following < int(value(start.bound)):
-                        registers[counter] = arithmetic.load(following, counter.dtype)
-                        position = ends[position]
-            position += 1
+        launch.run(reverse)
+    return launch.counters()

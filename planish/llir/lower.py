@@ -1,124 +1,320 @@
-"""From the linear list of UOps that the stages end in, to LLIR."""
+"""From the linear list of UOps that the stages end in, to LLIR: one table, one handler per op.
+
+What an access looks like. `LOAD(INDEX(b, i))` of a vector dtype reads as many scalars, one after another from `i`; with a
+vector of indices it reads one from each. A gate stands on the INDEX or on the LOAD or STORE (both: both must hold);
+a gated LOAD without an alternative gives 0. The hint of a LOAD or STORE is a list of words: `nontemporal`, and
+`align<bytes>` for an address that is known to be so aligned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
+from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
-from planish.errors import LoweringError
+from planish.errors import LoweringError, did_you_mean
 from planish.llir.program import (
     Address,
+    Barrier,
+    Bitcast,
     Buffer,
+    Build,
     Compute,
+    Concat,
     Convert,
+    EndIf,
     EndLoop,
+    If,
     Immediate,
     Instruction,
+    Lanes,
     Load,
     Loop,
     Operand,
     Program,
     Register,
+    Special,
     Store,
+    Tile,
+    Variable,
 )
+from planish.llir.tiles import TileOp
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, Ops
+from planish.uop.ops import ALU, Axis, Ops, TensorCore
+from planish.uop.ops import Variable as UOpVariable
 
 _PREFIX: Final = {AddrSpace.GLOBAL: "arg", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
+_NO_TILES: Final[Mapping[str, TileOp]] = {}
+_NO_UNROLL: Final[Mapping[Axis, int]] = {}
 
 
 class _Lowering:
     """The state of one lowering: which register or buffer each node is."""
 
-    def __init__(self) -> None:
+    def __init__(self, tiles: Mapping[str, TileOp], unroll: Mapping[Axis, int]) -> None:
+        self.tiles = tiles
+        self.unroll = unroll
         self.body: list[Instruction] = []
+        self.variables: list[Variable] = []
         self.buffers: dict[UOp, Buffer] = {}
         self.operands: dict[UOp, Operand] = {}
+        self.gates: dict[UOp, Operand] = {}
+        """The gates of gated places."""
+        self.bounds: dict[UOp, Operand] = {}
+        self.count = 0
+
+    def new(self, dtype: dtypes.DType) -> Register:
+        self.count += 1
+        return Register(self.count - 1, dtype)
 
     def fresh(self, node: UOp) -> Register:
-        dtype = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
-        register = Register(len(self.operands), dtype)
+        register = self.new(node.dtype)
         self.operands[node] = register
         return register
 
     def register(self, node: UOp) -> Register:
-        return cast("Register", self.operands[node])
+        found = self.operands[node]
+        if not isinstance(found, Register):
+            raise LoweringError(f"{node.op.name} is a constant where a register is needed", op=node.op.name)
+        return found
+
+    def sources(self, node: UOp) -> tuple[Operand, ...]:
+        return tuple(self.operands[source] for source in node.src)
+
+    # -- leaves ----------------------------------------------------------------------------------------------------
 
     def define(self, node: UOp) -> None:
         dtype = cast("PtrDType", node.dtype)
+        if dtype.size < 0:
+            raise LoweringError(
+                f"{node.op.name} {node.arg} has no known size",
+                op=node.op.name,
+                remedy="give it the largest size that its dims can take",
+            )
         self.buffers[node] = Buffer(f"{_PREFIX[dtype.space]}{node.arg}", dtype.base, dtype.size, dtype.space)
 
     def constant(self, node: UOp) -> None:
-        self.operands[node] = Immediate(cast("Number", node.arg), node.dtype)
+        self.operands[node] = Immediate(cast("Number | tuple[Number, ...]", node.arg), node.dtype)
 
-    def after(self, node: UOp) -> None:
+    def variable(self, node: UOp) -> None:
+        name, low, high = cast("UOpVariable", node.arg)
+        self.variables.append(Variable(self.fresh(node), name, low, high))
+
+    def special(self, node: UOp) -> None:
+        bound = self.operands[node.src[0]]
+        self.body.append(Special(self.fresh(node), cast("str", node.arg), bound))
+
+    # -- order -----------------------------------------------------------------------------------------------------
+
+    def same(self, node: UOp) -> None:
+        """AFTER, NOOP, BIND, and a CAST between pointers: the first source, under another name."""
+        if not node.src:
+            return
         value = node.src[0]
         if value in self.buffers:
             self.buffers[node] = self.buffers[value]
-        else:
+        elif value in self.operands:
             self.operands[node] = self.operands[value]
-
-    def index(self, node: UOp) -> None:
-        if len(node.src) != 2:
-            raise LoweringError(
-                f"INDEX with {len(node.src) - 1} indices reached LLIR; one is expected", op="INDEX"
-            )
-        index = self.operands[node.src[1]]
-        self.body.append(Address(self.fresh(node), self.buffers[node.src[0]], index))
-
-    def load(self, node: UOp) -> None:
-        self.body.append(Load(self.fresh(node), self.register(node.src[0])))
-
-    def store(self, node: UOp) -> None:
-        self.body.append(Store(self.register(node.src[0]), self.operands[node.src[1]]))
-
-    def cast(self, node: UOp) -> None:
-        operand = self.operands[node.src[0]]
-        self.body.append(Convert(self.fresh(node), operand))
-
-    def compute(self, node: UOp) -> None:
-        operands = tuple(self.operands[source] for source in node.src)
-        self.body.append(Compute(self.fresh(node), node.op, operands))
-
-    def range(self, node: UOp) -> None:
-        bound = self.operands[node.src[0]]
-        self.body.append(Loop(self.fresh(node), bound))
-
-    def end(self, node: UOp) -> None:
-        self.body.append(EndLoop(self.register(node.src[1])))
+            if value in self.gates:
+                self.gates[node] = self.gates[value]
 
     def nothing(self, node: UOp) -> None:
         """SINK and GROUP order effects; the list is in order."""
+
+    def barrier(self, node: UOp) -> None:
+        self.body.append(Barrier())
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def index(self, node: UOp) -> None:
+        buffer, *indices = node.src
+        if indices and indices[-1].dtype.is_bool:
+            self.gates[node] = self.operands[indices.pop()]
+        if len(indices) != 1:
+            raise LoweringError(
+                f"INDEX with {len(indices)} indices reached LLIR; one is expected", op="INDEX"
+            )
+        (index,) = indices
+        if buffer not in self.buffers:
+            raise LoweringError(f"INDEX into a {buffer.op.name}, which is not memory", op="INDEX")
+        base = self.buffers[buffer]
+        result = self.new(base.pointer.vec(index.dtype.lanes))
+        self.operands[node] = result
+        self.body.append(Address(result, base, self.operands[index]))
+
+    def gate(self, place: UOp, own: UOp | None) -> Operand | None:
+        """The gate of an access: that of the place, its own, or both together."""
+        first = self.gates.get(place)
+        second = None if own is None else self.operands[own]
+        if first is None or second is None or first == second:
+            return second if first is None else first
+        if first.dtype.lanes != second.dtype.lanes:
+            wide = max(first.dtype.lanes, second.dtype.lanes)
+            first, second = (self.splat(g, wide) for g in (first, second))
+        result = self.new(first.dtype)
+        self.body.append(Compute(result, Ops.AND, (first, second)))
+        return result
+
+    def splat(self, operand: Operand, lanes: int) -> Operand:
+        if operand.dtype.lanes == lanes:
+            return operand
+        result = self.new(operand.dtype.vec(lanes))
+        self.body.append(Build(result, (operand,) * lanes))
+        return result
+
+    def load(self, node: UOp) -> None:
+        place = node.src[0]
+        gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
+        alternative: Operand | None = None
+        if gate is not None:
+            zero = Immediate(node.dtype.const(0), node.dtype)
+            alternative = self.operands[node.src[1]] if len(node.src) > 1 else zero
+        align, nontemporal = _hints(node)
+        self.body.append(Load(self.fresh(node), self.register(place), gate, alternative, align, nontemporal))
+
+    def store(self, node: UOp) -> None:
+        place, value = node.src[:2]
+        gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
+        align, nontemporal = _hints(node)
+        self.body.append(Store(self.register(place), self.operands[value], gate, align, nontemporal))
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def cast(self, node: UOp) -> None:
+        if node.dtype.is_pointer:
+            self.same(node)
+            return
+        operand = self.operands[node.src[0]]
+        self.body.append(Convert(self.fresh(node), operand))
+
+    def bitcast(self, node: UOp) -> None:
+        operand = self.operands[node.src[0]]
+        self.body.append(Bitcast(self.fresh(node), operand))
+
+    def compute(self, node: UOp) -> None:
+        operands = self.sources(node)
+        self.body.append(Compute(self.fresh(node), node.op, operands))
+
+    def lanes(self, node: UOp) -> None:
+        operand = self.operands[node.src[0]]
+        self.body.append(Lanes(self.fresh(node), operand, cast("tuple[int, ...]", node.arg)))
+
+    def build(self, node: UOp) -> None:
+        operands = self.sources(node)
+        form = Build if all(operand.dtype.lanes == 1 for operand in operands) else Concat
+        self.body.append(form(self.fresh(node), operands))
+
+    def tile(self, node: UOp) -> None:
+        a, b, c = self.sources(node)
+        core = cast("TensorCore", node.arg)
+        tile = self.tiles.get(core.name, TileOp(core.name, *core.dims))
+        if (tile.m, tile.n, tile.k) != core.dims:
+            raise LoweringError(
+                f"WMMA {core.name} computes {core.dims}, the target describes it as {(tile.m, tile.n, tile.k)}",
+                op="WMMA",
+            )
+        for matrix, operand in zip("abc", (a, b, c), strict=True):
+            if operand.dtype.lanes != tile.lanes(matrix):
+                raise LoweringError(
+                    f"WMMA {core.name}: a thread holds {tile.lanes(matrix)} elements of {matrix}, "
+                    f"not the {operand.dtype.lanes} lanes of {operand.dtype}",
+                    op="WMMA",
+                    remedy="describe the tensor core's layout in the target"
+                    if core.name not in self.tiles
+                    else None,
+                )
+        self.body.append(Tile(self.fresh(node), a, b, c, tile))
+
+    # -- control ---------------------------------------------------------------------------------------------------
+
+    def range(self, node: UOp) -> None:
+        bound = self.bounds[node] = self.operands[node.src[0]]
+        self.body.append(Loop(self.fresh(node), bound, self.unroll.get(cast("Axis", node.arg), 0)))
+
+    def end(self, node: UOp) -> None:
+        if len(node.src) != 2:
+            raise LoweringError(f"END of {len(node.src) - 1} ranges reached LLIR; one is expected", op="END")
+        header = node.src[1]
+        self.body.append(EndLoop(self.register(header), self.bounds[header]))
+
+    def begin_if(self, node: UOp) -> None:
+        self.body.append(If(self.operands[node.src[0]]))
+
+    def end_if(self, node: UOp) -> None:
+        self.body.append(EndIf())
+
+
+def _hints(node: UOp) -> tuple[int, bool]:
+    """The alignment and temporality that the hint of an access states."""
+    align, nontemporal = 0, False
+    for word in cast("str", node.arg or "").split():
+        if word == "nontemporal":
+            nontemporal = True
+        elif word.startswith("align") and word[5:].isdigit():
+            align = int(word[5:])
+        else:
+            close = did_you_mean(word, ("nontemporal", "align64"))
+            raise LoweringError(
+                f"unknown hint {word!r}",
+                op=node.op.name,
+                remedy="valid: nontemporal, align<bytes>" if close is None else f"did you mean {close!r}?",
+            )
+    return align, nontemporal
 
 
 _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.DEFINE_GLOBAL: _Lowering.define,
     Ops.DEFINE_LOCAL: _Lowering.define,
     Ops.DEFINE_REG: _Lowering.define,
+    Ops.DEFINE_VAR: _Lowering.variable,
+    Ops.SPECIAL: _Lowering.special,
     Ops.CONST: _Lowering.constant,
-    Ops.AFTER: _Lowering.after,
+    Ops.VCONST: _Lowering.constant,
+    Ops.AFTER: _Lowering.same,
+    Ops.NOOP: _Lowering.same,
+    Ops.BIND: _Lowering.same,
     Ops.INDEX: _Lowering.index,
     Ops.LOAD: _Lowering.load,
     Ops.STORE: _Lowering.store,
     Ops.CAST: _Lowering.cast,
+    Ops.BITCAST: _Lowering.bitcast,
+    Ops.GEP: _Lowering.lanes,
+    Ops.VECTORIZE: _Lowering.build,
+    Ops.CAT: _Lowering.build,
+    Ops.WMMA: _Lowering.tile,
     Ops.RANGE: _Lowering.range,
     Ops.END: _Lowering.end,
+    Ops.IF: _Lowering.begin_if,
+    Ops.ENDIF: _Lowering.end_if,
+    Ops.BARRIER: _Lowering.barrier,
     Ops.SINK: _Lowering.nothing,
     Ops.GROUP: _Lowering.nothing,
     **dict.fromkeys(ALU, _Lowering.compute),
 }
 
 
-def lower(name: str, lines: Sequence[UOp]) -> Program:
-    """The LLIR of a linear list of UOps."""
-    state = _Lowering()
+def lower(
+    name: str,
+    lines: Sequence[UOp],
+    *,
+    tiles: Mapping[str, TileOp] = _NO_TILES,
+    unroll: Mapping[Axis, int] = _NO_UNROLL,
+) -> Program:
+    """The LLIR of a linear list of UOps.
+
+    `tiles` describes the tensor cores of the target by name (one that is not listed is row-major in the registers of one
+    thread); `unroll` gives the unroll hints of ranges.
+    """
+    state = _Lowering(tiles, unroll)
     for node in lines:
         handler = _LOWER.get(node.op)
         if handler is None:
-            raise LoweringError(f"{node.op.name} has no LLIR form yet", op=node.op.name)
+            raise LoweringError(
+                f"{node.op.name} has no LLIR form", op=node.op.name, remedy="an earlier stage must remove it"
+            )
         handler(state, node)
     found = dict.fromkeys(state.buffers.values())
     params = sorted((b for b in found if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
     own = tuple(b for b in found if b.space is not AddrSpace.GLOBAL)
-    return Program(name, tuple(params), own, tuple(state.body))
+    return Program(name, tuple(params), own, tuple(state.body), tuple(state.variables))

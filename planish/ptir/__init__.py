@@ -1,6 +1,7 @@
 """PTIR, the graph IR: what a program computes, as SSA functions over pure tensor ops.
 
-The names in `__all__` are the public face; `docs/ptir.md` describes them.
+The names in `__all__` are the public face; `docs/ptir.md` describes them. `Value` is the handle that graphs are built
+with; the value inside a function is `SSAValue`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,19 @@ from __future__ import annotations
 # here finds `ops.definition` complete when `function` asks for it.
 from planish.ptir import ops  # isort: skip
 from planish.ptir import trace
-from planish.ptir.builder import Graph, GraphValue
-from planish.ptir.function import Function, Inst, Program, Region, Value
+from planish.ptir.builder import Graph
+from planish.ptir.builder import GraphValue as Value
+from planish.ptir.function import Function, Inst, InstId, Program, Region, ValueId
+from planish.ptir.function import Value as SSAValue
 from planish.ptir.interpret import interpret
+from planish.ptir.json import dumps as to_json
+from planish.ptir.json import loads as from_json
+from planish.ptir.locations import FusedLocation
 from planish.ptir.ops.contract import DotAttrs, DotDims
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef, OpKey
 from planish.ptir.ops.literal import Literal
 from planish.ptir.passes import (
+    DEFAULT_PIPELINE,
     CanonicalizePass,
     CSEPass,
     DCEPass,
@@ -40,6 +47,7 @@ from planish.ptir.rewrite import (
     PatternStats,
     ProgramRewriter,
     apply_patterns_and_fold_greedily,
+    prelude,
 )
 from planish.ptir.rewrite.bisect import bisect_rewrites
 from planish.ptir.rewrite.explain import explain
@@ -48,9 +56,12 @@ from planish.ptir.rewrite.steplog import StepLog
 from planish.ptir.rules import populate_canonicalization
 from planish.ptir.snippet import Results, Snippet
 from planish.ptir.text import parse, parse_function, print
+from planish.ptir.trace import ExecutionTraceSink, FileTraceSink
 from planish.ptir.types import Dim, DimLike, Quant, TensorType, tensor
+from planish.ptir.verify import verify
 
 __all__ = [
+    "DEFAULT_PIPELINE",
     "NO_ATTRS",
     "Attrs",
     "CSEPass",
@@ -62,16 +73,19 @@ __all__ = [
     "DimLike",
     "DotAttrs",
     "DotDims",
+    "ExecutionTraceSink",
+    "FileTraceSink",
     "FoldResult",
     "Folder",
     "FrozenPatternSet",
     "Function",
+    "FusedLocation",
     "Graph",
-    "GraphValue",
     "GreedyConfig",
     "GreedyStats",
     "InlinePass",
     "Inst",
+    "InstId",
     "Listener",
     "Literal",
     "OpDef",
@@ -89,21 +103,27 @@ __all__ = [
     "Quant",
     "Region",
     "Results",
+    "SSAValue",
     "Snippet",
     "StepLog",
     "SymbolDCEPass",
     "TensorType",
     "Value",
+    "ValueId",
     "apply_patterns_and_fold_greedily",
     "bisect_rewrites",
     "canonicalization_patterns",
     "explain",
+    "from_json",
     "interpret",
     "ops",
     "parse",
     "parse_function",
     "populate_canonicalization",
+    "prelude",
     "print",
     "tensor",
+    "to_json",
     "trace",
+    "verify",
 ]

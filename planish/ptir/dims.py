@@ -18,6 +18,9 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TOKEN: Final = re.compile(r"\s*(\d+|[A-Za-z_][A-Za-z0-9_]*|//|\.\.|[-+*%()])")
 
 DEFAULT_BOUNDS: Final = (1, 2**31 - 1)
+# Parentheses and signs in front of a size; each costs the reader a few stack frames, and no real size has more.
+MAX_NESTING: Final = 64
+_MAX_DIGITS: Final = 100
 
 
 class Symbol:
@@ -352,6 +355,7 @@ class _DimParser:
         self.position = 0
         self.word = ""
         self.start = 0
+        self.depth = 0
         self.advance()
 
     def advance(self) -> None:
@@ -374,6 +378,11 @@ class _DimParser:
             source_line=self.text,
             expected=(expected,),
         )
+
+    def refuse(self, message: str) -> ParseError:
+        """The error for text that follows the grammar and still is no size."""
+        shown = self.text if len(self.text) <= 80 else f"{self.text[:80]}…"
+        return ParseError(message, line=1, column=1, source_line=shown)
 
     def parse(self) -> DimLike:
         declared = re.fullmatch(r"\s*([A-Za-z_]\w*)\s+in\s+(\d+)\s*\.\.\s*(\d+)\s*", self.text)
@@ -399,24 +408,33 @@ class _DimParser:
             operator = self.word
             self.advance()
             right = self.factor()
-            total = (
-                total * right if operator == "*" else total // right if operator == "//" else total % right
-            )
+            if operator == "*":
+                total = total * right
+                continue
+            try:
+                quotient = _floordiv(total, right)
+            except ShapeError as error:
+                raise self.refuse(f"this is not a size: {error.message}") from error
+            total = quotient if operator == "//" else total - quotient * right
         return total
 
     def factor(self) -> DimLike:
         word = self.word
-        if word == "-":
+        if word in ("-", "("):
+            self.depth += 1
+            if self.depth > MAX_NESTING:
+                raise self.refuse("this size nests too deep")
             self.advance()
-            return -self.factor()
-        if word == "(":
-            self.advance()
-            inner = self.sum()
-            if self.word != ")":
-                raise self.error("')'")
-            self.advance()
+            inner = -self.factor() if word == "-" else self.sum()
+            if word == "(":
+                if self.word != ")":
+                    raise self.error("')'")
+                self.advance()
+            self.depth -= 1
             return inner
         if word.isdigit():
+            if len(word) > _MAX_DIGITS:
+                raise self.refuse("this number is too large for a size")
             self.advance()
             return int(word)
         if _NAME.match(word):

@@ -19,7 +19,7 @@ Builders and parsers append with `Region.append`. Once built, a function changes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from planish.errors import GraphError, Location
 from planish.ptir.ops.definition import (
@@ -36,6 +36,14 @@ from planish.ptir.ops.definition import (
 from planish.ptir.ops.literal import Literal
 from planish.ptir.types import TensorType
 
+if TYPE_CHECKING:
+    from planish.ptir.substitution import Substitution
+
+InstId: TypeAlias = int
+"""What `Inst.id` holds: unique within a function, never reused."""
+ValueId: TypeAlias = int
+"""What `Value.id` holds: unique within a function, never reused."""
+
 # Room between the labels of appended instructions, and the step taken by insertions between them: at most
 # 2**24 instructions go before one and the same place before any neighbour is relabelled.
 _GAP: Final = 1 << 32
@@ -50,7 +58,7 @@ class Value:
 
     __slots__ = ("def_inst", "id", "index", "name", "owner", "type", "users")
 
-    id: int
+    id: ValueId
     type: TensorType
     name: str | None
     """What the user calls it; a hint for printing, not unique."""
@@ -65,7 +73,7 @@ class Value:
 
     def __init__(
         self,
-        id: int,
+        id: ValueId,
         type: TensorType,
         def_inst: Inst | None,
         index: int,
@@ -132,7 +140,7 @@ class Inst:
         "version",
     )
 
-    id: int
+    id: InstId
     op: OpDef
     key: OpDef | ConstantKind
     """What decision tables look an operand's definition up by: the op, or the kind of a constant."""
@@ -157,7 +165,7 @@ class Inst:
 
     def __init__(
         self,
-        id: int,
+        id: InstId,
         op: OpDef,
         operands: tuple[Value, ...],
         attrs: Attrs,
@@ -200,7 +208,10 @@ class Inst:
 
     @property
     def is_dead(self) -> bool:
-        """Whether nothing uses any result and removing it changes nothing."""
+        """Whether it is pure and nothing uses any result.
+
+        One that binds a named size may be needed all the same: see `rewrite.bound_sizes`.
+        """
         if not self.op.pure:
             return False
         return not any(value.users for value in self.results)
@@ -454,11 +465,11 @@ class Function:
         self._next_value = 0
         self.body = Region(self, param_types, param_names)
 
-    def _take_inst_id(self) -> int:
+    def _take_inst_id(self) -> InstId:
         self._next_inst += 1
         return self._next_inst - 1
 
-    def _take_value_id(self) -> int:
+    def _take_value_id(self) -> ValueId:
         self._next_value += 1
         return self._next_value - 1
 
@@ -503,14 +514,14 @@ class Function:
             for region in inst.regions:
                 yield from region.args
 
-    def inst(self, id: int) -> Inst:
+    def inst(self, id: InstId) -> Inst:
         """The instruction with that id, by search: for tools, not for engines."""
         for inst in self.walk():
             if inst.id == id:
                 return inst
         raise GraphError(f"function {self.name} has no instruction {id}")
 
-    def value(self, id: int) -> Value:
+    def value(self, id: ValueId) -> Value:
         """The value with that id, by search."""
         for value in self.values():
             if value.id == id:
@@ -522,7 +533,7 @@ class Function:
         copy = Function(self.name if name is None else name, loc=self.loc)
         copy.version = self.version
         values: dict[Value, Value] = {}
-        _clone_into(self.body, copy.body, values, keep_ids=True)
+        _clone_into(self.body, copy.body, values, None, keep_ids=True)
         copy._next_inst = self._next_inst
         copy._next_value = self._next_value
         return copy
@@ -602,45 +613,67 @@ def set_operands(inst: Inst, operands: tuple[Value, ...]) -> None:
     inst.version += 1
 
 
-def clone_region_body(source: Region, at: Inst, mapping: dict[Value, Value]) -> tuple[Value, ...]:
+def clone_region_body(
+    source: Region, at: Inst, mapping: dict[Value, Value], other_sizes: Substitution | None = None
+) -> tuple[Value, ...]:
     """Copy the instructions of `source` before `at`, with fresh ids; `mapping` gives the parameters.
 
-    Returns what the results of `source` became. Values of enclosing regions map to themselves.
+    Returns what the results of `source` became. Values of enclosing regions map to themselves. `other_sizes`
+    replaces named sizes on the way.
     """
     target = at.parent
     if target is None:
         raise GraphError(f"cannot copy instructions before {at!r}, which is erased")
-    _clone_insts(source, target, at, mapping, keep_ids=False)
+    _clone_insts(source, target, at, mapping, other_sizes, keep_ids=False)
     return tuple([mapping.get(value, value) for value in source.end.operands])
 
 
-def _clone_into(source: Region, target: Region, mapping: dict[Value, Value], *, keep_ids: bool) -> None:
+def _clone_into(
+    source: Region,
+    target: Region,
+    mapping: dict[Value, Value],
+    other_sizes: Substitution | None,
+    *,
+    keep_ids: bool,
+) -> None:
     for value in source.args:
-        copy = target.add_arg(value.type, value.name)
+        copy = target.add_arg(value.type if other_sizes is None else other_sizes.type(value.type), value.name)
         if keep_ids:
             copy.id = value.id
         mapping[value] = copy
     if keep_ids:
         target.end.id = source.end.id
     target.end.loc = source.end.loc
-    _clone_insts(source, target, target.end, mapping, keep_ids=keep_ids)
+    _clone_insts(source, target, target.end, mapping, other_sizes, keep_ids=keep_ids)
     set_operands(target.end, tuple([mapping.get(v, v) for v in source.end.operands]))
     target.end.version = source.end.version
 
 
 def _clone_insts(
-    source: Region, target: Region, at: Inst, mapping: dict[Value, Value], *, keep_ids: bool
+    source: Region,
+    target: Region,
+    at: Inst,
+    mapping: dict[Value, Value],
+    other_sizes: Substitution | None,
+    *,
+    keep_ids: bool,
 ) -> None:
     for inst in source:
         # Nesting is as deep as the user's control flow, not as the graph: recursion is in order.
         regions: list[Region] = []
         for region in inst.regions:
             inner = Region(target.function)
-            _clone_into(region, inner, mapping, keep_ids=keep_ids)
+            _clone_into(region, inner, mapping, other_sizes, keep_ids=keep_ids)
             regions.append(inner)
         operands = tuple([mapping.get(value, value) for value in inst.operands])
-        types = tuple([value.type for value in inst.results])
-        copy = target._create(inst.op, operands, inst.attrs, tuple(regions), types, inst.loc)
+        attrs = inst.attrs
+        types: tuple[TensorType, ...] | None
+        if other_sizes is None:
+            types = tuple([value.type for value in inst.results])
+        else:
+            # Inferred anew: with a size known, inference may know more than substitution finds.
+            attrs, types = other_sizes.attrs(attrs), None
+        copy = target._create(inst.op, operands, attrs, tuple(regions), types, inst.loc)
         copy.made_by = inst.made_by
         if keep_ids:
             copy.id = inst.id

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from planish import dtypes
 from planish.errors import DTypeError, GraphError, InternalError, PlanishError, ShapeError
+from planish.ptir import trace
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.control import CallAttrs, CustomCallAttrs, find_custom_call
 from planish.ptir.ops.definition import Attrs, OpKey
@@ -40,7 +41,12 @@ def interpret(
     machine = _Interpreter(program)
     machine.check_runnable(function)
     arrays = [np.asarray(x) for x in _in_order(function, inputs)]
-    return tuple(np.array(result) for result in machine.run_function(function, arrays))
+    with trace.execution(
+        Program([function]) if program is None else program,
+        targets=[value.id for value in function.results],
+        backend="interpreter",
+    ):
+        return tuple(np.array(result) for result in machine.run_function(function, arrays))
 
 
 def _in_order(

@@ -214,10 +214,12 @@ class Reader:
             return Dim.parse(text, self.dims)
         except ParseError as error:
             self.fail(
-                "this is not a size",
+                "this is not a size" if error.expected else error.message,
                 *error.expected,
                 offset=offset + (error.column or 1) - 1,
-                remedy=None if self.dims else "declare names at the function: func @f<B in 1..64>(…)",
+                remedy=None
+                if self.dims or not error.expected
+                else "declare names at the function: func @f<B in 1..64>(…)",
             )
         except RecursionError:
             self.fail("this size nests too deep", offset=offset)

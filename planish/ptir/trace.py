@@ -10,6 +10,7 @@ installing gives a guard that puts the previous one back. Without a sink, nothin
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import threading
@@ -141,13 +142,16 @@ class Execution:
 def execution(
     program: Program,
     *,
-    graph_id: str,
+    graph_id: str | None = None,
     targets: Sequence[int] = (),
     backend: str,
     kind: str = "run",
     meta: Mapping[str, str] | None = None,
 ) -> Iterator[Execution]:
-    """Surround one execution: the sink hears of its start, its end and how long it took."""
+    """Surround one execution: the sink hears of its start, its end and how long it took.
+
+    Without a `graph_id`, the program's text makes one.
+    """
     sink = _state.sink
     if sink is None:
         yield Execution(None)
@@ -155,6 +159,8 @@ def execution(
     with _state.lock:
         _state.count += 1
         number = _state.count
+    if graph_id is None:
+        graph_id = hashlib.sha256(program_text(program).encode()).hexdigest()[:16]
     context = ExecutionContext(program, graph_id, tuple(targets), backend, number, kind, dict(meta or {}))
     running = Execution(context)
     sink.before_run(context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.ptir_programs import ARGUMENTS, LITERALS, make
 from planish import dtypes
-from planish.ptir import ops, verify
+from planish.ptir import ops
 from planish.ptir.function import Function, Region, Value
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
@@ -13,6 +13,7 @@ from planish.ptir.rewrite.pattern import FrozenPatternSet, OpRewritePattern, Pat
 from planish.ptir.rewrite.prelude import BinaryView, UnaryView, is_constant, is_one, is_zero
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import TensorType, tensor
+from planish.ptir.verify import problems
 
 I64 = tensor("i64")
 F32 = tensor("f32", (4,))
@@ -47,7 +48,7 @@ def names(function: Function) -> list[str]:
 
 
 def assert_valid(function: Function) -> None:
-    assert [str(problem) for problem in verify.problems(function)] == []
+    assert [str(problem) for problem in problems(function)] == []
 
 
 class Counter(Listener):

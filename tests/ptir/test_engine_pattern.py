@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from planish import dtypes
+from planish import dtypes, ptir
 from planish.errors import GraphError, RewriteError
 from planish.ptir import ops
 from planish.ptir.function import Function, Inst
@@ -19,6 +19,8 @@ from planish.ptir.rewrite.prelude import (
     BinaryView,
     BroadcastView,
     CastView,
+    GatherView,
+    ScatterView,
     TransposeView,
     UnaryView,
     compose_permutations,
@@ -37,6 +39,25 @@ from planish.ptir.types import tensor
 from tests.ptir.engine_helpers import F32, I64, DropAddZero, assert_valid, const, names
 
 CHECKED = GreedyConfig(expensive_checks=True)
+
+
+# Views.
+
+
+def test_views_name_the_operands_of_gather_and_scatter():
+    graph = ptir.Graph("f")
+    x = graph.input("x", tensor("f32", (4, 8)))
+    i, j = (graph.input(name, tensor("i64", (3,))) for name in "ij")
+    picked = x.gather([i, j], [0, 1])
+    put = x.scatter(picked, [i, j], [0, 1])
+    function = graph.build(put)
+    first, second, third = function.params
+    scatter = ScatterView.of(function.results[0])
+    assert scatter is not None
+    assert (scatter.source, scatter.indices) == (first, (second, third))
+    gather = GatherView.of(scatter.updates)
+    assert gather is not None
+    assert (gather.source, gather.indices) == (first, (second, third))
 
 
 # The root from the signature.

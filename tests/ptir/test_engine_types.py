@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planish import dtypes
 from planish.errors import ParseError, ShapeError
-from planish.ptir.dims import Dim, bounds, product, substitute
+from planish.ptir.dims import MAX_NESTING, Dim, bounds, product, substitute
 from planish.ptir.types import Quant, TensorType, parse_dims, tensor
 
 B = Dim.named("B", 1, 64)
@@ -92,6 +92,25 @@ def test_dims_are_values():
 def test_bad_dims_say_where(text):
     with pytest.raises(ParseError, match="column"):
         Dim.parse(text, SCOPE)
+
+
+@pytest.mark.parametrize("deep", ["(" * 3000 + "B" + ")" * 3000, "-" * 5000 + "B", "((-" * 2000])
+def test_dims_nest_only_so_deep(deep):
+    with pytest.raises(ParseError, match="nests too deep"):
+        Dim.parse(deep, SCOPE)
+    assert Dim.parse("(" * MAX_NESTING + "B" + ")" * MAX_NESTING, SCOPE) == B
+    assert Dim.parse("+".join(["(B)"] * 1000), SCOPE) == 1000 * B
+
+
+@pytest.mark.parametrize("text", ["4 % 0", "4 // 0", "B % 0", "B // 0", "4 // (B-1)", "4 % -2"])
+def test_division_by_what_may_be_zero_is_a_parse_error(text):
+    with pytest.raises(ParseError, match=r"this is not a size: .* is divided by .*, which may be below 1"):
+        Dim.parse(text, SCOPE)
+
+
+def test_numbers_of_endless_digits_are_a_parse_error():
+    with pytest.raises(ParseError, match="too large"):
+        Dim.parse("9" * 5000)
 
 
 def test_impossible_dims_are_refused():

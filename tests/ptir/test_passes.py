@@ -5,12 +5,14 @@ import json
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from planish import dtypes
-from planish.errors import PassError, RewriteError, VerifyError
+from planish.errors import PassError, PlanishError, RewriteError, VerifyError
 from planish.ptir import Program, ops, text, trace
-from planish.ptir.function import Function, Region
+from planish.ptir.function import Function, Inst, Region
+from planish.ptir.interpret import interpret
 from planish.ptir.ops.definition import NoAttrs, OpKey, define
 from planish.ptir.passes import (
     PASSES,
@@ -26,12 +28,15 @@ from planish.ptir.passes import (
     SymbolDCEPass,
     Timing,
     VerifyEach,
+    canonicalize,
     pass_text,
     register,
 )
 from planish.ptir.passes.inline import call_order
 from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext
+from planish.ptir.rewrite.pattern import Pattern, PatternSet
 from planish.ptir.rewrite.reproducer import read_reproducer
+from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.rewrite.steplog import StepLog
 from planish.ptir.types import tensor
 from tests.ptir.engine_helpers import I64, Counter, assert_valid, build, const, names
@@ -267,8 +272,6 @@ def test_unused_code_inside_regions_goes():
     extra = const(function.body, 9)
     extra_inst = extra.def_inst
     assert extra_inst is not None
-    from planish.ptir.rewrite.rewriter import ProgramRewriter
-
     ProgramRewriter(function).move_before(extra_inst, loop)
     body.append(ops.mul, (body.args[0], extra))
     assert DCEPass().run(Program([function])).statistics == {"erased": 2}
@@ -430,6 +433,49 @@ def test_verification_names_the_pass():
         PassManager([DCEPass()], instruments=[VerifyEach()]).run(Program([broken]))
 
 
+@dataclass(frozen=True)
+class Retype:
+    """Gives the last function another signature, and tells the truth about what it changed."""
+
+    name: ClassVar[str] = "retype"
+
+    def run(self, program: Program, context: PassContext = DEFAULT_CONTEXT) -> PassResult:
+        *_, name = program.functions
+        other = Function(name, [tensor("f32")])
+        other.body.set_results(other.params)
+        program.functions[name] = other
+        return PassResult(True, {}, (name,))
+
+
+def test_calls_from_functions_that_did_not_change_are_verified_too():
+    program = calls(("main", ["leaf"]), ("other", ["leaf"]), ("leaf", []))
+    with pytest.raises(VerifyError, match="the output of retype is invalid") as caught:
+        PassManager([Retype()], instruments=[VerifyEach()]).run(program)
+    assert len([problem for problem in caught.value.problems if "calls:" in problem]) == 2
+
+
+def test_expensive_checks_verify_calls(monkeypatch):
+    class Redirect(Pattern[Inst]):
+        """call @a -> call @nowhere: nonsense that only the program can see."""
+
+        roots = (ops.call,)
+
+        def match_and_rewrite(self, op: Inst, rw: ProgramRewriter) -> bool:
+            if op.attrs == ops.CallAttrs("nowhere", (I64,)):
+                return False
+            rw.set_attrs(op, ops.CallAttrs("nowhere", (I64,)))
+            return True
+
+    patterns = PatternSet([Redirect]).freeze()
+    monkeypatch.setattr(canonicalize, "canonicalization_patterns", lambda: patterns)
+    with pytest.raises(VerifyError) as caught:
+        CanonicalizePass(expensive_checks=True).run(calls(("main", ["a"]), ("a", [])))
+    assert "no function @nowhere" in str(caught.value)
+    CanonicalizePass(expensive_checks=False).run(calls(("main", ["a"]), ("a", [])))
+    # A function alone may call what is not there.
+    CanonicalizePass(expensive_checks=True).run(Program([calls(("main", ["a"]), ("a", [])).entry]))
+
+
 def test_a_failing_pass_leaves_a_reproducer_of_what_it_was_given(tmp_path):
     @dataclass(frozen=True)
     class Fail:
@@ -525,6 +571,22 @@ def test_sinks_nest_and_come_back():
     assert inner.events == []
     with trace.execution(Program([small()]), graph_id="g", backend="none") as run:
         assert run.context is None
+
+
+def test_the_interpreter_tells_of_its_runs():
+    sink = Sink()
+    function, same = small(), small()
+    inputs = [np.array(3)] * len(function.params)
+    interpret(function, inputs)
+    with trace.install_global_sink(sink):
+        interpret(function, inputs)
+        interpret(Program([same]), inputs)
+        with pytest.raises(PlanishError):
+            interpret(function, [np.array(3.5)] * len(function.params))
+    ids = [what for kind, what in sink.events if kind == "before"]
+    assert [kind for kind, _ in sink.events] == ["before", "after"] * 3
+    assert len(set(ids)) == 1
+    assert str(sink.events[-1][1]).startswith("DTypeError")
 
 
 def test_file_sinks_write_one_folder_per_execution(tmp_path):

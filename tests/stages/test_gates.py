@@ -144,7 +144,7 @@ def test_stage_22_branches_around_stores(t: Table, golden: Golden) -> None:
     sink = kernel
     for stage in pipeline.STAGES:
         if stage.number not in {5, 6}:  # which would do without the gate
-            sink = stage.run(sink)
+            sink = stage.run(sink, pipeline.PLAIN)
     lines = linearize(sink)
     after = cleanup_if(lines)
     spec.check(after, "program")

@@ -98,14 +98,14 @@ def test_magic_numbers_hold_at_the_hardest_dividends(bits: int) -> None:
 
 @pytest.mark.parametrize("divisor", [3, 7, 10, 641, 1_000_003])
 def test_magic_division_of_32_bits_is_proved(divisor: int) -> None:
-    """For all n at once, by the inequality that the module states: r·2**s <= n·m < (r + 1)·2**s, n = q·d + r."""
+    """For all n at once, n = q·d + r: q·2**s <= n·m < (q + 1)·2**s."""
     for limit in ((1 << 31) - 1, (1 << 32) - 1):
         factor, shift = magic(divisor, limit)
         n, q, r = z3.Ints("n q r")
         solver = z3.Solver()
         solver.set("timeout", 20_000)
         solver.add(0 <= n, n <= limit, n == q * divisor + r, 0 <= r, r < divisor)
-        solver.add(z3.Or(n * factor < q << shift if False else n * factor < q * (1 << shift), n * factor >= (q + 1) * (1 << shift)))
+        solver.add(z3.Or(n * factor < q * (1 << shift), n * factor >= (q + 1) * (1 << shift)))
         assert solver.check() == z3.unsat
 
 

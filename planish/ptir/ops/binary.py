@@ -89,6 +89,16 @@ def _smooth(function: ArrayFn) -> ArrayFn:
     return lambda x, y: function(numerics.as_float64(x), numerics.as_float64(y))
 
 
+def _multiply(x: Array, y: Array) -> Array:
+    if not np.iscomplexobj(x):
+        return np.asarray(np.multiply(x, y))
+    # By parts, each op rounded: NumPy's own product is contracted in places, so x*y and y*x could differ.
+    result = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
+    result.real = x.real * y.real - x.imag * y.imag
+    result.imag = x.real * y.imag + x.imag * y.real
+    return result
+
+
 def _pow(x: Array, y: Array) -> Array:
     if not numerics.dtype_of(x).is_int:
         wide, exponent = numerics.as_float64(x), numerics.as_float64(y)
@@ -168,7 +178,7 @@ sub: Final = _binary(
 mul: Final = _binary(
     "mul",
     NUMBERS,
-    _exact(np.multiply),
+    _exact(_multiply),
     python_int=operator.mul,
     commutative=True,
     doc="x * y; integers wrap.",

@@ -13,6 +13,7 @@ from planish.ptir.rewrite.driver import apply_patterns_and_fold_greedily
 from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
 from planish.ptir.rewrite.pattern import FrozenPatternSet, PatternSet
 from planish.ptir.rules import populate_canonicalization
+from planish.ptir.verify import problems, verify
 
 
 @cache
@@ -64,11 +65,15 @@ class CanonicalizePass:
         config = self.config(context)
         total = GreedyStats()
         changed: list[str] = []
+        # The driver verifies the function it rewrites; calls between functions are the program's.
+        watched = config.checks and not problems(program)
         for function in program:
             stats = apply_patterns_and_fold_greedily(function, patterns, config)
             if stats.changed:
                 changed.append(function.name)
             total.add(stats)
+        if watched and changed:
+            verify(program)
         return PassResult(bool(changed), statistics_of(total), tuple(changed))
 
 

@@ -1,7 +1,8 @@
 """`cse`: of several equal computations, the first stays.
 
 Instructions are equal when op, operands, attributes and regions are; operands of commutative ops in either
-order. Regions are compared up to the names of what they define. An instruction in a region may be replaced
+order, attributes to the type and the sign of a zero (`exact`). The one that stays keeps the lines of all (up to
+`locations.MAX_LOCATIONS`) as its location. Regions are compared up to the names of what they define. An instruction in a region may be replaced
 by an equal one around it, never by one in a sibling region. Ops that are not pure, or whose results are not
 determined by their operands, are left alone: random ops take their key as an operand, so equal keys are
 equal operands.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from planish.ptir.exact import exact_key
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.definition import NO_ATTRS, RETURN
 from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
@@ -63,7 +65,8 @@ def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> i
                     entered.update(inst.regions)
                     descended = True
                     break
-                key: Key = (op, inst.operands, inst.attrs, tuple([_signature(r) for r in inst.regions]))
+                shapes = tuple([_signature(region) for region in inst.regions])
+                key: Key = (op, inst.operands, exact_key(inst.attrs), shapes)
             elif inst.attrs is NO_ATTRS:
                 operands = inst.operands
                 if op.commutative and operands[0].id > operands[1].id:
@@ -71,7 +74,7 @@ def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> i
                 else:
                     key = (op, *operands)
             else:
-                key = (op, inst.attrs, *inst.operands)
+                key = (op, exact_key(inst.attrs), *inst.operands)
             if op.pure and op.deterministic:
                 earlier = known.setdefault(key, inst)
                 if earlier is not inst:
@@ -99,7 +102,8 @@ def _signature(region: Region) -> Key:
             numbers[value] = len(numbers)
         for inst in [*current, current.end]:
             operands = tuple([numbers.get(value, value) for value in inst.operands])
-            parts.append((inst.op, operands, inst.attrs, tuple([value.type for value in inst.results])))
+            types = tuple([value.type for value in inst.results])
+            parts.append((inst.op, operands, exact_key(inst.attrs), types))
             for value in inst.results:
                 numbers[value] = len(numbers)
             parts += [inner.arg_types for inner in inst.regions]

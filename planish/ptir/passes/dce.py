@@ -1,6 +1,7 @@
 """`dce`: remove what nothing uses.
 
-One backward walk suffices: users come after what they use, so they are gone when it is looked at.
+One backward walk suffices: users come after what they use, so they are gone when it is looked at. What binds a named
+size is looked at last, since types use it too (see `rewrite.bound_sizes`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import ClassVar
 
 from planish.ptir.function import Function, Inst, Program
 from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.rewrite.bound_sizes import BINDERS, erase_unmentioned
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 
@@ -37,6 +39,7 @@ def remove_unused(function: Function, context: PassContext = DEFAULT_CONTEXT) ->
     rw = ProgramRewriter(function, context.listener, pattern="dce")
     erase = rw.erase_inst
     erased = 0
+    aside: list[Inst] = []
     body = function.body
     # Where to go on in each region in progress, and the region's end, where its walk stops.
     stack: list[tuple[Inst, Inst]] = [(body.end.prev, body.end)]
@@ -48,7 +51,9 @@ def remove_unused(function: Function, context: PassContext = DEFAULT_CONTEXT) ->
                 if value.users:
                     break
             else:
-                if inst.op.pure:
+                if inst.op in BINDERS:
+                    aside.append(inst)
+                elif inst.op.pure:
                     erase(inst)
                     erased += 1
                     inst = before
@@ -60,4 +65,8 @@ def remove_unused(function: Function, context: PassContext = DEFAULT_CONTEXT) ->
                 break
             inst = before
     rw._maybe_dead.clear()
+    if aside:
+        last: list[Inst] = []
+        erase_unmentioned(rw, aside, last.append)
+        erased += len(last)
     return erased

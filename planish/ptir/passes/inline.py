@@ -1,18 +1,25 @@
 """`inline`: replace calls by the bodies of the functions they call.
 
 Callees are inlined into first, so that each body is copied in its final form. A call that is part of a cycle of
-calls stays.
+calls stays. Named sizes of the callee become what the call makes them; those it binds itself get the name the caller
+has for them, or one that is free there. A call whose caller knows such a size under other terms stays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from planish.ptir.function import Function, Inst, Program
+from planish.ptir.dims import Dim, DimLike, bounds, substitute
+from planish.ptir.function import Function, Inst, Program, Value
 from planish.ptir.ops.control import CallAttrs
+from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.printer import symbols_in
+from planish.ptir.rewrite.bound_sizes import SizeMentions
 from planish.ptir.rewrite.rewriter import ProgramRewriter
+from planish.ptir.substitution import Substitution
 
 
 @register
@@ -44,14 +51,73 @@ class InlinePass:
                 size = sum(1 for _ in target.walk())
                 if self.max_size is not None and size > self.max_size and counts[callee] > 1:
                     continue
-                results = rw.inline_before(target.body, inst, inst.operands)
-                rw.replace_op(inst, *results)
+                sizes = sizes_at(inst, target)
+                if sizes is None:
+                    continue
+                other = Substitution(sizes) if sizes else None
+                rw.replace_op(inst, *rw.inline_before(target.body, inst, inst.operands, other))
                 here += 1
             if here:
                 function.version += 1
                 changed.append(name)
             inlined += here
         return PassResult(bool(inlined), {"inlined": inlined}, tuple(changed))
+
+
+def sizes_at(inst: Inst, callee: Function) -> dict[str, DimLike] | None:
+    """What each named size of `callee` is in the terms of a call of it; None if the caller has no word for one."""
+    sizes: dict[str, DimLike] = {}
+    learn_sizes(callee.params, inst.operands, sizes)
+    inside = SizeMentions(callee)
+    if not inside.binds:
+        return sizes
+    # A result whose size the callee binds: the caller gave that size a name, which must be the call's to give.
+    stated: dict[str, DimLike] = {}
+    learn_sizes(callee.results, inst.results, stated)
+    here = SizeMentions(inst.function).binds.get(inst, ())
+    taken = names_in(inst.function)
+    for binder, names in inside.binds.items():
+        symbols = {symbol.name: symbol for value in binder.results for symbol in value.type.symbols()}
+        for name in names:
+            lowest, highest = symbols[name].lo, symbols[name].hi
+            if isinstance(binder.attrs, BindDimAttrs):
+                # The axis may be shorter here than the callee had to expect.
+                axis = substitute(binder.operands[0].type.dims[binder.attrs.axis], sizes)
+                highest = min(highest, bounds(axis)[1])
+            known = stated.get(name)
+            if known is None:
+                free = free_name(name, taken)
+                taken.add(free)
+                sizes[name] = Dim.named(free, lowest, highest)
+            elif isinstance(known, Dim) and known.name in here and (known.lo, known.hi) == (lowest, highest):
+                sizes[name] = known
+            else:
+                return None
+    return sizes
+
+
+def learn_sizes(formal: Sequence[Value], actual: Sequence[Value], sizes: dict[str, DimLike]) -> None:
+    """Add what plain names among the sizes of `formal` are in `actual`."""
+    for wanted, given in zip(formal, actual, strict=True):
+        for dim, size in zip(wanted.type.dims, given.type.dims, strict=True):
+            if isinstance(dim, Dim) and dim.name is not None:
+                sizes.setdefault(dim.name, size)
+
+
+def names_in(function: Function) -> set[str]:
+    """Every named size of a function."""
+    found = {symbol.name for value in function.values() for symbol in value.type.symbols()}
+    return found | {symbol.name for inst in function.walk() for symbol in symbols_in(inst.attrs)}
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """`name` itself, or with a number behind it."""
+    number = 0
+    free = name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 def calls_in(function: Function) -> list[tuple[Inst, str]]:

@@ -6,40 +6,39 @@ comparison of texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from planish.errors import VerifyError
-from planish.ptir import verify
 from planish.ptir.dump import program_text
-from planish.ptir.function import Function, Program
+from planish.ptir.function import Program
 from planish.ptir.passes.manager import Instrument, Pass, PassResult, pass_text
+from planish.ptir.verify import problems, windows
 
 
 class VerifyEach(Instrument):
-    """Verify the program before the first pass, and what each pass changed after it."""
+    """Verify the program before the first pass and after each one that changed it.
+
+    All of it, since a change in one function may break a call in another.
+    """
 
     __slots__ = ()
 
     def before_pass(self, number: int, step: Pass, program: Program) -> None:
         if number == 1:
-            self._verify("the input", [program])
+            self._verify("the input", program)
 
     def after_pass(
         self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
     ) -> None:
-        if not result.changed:
-            return
-        changed = [program.functions[name] for name in result.functions if name in program.functions]
-        # Functions alone cannot show a call gone wrong: the whole program is due unless few functions changed.
-        whole = not changed or len(changed) == len(program)
-        self._verify(f"the output of {pass_text(step)}", [program] if whole else changed)
+        if result.changed:
+            self._verify(f"the output of {pass_text(step)}", program)
 
-    def _verify(self, what: str, items: Sequence[Program | Function]) -> None:
-        found = [problem for item in items for problem in verify.problems(item)]
+    def _verify(self, what: str, program: Program) -> None:
+        found = problems(program)
         if found:
             error = VerifyError(f"{what} is invalid", [str(problem) for problem in found])
-            for window in verify.windows(found):
+            for window in windows(found):
                 error.add_note(window)
             raise error
 

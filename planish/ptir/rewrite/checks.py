@@ -12,13 +12,19 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from planish.errors import PlanishError, RewriteError
-from planish.ptir import verify
+from planish.ptir.exact import exact_key, same_attrs
 from planish.ptir.rewrite.listener import Listener
+from planish.ptir.verify import problems
 
 if TYPE_CHECKING:
     from planish.ptir.function import Function, Inst, Region, Value
 
 Fingerprint: TypeAlias = tuple[object, ...]
+
+
+def problems_of_function(function: Function) -> list[str]:
+    """Every broken invariant of a function, as text."""
+    return [str(problem) for problem in problems(function)]
 
 
 def problems_of_inst(inst: Inst) -> list[str]:
@@ -78,7 +84,7 @@ def fingerprint(inst: Inst) -> Fingerprint:
     return (
         inst.op,
         tuple([value.id for value in inst.operands]),
-        inst.attrs,
+        exact_key(inst.attrs),
         tuple([(value.id, value.type) for value in inst.results]),
         inst.parent is None,
         tuple([tuple([value.id for value in region.end.operands]) for region in inst.regions]),
@@ -153,18 +159,18 @@ class PatternChecker(Listener):
             raise broken_word(pattern, root, "returned True but put an equal instruction in its place")
         alive = {inst: None for inst in (*self._inserted, *self._modified) if inst.parent is not None}
         for inst in alive:
-            problems = problems_of_inst(inst)
-            if problems:
-                raise broken_word(pattern, root, "left the function invalid", problems)
+            found = problems_of_inst(inst)
+            if found:
+                raise broken_word(pattern, root, "left the function invalid", found)
 
     def at_end(self) -> None:
         """The whole function: valid, and changed by nobody but the rewriter."""
-        problems = [str(problem) for problem in verify.problems(self.function)]
+        found = problems_of_function(self.function)
         changed = [i for i in self.function.walk() if self._expected.get(i) != fingerprint(i)]
-        problems += [f"unannounced: {inst!r} changed without the rewriter" for inst in changed]
-        if problems:
+        found += [f"unannounced: {inst!r} changed without the rewriter" for inst in changed]
+        if found:
             error = RewriteError(f"the function is invalid after {', '.join(self._tried) or 'folding'}")
-            for problem in problems[:20]:
+            for problem in found[:20]:
                 error.add_note(problem)
             raise error
 
@@ -175,7 +181,7 @@ class PatternChecker(Listener):
         return (
             new.op is root.op
             and new.operands == root.operands
-            and new.attrs == root.attrs
+            and same_attrs(new.attrs, root.attrs)
             and not new.regions
             and all(user in new.results[0].users for user in self._modified)
         )

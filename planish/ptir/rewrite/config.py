@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from planish.config import current
 from planish.ptir.function import Inst
 from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
 from planish.ptir.rewrite.listener import Listener
@@ -38,6 +39,13 @@ class GreedyConfig:
     max_folded_elements: int = MAX_FOLDED_ELEMENTS
     """The largest constant that folding may write out."""
     listener: Listener | None = None
+
+    @property
+    def checks(self) -> bool:
+        """Whether patterns are held to their word, the setting asked where nothing is said."""
+        if self.expensive_checks is not None:
+            return self.expensive_checks
+        return current().check in ("expensive", "all")
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from planish.errors import RewriteError
 from planish.ptir.function import CLEAN, Function, Inst, Value
 from planish.ptir.ops.definition import RETURN, constant
 from planish.ptir.ops.literal import Literal
+from planish.ptir.rewrite.bound_sizes import BINDERS, erase_unmentioned
 from planish.ptir.rewrite.checks import PatternChecker
 from planish.ptir.rewrite.config import GreedyConfig, GreedyStats, PatternStats
 from planish.ptir.rewrite.folding import Folder
@@ -50,8 +51,10 @@ class _Driver:
     """One run over one function."""
 
     __slots__ = (
+        "_aside",
         "_limit",
         "_recorded",
+        "_settled",
         "checker",
         "config",
         "erased",
@@ -72,10 +75,7 @@ class _Driver:
         self.function = function
         self.patterns = patterns
         self.config = config
-        checks = config.expensive_checks
-        if checks is None:
-            checks = current().check in ("expensive", "all")
-        self.checker = PatternChecker(function, patterns.max_radius) if checks else None
+        self.checker = PatternChecker(function, patterns.max_radius) if config.checks else None
         self.rw = ProgramRewriter(function, combine(self.checker, config.listener))
         self.folder = Folder(config.max_folded_elements)
         self.rewrites = self.folds = self.erased = self.visits = 0
@@ -85,6 +85,10 @@ class _Driver:
         self.seconds = [0.0] * count
         self._recorded: deque[tuple[str, str]] | None = None
         self._limit = 0
+        self._aside: dict[Inst, None] = {}
+        """Unused instructions that bind sizes: gone only once nobody mentions those."""
+        self._settled = -1
+        """`rw.changes` when they were last looked at."""
 
     def run(self) -> GreedyStats:
         config, rw = self.config, self.rw
@@ -94,24 +98,24 @@ class _Driver:
         rw._farther = self.patterns.max_radius > 2
         rw._watches_uses = self.patterns.watches_uses
         iterations = 0
-        queue: list[Inst] = []
         finished = True
         try:
-            while work:
+            while work or (work := self._drop_unmentioned_sizes()):
                 if config.max_iterations is not None and iterations >= config.max_iterations:
                     finished = False
                     break
                 iterations += 1
-                queue = rw._queue = []
+                queue: list[Inst] = []
+                rw._queue = queue
                 if not self._generation(work):
                     finished = False
                     break
                 work = queue
                 work.sort(key=_by_order)
         finally:
-            rw._queue = None
-            for inst in (*work, *queue):
+            for inst in (*work, *(rw._queue or ())):
                 inst.dirty = CLEAN
+            rw._queue = None
         if rw.changes:
             self.function.version += 1
         if self.checker is not None:
@@ -165,7 +169,8 @@ class _Driver:
                 else:
                     maybe_dead.append(inst)
                     self._eliminate_dead()
-                    continue
+                    if inst not in self._aside:
+                        continue
             # Which patterns can match is looked up by the ops that define the first two operands.
             try:
                 table = tables[op]
@@ -338,10 +343,28 @@ class _Driver:
                 if value.users:
                     break
             else:
+                if inst.op in BINDERS:
+                    self._aside[inst] = None
+                    continue
                 rw.erase_inst(inst)
-                self.erased += 1
-                if rw.listener is not None:
-                    rw.listener.eliminated(inst)
+                self._eliminated(inst)
+
+    def _eliminated(self, inst: Inst) -> None:
+        self.erased += 1
+        if self.rw.listener is not None:
+            self.rw.listener.eliminated(inst)
+
+    def _drop_unmentioned_sizes(self) -> list[Inst]:
+        """The worklist is empty: erase what binds sizes that nothing mentions; gives what that woke."""
+        rw = self.rw
+        if not self._aside or rw.changes == self._settled:
+            return []
+        woken: list[Inst] = []
+        rw._queue = woken
+        self._aside = dict.fromkeys(erase_unmentioned(rw, self._aside, self._eliminated))
+        self._settled = rw.changes
+        woken.sort(key=_by_order)
+        return woken
 
     def _by_cost(self, inst: Inst, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         model = self.config.cost_model

@@ -320,16 +320,19 @@ class PatternSet:
 class FrozenPatternSet:
     """An unchangeable set of patterns, indexed by root and sorted by benefit; shared freely between runs."""
 
-    __slots__ = ("_filtered", "_tables", "deep", "max_radius", "patterns", "reach", "watches_uses")
+    __slots__ = ("_filtered", "_tables", "deep", "max_radius", "patterns", "reach", "watchers", "watches_uses")
 
     patterns: tuple[BasePattern, ...]
     max_radius: int
     watches_uses: bool
+    watchers: frozenset[Root]
+    """The roots of the patterns that watch uses."""
 
     def __init__(self, patterns: Iterable[BasePattern]) -> None:
         self.patterns = tuple(patterns)
         self.max_radius = max((p.radius for p in self.patterns), default=0)
-        self.watches_uses = any(p.watch_uses for p in self.patterns)
+        self.watchers = frozenset(root for p in self.patterns if p.watch_uses for root in p.roots)
+        self.watches_uses = bool(self.watchers)
         self._tables: dict[OpDef, RootTable] = {}
         self.deep: dict[OpDef, frozenset[OpDef]] = {}
         self.reach: dict[OpDef, dict[OpDef, int]] = {}

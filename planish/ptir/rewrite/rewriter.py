@@ -16,12 +16,15 @@ from typing import Protocol
 
 from planish.dtypes import DType
 from planish.errors import Location, RewriteError
-from planish.ptir import verify
+from planish.ptir.exact import same_attrs, same_quant
 from planish.ptir.function import CLEAN, Function, Inst, Region, Value, clone_region_body, set_operands
+from planish.ptir.locations import fuse
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef, OpKey, constant, constant_kind
 from planish.ptir.ops.literal import Literal, Scalar
 from planish.ptir.rewrite.listener import Listener
+from planish.ptir.substitution import Substitution
 from planish.ptir.types import Quant, TensorType
+from planish.ptir.verify import problems
 
 
 class RewakeRules(Protocol):
@@ -32,6 +35,11 @@ class RewakeRules(Protocol):
 
     @property
     def watches_uses(self) -> bool: ...
+
+    @property
+    def watchers(self) -> frozenset[OpDef | OpKey]:
+        """The roots of patterns that depend on how often something is used."""
+        ...
 
     @property
     def deep(self) -> dict[OpDef, frozenset[OpDef]]:
@@ -164,8 +172,7 @@ class ProgramRewriter:
             raise self._error(f"cannot replace {old!r} by itself", old.def_inst)
         if old.users:
             self._move_uses(old, new)
-            if old.def_inst is not None:
-                self._maybe_dead.append(old.def_inst)
+            self._lost_all_uses(old)
 
     def _move_uses(self, old: Value, new: Value) -> None:
         self.changes += 1
@@ -232,7 +239,12 @@ class ProgramRewriter:
         self.erase_inst(inst)
 
     def merge(self, inst: Inst, earlier: Inst) -> None:
-        """Replace `inst` by an equal instruction before it: same op, operands and attributes."""
+        """Replace `inst` by an equal instruction before it: same op, operands and attributes.
+
+        The one that stays is from then on located at the lines of both.
+        """
+        if inst.loc is not earlier.loc:
+            earlier.loc = fuse(earlier.loc, inst.loc)
         region = inst.parent
         if region is None or self.listener is not None or self._queue is not None or inst.regions:
             self.replace_op(inst, *earlier.results)
@@ -290,8 +302,11 @@ class ProgramRewriter:
             if count > 1:
                 users[inst] = count - 1
             elif not users:
-                if value.def_inst is not None:
-                    self._maybe_dead.append(value.def_inst)
+                definition = value.def_inst
+                if definition is not None:
+                    self._maybe_dead.append(definition)
+                    if watches_uses and len(definition.results) > 1:
+                        self._wake_watcher(definition)
             elif watches_uses and len(users) == 1:
                 self._wake_last_use(value)
         before, after = inst.prev, inst.next
@@ -357,7 +372,7 @@ class ProgramRewriter:
         item = literal._item
         key = (literal.dtype, literal.shape, item) if item.__class__ is int else literal
         known = self._constants.get(key)
-        if known is not None and known.parent is not None and known.results[0].type.quant == quant:
+        if known is not None and known.parent is not None and same_quant(known.results[0].type.quant, quant):
             return known.results[0]
         body = self.function.body
         root = at if self.root is None else self.root
@@ -396,8 +411,7 @@ class ProgramRewriter:
         for value in old:
             users = value.users
             if not users:
-                if value.def_inst is not None:
-                    self._maybe_dead.append(value.def_inst)
+                self._lost_all_uses(value)
             elif self._watches_uses and len(users) == 1:
                 self._wake_last_use(value)
         if self._queue is not None:
@@ -408,7 +422,7 @@ class ProgramRewriter:
 
     def set_attrs(self, inst: Inst, attrs: Attrs) -> None:
         """Change the attributes in place; the result types must stay what they are."""
-        if attrs == inst.attrs:
+        if same_attrs(attrs, inst.attrs):
             return
         inferred = inst.op.result_types([value.type for value in inst.operands], attrs, inst.regions)
         if inferred != tuple([value.type for value in inst.results]):
@@ -458,8 +472,10 @@ class ProgramRewriter:
         set_operands(region.end, tuple(values))
         self.changes += 1
         for value in old:
-            if not value.users and value.def_inst is not None:
-                self._maybe_dead.append(value.def_inst)
+            if not value.users:
+                self._lost_all_uses(value)
+            elif self._watches_uses and len(value.users) == 1:
+                self._wake_last_use(value)
         self._wake_owners(region)
         if self.listener is not None:
             self.listener.modified(region.end)
@@ -476,12 +492,18 @@ class ProgramRewriter:
         if self.listener is not None:
             self.listener.modified(region.end)
 
-    def inline_before(self, region: Region, at: Inst, args: Sequence[Value]) -> tuple[Value, ...]:
-        """Copy the body of `region` before `at` with `args` for its parameters; gives its results."""
+    def inline_before(
+        self, region: Region, at: Inst, args: Sequence[Value], other_sizes: Substitution | None = None
+    ) -> tuple[Value, ...]:
+        """Copy the body of `region` before `at` with `args` for its parameters; gives its results.
+
+        `other_sizes` says what the named sizes of the region become here.
+        """
         if len(args) != len(region.args):
             raise self._error(f"a region with {len(region.args)} parameters got {len(args)}", at)
         before = at.prev
-        results = clone_region_body(region, at, dict(zip(region.args, args, strict=True)))
+        mapping = dict(zip(region.args, args, strict=True))
+        results = clone_region_body(region, at, mapping, other_sizes)
         self.changes += 1
         inst = before.next
         while inst is not at:
@@ -506,7 +528,7 @@ class ProgramRewriter:
 
     def problems(self) -> list[str]:
         """Every broken invariant of the function, as text."""
-        return [str(problem) for problem in verify.problems(self.function)]
+        return [str(problem) for problem in problems(self.function)]
 
     def verify(self) -> bool:
         """Whether every invariant holds."""
@@ -561,14 +583,26 @@ class ProgramRewriter:
                         beyond.append(user)
             frontier = beyond
 
+    def _lost_all_uses(self, value: Value) -> None:
+        """Its definition may be dead; one that lives on by another result is offered to patterns that watch uses."""
+        inst = value.def_inst
+        if inst is not None:
+            self._maybe_dead.append(inst)
+            if self._watches_uses and len(inst.results) > 1:
+                self._wake_watcher(inst)
+
     def _wake_last_use(self, value: Value) -> None:
         """One use of `value` is left: patterns that ask for that may match at its definition and its user."""
-        if self._queue is None:
-            return
         for user in value.users:
-            self._wake(user, 0)
+            self._wake_watcher(user)
         if value.def_inst is not None:
-            self._wake(value.def_inst, 0)
+            self._wake_watcher(value.def_inst)
+
+    def _wake_watcher(self, inst: Inst) -> None:
+        """Wake `inst` if a pattern that watches uses has it as its root."""
+        rules = self._rules
+        if rules is not None and (inst.op in rules.watchers or inst.op.key in rules.watchers):
+            self._wake(inst, 0)
 
     def _wake_owners(self, region: Region) -> None:
         """Something inside `region` changed: patterns at the instructions around it may look inside."""
@@ -590,16 +624,23 @@ class ProgramRewriter:
 
     def _drop_region_uses(self, inst: Inst) -> None:
         """The regions of an instruction being erased stop using what they see outside."""
+        touched: dict[Value, None] = {}
         for region in inst.regions:
             for inner in [*region.walk(), region.end]:
                 ends = [inner, *[r.end for r in inner.regions]]
                 for user in ends:
                     for value in user.operands:
-                        if user in value.users:
-                            del value.users[user]
-                            if not value.users and value.def_inst is not None:
-                                self._maybe_dead.append(value.def_inst)
+                        touched[value] = None
+                        value.users.pop(user, None)
                 inner.parent = None if inner is not region.end else region
+        # Only now it is known which values live on: those defined inside are gone with their instructions.
+        for value in touched:
+            if value.def_inst is not None and value.def_inst.parent is None:
+                continue
+            if not value.users:
+                self._lost_all_uses(value)
+            elif self._watches_uses and len(value.users) == 1:
+                self._wake_last_use(value)
 
     def _error(self, message: str, inst: Inst | None) -> RewriteError:
         who = "" if self.pattern is None else f" (pattern {self.pattern})"

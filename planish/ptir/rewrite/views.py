@@ -279,29 +279,29 @@ class ConcatView(AttrsView[ConcatAttrs]):
 
 
 class GatherView(SourceView[GatherAttrs]):
-    """`gather(source, indices)`."""
+    """`gather(source, indices…)`, an array of indices for each of the axes."""
 
     __slots__ = ()
     roots: ClassVar[tuple[Root, ...]] = (OpKey.GATHER,)
 
     @property
-    def indices(self) -> Value:
-        return self.inst.operands[1]
+    def indices(self) -> tuple[Value, ...]:
+        return self.inst.operands[1:]
 
 
 class ScatterView(SourceView[ScatterAttrs]):
-    """`scatter(source, indices, updates)`."""
+    """`scatter(source, updates, indices…)`, an array of indices for each of the axes."""
 
     __slots__ = ()
     roots: ClassVar[tuple[Root, ...]] = (OpKey.SCATTER,)
 
     @property
-    def indices(self) -> Value:
+    def updates(self) -> Value:
         return self.inst.operands[1]
 
     @property
-    def updates(self) -> Value:
-        return self.inst.operands[2]
+    def indices(self) -> tuple[Value, ...]:
+        return self.inst.operands[2:]
 
 
 class DynamicSliceView(SourceView[DynamicSliceAttrs]):

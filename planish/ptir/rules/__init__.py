@@ -11,20 +11,35 @@ from typing import Final
 
 from planish.ptir.rewrite.pattern import PatternSet
 from planish.ptir.rules import (
+    arithmetic,
     broadcast,
     cast,
+    compare,
+    complex,
     concat,
+    cond,
+    convolution,
+    dot,
     dynamic,
     gather,
+    integer,
+    logic,
+    loops,
+    minmax,
     order,
     pad,
     pointwise,
+    quantize,
+    reduce,
     reshape,
     reverse,
     scatter,
+    select,
     slice,
     sources,
     transpose,
+    unary,
+    windows,
 )
 
 FAMILIES: Final[tuple[Callable[[PatternSet], None], ...]] = (
@@ -42,6 +57,21 @@ FAMILIES: Final[tuple[Callable[[PatternSet], None], ...]] = (
     scatter.populate_canonicalization,
     order.populate_canonicalization,
     pointwise.populate_canonicalization,
+    arithmetic.populate_canonicalization,
+    integer.populate_canonicalization,
+    logic.populate_canonicalization,
+    minmax.populate_canonicalization,
+    compare.populate_canonicalization,
+    select.populate_canonicalization,
+    unary.populate_canonicalization,
+    complex.populate_canonicalization,
+    reduce.populate_canonicalization,
+    windows.populate_canonicalization,
+    dot.populate_canonicalization,
+    convolution.populate_canonicalization,
+    quantize.populate_canonicalization,
+    cond.populate_canonicalization,
+    loops.populate_canonicalization,
 )
 
 

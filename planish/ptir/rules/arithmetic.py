@@ -42,6 +42,8 @@ class MoveConstantRight(OpRewritePattern[BinaryView | CompareView]):
     def match_and_rewrite(self, op: BinaryView | CompareView, rw: ProgramRewriter) -> bool:
         if not is_constant(op.lhs) or is_constant(op.rhs):
             return rw.fail(op.inst, "the left operand is not constant, or both are")
+        if op.op is ops.mul and op.dtype.is_complex:
+            return rw.fail(op.inst, "the roundings of a complex product depend on the order of its factors")
         rw.set_operands(op.inst, (op.rhs, op.lhs))
         return True
 
@@ -66,7 +68,11 @@ class FoldAddZero(OpRewritePattern[BinaryView]):
 
 
 class FoldMulByOne(OpRewritePattern[BinaryView]):
-    """x * 1 -> x, of real numbers: a complex infinity times 1 has a NaN part."""
+    """x * 1 -> x, x * -1 -> -x of real numbers, x * 0 -> 0 of integers.
+
+    Not of complex numbers: an infinity times 1 has a NaN part. One rule for the three, because products with constants
+    are many and most of them are none of these.
+    """
 
     benefit = 4
     radius = 2
@@ -74,56 +80,20 @@ class FoldMulByOne(OpRewritePattern[BinaryView]):
     any_operand = CONSTANT
 
     def match_and_rewrite(self, op: BinaryView, rw: ProgramRewriter) -> bool:
-        if number_of(op.inst.operands[1]) != 1 or op.dtype.is_complex:
-            return rw.fail(op.inst, "the factor is not 1, or complex")
-        rw.replace_op(op.inst, op.inst.operands[0])
-        return True
-
-
-class FoldMulByZero(OpRewritePattern[BinaryView]):
-    """x * 0 -> 0 of integers."""
-
-    benefit = 3
-    radius = 2
-    roots = (ops.mul,)
-    any_operand = CONSTANT
-
-    def match_and_rewrite(self, op: BinaryView, rw: ProgramRewriter) -> bool:
-        if number_of(op.rhs) != 0 or not op.dtype.is_int:
-            return rw.fail(op.inst, "the factor is not an integer 0")
-        rw.replace_op(op.inst, op.rhs)
-        return True
-
-
-class ReplaceMulByMinusOne(OpRewritePattern[BinaryView]):
-    """x * -1 -> -x, of real numbers."""
-
-    benefit = 2
-    radius = 2
-    roots = (ops.mul,)
-    any_operand = CONSTANT
-
-    def match_and_rewrite(self, op: BinaryView, rw: ProgramRewriter) -> bool:
-        number = number_of(op.rhs)
-        minus_one = op.dtype.wrap(-1) if op.dtype.is_int else -1
-        if number is None or number != minus_one or op.dtype.is_complex:
-            return rw.fail(op.inst, "the factor is not -1, or complex")
-        return d.replace(rw, op.inst, d.draft(ops.neg, (op.lhs,)))
-
-
-class FoldDivByOne(OpRewritePattern[BinaryView]):
-    """x / 1 -> x, of real numbers."""
-
-    benefit = 4
-    radius = 2
-    roots = (ops.div,)
-    any_operand = CONSTANT
-
-    def match_and_rewrite(self, op: BinaryView, rw: ProgramRewriter) -> bool:
-        if number_of(op.rhs) != 1 or op.dtype.is_complex:
-            return rw.fail(op.inst, "the divisor is not 1, or complex")
-        rw.replace_op(op.inst, op.lhs)
-        return True
+        x, factor = op.inst.operands
+        number = number_of(factor)
+        dtype = x.type.dtype
+        if number is None or dtype.is_complex:
+            return rw.fail(op.inst, "the factor is not a real constant")
+        if number == 1:
+            rw.replace_op(op.inst, x)
+            return True
+        if number == 0 and dtype.is_int:
+            rw.replace_op(op.inst, factor)
+            return True
+        if number == -1 or (dtype.is_unsigned and number == dtype.max):
+            return d.replace(rw, op.inst, d.draft(ops.neg, (x,)))
+        return rw.fail(op.inst, "the factor is not 1, -1, or an integer 0")
 
 
 class ReplaceDivByPowerOfTwo(OpRewritePattern[BinaryView]):
@@ -176,7 +146,7 @@ class ReplaceSubOfConstantByAdd(OpRewritePattern[BinaryView]):
     any_operand = CONSTANT
 
     def match_and_rewrite(self, op: BinaryView, rw: ProgramRewriter) -> bool:
-        if not will_fold(op.rhs) or is_constant(op.lhs):
+        if not will_fold(constant_of(op.rhs)) or is_constant(op.lhs):
             return rw.fail(op.inst, "what is subtracted is not constant, or too large to be negated now")
         return d.replace(rw, op.inst, d.draft(ops.add, (op.lhs, d.draft(ops.neg, (op.rhs,)))))
 
@@ -259,7 +229,7 @@ class FoldSubOfSame(OpRewritePattern[BinaryView]):
     """x - x -> 0 of integers."""
 
     benefit = 3
-    radius = 0
+    radius = 1
     roots = (ops.sub,)
     same_operands = True
 
@@ -301,7 +271,7 @@ def reassociate(inst: Inst, rw: ProgramRewriter, *, integers_only: bool) -> bool
     if inner is None or inner.op is not inst.op:
         return rw.fail(inst, f"the left operand is no {inst.op.name}")
     first, second = inner.operands[1], inst.operands[1]
-    if constant_of(first) is None or constant_of(second) is None:
+    if first.literal is None or constant_of(second) is None:
         return rw.fail(inst, "not two constants")
     x = inner.operands[0]
     if is_constant(x):
@@ -324,7 +294,7 @@ class CombineConstantsAroundSub(OpRewritePattern[BinaryView]):
         if inner is None or inner.op is not wanted or not op.dtype.is_int:
             return rw.fail(op.inst, "not a sum and a difference of integers")
         constant, x = inner.operands if wanted is ops.sub else reversed(inner.operands)
-        if not is_constant(constant) or not is_constant(outer) or is_constant(x):
+        if constant.literal is None or not is_constant(outer) or is_constant(x):
             return rw.fail(op.inst, "not two constants")
         pair = (constant, outer) if op.op is ops.add else (outer, constant)
         return d.replace(rw, op.inst, d.draft(ops.sub, (d.draft(op.op, pair), x)))
@@ -333,7 +303,7 @@ class CombineConstantsAroundSub(OpRewritePattern[BinaryView]):
 class ReplaceAddOfSameByMul(OpRewritePattern[BinaryView]):
     """x + x -> x * 2 of integers: a like term for others."""
 
-    radius = 0
+    radius = 1
     roots = (ops.add,)
     same_operands = True
 
@@ -383,7 +353,7 @@ def _term(value: Value) -> list[tuple[Value, Value | None]]:
     """How a value can be read as x * c: a product with a constant, and itself times 1."""
     readings: list[tuple[Value, Value | None]] = [(value, None)]
     inst = value.def_inst
-    if inst is not None and inst.op is ops.mul and is_constant(inst.operands[1]):
+    if inst is not None and inst.op is ops.mul and inst.operands[1].literal is not None:
         readings.insert(0, (inst.operands[0], inst.operands[1]))
     return readings
 
@@ -473,9 +443,6 @@ def populate_canonicalization(patterns: PatternSet) -> None:
         MoveConstantRight,
         FoldAddZero,
         FoldMulByOne,
-        FoldMulByZero,
-        ReplaceMulByMinusOne,
-        FoldDivByOne,
         ReplaceDivByPowerOfTwo,
         ReplaceDivOfOneByReciprocal,
         ReplaceSubOfConstantByAdd,

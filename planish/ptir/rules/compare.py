@@ -78,7 +78,7 @@ class FoldComparisonOfSame(OpRewritePattern[CompareView]):
     """x < x -> False; x <= x -> True unless x may be NaN; x != x -> is_nan(x) of floats."""
 
     benefit = 4
-    radius = 0
+    radius = 1
     same_operands = True
 
     def match_and_rewrite(self, op: CompareView, rw: ProgramRewriter) -> bool:
@@ -174,7 +174,7 @@ class MoveConstantAcrossEquality(OpRewritePattern[CompareView]):
         if inner is None or not op.rhs.type.dtype.is_int or not is_constant(op.rhs):
             return rw.fail(op.inst, "not an integer compared with a constant")
         x, c = reversed(inner.operands) if inner.op is ops.sub else inner.operands
-        if not is_constant(c) or is_constant(x):
+        if c.literal is None or is_constant(x):
             return rw.fail(op.inst, "no constant to move")
         if inner.op is ops.add:
             moved = d.draft(ops.sub, (op.rhs, c))

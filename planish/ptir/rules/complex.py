@@ -118,7 +118,7 @@ class ReplaceComplexOfRealByCast(OpRewritePattern[JoinView]):
 
     benefit = 2
     radius = 2
-    operands = (None, CONSTANT)
+    any_operand = CONSTANT
 
     def match_and_rewrite(self, op: JoinView, rw: ProgramRewriter) -> bool:
         number = number_of(op.operands[1])

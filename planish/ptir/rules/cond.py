@@ -6,7 +6,8 @@ from planish.ptir import ops
 from planish.ptir.rewrite.prelude import CondView, OpRewritePattern, PatternSet, ProgramRewriter
 from planish.ptir.rules import draft as d
 from planish.ptir.rules import regions as r
-from planish.ptir.rules.numbers import number_of, same_number
+from planish.ptir.rules.numbers import number_of
+from planish.ptir.rules.shapes import same_scalar
 
 
 class FoldCondOfConstant(OpRewritePattern[CondView]):
@@ -68,7 +69,7 @@ class ForwardEqualCondResults(OpRewritePattern[CondView]):
         first, second = (region.results for region in op.regions)
         found = False
         for result, a, b in zip(op.results, first, second, strict=True):
-            if result.users and same_number(a, b) and rw.dominates(a, op.inst):
+            if result.users and same_scalar(a, b) and rw.dominates(a, op.inst):
                 rw.replace_all_uses(result, a)
                 found = True
         return found or rw.fail(op.inst, "every result depends on the predicate")

@@ -44,10 +44,9 @@ class ReplacePointwiseConvolution(OpRewritePattern[ConvolutionView]):
             strides[axis] = stride
         starts: list[DimLike] = [0] * x.type.rank
         taken = d.sliced(x, starts, x.type.dims, strides)
-        features = d.reshaped(
-            d.transposed(op.rhs, (rhs[0], rhs[1], *rhs[2:])), [op.rhs.type.dims[axis] for axis in rhs[:2]]
-        )
-        dims = ops.DotGeneralAttrs((), (), (lhs[1],), (1,), attrs.accum_dtype, attrs.out_dtype)
+        features = d.reshaped(op.rhs, [op.rhs.type.dims[axis] for axis in sorted(rhs[:2])])
+        inputs = 0 if rhs[1] < rhs[0] else 1
+        dims = ops.DotGeneralAttrs((), (), (lhs[1],), (inputs,), attrs.accum_dtype, attrs.out_dtype)
         product = d.draft(ops.dot_general, (taken, features), dims)
         # Its axes: those of x but the features, then the output features.
         kept = [letter for letter in attrs.lhs_layout if letter != "C"] + ["C"]

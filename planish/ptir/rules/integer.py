@@ -6,7 +6,7 @@ from planish.ptir import ops
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.rewrite.prelude import BinaryView, OpRewritePattern, PatternSet, ProgramRewriter
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.numbers import CONSTANT, filled, integer_of
+from planish.ptir.rules.numbers import CONSTANT, direct_integer, filled, integer_of
 
 DIVISIONS: tuple[OpDef, ...] = (ops.floor_div, ops.trunc_div)
 REMAINDERS: tuple[OpDef, ...] = (ops.floor_mod, ops.trunc_mod)
@@ -72,7 +72,7 @@ class FoldDivisionOfDivision(OpRewritePattern[BinaryView]):
         inner = op.lhs.def_inst
         if inner is None or inner.op is not op.op:
             return rw.fail(op.inst, "the divisions round differently")
-        first, second = integer_of(inner.operands[1]), integer_of(op.rhs)
+        first, second = direct_integer(inner.operands[1]), integer_of(op.rhs)
         if first is None or second is None or first <= 0 or second <= 0:
             return rw.fail(op.inst, "not two positive constants")
         if op.dtype.wrap(first * second) != first * second:
@@ -93,7 +93,7 @@ class FoldRemainderOfRemainder(OpRewritePattern[BinaryView]):
         inner = op.lhs.def_inst
         if inner is None or inner.op is not op.op:
             return rw.fail(op.inst, "the remainders have different signs")
-        first, second = integer_of(inner.operands[1]), integer_of(op.rhs)
+        first, second = direct_integer(inner.operands[1]), integer_of(op.rhs)
         if first is None or second is None or first <= 0 or second <= 0:
             return rw.fail(op.inst, "not two positive constants")
         if first <= second:
@@ -113,7 +113,7 @@ class FoldDivisionOfRemainder(OpRewritePattern[BinaryView]):
 
     def match_and_rewrite(self, op: BinaryView, rw: ProgramRewriter) -> bool:
         inner = op.lhs.def_inst
-        first = None if inner is None else integer_of(inner.operands[1])
+        first = None if inner is None else direct_integer(inner.operands[1])
         second = integer_of(op.rhs)
         if first is None or second is None or not 0 < first <= second:
             return rw.fail(op.inst, "the remainder may reach the divisor")
@@ -156,7 +156,7 @@ class FoldShiftOfShift(OpRewritePattern[BinaryView]):
         inner = op.lhs.def_inst
         if inner is None or inner.op is not op.op:
             return rw.fail(op.inst, "the shifts differ")
-        first, second, width = integer_of(inner.operands[1]), integer_of(op.rhs), op.dtype.bits
+        first, second, width = direct_integer(inner.operands[1]), integer_of(op.rhs), op.dtype.bits
         if first is None or second is None or not (0 < first < width and 0 < second < width):
             return rw.fail(op.inst, "not two constant amounts within the width")
         if first + second < width:
@@ -180,7 +180,7 @@ class ReplaceShiftBackByMask(OpRewritePattern[BinaryView]):
         allowed = (ops.shl,) if op.op is ops.shr_logical else (ops.shr_logical, ops.shr_arithmetic)
         if inner is None or inner.op not in allowed:
             return rw.fail(op.inst, "the shifts do not go opposite ways")
-        first, second, width = integer_of(inner.operands[1]), integer_of(op.rhs), op.dtype.bits
+        first, second, width = direct_integer(inner.operands[1]), integer_of(op.rhs), op.dtype.bits
         if first is None or first != second or not 0 < first < width:
             return rw.fail(op.inst, "the amounts differ")
         mask = (1 << width - first) - 1

@@ -74,7 +74,7 @@ class FoldXorOfSame(OpRewritePattern[BinaryView]):
     """x ^ x -> 0."""
 
     benefit = 4
-    radius = 0
+    radius = 1
     roots = (ops.xor,)
     same_operands = True
 
@@ -105,7 +105,7 @@ class FoldIdempotentOfSame(OpRewritePattern[BinaryView]):
     """x & x -> x, x | x -> x, max(x, x) -> x, min(x, x) -> x."""
 
     benefit = 4
-    radius = 0
+    radius = 1
     roots = LATTICE
     same_operands = True
 

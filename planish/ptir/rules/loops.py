@@ -26,8 +26,8 @@ from planish.ptir.rewrite.prelude import (
 )
 from planish.ptir.rules import draft as d
 from planish.ptir.rules import regions as r
-from planish.ptir.rules.numbers import is_false, same_number
-from planish.ptir.rules.shapes import varies
+from planish.ptir.rules.numbers import is_false
+from planish.ptir.rules.shapes import same_scalar, varies
 
 
 def body_of(loop: Inst) -> Region:
@@ -39,13 +39,14 @@ def carries_of(loop: Inst) -> int:
     return loop.attrs.num_carries if isinstance(loop.attrs, ops.ScanAttrs) else len(loop.operands)
 
 
-def drop_carries(rw: ProgramRewriter, loop: Inst, gone: Collection[int]) -> None:
-    """Take carried values off a loop; nothing that stays may use them."""
+def drop_carries(rw: ProgramRewriter, loop: Inst, gone: Collection[int], *, erase: bool = False) -> None:
+    """Take carried values off a loop; nothing may use them, or if `erase`, nothing that is needed."""
     kept = [number for number in range(len(loop.results)) if number not in gone]
     body = body_of(loop)
     rw.set_region_results(body, [body.results[number] for number in kept])
     for region in loop.regions:
-        r.erase_unused(rw, region)
+        if erase:
+            r.erase_unused(rw, region)
         for number in sorted(gone, reverse=True):
             rw.remove_region_arg(region, number)
     operands = [value for number, value in enumerate(loop.operands) if number not in gone]
@@ -91,7 +92,7 @@ class HoistInvariantCarries(OpRewritePattern[WhileView | ScanView]):
             number
             for number in range(count)
             if body.results[number] is body.args[number]
-            or same_number(body.results[number], loop.operands[number])
+            or same_scalar(body.results[number], loop.operands[number])
         ]
         if len(same) == len(loop.operands) and isinstance(op, WhileView):
             # A while keeps at least one carried value.
@@ -111,7 +112,7 @@ class MergeEqualCarries(OpRewritePattern[WhileView | ScanView]):
     """Two carried values that start and go on as one are one."""
 
     benefit = 3
-    radius = 0
+    radius = 1
 
     def match_and_rewrite(self, op: WhileView | ScanView, rw: ProgramRewriter) -> bool:
         loop = op.inst
@@ -151,7 +152,7 @@ class RemoveUnusedCarries(OpRewritePattern[WhileView | ScanView]):
         gone = [number for number in range(count) if number not in live]
         if not gone or not live:
             return rw.fail(loop, "every carried value is used")
-        drop_carries(rw, loop, gone)
+        drop_carries(rw, loop, gone, erase=True)
         return True
 
 

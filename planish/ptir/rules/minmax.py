@@ -69,7 +69,7 @@ class NormalizeClamp(OpRewritePattern[BinaryView]):
         if inner is None or is_constant(inner.operands[0]):
             return rw.fail(op.inst, "the inner one folds")
         high, low = place_of(inner.operands[1]), place_of(op.rhs)
-        if high is None or low is None or low > high:
+        if inner.operands[1].literal is None or high is None or low is None or low > high:
             return rw.fail(op.inst, "not two constant bounds with room between them")
         raised = d.draft(ops.max, (inner.operands[0], op.rhs))
         return d.replace(rw, op.inst, d.draft(ops.min, (raised, inner.operands[1])))
@@ -88,7 +88,7 @@ class FoldEmptyClamp(OpRewritePattern[BinaryView]):
         if inner is None or inner.op is op.op or op.dtype.is_float:
             return rw.fail(op.inst, "not a clamp, or x may be NaN")
         first, second = place_of(inner.operands[1]), place_of(op.rhs)
-        if first is None or second is None:
+        if inner.operands[1].literal is None or first is None or second is None:
             return rw.fail(op.inst, "not two constant bounds")
         if second > first if op.op is ops.min else second < first:
             return rw.fail(op.inst, "there is room between the bounds")

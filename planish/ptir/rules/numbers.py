@@ -1,7 +1,9 @@
 """Constants as rules see them: a number that all elements share, whatever the shape.
 
 A constant is a `constant`, or a constant broadcast to a dynamic shape, which has no other form. Rules about
-constants set `any_operand = CONSTANT` and a radius of 2, so that they look through nothing but broadcasts.
+constants set `any_operand = CONSTANT` and a radius of 2, so that they look through nothing but broadcasts. Of an
+operand's operand they ask only whether it is a `constant` itself (`value.literal`): a broadcast there would be three
+definitions deep.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Final
 from planish.dtypes import DType
 from planish.ptir import ops
 from planish.ptir.function import Value
-from planish.ptir.ops.definition import OpDef
+from planish.ptir.ops.definition import ConstantAttrs, OpDef
 from planish.ptir.ops.literal import Literal, Scalar
 from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
 from planish.ptir.rules import draft as d
@@ -36,15 +38,23 @@ def is_constant(value: Value) -> bool:
     return constant_of(value) is not None
 
 
-def will_fold(value: Value) -> bool:
+def will_fold(literal: Literal | None) -> bool:
     """Whether an elementwise op of a constant is worth building: folding turns it into a constant again."""
-    literal = constant_of(value)
     return literal is not None and (literal.splat or literal.size <= MAX_FOLDED_ELEMENTS)
 
 
 def number_of(value: Value) -> Scalar | None:
     """The number that every element of a constant holds."""
-    literal = constant_of(value)
+    # Written out, because it is asked wherever anything meets a constant.
+    inst = value.def_inst
+    if inst is None:
+        return None
+    attrs = inst.attrs
+    if type(attrs) is ConstantAttrs:
+        return attrs.literal.item
+    if inst.op is not ops.broadcast_to:
+        return None
+    literal = inst.operands[0].literal
     return None if literal is None else literal.item
 
 
@@ -55,6 +65,11 @@ def integer_of(value: Value) -> int | None:
         return None
     item = literal.item
     return item if isinstance(item, int) else None
+
+
+def direct_integer(value: Value) -> int | None:
+    """Like `integer_of` of a `constant` alone: as much as a rule of radius 2 may ask of an operand's operand."""
+    return integer_of(value) if value.literal is not None else None
 
 
 def filled(type: TensorType, number: Scalar) -> d.Term | None:

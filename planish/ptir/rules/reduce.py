@@ -374,7 +374,7 @@ class DropPaddingBelowReduce(OpRewritePattern[ReduceView]):
         inner = PadView.of(op.source)
         if inner is None or op.attrs.keepdims:
             return rw.fail(op.inst, "the axes are kept")
-        if number_of(inner.padding) != identity(op.op, op.dtype):
+        if inner.padding.literal is None or number_of(inner.padding) != identity(op.op, op.dtype):
             return rw.fail(op.inst, "the padding is not the identity")
         if op.op is ops.reduce_sum and not op.dtype.is_int:
             return rw.fail(op.inst, "the sum of -0 and a padding of 0 is not -0")

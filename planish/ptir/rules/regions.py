@@ -45,7 +45,9 @@ def move_body(rw: ProgramRewriter, region: Region, at: Inst, args: Sequence[Valu
         rw.replace_all_uses(arg, value)
     for inst in list(region):
         rw.move_before(inst, at)
-    return region.results
+    results = region.results
+    rw.set_region_results(region, ())
+    return results
 
 
 def erase_unused(rw: ProgramRewriter, region: Region) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.function import Value
 from planish.ptir.ops import numerics
-from planish.ptir.ops.definition import OpKey
 from planish.ptir.ops.literal import Literal
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rewrite.prelude import (
     IotaView,
     OpRewritePattern,
     PatternSet,
     ProgramRewriter,
-    SourceView,
+    ScatterView,
     inverse_permutation,
     is_negative_zero,
     is_one,
@@ -28,21 +24,6 @@ from planish.ptir.rewrite.prelude import (
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import counts_exactly
 from planish.ptir.types import product
-
-
-class ScatterView(SourceView[ops.ScatterAttrs]):
-    """`scatter(source, updates, indices…)`."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.SCATTER,)
-
-    @property
-    def updates(self) -> Value:
-        return self.inst.operands[1]
-
-    @property
-    def indices(self) -> tuple[Value, ...]:
-        return self.inst.operands[2:]
 
 
 class RemoveEmptyScatter(OpRewritePattern[ScatterView]):

@@ -18,6 +18,7 @@ from planish.ptir.rules.numbers import (
     same_number,
     will_fold,
 )
+from planish.ptir.rules.shapes import same_scalar
 
 
 class FoldSelectOfConstant(OpRewritePattern[SelectView]):
@@ -88,7 +89,7 @@ class FoldSelectOfItsPredicate(OpRewritePattern[SelectView]):
     """select(p, p, y) -> p | y, select(p, x, p) -> p & x."""
 
     benefit = 3
-    radius = 0
+    radius = 1
 
     def match_and_rewrite(self, op: SelectView, rw: ProgramRewriter) -> bool:
         p, x, y = op.operands
@@ -130,10 +131,10 @@ class JoinSelects(OpRewritePattern[SelectView]):
     def match_and_rewrite(self, op: SelectView, rw: ProgramRewriter) -> bool:
         p, x, y = op.operands
         first, second = SelectView.of(x), SelectView.of(y)
-        if first is not None and same_number(first.on_false, y) and x.has_one_use:
+        if first is not None and same_scalar(first.on_false, y) and x.has_one_use:
             both = d.draft(ops.and_, (p, first.predicate))
             return d.replace(rw, op.inst, d.draft(ops.select, (both, first.on_true, y)))
-        if second is not None and same_number(second.on_true, x) and y.has_one_use:
+        if second is not None and same_scalar(second.on_true, x) and y.has_one_use:
             either = d.draft(ops.or_, (p, second.predicate))
             return d.replace(rw, op.inst, d.draft(ops.select, (either, x, second.on_false)))
         return rw.fail(op.inst, "no select below that shares a value and is not needed elsewhere")
@@ -219,7 +220,7 @@ class LiftSelectOfConstants(OpRewritePattern[OfSelectView]):
     def match_and_rewrite(self, op: OfSelectView, rw: ProgramRewriter) -> bool:
         inner = SelectView.of(op.operands[0])
         rest = op.operands[1:]
-        if inner is None or not all(will_fold(v) for v in (inner.on_true, inner.on_false, *rest)):
+        if inner is None or not all(will_fold(v.literal) for v in (inner.on_true, inner.on_false, *rest)):
             return rw.fail(op.inst, "not all of the values are constant")
         arms = [d.draft(op.op, (arm, *rest), op.inst.attrs) for arm in (inner.on_true, inner.on_false)]
         return d.replace(rw, op.inst, d.draft(ops.select, (inner.predicate, *arms)))

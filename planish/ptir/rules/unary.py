@@ -204,7 +204,7 @@ class FoldNegIntoConstant(OpRewritePattern[UnaryView]):
         if inner is None or op.dtype.is_complex or not op.source.has_one_use:
             return rw.fail(op.inst, "complex, or needed elsewhere")
         x, c = inner.operands
-        if not will_fold(c) or is_constant(x):
+        if not will_fold(c.literal) or is_constant(x):
             return rw.fail(op.inst, "no constant operand")
         negative = d.draft(ops.neg, (c,))
         if inner.op is not ops.add:

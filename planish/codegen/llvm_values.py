@@ -1,0 +1,350 @@
+"""Values in LLVM IR: names, calls, arithmetic, conversions and lanes, on operands that are already text.
+
+Everything has a value for every operand: shifts beyond the width, divisions by zero, floats out of range. Narrow floats are
+computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from planish import dtypes
+from planish.codegen.llvm_table import (
+    FLAGGED,
+    constant,
+    function_of,
+    llvm_type,
+    suffix,
+    template_of,
+    vector_of,
+)
+from planish.dtypes import DType
+from planish.errors import LoweringError
+from planish.llir.program import (
+    COMPARISONS,
+    Ops,
+)
+
+_NARROW: Final = frozenset({dtypes.float16, dtypes.bfloat16})
+
+
+class Values:
+    """Writes instructions, and names their results."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declared: dict[str, str] = {}
+        self.metadata: list[str] = []
+        self.block = "entry"
+        self.count = 0
+
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def let(self, text: str, into: str | None = None) -> str:
+        """An instruction whose result gets a name."""
+        if into is None:
+            into = f"%t{self.count}"
+            self.count += 1
+        self.emit(f"{into} = {text}")
+        return into
+
+    def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
+        """A call of an intrinsic, which is declared."""
+        types = ", ".join(kind for kind, _ in arguments)
+        self.declared[name] = f"declare {result} @{name}({types})"
+        return f"call {result} @{name}({', '.join(f'{kind} {value}' for kind, value in arguments)})"
+
+    def attach(self, *nodes: str) -> str:
+        """Metadata nodes, by the number of the first; `{0}` in them is that number, `{1}` the next."""
+        number = len(self.metadata)
+        self.metadata += [
+            f"!{number + i} = {node.format(number, number + 1)}" for i, node in enumerate(nodes)
+        ]
+        return f"!{number}"
+
+    # -- arithmetic ------------------------------------------------------------------------------------------------
+
+    def alu(self, op: Ops, dtype: DType, x: Sequence[str], into: str | None = None) -> str:
+        """An op on values of one dtype."""
+        kind = llvm_type(dtype)
+        if op is Ops.WHERE:
+            condition = vector_of("i1", dtype.lanes)
+            return self.let(f"select {condition} {x[0]}, {kind} {x[1]}, {kind} {x[2]}", into)
+        if dtype.scalar in _NARROW:
+            return self.narrow_alu(op, dtype, x, into)
+        special = _OWN.get(op)
+        if special is not None and dtype.is_int:
+            return special(self, op, dtype, x, into)
+        template = template_of(op, dtype)
+        if template is not None:
+            numbers = {} if dtype.is_bool else {"zero": constant(0, dtype), "one": constant(1, dtype)}
+            ones = constant(True, dtype) if dtype.is_bool else "" if dtype.is_float else constant(-1, dtype)
+            return self.let(template.format(*x, t=kind, ones=ones, **numbers), into)
+        function = function_of(op, dtype)
+        if function is None:
+            raise LoweringError(f"{op.name} on {dtype} has no LLVM form yet", op=op.name)
+        flag = (("i1", "false"),) if function in FLAGGED else ()
+        return self.let(
+            self.call(kind, f"llvm.{function}.{suffix(dtype)}", *((kind, v) for v in x), *flag), into
+        )
+
+    def narrow_alu(self, op: Ops, dtype: DType, x: Sequence[str], into: str | None) -> str:
+        """float16 and bfloat16: computed in float32 and rounded once."""
+        if op is Ops.MULACC:
+            return self.convert_value(self.odd_fma(dtype, x), dtypes.float64.vec(dtype.lanes), dtype, into)
+        single = dtypes.float32.vec(dtype.lanes)
+        wide = [self.convert_value(v, dtype, single) for v in x]
+        if op in COMPARISONS:
+            return self.alu(op, single, wide, into)
+        return self.convert_value(self.alu(op, single, wide), single, dtype, into)
+
+    def odd_fma(self, dtype: DType, x: Sequence[str]) -> str:
+        """x·y + z of narrow floats in float64, its last bit set where the sum is not exact: rounding it is rounding once."""
+        double = dtypes.float64.vec(dtype.lanes)
+        a, b, c = (self.convert_value(v, dtype, double) for v in x)
+        product = self.alu(Ops.MUL, double, [a, b])  # exact
+        total = self.alu(Ops.ADD, double, [product, c])
+        virtual = self.alu(Ops.SUB, double, [total, product])
+        rest = self.alu(Ops.SUB, double, [c, virtual])
+        back = self.alu(Ops.SUB, double, [total, virtual])
+        error = self.alu(Ops.ADD, double, [self.alu(Ops.SUB, double, [product, back]), rest])
+        zero, kind = constant(0.0, double), llvm_type(double)
+        inexact = self.let(f"fcmp one {kind} {error}, {zero}")
+        error_down = self.let(f"fcmp olt {kind} {error}, {zero}")
+        total_down = self.let(f"fcmp olt {kind} {total}, {zero}")
+        beyond = self.alu(Ops.XOR, dtypes.bool_.vec(dtype.lanes), [error_down, total_down])
+        return self.make_odd(total, double, inexact, beyond)
+
+    def make_odd(self, value: str, dtype: DType, inexact: str, beyond: str) -> str:
+        """A float whose magnitude was rounded, up where `beyond`, brought toward zero and marked in its last bit."""
+        kind = llvm_type(dtype)
+        whole = (dtypes.int64 if dtype.bits == 64 else dtypes.int32).vec(dtype.lanes)
+        bits = self.let(f"bitcast {kind} {value} to {llvm_type(whole)}")
+        lower = self.alu(Ops.SUB, whole, [bits, constant(1, whole)])
+        inward = self.alu(
+            Ops.OR, whole, [self.alu(Ops.WHERE, whole, [beyond, lower, bits]), constant(1, whole)]
+        )
+        chosen = self.alu(Ops.WHERE, whole, [inexact, inward, bits])
+        return self.let(f"bitcast {llvm_type(whole)} {chosen} to {kind}")
+
+    def fused(self, op: Ops, dtype: DType, x: Sequence[str], into: str | None) -> str:
+        return self.alu(Ops.ADD, dtype, [self.alu(Ops.MUL, dtype, x[:2]), x[2]], into)
+
+    def shift(self, op: Ops, dtype: DType, x: Sequence[str], into: str | None) -> str:
+        """By the width or more, and by negative amounts: every bit moves out."""
+        kind, (value, amount) = llvm_type(dtype), x
+        if op is Ops.SHR and dtype.is_signed:
+            last = constant(dtype.bits - 1, dtype)
+            most = self.let(self.call(kind, f"llvm.umin.{suffix(dtype)}", (kind, amount), (kind, last)))
+            return self.let(f"ashr {kind} {value}, {most}", into)
+        word = "shl" if op is Ops.SHL else "lshr"
+        # beyond the width LLVM's shift has no value, but then it is not chosen
+        moved = self.let(f"{word} {kind} {value}, {amount}")
+        inside = self.let(f"icmp ult {kind} {amount}, {constant(dtype.bits, dtype)}")
+        return self.alu(Ops.WHERE, dtype, [inside, moved, constant(0, dtype)], into)
+
+    def divide(self, op: Ops, dtype: DType, x: Sequence[str], into: str | None) -> str:
+        """x / 0 and x % 0 are 0, MIN / -1 wraps; the machine's division would trap on either."""
+        kind, (value, divisor) = llvm_type(dtype), x
+        quotient = op is Ops.TRUNCDIV
+        word = ("s" if dtype.is_signed else "u") + ("div" if quotient else "rem")
+        if _is_harmless(divisor):
+            return self.let(f"{word} {kind} {value}, {divisor}", into)
+        zero, one = constant(0, dtype), constant(1, dtype)
+        by_zero = self.let(f"icmp eq {kind} {divisor}, {zero}")
+        bad, by_minus_one = by_zero, ""
+        if dtype.is_signed:
+            by_minus_one = self.let(f"icmp eq {kind} {divisor}, {constant(-1, dtype)}")
+            bad = self.alu(Ops.OR, dtypes.bool_.vec(dtype.lanes), [by_zero, by_minus_one])
+        safe = self.alu(Ops.WHERE, dtype, [bad, one, divisor])
+        result = self.let(f"{word} {kind} {value}, {safe}")
+        if by_minus_one and quotient:
+            result = self.alu(Ops.WHERE, dtype, [by_minus_one, self.alu(Ops.NEG, dtype, [value]), result])
+        return self.alu(Ops.WHERE, dtype, [by_zero, zero, result], into)
+
+    # -- conversions -----------------------------------------------------------------------------------------------
+
+    def convert_value(self, value: str, source: DType, target: DType, into: str | None = None) -> str:
+        if source is target:
+            kind = llvm_type(source)
+            return self.let(f"bitcast {kind} {value} to {kind}", into)
+        if source.scalar in _NARROW and target.scalar is not dtypes.float32:
+            single = dtypes.float32.vec(source.lanes)
+            value, source = self.widen_narrow(value, source), single
+        a, b = llvm_type(source), llvm_type(target)
+        if target.is_bool:
+            word = "fcmp une" if source.is_float else "icmp ne"
+            return self.let(f"{word} {a} {value}, {constant(0, source)}", into)
+        if source.is_float:
+            return self.convert_float(value, source, target, into)
+        if target.is_float:
+            return self.convert_integer(value, source, target, into)
+        if a == b:
+            return self.let(f"bitcast {a} {value} to {b}", into)
+        if target.bits < source.bits and not source.is_bool:
+            return self.let(f"trunc {a} {value} to {b}", into)
+        return self.let(f"{'sext' if source.is_signed else 'zext'} {a} {value} to {b}", into)
+
+    def convert_float(self, value: str, source: DType, target: DType, into: str | None) -> str:
+        a, b = llvm_type(source), llvm_type(target)
+        if not target.is_float:
+            word = "s" if target.is_signed else "u"
+            return self.let(
+                self.call(b, f"llvm.fpto{word}i.sat.{suffix(target)}.{suffix(source)}", (a, value)), into
+            )
+        if source.scalar in _NARROW:
+            return self.widen_narrow(value, source, into)
+        if target.scalar in _NARROW:
+            single = value if source.bits == 32 else self.to_odd_single(value, source)
+            return self.round_single(single, target, into)
+        return self.let(f"{'fpext' if target.bits > source.bits else 'fptrunc'} {a} {value} to {b}", into)
+
+    def widen_narrow(self, value: str, source: DType, into: str | None = None) -> str:
+        """A narrow float as float32."""
+        lanes, a = source.lanes, llvm_type(source)
+        single, whole = llvm_type(dtypes.float32.vec(lanes)), dtypes.uint32.vec(lanes)
+        if source.scalar is dtypes.float16:
+            half = vector_of("half", lanes)
+            return self.let(f"fpext {half} {self.let(f'bitcast {a} {value} to {half}')} to {single}", into)
+        wide = self.let(f"zext {a} {value} to {llvm_type(whole)}")
+        bits = self.let(f"shl {llvm_type(whole)} {wide}, {constant(16, whole)}")
+        return self.let(f"bitcast {llvm_type(whole)} {bits} to {single}", into)
+
+    def to_odd_single(self, value: str, source: DType) -> str:
+        """float64 to float32 such that rounding on to fewer bits is rounding once."""
+        single = dtypes.float32.vec(source.lanes)
+        a, b = llvm_type(source), llvm_type(single)
+        nearest = self.let(f"fptrunc {a} {value} to {b}")
+        back = self.let(f"fpext {b} {nearest} to {a}")
+        lost = self.let(f"fcmp one {a} {back}, {value}")
+        sizes = [self.alu(Ops.ABS, source, [x]) for x in (back, value)]
+        beyond = self.let(f"fcmp ogt {a} {sizes[0]}, {sizes[1]}")
+        return self.make_odd(nearest, single, lost, beyond)
+
+    def round_single(self, value: str, target: DType, into: str | None) -> str:
+        """float32 to a narrow float."""
+        lanes = target.lanes
+        single, whole, half = dtypes.float32.vec(lanes), dtypes.uint32.vec(lanes), dtypes.uint16.vec(lanes)
+        if target.scalar is dtypes.float16:
+            kind = vector_of("half", lanes)
+            return self.let(
+                f"bitcast {kind} {self.let(f'fptrunc {llvm_type(single)} {value} to {kind}')} to {llvm_type(half)}",
+                into,
+            )
+        # by hand: the machine's own conversion to bfloat16 flushes subnormals
+        bits = self.let(f"bitcast {llvm_type(single)} {value} to {llvm_type(whole)}")
+        high = self.let(f"lshr {llvm_type(whole)} {bits}, {constant(16, whole)}")
+        even = self.alu(Ops.AND, whole, [high, constant(1, whole)])
+        nudged = self.alu(Ops.ADD, whole, [self.alu(Ops.ADD, whole, [bits, constant(0x7FFF, whole)]), even])
+        rounded = self.let(f"lshr {llvm_type(whole)} {nudged}, {constant(16, whole)}")
+        quiet = self.alu(Ops.OR, whole, [high, constant(0x40, whole)])
+        is_nan = self.let(f"fcmp uno {llvm_type(single)} {value}, {value}")
+        chosen = self.alu(Ops.WHERE, whole, [is_nan, quiet, rounded])
+        return self.let(f"trunc {llvm_type(whole)} {chosen} to {llvm_type(half)}", into)
+
+    def convert_integer(self, value: str, source: DType, target: DType, into: str | None) -> str:
+        word = "sitofp" if source.is_signed else "uitofp"
+        a = llvm_type(source)
+        if target.scalar not in _NARROW:
+            return self.let(f"{word} {a} {value} to {llvm_type(target)}", into)
+        if source.bits <= 16:
+            single = dtypes.float32.vec(source.lanes)
+            return self.round_single(self.let(f"{word} {a} {value} to {llvm_type(single)}"), target, into)
+        double = dtypes.float64.vec(source.lanes)
+        exact = self.let(f"{word} {a} {value} to {llvm_type(double)}")
+        if source.bits == 64:
+            # large ones lose their last bits here: those go into one that says whether there were any
+            low = self.alu(Ops.AND, source, [value, constant(0xFFF, source)])
+            some = self.let(f"icmp ne {a} {low}, {constant(0, source)}")
+            mark = self.let(f"zext {vector_of('i1', source.lanes)} {some} to {a}")
+            shifted = self.let(
+                f"{'ashr' if source.is_signed else 'lshr'} {a} {value}, {constant(12, source)}"
+            )
+            odd = self.let(f"{word} {a} {self.alu(Ops.OR, source, [shifted, mark])} to {llvm_type(double)}")
+            scaled = self.alu(Ops.MUL, double, [odd, constant(4096.0, double)])
+            bound = constant(float(1 << 52), double)
+            small = self.let(f"fcmp olt {llvm_type(double)} {self.alu(Ops.ABS, double, [exact])}, {bound}")
+            exact = self.alu(Ops.WHERE, double, [small, exact, scaled])
+        return self.convert_value(exact, double, target, into)
+
+    # -- lanes -----------------------------------------------------------------------------------------------------
+
+    def select(self, value: str, dtype: DType, lanes: Sequence[int], into: str | None = None) -> str:
+        """Lanes of a value; of a scalar, copies."""
+        kind, count = llvm_type(dtype), len(lanes)
+        if dtype.lanes == 1:
+            if count > 1:
+                return self.splat(value, dtype, count, into)
+            return self.let(f"select i1 true, {kind} {value}, {kind} {value}", into)
+        if count == 1:
+            return self.let(f"extractelement {kind} {value}, i32 {lanes[0]}", into)
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.let(f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{mask}>", into)
+
+    def splat(self, value: str, dtype: DType, lanes: int, into: str | None = None) -> str:
+        kind = vector_of(llvm_type(dtype), lanes)
+        first = self.let(f"insertelement {kind} poison, {llvm_type(dtype)} {value}, i32 0")
+        return self.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer", into)
+
+    def join(self, parts: Sequence[tuple[str, int]], scalar: DType, into: str | None = None) -> str:
+        """Values of one scalar type after another, in pairs."""
+        if len(parts) == 1:
+            value, lanes = parts[0]
+            return self.select(value, scalar.vec(lanes), range(lanes), into)
+        while len(parts) > 1:
+            last = len(parts) == 2
+            joined = [
+                (self.join_two(a, b, scalar, into if last else None), a[1] + b[1])
+                for a, b in zip(parts[::2], parts[1::2], strict=False)
+            ]
+            parts = [*joined, *parts[len(joined) * 2 :]]
+        return parts[0][0]
+
+    def join_two(self, a: tuple[str, int], b: tuple[str, int], scalar: DType, into: str | None) -> str:
+        wide = max(a[1], b[1])
+        kind = vector_of(llvm_type(scalar), wide)
+        if wide == 1:
+            pair = vector_of(llvm_type(scalar), 2)
+            first = self.let(f"insertelement {pair} poison, {kind} {a[0]}, i32 0")
+            return self.let(f"insertelement {pair} {first}, {kind} {b[0]}, i32 1", into)
+        left, right = (self.widen(value, lanes, wide, scalar) for value, lanes in (a, b))
+        order = [*range(a[1]), *(wide + lane for lane in range(b[1]))]
+        mask = ", ".join(f"i32 {lane}" for lane in order)
+        return self.let(f"shufflevector {kind} {left}, {kind} {right}, <{len(order)} x i32> <{mask}>", into)
+
+    def widen(self, value: str, lanes: int, wide: int, scalar: DType) -> str:
+        """A value in a longer vector; what follows it does not matter."""
+        if lanes == wide:
+            return value
+        if lanes == 1:
+            return self.let(
+                f"insertelement {vector_of(llvm_type(scalar), wide)} poison, {llvm_type(scalar)} {value}, i32 0"
+            )
+        mask = ", ".join(f"i32 {lane}" if lane < lanes else "i32 poison" for lane in range(wide))
+        kind = vector_of(llvm_type(scalar), lanes)
+        return self.let(f"shufflevector {kind} {value}, {kind} poison, <{wide} x i32> <{mask}>")
+
+
+def _is_harmless(divisor: str) -> bool:
+    """Whether a divisor, as written, is a constant other than 0 and -1."""
+    words = divisor.removesuffix(")").split()
+    number = words[-1] if not divisor.startswith("<") else ""
+    return number.lstrip("-").isdigit() and number not in {"0", "-1"}
+
+
+_OWN: Final[dict[Ops, Callable[[Values, Ops, DType, Sequence[str], str | None], str]]] = {
+    Ops.MULACC: Values.fused,
+    Ops.SHL: Values.shift,
+    Ops.SHR: Values.shift,
+    Ops.TRUNCDIV: Values.divide,
+    Ops.TRUNCMOD: Values.divide,
+}
+"""Integer ops that take more than an instruction."""

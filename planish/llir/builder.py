@@ -1,0 +1,272 @@
+"""Programs written by hand: numbers the registers, types the constants, and computes N-d addresses.
+
+    b = Builder("add")
+    x, y = b.param("x", float32, 16), b.param("y", float32, 16)
+    with b.loop(16) as i:
+        b.store(b.address(y, i), b.add(b.load(b.address(x, i)), 1.0))
+    program = b.program()
+
+A plain number is a constant of the dtype its place asks for (an index or bound: int32). Nothing is checked here; `verify`
+says what is wrong with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from planish import dtypes
+from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.llir.program import (
+    COMPARISONS,
+    Address,
+    Barrier,
+    Bitcast,
+    Buffer,
+    Build,
+    Compute,
+    Concat,
+    Convert,
+    EndIf,
+    EndLoop,
+    If,
+    Immediate,
+    Instruction,
+    Lanes,
+    Load,
+    Lookup,
+    Loop,
+    Operand,
+    Ops,
+    Prefetch,
+    Program,
+    Register,
+    Special,
+    Store,
+    Tile,
+    Variable,
+)
+from planish.llir.tiles import TileOp
+from planish.uop.node import Number
+
+Value = Operand | Number
+"""An operand, or a number whose dtype its place decides."""
+
+
+def immediate(value: Value, dtype: DType) -> Operand:
+    """The operand; a number as the constant of this dtype."""
+    if isinstance(value, Register | Immediate):
+        return value
+    return Immediate(dtype.const(value), dtype)
+
+
+class Builder:
+    """Writes one program, instruction by instruction."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.body: list[Instruction] = []
+        self._params: list[Buffer] = []
+        self._locals: list[Buffer] = []
+        self._variables: list[Variable] = []
+        self._count = 0
+
+    def program(self) -> Program:
+        """What has been written so far."""
+        return Program(
+            self.name, tuple(self._params), tuple(self._locals), tuple(self.body), tuple(self._variables)
+        )
+
+    def fresh(self, dtype: DType) -> Register:
+        """A register that nothing has assigned yet."""
+        self._count += 1
+        return Register(self._count - 1, dtype)
+
+    # -- declarations ----------------------------------------------------------------------------------------------
+
+    def param(self, name: str, dtype: DType, size: int, align: int | None = None) -> Buffer:
+        """A buffer that the kernel is called with."""
+        self._params.append(Buffer(name, dtype, size, AddrSpace.GLOBAL, align))
+        return self._params[-1]
+
+    def memory(
+        self, name: str, dtype: DType, size: int, space: AddrSpace = AddrSpace.REG, offset: int | None = None
+    ) -> Buffer:
+        """A buffer of the kernel's own."""
+        self._locals.append(Buffer(name, dtype, size, space, None, offset))
+        return self._locals[-1]
+
+    def variable(self, name: str, low: int, high: int, dtype: DType = dtypes.int32) -> Register:
+        """An integer given at launch."""
+        self._variables.append(Variable(self.fresh(dtype), name, low, high))
+        return self._variables[-1].result
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def address(self, base: Buffer | Register, index: Value) -> Register:
+        """base + index·itemsize."""
+        position = immediate(index, dtypes.int32)
+        pointer = base.pointer if isinstance(base, Buffer) else base.dtype
+        result = self.fresh(pointer.scalar.vec(max(position.dtype.lanes, pointer.lanes)))
+        self.body.append(Address(result, base, position))
+        return result
+
+    def address_nd(
+        self,
+        base: Buffer | Register,
+        indices: Sequence[Value],
+        steps: Sequence[int],
+        dtype: DType = dtypes.int32,
+    ) -> Register:
+        """base + (Σ indexᵢ·stepᵢ)·itemsize, computed in `dtype`, every term of the sum."""
+        total: Operand | None = None
+        for index, step in zip(indices, steps, strict=True):
+            term = immediate(index, dtype)
+            if step != 1:
+                term = self.compute(Ops.MUL, term, step)
+            total = term if total is None else self.compute(Ops.ADD, total, term)
+        return self.address(base, immediate(0, dtype) if total is None else total)
+
+    def load(
+        self,
+        address: Register,
+        dtype: DType | None = None,
+        *,
+        gate: Value | None = None,
+        alternative: Value | None = None,
+        align: int = 0,
+        nontemporal: bool = False,
+    ) -> Register:
+        """What is at the address: one element, or as much as `dtype` holds."""
+        base = address.dtype.scalar
+        element = base.base if isinstance(base, PtrDType) else base
+        kind = element.scalar.vec(element.lanes * address.dtype.lanes) if dtype is None else dtype
+        condition = None if gate is None else immediate(gate, dtypes.bool_)
+        otherwise = None if gate is None else immediate(0 if alternative is None else alternative, kind)
+        result = self.fresh(kind)
+        self.body.append(Load(result, address, condition, otherwise, align, nontemporal))
+        return result
+
+    def store(
+        self,
+        address: Register,
+        value: Value,
+        *,
+        gate: Value | None = None,
+        align: int = 0,
+        nontemporal: bool = False,
+    ) -> None:
+        """What is at the address becomes the value."""
+        base = address.dtype.scalar
+        element = base.base if isinstance(base, PtrDType) else base
+        condition = None if gate is None else immediate(gate, dtypes.bool_)
+        self.body.append(Store(address, immediate(value, element), condition, align, nontemporal))
+
+    def prefetch(self, address: Register, *, write: bool = False, locality: int = 3) -> None:
+        """A promise to use what is at the address."""
+        self.body.append(Prefetch(address, write, locality))
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def compute(self, op: Ops, *inputs: Value) -> Register:
+        """op(inputs); the dtype is that of the first operand that is not a number."""
+        typed = inputs[1:] if op is Ops.WHERE else inputs
+        dtype = next(v.dtype for v in typed if isinstance(v, Register | Immediate))
+        operands = tuple(immediate(v, dtype) for v in inputs)
+        result = self.fresh(dtypes.bool_.vec(dtype.lanes) if op in COMPARISONS else dtype)
+        self.body.append(Compute(result, op, operands))
+        return result
+
+    def add(self, x: Value, y: Value) -> Register:
+        """x + y."""
+        return self.compute(Ops.ADD, x, y)
+
+    def mul(self, x: Value, y: Value) -> Register:
+        """x * y."""
+        return self.compute(Ops.MUL, x, y)
+
+    def fma(self, x: Value, y: Value, z: Value) -> Register:
+        """x * y + z, rounded once."""
+        return self.compute(Ops.MULACC, x, y, z)
+
+    def less(self, x: Value, y: Value) -> Register:
+        """x < y."""
+        return self.compute(Ops.CMPLT, x, y)
+
+    def select(self, condition: Operand, x: Value, y: Value) -> Register:
+        """x where the condition holds, else y."""
+        return self.compute(Ops.WHERE, condition, x, y)
+
+    def cast(self, operand: Operand, dtype: DType) -> Register:
+        """The value converted to the scalar type, lane by lane."""
+        result = self.fresh(dtype.scalar.vec(operand.dtype.lanes))
+        self.body.append(Convert(result, operand))
+        return result
+
+    def bitcast(self, operand: Operand, dtype: DType) -> Register:
+        """The bits reinterpreted."""
+        result = self.fresh(dtype)
+        self.body.append(Bitcast(result, operand))
+        return result
+
+    def lanes(self, operand: Operand, *lanes: int) -> Register:
+        """The selected lanes."""
+        result = self.fresh(operand.dtype.scalar.vec(len(lanes)))
+        self.body.append(Lanes(result, operand, lanes))
+        return result
+
+    def build(self, *inputs: Operand) -> Register:
+        """Scalars as a vector."""
+        result = self.fresh(inputs[0].dtype.vec(len(inputs)))
+        self.body.append(Build(result, inputs))
+        return result
+
+    def splat(self, operand: Operand, lanes: int) -> Register:
+        """A scalar in every lane."""
+        return self.build(*(operand,) * lanes)
+
+    def concat(self, *inputs: Operand) -> Register:
+        """Vectors joined."""
+        result = self.fresh(inputs[0].dtype.scalar.vec(sum(v.dtype.lanes for v in inputs)))
+        self.body.append(Concat(result, inputs))
+        return result
+
+    def lookup(self, table: Operand, index: Operand) -> Register:
+        """table[index], lane by lane."""
+        result = self.fresh(table.dtype.scalar.vec(index.dtype.lanes))
+        self.body.append(Lookup(result, table, index))
+        return result
+
+    def tile(self, tile: TileOp, a: Operand, b: Operand, c: Operand) -> Register:
+        """a @ b + c."""
+        result = self.fresh(c.dtype)
+        self.body.append(Tile(result, a, b, c, tile))
+        return result
+
+    # -- control ---------------------------------------------------------------------------------------------------
+
+    def special(self, name: str, bound: Value, dtype: DType = dtypes.int32) -> Register:
+        """The index of this block, thread or core."""
+        result = self.fresh(dtype)
+        self.body.append(Special(result, name, immediate(bound, dtype)))
+        return result
+
+    @contextmanager
+    def loop(self, bound: Value, unroll: int = 0, dtype: DType = dtypes.int32) -> Iterator[Register]:
+        """The instructions of the `with` block, for every value of the counter."""
+        end = immediate(bound, dtype)
+        counter = self.fresh(end.dtype)
+        self.body.append(Loop(counter, end, unroll))
+        yield counter
+        self.body.append(EndLoop(counter, end))
+
+    @contextmanager
+    def when(self, condition: Operand) -> Iterator[None]:
+        """The instructions of the `with` block, where the condition holds."""
+        self.body.append(If(condition))
+        yield
+        self.body.append(EndIf())
+
+    def barrier(self) -> None:
+        """All threads of the block have come here."""
+        self.body.append(Barrier())

@@ -1,0 +1,465 @@
+"""LLIR instructions, decoded into Python: one step each, on numbered registers and NumPy memory.
+
+A step does its work on a thread and says where to go on. Who runs the steps, and in which order the threads take turns, is
+`interpret`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.dtypes import DType
+from planish.errors import VerifyError
+from planish.llir.counters import Traffic
+from planish.llir.program import (
+    COMPARISONS,
+    Address,
+    Barrier,
+    Bitcast,
+    Buffer,
+    Build,
+    Compute,
+    Concat,
+    Convert,
+    EndIf,
+    EndLoop,
+    If,
+    Immediate,
+    Instruction,
+    Lanes,
+    Load,
+    Lookup,
+    Loop,
+    Operand,
+    Prefetch,
+    Program,
+    Reload,
+    Special,
+    Spill,
+    Store,
+    Tile,
+)
+from planish.llir.text import instruction_line
+from planish.uop import arithmetic
+
+Array = NDArray[Any]
+
+WAIT: Final = -1
+"""What a step returns for a thread that has to wait for others."""
+GARBAGE: Final = 0xAA
+"""What memory holds before it is written."""
+
+
+class Memory:
+    """The contents of one buffer, as scalars, and what happened to it."""
+
+    __slots__ = ("buffer", "data", "read", "read_places", "written", "written_places")
+
+    def __init__(self, buffer: Buffer, data: Array) -> None:
+        self.buffer = buffer
+        self.data = data
+        self.read = 0
+        self.written = 0
+        self.read_places = np.zeros(data.size, np.bool_)
+        self.written_places = np.zeros(data.size, np.bool_)
+
+    def traffic(self) -> Traffic:
+        size = self.buffer.dtype.itemsize
+        read, written = int(self.read_places.sum()), int(self.written_places.sum())
+        return Traffic(self.read * size, self.written * size, read * size, written * size)
+
+
+class Pointer(NamedTuple):
+    """An address: scalars into a memory; or several, as an array."""
+
+    memory: Memory
+    place: Any
+
+
+class Thread:
+    """What belongs to one thread."""
+
+    __slots__ = ("memory", "number", "registers", "slots", "specials", "waiting")
+
+    def __init__(
+        self, number: int, registers: list[Any], memory: dict[Buffer, Memory], specials: dict[str, int]
+    ) -> None:
+        self.number = number
+        self.registers = registers
+        self.memory = memory
+        self.specials = specials
+        self.slots: dict[int, Any] = {}
+        self.waiting = 0
+        """The position of the instruction it waits at."""
+
+
+Step = Callable[[Thread], int | None]
+"""One instruction, decoded: does its work and returns where to go on, or None for the next line."""
+
+
+def garbage(dtype: DType, count: int) -> Array:
+    scalar = dtype.scalar
+    if scalar.is_bool or scalar.bits < 8:
+        return np.ones(count, scalar.numpy)
+    return np.full(count * scalar.itemsize, GARBAGE, np.uint8).view(scalar.numpy)
+
+
+class Decoder:
+    """Turns instructions into steps on numbered registers; constants are registers that are never written."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.numbers: dict[object, int] = {}
+        self.initial: list[Any] = []
+        self.position = 0
+        self.partner = _partners(program)
+        self.steps: list[Step] = []
+        for self.position, instruction in enumerate(program.body):
+            self.steps.append(_DECODE[type(instruction)](self, instruction))
+
+    def slot(self, operand: Operand) -> int:
+        key: object = operand if isinstance(operand, Immediate) else operand.name
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = len(self.initial)
+            self.initial.append(_constant(operand) if isinstance(operand, Immediate) else None)
+        return found
+
+    def outside(self, thread: Thread, memory: Memory, place: object) -> NoReturn:
+        """An access that is not in its buffer."""
+        name = instruction_line(self.program.body[thread.waiting])
+        where = "".join(f", {key} = {value}" for key, value in thread.specials.items())
+        raise VerifyError(
+            f"{self.program.name}: {name}: {memory.buffer}[{place}] is outside its {memory.data.size} elements{where}",
+            op=self.program.body[thread.waiting].mnemonic,
+        )
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def address(self, i: Address) -> Step:
+        out, index = self.slot(i.result), self.slot(i.index)
+        wide = i.index.dtype.lanes > 1
+        if isinstance(i.base, Buffer):
+            buffer, step = i.base, i.base.dtype.lanes
+
+            def from_buffer(t: Thread) -> None:
+                found = t.registers[index]
+                place = found.astype(np.int64) * step if wide else int(found) * step
+                t.registers[out] = Pointer(t.memory[buffer], place)
+
+            return from_buffer
+        base = self.slot(i.base)
+
+        def from_address(t: Thread) -> None:
+            memory, place = t.registers[base]
+            found = t.registers[index]
+            distance = found.astype(np.int64) if wide else int(found)
+            t.registers[out] = Pointer(memory, place + distance * memory.buffer.dtype.lanes)
+
+        return from_address
+
+    def _places(self, dtype: DType, addresses: int) -> Callable[[Pointer], Any]:
+        """Which scalars an access of this dtype touches: a number for one, an array for lanes."""
+        if dtype.lanes == 1 or addresses > 1:
+            return lambda pointer: pointer.place
+        ahead = np.arange(dtype.lanes)
+        return lambda pointer: pointer.place + ahead
+
+    def _inside(self, t: Thread, memory: Memory, places: Any) -> None:
+        if isinstance(places, int):
+            if not 0 <= places < memory.data.size:
+                self.outside(t, memory, places)
+        elif places.size and (places.min() < 0 or places.max() >= memory.data.size):
+            self.outside(t, memory, places.tolist())
+
+    def load(self, i: Load) -> Step:
+        out, address, dtype, position = (
+            self.slot(i.result),
+            self.slot(i.address),
+            i.result.dtype,
+            self.position,
+        )
+        places_of, lanes = self._places(dtype, i.address.dtype.lanes), dtype.lanes
+        gate = None if i.gate is None else self.slot(i.gate)
+        otherwise = None if i.alternative is None else self.slot(i.alternative)
+
+        def step(t: Thread) -> None:
+            t.waiting = position
+            pointer = t.registers[address]
+            memory, places = pointer.memory, places_of(pointer)
+            if gate is not None and otherwise is not None:
+                holds = t.registers[gate]
+                if not holds.all():
+                    if not holds.any():
+                        t.registers[out] = t.registers[otherwise]
+                        return
+                    inside = places[holds]
+                    self._inside(t, memory, inside)
+                    memory.read += inside.size
+                    memory.read_places[inside] = True
+                    result = t.registers[otherwise].copy()
+                    result[holds] = arithmetic.load(memory.data[inside], dtype)
+                    t.registers[out] = result
+                    return
+            self._inside(t, memory, places)
+            memory.read += lanes
+            memory.read_places[places] = True
+            t.registers[out] = arithmetic.load(memory.data[places], dtype)
+
+        return step
+
+    def store(self, i: Store) -> Step:
+        address, value, dtype, position = (
+            self.slot(i.address),
+            self.slot(i.value),
+            i.value.dtype,
+            self.position,
+        )
+        places_of = self._places(dtype, i.address.dtype.lanes)
+        gate = None if i.gate is None else self.slot(i.gate)
+
+        def step(t: Thread) -> None:
+            t.waiting = position
+            pointer = t.registers[address]
+            memory, places = pointer.memory, places_of(pointer)
+            stored = arithmetic.store(t.registers[value], dtype)
+            if gate is not None:
+                holds = t.registers[gate]
+                if not holds.any():
+                    return
+                if not holds.all():
+                    places, stored = places[holds], stored[holds]
+            self._inside(t, memory, places)
+            memory.written += 1 if isinstance(places, int) else places.size
+            memory.written_places[places] = True
+            memory.data[places] = stored
+
+        return step
+
+    def prefetch(self, i: Prefetch) -> Step:
+        return lambda t: None
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def compute(self, i: Compute) -> Step:
+        # the meaning of a comparison is that of its operands' dtype
+        dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
+        out, inputs, op = self.slot(i.result), [self.slot(x) for x in i.inputs], i.op
+        if len(inputs) == 2:
+            first, second = inputs
+
+            def binary(t: Thread) -> None:
+                registers = t.registers
+                registers[out] = arithmetic.apply(op, dtype, registers[first], registers[second])
+
+            return binary
+
+        def step(t: Thread) -> None:
+            registers = t.registers
+            registers[out] = arithmetic.apply(op, dtype, *[registers[x] for x in inputs])
+
+        return step
+
+    def convert(self, i: Convert) -> Step:
+        out, operand, source, target = (
+            self.slot(i.result),
+            self.slot(i.operand),
+            i.operand.dtype,
+            i.result.dtype,
+        )
+
+        def step(t: Thread) -> None:
+            t.registers[out] = arithmetic.convert(t.registers[operand], source, target)
+
+        return step
+
+    def bitcast(self, i: Bitcast) -> Step:
+        out, operand, source, target = (
+            self.slot(i.result),
+            self.slot(i.operand),
+            i.operand.dtype,
+            i.result.dtype,
+        )
+
+        def step(t: Thread) -> None:
+            t.registers[out] = _reinterpret(t.registers[operand], source, target)
+
+        return step
+
+    def lanes(self, i: Lanes) -> Step:
+        out, operand, selected = self.slot(i.result), self.slot(i.operand), list(i.lanes)
+        single = i.result.dtype.lanes == 1
+
+        def step(t: Thread) -> None:
+            found = np.atleast_1d(t.registers[operand])
+            t.registers[out] = np.asarray(found[selected[0]]) if single else found[selected]
+
+        return step
+
+    def join(self, i: Build | Concat) -> Step:
+        out, inputs, single = self.slot(i.result), [self.slot(x) for x in i.inputs], i.result.dtype.lanes == 1
+
+        def step(t: Thread) -> None:
+            whole = np.concatenate([np.atleast_1d(t.registers[x]) for x in inputs])
+            t.registers[out] = whole.reshape(()) if single else whole
+
+        return step
+
+    def lookup(self, i: Lookup) -> Step:
+        out, table, index = self.slot(i.result), self.slot(i.table), self.slot(i.index)
+        entries, line = i.table.dtype.lanes, instruction_line(i)
+
+        def step(t: Thread) -> None:
+            places = t.registers[index]
+            if (places < 0).any() or (places >= entries).any():
+                raise VerifyError(
+                    f"{self.program.name}: {line}: {places.tolist()} is outside {entries} entries"
+                )
+            t.registers[out] = np.asarray(np.atleast_1d(t.registers[table])[places])
+
+        return step
+
+    def tile(self, i: Tile) -> Step:
+        position = self.position
+
+        def step(t: Thread) -> int:
+            t.waiting = position
+            return WAIT
+
+        for operand in (i.result, i.a, i.b, i.c):
+            self.slot(operand)
+        return step
+
+    # -- control ---------------------------------------------------------------------------------------------------
+
+    def special(self, i: Special) -> Step:
+        out, name, dtype = self.slot(i.result), i.name, i.result.dtype
+        self.slot(i.bound)
+
+        def step(t: Thread) -> None:
+            t.registers[out] = np.asarray(t.specials[name], dtype.numpy)
+
+        return step
+
+    def loop(self, i: Loop) -> Step:
+        out, bound, zero = self.slot(i.counter), self.slot(i.bound), np.asarray(0, i.counter.dtype.numpy)
+        behind = self.partner[self.position] + 1
+
+        def step(t: Thread) -> int | None:
+            t.registers[out] = zero
+            return None if int(t.registers[bound]) > 0 else behind
+
+        return step
+
+    def end(self, i: EndLoop) -> Step:
+        start = self.partner[self.position]
+        header = self.program.body[start]
+        counter, bound, kind = self.slot(i.counter), self.slot(i.bound), i.counter.dtype.numpy
+        out = self.slot(header.counter) if isinstance(header, Loop) else counter
+        body = start + 1
+
+        def step(t: Thread) -> int | None:
+            following = int(t.registers[counter]) + 1
+            if following >= int(t.registers[bound]):
+                return None
+            t.registers[out] = np.asarray(following, kind)
+            return body
+
+        return step
+
+    def begin_if(self, i: If) -> Step:
+        condition, behind = self.slot(i.condition), self.partner[self.position] + 1
+        return lambda t: None if t.registers[condition] else behind
+
+    def end_if(self, i: EndIf) -> Step:
+        return lambda t: None
+
+    def barrier(self, i: Barrier) -> Step:
+        position = self.position
+
+        def step(t: Thread) -> int:
+            t.waiting = position
+            return WAIT
+
+        return step
+
+    def spill(self, i: Spill) -> Step:
+        slot, value = i.slot, self.slot(i.value)
+
+        def step(t: Thread) -> None:
+            t.slots[slot] = t.registers[value]
+
+        return step
+
+    def reload(self, i: Reload) -> Step:
+        slot, out = i.slot, self.slot(i.result)
+
+        def step(t: Thread) -> None:
+            t.registers[out] = t.slots[slot]
+
+        return step
+
+
+_DECODE: Final[dict[type[Instruction], Callable[[Decoder, Any], Step]]] = {
+    Address: Decoder.address,
+    Load: Decoder.load,
+    Store: Decoder.store,
+    Prefetch: Decoder.prefetch,
+    Compute: Decoder.compute,
+    Convert: Decoder.convert,
+    Bitcast: Decoder.bitcast,
+    Lanes: Decoder.lanes,
+    Build: Decoder.join,
+    Concat: Decoder.join,
+    Lookup: Decoder.lookup,
+    Tile: Decoder.tile,
+    Special: Decoder.special,
+    Loop: Decoder.loop,
+    EndLoop: Decoder.end,
+    If: Decoder.begin_if,
+    EndIf: Decoder.end_if,
+    Barrier: Decoder.barrier,
+    Spill: Decoder.spill,
+    Reload: Decoder.reload,
+}
+
+
+def _partners(program: Program) -> dict[int, int]:
+    """The position of each end for its header, and back."""
+    pairs: dict[int, int] = {}
+    stack: list[int] = []
+    for position, instruction in enumerate(program.body):
+        if isinstance(instruction, Loop | If):
+            stack.append(position)
+        elif isinstance(instruction, EndLoop | EndIf):
+            start = stack.pop()
+            pairs[start], pairs[position] = position, start
+    return pairs
+
+
+def _constant(operand: Immediate) -> Array:
+    value = arithmetic.load(operand.value, operand.dtype)
+    return np.broadcast_to(value, (operand.dtype.lanes,)) if operand.dtype.lanes > value.size else value
+
+
+def _reinterpret(values: Array, source: DType, target: DType) -> Array:
+    lanes = np.atleast_1d(arithmetic.store(values, source))
+    if 4 in {source.bits, target.bits}:
+        octets = (
+            np.ascontiguousarray(lanes).view(np.uint8)
+            if source.bits != 4
+            else lanes.astype(np.int8).view(np.uint8)
+        )
+        nibbles = octets & 15 if source.bits == 4 else np.stack([octets & 15, octets >> 4], -1).reshape(-1)
+        if target.bits == 4:
+            result = arithmetic.settle(target, nibbles)
+        else:
+            pairs = nibbles.reshape(-1, 2)
+            result = np.ascontiguousarray(pairs[:, 0] | pairs[:, 1] << 4).view(target.numpy)
+    else:
+        result = np.ascontiguousarray(lanes).view(target.numpy)
+    return arithmetic.load(result if target.lanes > 1 else result.reshape(()), target)

@@ -1,0 +1,108 @@
+"""Tile operations as data: a @ b + c on matrices whose elements are spread over registers and threads.
+
+A matrix of a tile is held by `threads` threads, each with the same number of register lanes. Which element sits where is
+a permutation of bits: a fragment lists, from the least significant bit of the element's row-major number on, the bit
+it comes from: `r0`, `r1` … of the lane number in the register, `l0`, `l1` … of the thread number in its group.
+An empty list stands for row-major order in the registers of one thread, whatever the sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+
+_BIT: Final = re.compile(r"[lr](0|[1-9][0-9]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class TileOp:
+    """C[m, n] = A[m, k] @ B[k, n] + C[m, n], and where each thread holds its part."""
+
+    name: str
+    m: int
+    n: int
+    k: int
+    threads: int = 1
+    a: tuple[str, ...] = ()
+    b: tuple[str, ...] = ()
+    c: tuple[str, ...] = ()
+
+    @property
+    def fragments(self) -> dict[str, tuple[int, int, tuple[str, ...]]]:
+        """Rows, columns and layout of each matrix."""
+        return {
+            "a": (self.m, self.k, self.a),
+            "b": (self.k, self.n, self.b),
+            "c": (self.m, self.n, self.c),
+        }
+
+    def lanes(self, matrix: str) -> int:
+        """The register lanes that one thread holds of a matrix."""
+        rows, columns, _ = self.fragments[matrix]
+        return rows * columns // self.threads
+
+    def places(self, matrix: str) -> Numbers:
+        """The row-major number of the element that [thread, lane] holds."""
+        _, _, bits = self.fragments[matrix]
+        shape = (self.threads, self.lanes(matrix))
+        thread, lane = np.indices(shape)
+        if not bits:
+            return np.asarray(lane, np.int64)
+        place = np.zeros(shape, np.int64)
+        for position, bit in enumerate(bits):
+            source = thread if bit[0] == "l" else lane
+            place |= (source >> int(bit[1:]) & 1) << position
+        return place
+
+    def problems(self) -> list[str]:
+        """What is wrong with the description."""
+        if min(self.m, self.n, self.k, self.threads) < 1:
+            return [f"its sizes {self.m}x{self.n}x{self.k} and threads {self.threads} must be positive"]
+        found = []
+        for matrix, (rows, columns, bits) in self.fragments.items():
+            if not bits:
+                if self.threads > 1:
+                    found.append(f"matrix {matrix} is spread over {self.threads} threads without a layout")
+                continue
+            if any(_BIT.fullmatch(bit) is None for bit in bits):
+                found.append(f"matrix {matrix} has a bit that is neither l<number> nor r<number>")
+                continue
+            size = rows * columns
+            expected = {f"l{i}" for i in range(_log2(self.threads))}
+            expected |= {f"r{i}" for i in range(_log2(size) - _log2(self.threads))}
+            powers = size == 1 << _log2(size) and self.threads == 1 << _log2(self.threads)
+            if not powers or len(bits) != _log2(size) or set(bits) != expected:
+                found.append(
+                    f"the bits of matrix {matrix} do not number its {rows}x{columns} elements once each"
+                )
+        return found
+
+    def gather(self, matrix: str, fragments: NDArray[Any]) -> NDArray[Any]:
+        """The matrix that the threads hold together; `fragments` is [thread, lane]."""
+        rows, columns, _ = self.fragments[matrix]
+        whole = np.empty(rows * columns, fragments.dtype)
+        whole[self.places(matrix)] = fragments
+        return whole.reshape(rows, columns)
+
+    def scatter(self, matrix: str, whole: NDArray[Any]) -> NDArray[Any]:
+        """What each thread holds of a matrix, as [thread, lane]."""
+        return whole.reshape(-1)[self.places(matrix)]
+
+
+def _log2(value: int) -> int:
+    return value.bit_length() - 1
+
+
+MMA_M16N8K16: Final = TileOp(
+    "mma_m16n8k16", 16, 8, 16, 32,
+    a=("r0", "l0", "l1", "r2", "l2", "l3", "l4", "r1"),
+    b=("l2", "l3", "l4", "r0", "l0", "l1", "r1"),
+    c=("r0", "l0", "l1", "l2", "l3", "l4", "r1"),
+)  # fmt: skip
+"""The 16-bit `mma.sync` of NVIDIA GPUs since Ampere."""

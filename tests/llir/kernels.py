@@ -1,0 +1,141 @@
+"""Kernels written by hand that several tests look at."""
+
+from __future__ import annotations
+
+from planish import dtypes
+from planish.dtypes import AddrSpace, DType
+from planish.llir.builder import Builder
+from planish.llir.layout import MemoryLayout, strides
+from planish.llir.program import Buffer, Immediate, Ops, Program, Register
+from planish.llir.tiles import MMA_M16N8K16
+
+f32, i32 = dtypes.float32, dtypes.int32
+
+
+def add(rows: int = 4, columns: int = 5, layout: MemoryLayout = MemoryLayout.ROW_MAJOR) -> Program:
+    """c = a + b."""
+    b = Builder("add")
+    out, left, right = (b.param(name, f32, rows * columns) for name in "cab")
+    steps = strides((rows, columns), layout)
+    with b.loop(rows) as i, b.loop(columns) as j:
+        x, y = (b.load(b.address_nd(p, (i, j), steps)) for p in (left, right))
+        b.store(b.address_nd(out, (i, j), steps), b.add(x, y))
+    return b.program()
+
+
+def matmul(m: int, n: int, k: int, dtype: DType = f32) -> Program:
+    """C = A @ B, row-major."""
+    b = Builder("matmul")
+    c, a, bb = b.param("c", dtype, m * n), b.param("a", dtype, m * k), b.param("b", dtype, k * n)
+    acc = b.memory("acc", dtype, 1)
+    with b.loop(m) as i, b.loop(n) as j:
+        b.store(b.address(acc, 0), 0)
+        with b.loop(k, unroll=4) as r:
+            x = b.load(b.address_nd(a, (i, r), (k, 1)))
+            y = b.load(b.address_nd(bb, (r, j), (n, 1)))
+            place = b.address(acc, 0)
+            b.store(place, b.fma(x, y, b.load(place)))
+        b.store(b.address_nd(c, (i, j), (n, 1)), b.load(b.address(acc, 0)))
+    return b.program()
+
+
+def register_tile(rows: int = 6, vectors: int = 4, k: int = 8, lanes: int = 16) -> Program:
+    """The inner loop of a blocked matmul: rows x vectors accumulators, one broadcast per row."""
+    b = Builder("register_tile")
+    n = vectors * lanes
+    c, a, bb = b.param("c", f32, rows * n), b.param("a", f32, rows * k), b.param("b", f32, k * n)
+    wide = f32.vec(lanes)
+    acc = b.memory("acc", wide, rows * vectors)
+    for t in range(rows * vectors):
+        b.store(b.address(acc, t), Immediate(0.0, wide))
+    with b.loop(k) as r:
+        line = [b.load(b.address_nd(bb, (r, v * lanes), (n, 1)), wide) for v in range(vectors)]
+        for row in range(rows):
+            x = b.splat(b.load(b.address_nd(a, (row * k, r), (1, 1))), lanes)
+            for v in range(vectors):
+                place = b.address(acc, row * vectors + v)
+                b.store(place, b.fma(x, line[v], b.load(place)))
+    for t in range(rows * vectors):
+        b.store(b.address(c, t // vectors * n + t % vectors * lanes), b.load(b.address(acc, t)))
+    return b.program()
+
+
+def block_sum(blocks: int, threads: int, fenced: bool = True) -> Program:
+    """out[block] = the sum of `threads` elements, halved again and again in LOCAL memory."""
+    b = Builder("block_sum")
+    out, x = b.param("out", f32, blocks), b.param("x", f32, blocks * threads)
+    shared = b.memory("shared", f32, threads, AddrSpace.LOCAL)
+    g, t = b.special("gidx0", blocks), b.special("lidx0", threads)
+    b.store(b.address(shared, t), b.load(b.address_nd(x, (g, t), (threads, 1))))
+    half = threads // 2
+    while half:
+        if fenced:
+            b.barrier()
+        with b.when(b.less(t, half)):
+            mine = b.address(shared, t)
+            b.store(mine, b.add(b.load(mine), b.load(b.address(shared, b.add(t, half)))))
+        half //= 2
+    if fenced:
+        b.barrier()
+    with b.when(b.compute(Ops.CMPEQ, t, 0)):
+        b.store(b.address(out, g), b.load(b.address(shared, 0)))
+    return b.program()
+
+
+def tiled_matmul(size: int, tile: int, fenced: bool = True) -> Program:
+    """C = A @ B of square matrices: a block of tile x tile threads stages tiles of A and B in LOCAL memory."""
+    b = Builder("tiled_matmul")
+    c, a, bb = (b.param(name, f32, size * size) for name in "cab")
+    ta, tb = (b.memory(name, f32, tile * tile, AddrSpace.LOCAL) for name in ("ta", "tb"))
+    acc = b.memory("acc", f32, 1)
+    gy, gx = b.special("gidx0", size // tile), b.special("gidx1", size // tile)
+    x, y = b.special("lidx0", tile), b.special("lidx1", tile)
+    row, column = b.add(b.mul(gy, tile), y), b.add(b.mul(gx, tile), x)
+    b.store(b.address(acc, 0), 0.0)
+    with b.loop(size // tile) as block:
+        start = b.mul(block, tile)
+        b.store(
+            b.address_nd(ta, (y, x), (tile, 1)), b.load(b.address_nd(a, (row, b.add(start, x)), (size, 1)))
+        )
+        b.store(
+            b.address_nd(tb, (y, x), (tile, 1)),
+            b.load(b.address_nd(bb, (b.add(start, y), column), (size, 1))),
+        )
+        if fenced:
+            b.barrier()
+        with b.loop(tile) as k:
+            p, q = b.load(b.address_nd(ta, (y, k), (tile, 1))), b.load(b.address_nd(tb, (k, x), (tile, 1)))
+            place = b.address(acc, 0)
+            b.store(place, b.fma(p, q, b.load(place)))
+        if fenced:
+            b.barrier()
+    b.store(b.address_nd(c, (row, column), (size, 1)), b.load(b.address(acc, 0)))
+    return b.program()
+
+
+def tensor_core() -> Program:
+    """C[16, 8] = A[16, 16] @ B[16, 8] + C by one group of 32 threads."""
+    b = Builder("tensor_core")
+    tile, half = MMA_M16N8K16, dtypes.float16
+    c, a, bb = b.param("c", f32, 16 * 8), b.param("a", half, 16 * 16), b.param("b", half, 16 * 8)
+    lane = b.special("lidx0", 32)
+    t, g = b.compute(Ops.AND, lane, 3), b.compute(Ops.SHR, lane, 2)
+    t2 = b.mul(t, 2)
+
+    def pick(buffer: Buffer, rows: list[Register], columns: list[Register], width: int) -> Register:
+        return b.build(
+            *(b.load(b.address_nd(buffer, (r, k), (width, 1))) for r, k in zip(rows, columns, strict=True))
+        )
+
+    low, high, near, far = g, b.add(g, 8), t2, b.add(t2, 8)
+    one, nine = b.add(t2, 1), b.add(t2, 9)
+    av = pick(
+        a, [low, low, high, high, low, low, high, high], [near, one, near, one, far, nine, far, nine], 16
+    )
+    bv = pick(bb, [near, one, far, nine], [g] * 4, 8)
+    rows, columns = [low, low, high, high], [near, one, near, one]
+    cv = pick(c, rows, columns, 8)
+    result = b.tile(tile, av, bv, cv)
+    for number, (r, k) in enumerate(zip(rows, columns, strict=True)):
+        b.store(b.address_nd(c, (r, k), (8, 1)), b.lanes(result, number))
+    return b.program()
