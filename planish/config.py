@@ -54,7 +54,9 @@ class Settings:
     )
     devectorize: Devectorize = field(
         default=1,
-        metadata={"doc": "0: keep vector values, 1: split to the target's width, 2: split memory accesses neither"},
+        metadata={
+            "doc": "0: keep vector values, 1: split to the target's width, 2: split memory accesses neither"
+        },
     )
     allow_half8: bool = field(
         default=False, metadata={"doc": "allow loads and stores of eight 16-bit floats"}

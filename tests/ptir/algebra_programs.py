@@ -115,8 +115,12 @@ class AlgebraPrograms:
             odd = odd[:2]  # the two zeros
         unit = Literal.full(dtype, (), self.rng.choice([0, 1] if dtype.is_bool else [0, 1, 2, 3, 4, 6]))
         literal = unit if self.rng.random() < 0.4 else Literal(odd[self.rng.randrange(len(odd))].reshape(()))
-        if all(isinstance(dim, int) for dim in self.dims) and self.rng.random() < 0.2:
-            count = self.dims[0]
+        count = self.dims[0]
+        if (
+            all(isinstance(dim, int) for dim in self.dims)
+            and isinstance(count, int)
+            and self.rng.random() < 0.2
+        ):
             start = self.rng.randrange(len(odd))
             literal = Literal(odd[[(start + i) % len(odd) for i in range(count)]])
             return self.region.append(ops.constant, (), ops.ConstantAttrs(literal)).results[0]

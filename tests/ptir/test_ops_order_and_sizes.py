@@ -285,7 +285,6 @@ def test_quantize_per_axis():
 
 @pytest.mark.parametrize(("shape", "axis"), [((0, 2), 0), ((2, 0), 1), ((2, 0), 0), ((0,), None)])
 def test_unique_of_an_empty_array(shape, axis):
-    types = ops.unique.result_types([TensorType(dtypes.float32, shape)], ops.UniqueAttrs(2, axis))
-    *_, count = ops.unique.evaluate([np.zeros(shape, np.float32)], ops.UniqueAttrs(2, axis), types, None)
+    *_, count = run_all(ops.unique, np.zeros(shape, np.float32), attrs=ops.UniqueAttrs(2, axis))
     rows = shape[axis] if axis is not None else 0
     assert count == min(rows, 1)

@@ -37,7 +37,7 @@ def odd_array(type: TensorType, rng: np.random.Generator) -> np.ndarray:
     if type.dtype.is_float:
         special = numerics.convert(np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan]), type.dtype)
         chosen = np.where(rng.random(count) < 0.5, special[rng.integers(0, len(special), count)], chosen)
-    return chosen.astype(type.dtype.numpy).reshape(type.shape)
+    return np.asarray(chosen.astype(type.dtype.numpy).reshape(type.shape))
 
 
 def check(program: Program, seed: int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import pytest
@@ -121,7 +122,9 @@ def test_unrolled_reductions_are_whole_vectors() -> None:
     with Table() as t:
         sink = apply_opts(matmul(t, 2, 16, 8), [Action(UPCAST, 1, 0), Action(UNROLL, 2, 4)])
         cut = devectorize(add_loads(remove_reduce(expand(initial_symbolic(sink)))), WIDE)
-        shuffles = [n for n in cut.toposort() if n.op is Ops.GEP and len(set(n.arg)) > 1]  # type: ignore[arg-type]
+        shuffles = [
+            n for n in cut.toposort() if n.op is Ops.GEP and len(set(cast("tuple[int, ...]", n.arg))) > 1
+        ]
         assert not shuffles  # broadcasts of single elements remain, nothing is interleaved
 
 

@@ -91,7 +91,9 @@ def test_fmod_is_exact(dtype: str, target: str) -> None:
 def test_machine_code_and_the_definition_agree_bit_for_bit(op: Ops, dtype: str) -> None:
     size = 700  # fused float64 sums are slow where they are defined
     if op.min_sources == 1:
-        given = [np.concatenate([specials(DTYPES[dtype])[::3], inputs(op, DTYPES[dtype], 4000, seed=3)[-300:]])]
+        given = [
+            np.concatenate([specials(DTYPES[dtype])[::3], inputs(op, DTYPES[dtype], 4000, seed=3)[-300:]])
+        ]
     else:
         given = [x[:: len(x) // size] for x in pairs(DTYPES[dtype], 20_000, seed=3)]
     given = [np.resize(x, size) for x in given]
@@ -188,7 +190,9 @@ def test_narrow_floats_compute_in_float32_and_round_once(op: Ops, short: str) ->
 @pytest.mark.fuzz
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("op", UNARY, ids=lambda op: op.name)
-def test_float32_is_within_its_bound_for_every_argument(op: Ops, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float32_is_within_its_bound_for_every_argument(
+    op: Ops, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chunk = 1 << 20
     kernel = native(op, dtypes.float32, chunk, TARGETS[target])
     if op in {Ops.ERF, Ops.ERFC}:
@@ -207,7 +211,11 @@ def test_float32_is_within_its_bound_for_every_argument(op: Ops, target: str, mo
 @pytest.mark.parametrize("op", FUNCTIONS, ids=lambda op: op.name)
 def test_float64_is_within_its_bound_for_many_arguments(op: Ops, target: str) -> None:
     size = 40_000
-    given = [inputs(op, dtypes.float64, size, seed=9)] if op.min_sources == 1 else list(pairs(dtypes.float64, size, 9))
+    given = (
+        [inputs(op, dtypes.float64, size, seed=9)]
+        if op.min_sources == 1
+        else list(pairs(dtypes.float64, size, 9))
+    )
     found = native(op, dtypes.float64, size, TARGETS[target])(*given)
     worst, place = worst_double(op, found, *given)
     assert worst <= limit(op, "f64"), describe(op, place, found, given)

@@ -320,7 +320,16 @@ class PatternSet:
 class FrozenPatternSet:
     """An unchangeable set of patterns, indexed by root and sorted by benefit; shared freely between runs."""
 
-    __slots__ = ("_filtered", "_tables", "deep", "max_radius", "patterns", "reach", "watchers", "watches_uses")
+    __slots__ = (
+        "_filtered",
+        "_tables",
+        "deep",
+        "max_radius",
+        "patterns",
+        "reach",
+        "watchers",
+        "watches_uses",
+    )
 
     patterns: tuple[BasePattern, ...]
     max_radius: int

@@ -63,6 +63,8 @@ def divide_by_magic(x: UOp, divisor: int, limit: int) -> UOp:
     if not factor:
         return x.const_like(0)
     dtype = x.dtype.scalar
+    if limit * factor <= int(dtype.max or 0):
+        return _shifted(x * factor, shift)
     for bits, word in _WORDS.items():
         if bits >= dtype.bits and limit * factor < 1 << bits:
             return _shifted(x.cast(word) * factor, shift).cast(dtype)

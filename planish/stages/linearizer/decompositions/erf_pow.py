@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from planish.stages.linearizer.decompositions import coefficients
-from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts
+from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, exp_plain
 from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -33,9 +33,19 @@ def _tail(m: Reals, size: UOp) -> UOp:
     return m.scale(product.hi + product.lo, parts.n)
 
 
+def _small_tail(m: Reals, size: UOp) -> UOp:
+    """erfc(size) for 1 <= size, in plain arithmetic and with one division: enough for what is taken from 1."""
+    x = m.clamp(size, 0.75, m.pick(4.5, 6.5))
+    a, b = x + 3.0, x + x + 1.0
+    inverse = m.const(1.0) / (a * b)
+    smooth = m.polynomial((x - 3.0) * (b * inverse), coefficients.ERFCX) + 1.25
+    power, n = exp_plain(m, -(x * x))
+    return power * m.power(n) * (smooth * (a * inverse))
+
+
 def erf(m: Reals, x: UOp) -> UOp:
     size = m.magnitude(x)
-    far = m.const(1.0) - _tail(m, size)
+    far = m.const(1.0) - _small_tail(m, size)
     result = (size < 1.0).where(size + _near(m, size), far)
     return m.with_sign(result, m.sign(x))
 

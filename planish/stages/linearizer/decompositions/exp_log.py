@@ -32,14 +32,19 @@ def exp_range(m: Reals) -> tuple[float, float]:
     return (-104.0, 89.0) if m.format.bits == 32 else (-746.0, 710.0)
 
 
-def exp_parts(m: Reals, x: UOp, low: UOp | None = None, *, compensated: bool = True) -> ExpParts:
-    """The parts of e**(x + low). `compensated` keeps what the reduction rounds off."""
+def exp_plain(m: Reals, x: UOp) -> tuple[UOp, UOp]:
+    """p and n with e**x = p 2**n, p rounded to about one unit."""
+    bits = m.format.bits
+    whole, n = m.nearest(x * (1 / math.log(2)))
+    r = m.fma(whole, m.const(-LN2_LOW[bits]), m.fma(whole, m.const(-LN2_HIGH[bits]), x))
+    return m.fma(r * r, m.polynomial(r, coefficients.EXP), r) + 1.0, n
+
+
+def exp_parts(m: Reals, x: UOp, low: UOp | None = None) -> ExpParts:
+    """The parts of e**(x + low), with what the reduction rounds off."""
     bits = m.format.bits
     whole, n = m.nearest(x * (1 / math.log(2)))
     first = m.fma(whole, m.const(-LN2_HIGH[bits]), x)  # exact
-    if not compensated:
-        r = m.fma(whole, m.const(-LN2_LOW[bits]), first)
-        return ExpParts(r, r * r * m.polynomial(r, coefficients.EXP), n)
     second = whole * LN2_LOW[bits]
     r = first - second
     lost = (first - r) - second
@@ -66,8 +71,8 @@ def _within(m: Reals, x: UOp, low: float, high: float) -> tuple[UOp, UOp]:
 
 def exp(m: Reals, x: UOp) -> UOp:
     below, clamped = _within(m, x, *exp_range(m))
-    r, tail, n = exp_parts(m, clamped, compensated=False)
-    return below.where(m.const(0.0), m.scale(r + tail + 1.0, n))
+    power, n = exp_plain(m, clamped)
+    return below.where(m.const(0.0), m.scale(power, n))
 
 
 def exp2(m: Reals, x: UOp) -> UOp:

@@ -10,7 +10,7 @@ import math
 
 from planish.stages.linearizer.decompositions import coefficients
 from planish.stages.linearizer.decompositions.coefficients import Coefficients
-from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, log_of_pair
+from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, exp_plain, log_of_pair
 from planish.stages.linearizer.decompositions.reals import Pair, Reals
 from planish.uop.node import UOp
 
@@ -48,9 +48,8 @@ def cosh(m: Reals, x: UOp) -> UOp:
 def tanh(m: Reals, x: UOp) -> UOp:
     """1 - 2 / (e**2x + 1)."""
     size = m.magnitude(x)
-    r, tail, n = exp_parts(m, m.clamp(size * 2.0, 0.0, m.pick(20.0, 40.0)), compensated=False)
-    power = (r + tail + 1.0) * m.power(n)
-    far = m.const(1.0) - m.const(2.0) / (power + 1.0)
+    power, n = exp_plain(m, m.clamp(size * 2.0, 0.0, m.pick(20.0, 40.0)))
+    far = m.const(1.0) - m.const(2.0) / (power * m.power(n) + 1.0)
     return _odd(m, x, _series(m, size, coefficients.TANH), far, 0.55)
 
 

@@ -39,8 +39,3 @@ CPU: Final = Support(
     )
 )  # fmt: skip
 """A CPU with vectors and a fused multiply-add (x86-64-v3, ARMv8)."""
-
-SCALAR: Final = Support(
-    CPU.ops - {Ops.MULACC, Ops.RECIP, Ops.MAX, Ops.MIN, Ops.ABS, Ops.NEG, Ops.POPCOUNT, Ops.CLZ, Ops.CMPLE}
-)
-"""A spare machine, to exercise what a CPU never needs."""
