@@ -13,6 +13,9 @@ from planish.dtypes import DType, float_format
 from planish.ptir import ops
 from planish.ptir.function import Inst, Value
 from planish.ptir.rewrite.prelude import (
+    MINUS_ONE,
+    ONE,
+    ZERO,
     BinaryView,
     CompareView,
     OpRewritePattern,
@@ -57,7 +60,7 @@ class FoldAddZero(OpRewritePattern[BinaryView]):
     benefit = 4
     radius = 2
     roots = (ops.add,)
-    any_operand = CONSTANT
+    operands = (None, (ZERO, ops.broadcast_to))
 
     def match_and_rewrite(self, op: BinaryView, rw: ProgramRewriter) -> bool:
         number = number_of(op.inst.operands[1])
@@ -77,7 +80,7 @@ class FoldMulByOne(OpRewritePattern[BinaryView]):
     benefit = 4
     radius = 2
     roots = (ops.mul,)
-    any_operand = CONSTANT
+    operands = (None, (ONE, ZERO, MINUS_ONE, ops.broadcast_to))
 
     def match_and_rewrite(self, op: BinaryView, rw: ProgramRewriter) -> bool:
         x, factor = op.inst.operands
@@ -91,7 +94,7 @@ class FoldMulByOne(OpRewritePattern[BinaryView]):
         if number == 0 and dtype.is_int:
             rw.replace_op(op.inst, factor)
             return True
-        if number == -1 or (dtype.is_unsigned and number == dtype.max):
+        if number == -1:
             return d.replace(rw, op.inst, d.draft(ops.neg, (x,)))
         return rw.fail(op.inst, "the factor is not 1, -1, or an integer 0")
 
