@@ -92,6 +92,9 @@ def test_an_op_of_the_target_is_left_alone(op: Ops) -> None:
         before = given[0].alu(op, *given[1:])
         assert decompositions(before, Support(CPU.ops | {op})) is before
         assert decompositions(before, CPU.ops | {op}) is before, "a plain set of ops is a target too"
+        whole = leaves(table, dtypes.int32, 2)
+        for division in (whole[0] // 7, whole[0] % whole[1]):
+            assert decompositions(division, CPU.ops | {division.op}) is division
 
 
 def test_a_spare_machine_computes_the_same() -> None:

@@ -2,24 +2,26 @@
 
 Instructions are equal when op, operands, attributes and regions are; operands of commutative ops in either
 order, attributes to the type and the sign of a zero (`exact`). The one that stays keeps the lines of all (up to
-`locations.MAX_LOCATIONS`) as its location. Regions are compared up to the names of what they define. An instruction in a region may be replaced
-by an equal one around it, never by one in a sibling region. Ops that are not pure, or whose results are not
+`locations.MAX_LOCATIONS`) as its location. Regions are compared up to the names of what they define. An instruction in
+a region may be replaced by an equal one around it, never by one in a sibling region. Ops that are not pure, or whose results are not
 determined by their operands, are left alone: random ops take their key as an operand, so equal keys are
 equal operands.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from planish.ptir.exact import exact_key
 from planish.ptir.function import Function, Inst, Program, Region, Value
-from planish.ptir.ops.definition import NO_ATTRS, RETURN
+from planish.ptir.ops.definition import NO_ATTRS, RETURN, OpDef
 from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 Key: TypeAlias = tuple[object, ...]
+_ID_BITS: Final = 32  # more values than that do not fit in memory
 
 
 @register
@@ -44,10 +46,10 @@ class CSEPass:
 def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> int:
     """Merge equal instructions of one function; gives how many were removed."""
     rw = ProgramRewriter(function, context.listener, pattern="cse")
-    known: dict[Key, Inst] = {}
+    known: defaultdict[OpDef, dict[Key | int, Inst]] = defaultdict(dict)
     merged = 0
     # A region in progress: where to go on, and what it added to `known`, to be forgotten when it is left.
-    stack: list[tuple[Inst, list[Key]]] = [(function.body.end.next, [])]
+    stack: list[tuple[Inst, list[tuple[OpDef, Key | int]]]] = [(function.body.end.next, [])]
     entered: set[Region] = set()
     while stack:
         inst, added = stack.pop()
@@ -66,26 +68,29 @@ def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> i
                     descended = True
                     break
                 shapes = tuple([_signature(region) for region in inst.regions])
-                key: Key = (op, inst.operands, exact_key(inst.attrs), shapes)
-            elif inst.attrs is NO_ATTRS:
-                operands = inst.operands
-                if op.commutative and operands[0].id > operands[1].id:
-                    key = (op, operands[1], operands[0])
-                else:
-                    key = (op, *operands)
+                key: Key | int = (inst.operands, exact_key(inst.attrs), shapes)
+            elif inst.attrs is NO_ATTRS and len(inst.operands) == 2:
+                # The common case is one number: in a large function a tuple of objects is mostly cache misses.
+                lhs, rhs = inst.operands
+                first, second = lhs.id, rhs.id
+                key = (
+                    second << _ID_BITS | first
+                    if op.commutative and first > second
+                    else first << _ID_BITS | second
+                )
             else:
-                key = (op, exact_key(inst.attrs), *inst.operands)
+                key = (exact_key(inst.attrs), *inst.operands)
             if op.pure and op.deterministic:
-                earlier = known.setdefault(key, inst)
+                earlier = known[op].setdefault(key, inst)
                 if earlier is not inst:
                     rw.merge(inst, earlier)
                     merged += 1
                 elif nested:
-                    added.append(key)
+                    added.append((op, key))
             inst = following
         if not descended:
-            for key in added:
-                del known[key]
+            for its_op, key in added:
+                del known[its_op][key]
     rw._maybe_dead.clear()
     return merged
 

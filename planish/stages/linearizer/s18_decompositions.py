@@ -61,12 +61,16 @@ def _step(name: str, rules: list[Rule], around: Matcher | None = None) -> Step:
 
 
 def _decompositions(support: Support) -> list[Rule]:
-    rules = [*function_rules(support), *bit_rules(support)]
+    divisions = FLOOR_BY_TRUNCATION
     if Ops.SHR in support.ops:
-        rules += CONSTANT_DIVISORS
-    if support.lacks(Ops.FLOORDIV):
-        rules += FLOOR_BY_TRUNCATION
-    return rules
+        # The machine's own truncating division is slower than a product, too.
+        divisions = [*CONSTANT_DIVISORS, *divisions]
+    kept = support.ops & {Ops.FLOORDIV, Ops.FLOORMOD}
+    return [
+        *function_rules(support),
+        *bit_rules(support),
+        *(made for made in divisions if not kept.intersection(made.left.ops or ())),
+    ]
 
 
 def _late(support: Support) -> list[Rule]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planish.dtypes import Kind
+from planish.stages.linearizer.decompositions.reals import Reals
 from planish.stages.linearizer.decompositions.support import Support
 from planish.uop.matcher import Rule, rule
 from planish.uop.node import UOp
@@ -17,8 +18,6 @@ _UNSIGNED: Final = frozenset({Kind.UINT})
 
 
 def _clear_sign(x: UOp) -> UOp | None:
-    from planish.stages.linearizer.decompositions.reals import Reals
-
     return Reals(x, Support(frozenset())).magnitude(x) if x.dtype.bits >= 32 else None
 
 
