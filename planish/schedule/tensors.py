@@ -154,11 +154,24 @@ def _swapped(op: Ops) -> Callable[[Tensors, Inst], UOp]:
     return lower
 
 
-def _divide(tensors: Tensors, inst: Inst) -> UOp:
-    x, y = (tensors.values[operand] for operand in inst.operands)
-    if not x.dtype.is_float:
-        raise _unsupported(inst)
-    return x.alu(Ops.FDIV, y)
+def _of(accepts: Callable[[DType], bool], op: Ops) -> Callable[[Tensors, Inst], UOp]:
+    """An elementwise op that the kernel IR has for some dtypes only."""
+
+    def lower(tensors: Tensors, inst: Inst) -> UOp:
+        x, y = (tensors.values[operand] for operand in inst.operands)
+        if not accepts(x.dtype):
+            raise _unsupported(inst)
+        return x.alu(op, y)
+
+    return lower
+
+
+def _is_float(dtype: DType) -> bool:
+    return dtype.is_float
+
+
+def _is_int(dtype: DType) -> bool:
+    return dtype.is_int
 
 
 def _lower_cast(tensors: Tensors, inst: Inst) -> UOp:
@@ -323,7 +336,9 @@ _ELEMENTWISE: Final = {
     "xor": Ops.XOR, "neg": Ops.NEG, "abs": Ops.ABS, "not": Ops.NOT, "sqrt": Ops.SQRT, "reciprocal": Ops.RECIP,
     "exp": Ops.EXP, "exp2": Ops.EXP2, "log": Ops.LOG, "log2": Ops.LOG2, "sin": Ops.SIN, "cos": Ops.COS, "tan": Ops.TAN,
     "tanh": Ops.TANH, "sinh": Ops.SINH, "cosh": Ops.COSH, "asin": Ops.ASIN, "acos": Ops.ACOS, "atan": Ops.ATAN,
-    "floor": Ops.FLOOR, "ceil": Ops.CEIL, "trunc": Ops.TRUNC, "round": Ops.ROUND,
+    "asinh": Ops.ASINH, "acosh": Ops.ACOSH, "atanh": Ops.ATANH, "expm1": Ops.EXPM1, "log1p": Ops.LOG1P,
+    "rsqrt": Ops.RSQRT, "cbrt": Ops.CBRT, "erf": Ops.ERF, "erfc": Ops.ERFC, "atan2": Ops.ATAN2,
+    "floor": Ops.FLOOR, "ceil": Ops.CEIL, "trunc": Ops.TRUNC, "round": Ops.ROUND, "popcount": Ops.POPCOUNT, "clz": Ops.CLZ,
     "lt": Ops.CMPLT, "le": Ops.CMPLE, "eq": Ops.CMPEQ, "ne": Ops.CMPNE, "select": Ops.WHERE,
 }  # fmt: skip
 _REDUCE: Final = {
@@ -333,7 +348,12 @@ _REDUCE: Final = {
 _LOWER: Final[dict[str, Callable[[Tensors, Inst], UOp]]] = {
     "constant": _lower_constant,
     "cast": _lower_cast,
-    "div": _divide,
+    "div": _of(_is_float, Ops.FDIV),
+    "pow": _of(_is_float, Ops.POW),
+    "floor_div": _of(_is_int, Ops.FLOORDIV),
+    "floor_mod": _of(_is_int, Ops.FLOORMOD),
+    "trunc_div": _of(_is_int, Ops.TRUNCDIV),
+    "trunc_mod": _of(_is_int, Ops.TRUNCMOD),
     "gt": _swapped(Ops.CMPLT),
     "ge": _swapped(Ops.CMPLE),
     "iota": _lower_iota,
