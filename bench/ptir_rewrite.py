@@ -60,7 +60,9 @@ def build(kind: str, size: int) -> Function:
 
 def ours(function: Function, name: str) -> Callable[[], float]:
     manager = PassManager.parse(name)
-    manager.run(Program([build("mixed", 200)]))  # decision tables are made once per process, as MLIR's pattern set is
+    manager.run(
+        Program([build("mixed", 200)])
+    )  # decision tables are made once per process, as MLIR's pattern set is
 
     def run() -> float:
         gc.collect()

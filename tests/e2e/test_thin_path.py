@@ -279,7 +279,7 @@ def test_functions_compile_to_what_the_interpreter_computes(name: str, dtype: st
 def test_functions_of_two_arguments_compile(name: str) -> None:
     graph = ptir.Graph("f")
     x, y = (graph.input(n, ptir.tensor("f32", (256,))) for n in "xy")
-    left, right = np.meshgrid(np.float32(SPECIAL), np.float32(SPECIAL))
+    left, right = np.meshgrid(np.array(SPECIAL, np.float32), np.array(SPECIAL, np.float32))
     reference, native = by_both(graph.build(getattr(x, name)(y)), left.ravel(), right.ravel())
     np.testing.assert_allclose(native, reference, rtol=3 * float(np.finfo(np.float32).eps), atol=5e-45)
 
