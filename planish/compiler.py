@@ -108,8 +108,15 @@ class Executable:
                 memory.append(buffer.constant)
             else:
                 memory.append(np.empty(buffer.size, buffer.dtype.numpy))
-        for kernel, call in zip(plan.kernels, self.kernels, strict=True):
-            call([memory[number] for number in kernel.buffers])
+        function = self.lowered.function
+        with ptir.trace.execution(
+            ptir.Program([function]),
+            targets=[value.id for value in function.results],
+            backend="llvm" if self.modules else "llir-interpreter",
+        ) as running:
+            running.counters["kernels"] = len(plan.kernels)
+            for kernel, call in zip(plan.kernels, self.kernels, strict=True):
+                call([memory[number] for number in kernel.buffers])
         return tuple(memory[number].reshape(dims) for number, dims in plan.results)
 
     def _check(self, arrays: Sequence[Array]) -> Sequence[Array]:

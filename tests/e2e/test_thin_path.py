@@ -295,3 +295,32 @@ def test_division_of_integers_never_traps(name: str, dtype: str) -> None:
     left, right = np.meshgrid(values, values)
     reference, native = by_both(graph.build(getattr(x, name)(y)), left.ravel(), right.ravel())
     np.testing.assert_array_equal(native, reference)
+
+
+class Sink:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def before_run(self, context: ptir.trace.ExecutionContext) -> None:
+        self.told.append(("before", context.backend))
+
+    def after_run(self, context: ptir.trace.ExecutionContext, stats: ptir.trace.ExecutionStats) -> None:
+        self.told.append((f"after {stats.counters['kernels']} kernel", context.backend))
+
+    def pass_event(self, event: ptir.trace.PassEvent) -> None: ...
+
+
+def test_every_execution_is_told_to_the_trace_sink() -> None:
+    function, arrays = capture([pn.asarray(x) * 2.0])
+    lowered = compiler.lower(function)
+    sink = Sink()
+    with ptir.trace.install_global_sink(sink):
+        lowered.compile()(*arrays)
+        lowered.interpreted()(*arrays)
+    lowered.interpreted()(*arrays)
+    assert sink.told == [
+        ("before", "llvm"), ("after 1 kernel", "llvm"),
+        ("before", "llir-interpreter"), ("after 1 kernel", "llir-interpreter"),
+    ]  # fmt: skip
