@@ -10,7 +10,6 @@ equal operands.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
@@ -21,6 +20,8 @@ from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 Key: TypeAlias = tuple[object, ...]
+Table: TypeAlias = dict["Key | int", Inst]
+_NEW: Final[Table] = {}
 _ID_BITS: Final = 32  # more values than that do not fit in memory
 
 
@@ -46,10 +47,10 @@ class CSEPass:
 def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> int:
     """Merge equal instructions of one function; gives how many were removed."""
     rw = ProgramRewriter(function, context.listener, pattern="cse")
-    known: defaultdict[OpDef, dict[Key | int, Inst]] = defaultdict(dict)
+    known: dict[OpDef, Table | None] = {}  # None: an op that is never shared
     merged = 0
     # A region in progress: where to go on, and what it added to `known`, to be forgotten when it is left.
-    stack: list[tuple[Inst, list[tuple[OpDef, Key | int]]]] = [(function.body.end.next, [])]
+    stack: list[tuple[Inst, list[tuple[Table, Key | int]]]] = [(function.body.end.next, [])]
     entered: set[Region] = set()
     while stack:
         inst, added = stack.pop()
@@ -80,17 +81,20 @@ def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> i
                 )
             else:
                 key = (exact_key(inst.attrs), *inst.operands)
-            if op.pure and op.deterministic:
-                earlier = known[op].setdefault(key, inst)
+            table = known.get(op, _NEW)
+            if table is _NEW:
+                table = known[op] = {} if op.pure and op.deterministic else None
+            if table is not None:
+                earlier = table.setdefault(key, inst)
                 if earlier is not inst:
                     rw.merge(inst, earlier)
                     merged += 1
                 elif nested:
-                    added.append((op, key))
+                    added.append((table, key))
             inst = following
         if not descended:
-            for its_op, key in added:
-                del known[its_op][key]
+            for table, key in added:
+                del table[key]
     rw._maybe_dead.clear()
     return merged
 

@@ -203,20 +203,19 @@ class ProgramRewriter(Waking):
             return
         # Nobody to tell, and no operand can fall out of use, since `earlier` has the same ones.
         self.changes += 1
-        kept = earlier.results
-        for position, old in enumerate(inst.results):
-            new = kept[position]
-            target = new.users
-            for user, count in old.users.items():
-                operands = user.operands
-                if len(operands) == 2:
-                    first, second = operands
-                    user.operands = (new if first is old else first, new if second is old else second)
-                else:
-                    user.operands = tuple([new if value is old else value for value in operands])
-                user.version += 1
-                target[user] = target[user] + count if user in target else count
-            old.users = {}
+        for old, new in zip(inst.results, earlier.results, strict=True):
+            if old.users:
+                target = new.users
+                for user, count in old.users.items():
+                    operands = user.operands
+                    if len(operands) == 2:
+                        first, second = operands
+                        user.operands = (new if first is old else first, new if second is old else second)
+                    else:
+                        user.operands = tuple([new if value is old else value for value in operands])
+                    user.version += 1
+                    target[user] = target[user] + count if user in target else count
+                old.users = {}
             if new.name is None:
                 new.name = old.name
         for value in inst.operands:
