@@ -25,11 +25,13 @@ from typing import cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
+from planish.errors import LoweringError
 from planish.uop.matcher import Matcher, rule
-from planish.uop.node import Number, UOp
+from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite
+from planish.uop.symbolic.reduce import identity
 
 
 @dataclass(slots=True)
@@ -37,17 +39,6 @@ class Accumulators:
     """How many registers the kernel has so far."""
 
     count: int = 0
-
-
-def identity(op: Ops, dtype: DType) -> Number:
-    """The value that changes nothing when combined by `op`."""
-    least, greatest = dtype.scalar.min, dtype.scalar.max
-    if op in {Ops.MAX, Ops.MIN}:
-        found = least if op is Ops.MAX else greatest
-        return 0 if found is None else found
-    if op is Ops.AND:
-        return -1 if dtype.is_signed else 0 if greatest is None else greatest
-    return 1 if op is Ops.MUL else 0
 
 
 def horizontal(op: Ops, value: UOp, dtype: DType) -> UOp:
@@ -77,7 +68,10 @@ def _to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
         return table.make(Ops.INDEX, dtype, (memory, table.const(0, dtypes.index)))
 
     outer = sorted(value.ranges - set(reduced), key=lambda r: r.order)
-    init = element(*outer).store(table.const(identity(op, dtype), dtype))
+    start = identity(op, root)
+    if start is None:
+        raise LoweringError(f"{op.name} of {dtype} has no value to start from", op="REDUCE")
+    init = element(*outer).store(table.const(start, dtype))
     inside = element(init, *reduced)
     update = inside.store(inside.alu(op, value)).end(*reduced)
     return element(update)
