@@ -27,6 +27,7 @@ from planish.optimize.heuristic import choose
 from planish.runtime.cpu import Module
 from planish.schedule.kernels import Kernel, Schedule, schedule
 from planish.stages import pipeline
+from planish.target import Target
 from planish.target import find as find_target
 from planish.uop.node import Table, UOp
 from planish.uop.text import print_graph
@@ -42,9 +43,23 @@ class Lowered:
 
     function: ptir.Function
     schedule: Schedule
-    stages: tuple[tuple[tuple[str, str], ...], ...]
-    """Per kernel: (stage, text of the graph after it)."""
     programs: tuple[Program, ...]
+    target: Target
+
+    @property
+    def stages(self) -> list[list[tuple[str, str]]]:
+        """Per kernel: (stage, text of the graph after it). Lowered once more to be looked at; compiling prints nothing."""
+        kernels: list[list[tuple[str, str]]] = []
+        with Table() as table:
+            for kernel in schedule(self.function, table).kernels:
+                texts = [("uop", print_graph(kernel.sink))]
+
+                def observe(stage: pipeline.Stage, sink: UOp, texts: list[tuple[str, str]] = texts) -> None:
+                    texts.append((str(stage.number), print_graph(sink)))
+
+                pipeline.run(kernel.sink, _steered(self.target), observe)
+                kernels.append(texts)
+        return kernels
 
     def as_text(self, level: str) -> str:
         """The program at a level: ptir, uop, uop:NN (after that stage), llir, llvm or asm."""
@@ -65,7 +80,7 @@ class Lowered:
         )
 
     @staticmethod
-    def _after(kernel: tuple[tuple[str, str], ...], number: str) -> str:
+    def _after(kernel: Sequence[tuple[str, str]], number: str) -> str:
         for stage, text in kernel:
             if stage == number:
                 return text
@@ -133,26 +148,21 @@ class Executable:
         return arrays
 
 
+def _steered(target: Target) -> pipeline.Machine:
+    return pipeline.Machine(target, lambda sink: choose(sink, target))
+
+
 def lower(function: ptir.Function, target: str | None = None) -> Lowered:
     """Cut a function into kernels and lower each to LLIR, for a target (by default the one in the settings)."""
     machine = find_target(current().target if target is None else target)
-    steered = pipeline.Machine(machine, lambda sink: choose(sink, machine))
+    programs: list[Program] = []
+    kernels: list[Kernel] = []
     with Table() as table:
         plan = schedule(function, table)
-        stages: list[tuple[tuple[str, str], ...]] = []
-        programs: list[Program] = []
-        kernels: list[Kernel] = []
         for kernel in plan.kernels:
-            texts = [("uop", print_graph(kernel.sink))]
-
-            def observe(stage: pipeline.Stage, sink: UOp, texts: list[tuple[str, str]] = texts) -> None:
-                texts.append((str(stage.number), print_graph(sink)))
-
-            lines = pipeline.run(kernel.sink, steered, observe)
-            stages.append(tuple(texts))
-            program = lower_to_llir(kernel.name, lines)
+            program = lower_to_llir(kernel.name, pipeline.run(kernel.sink, _steered(machine)))
             programs.append(program)
             # what the stages found unused is no parameter any more
             slots = [int(buffer.name.removeprefix("arg")) for buffer in program.params]
             kernels.append(replace(kernel, buffers=tuple(kernel.buffers[slot] for slot in slots)))
-    return Lowered(function, replace(plan, kernels=tuple(kernels)), tuple(stages), tuple(programs))
+    return Lowered(function, replace(plan, kernels=tuple(kernels)), tuple(programs), machine)

@@ -103,6 +103,7 @@ def _dump(lowered: Lowered, directory: Path, first: int) -> None:
 
 def _levels(lowered: Lowered) -> Iterator[str]:
     yield "uop"
-    for stage, _ in lowered.stages[0][1:] if lowered.stages else ():
+    kernels = lowered.stages
+    for stage, _ in kernels[0][1:] if kernels else ():
         yield f"uop:{stage}"
     yield from ("llir", "llvm", "asm")

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
-import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -45,7 +44,7 @@ class Module:
         function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * parameters)(address)
 
         def call(arrays: Sequence[Array]) -> None:
-            function(*[np.ascontiguousarray(a).ctypes.data if a.size else None for a in arrays])
+            function(*[array.ctypes.data for array in arrays])
 
         return call
 
