@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.codegen import llvm
+from planish.codegen import c, llvm
 from planish.dtypes import DType
 from planish.llir.interpret import interpret
 from planish.llir.program import Program
 from planish.llir.regalloc import allocate
+from planish.runtime.cc import CModule, find_compiler
 from planish.runtime.cpu import Module
 
 Array = NDArray[Any]
+HAS_C = find_compiler() is not None
 
 
 def native(program: Program, arrays: Sequence[Array], **integers: int) -> None:
@@ -27,6 +29,21 @@ def native(program: Program, arrays: Sequence[Array], **integers: int) -> None:
     address = module._engine.get_function_address(program.name)
     kinds = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * len(names)
     function = ctypes.CFUNCTYPE(None, *kinds)(address)
+    function(*[array.ctypes.data for array in arrays], *[integers[name] for name in names])
+
+
+C_FLAGS = ("-march=native", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-psabi")
+
+
+def native_c(
+    program: Program, arrays: Sequence[Array], flags: Sequence[str] = C_FLAGS, **integers: int
+) -> None:
+    """The same through C and the system's compiler."""
+    module = CModule(c.render(program), flags=flags)
+    own = llvm.signature(program)
+    names = (*own.variables, *own.specials)
+    kinds = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * len(names)
+    function = ctypes.CFUNCTYPE(None, *kinds)(module.address(program.name))
     function(*[array.ctypes.data for array in arrays], *[integers[name] for name in names])
 
 
@@ -57,6 +74,10 @@ def assert_native_agrees(
     interpret(program, expected, variables or {})
     native(program, found, **(variables or {}))
     assert_same(expected, found, "native")
+    if HAS_C:
+        found = copies(arrays)
+        native_c(program, found, **(variables or {}))
+        assert_same(expected, found, "C")
     return expected
 
 

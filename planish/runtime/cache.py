@@ -1,0 +1,238 @@
+"""The compilation cache on disk: bytes under the hash of everything they follow from.
+
+An entry is written beside its place and moved there, so that it is whole or absent whoever is killed when; it carries a version
+and a checksum, and one that does not add up is discarded with a warning. Readers mark what they use, and when the folder grows
+beyond its limit what was not used for longest goes first. The folder belongs to the user alone (mode 0700); one that belongs to
+somebody else is refused. Whatever the disk does (full, read-only, gone), the answer is only that nothing is cached.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import struct
+import tempfile
+import warnings
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from planish.config import current
+
+_MAGIC: Final = b"planish\n"
+_VERSION: Final = 1
+_HEADER: Final = struct.Struct("<8sIQ32s")
+_SWEEP: Final = 64
+"""Writes between two looks at the size of the folder."""
+_FREED: Final = 0.8
+"""How full the folder is after old entries have gone."""
+
+
+class CacheWarning(UserWarning):
+    """Something about the cache that costs time, not results."""
+
+
+@dataclass(slots=True)
+class CacheStats:
+    """What one process asked of the cache."""
+
+    hits: int = 0
+    misses: int = 0
+    writes: int = 0
+    discarded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """What is on disk."""
+
+    folder: Path
+    entries: int
+    nbytes: int
+
+
+@dataclass(slots=True)
+class DiskCache:
+    """A folder of entries."""
+
+    folder: Path
+    limit: int = 2 << 30
+    stats: CacheStats = field(default_factory=CacheStats)
+    _usable: bool | None = None
+    _unswept: int = 0
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes under a key; None if there are none that can be trusted."""
+        if not self._ready():
+            return None
+        path = self._path(key)
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            self.stats.misses += 1
+            return None
+        payload = _unpack(raw)
+        if payload is None:
+            self.stats.discarded += 1
+            self.stats.misses += 1
+            warnings.warn(
+                f"a damaged entry of the cache was discarded: {path.name}", CacheWarning, stacklevel=2
+            )
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        self.stats.hits += 1
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return payload
+
+    def put(self, key: str, payload: bytes) -> None:
+        """Keep bytes under a key."""
+        if not self._ready():
+            return
+        path = self._path(key)
+        header = _HEADER.pack(
+            _MAGIC, _VERSION, len(payload), hashlib.blake2b(payload, digest_size=32).digest()
+        )
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(header)
+                    file.write(payload)
+                os.replace(name, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(name)
+                raise
+        except OSError as error:
+            self._give_up(f"cannot write to {self.folder} ({error.strerror or error})")
+            return
+        self.stats.writes += 1
+        self._unswept += 1
+        if self._unswept >= _SWEEP or self.stats.writes == 1:
+            self._unswept = 0
+            self.sweep()
+
+    def info(self) -> CacheInfo:
+        """How much is there."""
+        found = self._entries()
+        return CacheInfo(self.folder, len(found), sum(size for _, size, _ in found))
+
+    def clear(self) -> CacheInfo:
+        """Remove every entry; what was there is returned."""
+        before = self.info()
+        for _, _, path in self._entries(unfinished=True):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        return before
+
+    def sweep(self) -> None:
+        """Bring the folder below its limit, what was not used for longest first; and remove what killed writers left."""
+        found = sorted(self._entries())
+        total = sum(size for _, size, _ in found)
+        if total > self.limit:
+            for _, size, path in found:
+                if total <= self.limit * _FREED:
+                    break
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                total -= size
+        newest = max((used for used, _, _ in found), default=0.0)
+        for used, _, path in self._entries(unfinished=True):
+            if path.name.startswith(".new-") and used < newest - 3600:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / key[2:]
+
+    def _entries(self, *, unfinished: bool = False) -> list[tuple[float, int, Path]]:
+        """Last use, size and place of each."""
+        found = []
+        with contextlib.suppress(OSError):
+            for shelf in self.folder.iterdir():
+                if not shelf.is_dir():
+                    continue
+                for path in shelf.iterdir():
+                    with contextlib.suppress(OSError):
+                        if unfinished or not path.name.startswith(".new-"):
+                            status = path.stat()
+                            found.append((status.st_mtime, status.st_size, path))
+        return found
+
+    def _ready(self) -> bool:
+        if self._usable is None:
+            self._usable = True
+            try:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                status = self.folder.stat()
+            except OSError as error:
+                self._give_up(f"cannot use {self.folder} ({error.strerror or error})")
+                return False
+            if status.st_uid != os.getuid():
+                self._give_up(f"{self.folder} belongs to another user")
+            elif status.st_mode & 0o077:
+                with contextlib.suppress(OSError):
+                    self.folder.chmod(0o700)
+        return self._usable
+
+    def _give_up(self, why: str) -> None:
+        self._usable = False
+        warnings.warn(f"nothing is cached: {why}", CacheWarning, stacklevel=3)
+
+
+def _unpack(raw: bytes) -> bytes | None:
+    if len(raw) < _HEADER.size:
+        return None
+    magic, version, length, digest = _HEADER.unpack_from(raw)
+    payload = raw[_HEADER.size :]
+    if magic != _MAGIC or version != _VERSION or length != len(payload):
+        return None
+    return payload if hashlib.blake2b(payload, digest_size=32).digest() == digest else None
+
+
+def key_of(*parts: str | bytes) -> str:
+    """The key of an entry: the hash of all it follows from."""
+    whole = hashlib.blake2b(digest_size=32)
+    for part in (fingerprint(), *parts):
+        data = part.encode() if isinstance(part, str) else part
+        whole.update(struct.pack("<Q", len(data)))
+        whole.update(data)
+    return whole.hexdigest()
+
+
+@cache
+def fingerprint() -> bytes:
+    """This version of planish: its number, its files (rules and tables are code) and the versions of what generates code."""
+    from importlib.metadata import version
+
+    import planish
+
+    whole = hashlib.blake2b(digest_size=32)
+    root = Path(planish.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        status = path.stat()
+        whole.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
+    whole.update(f"{planish.__version__} llvmlite {version('llvmlite')}".encode())
+    return whole.digest()
+
+
+@cache
+def _opened(folder: Path) -> DiskCache:
+    return DiskCache(folder)
+
+
+def default_folder() -> Path:
+    """The user's cache folder for planish."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "planish"
+
+
+def disk_cache() -> DiskCache:
+    """The cache that the settings name."""
+    chosen = current().cache_dir
+    return _opened(Path(chosen) if chosen else default_folder())

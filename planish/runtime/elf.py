@@ -1,0 +1,206 @@
+"""Object files made callable: the sections of an x86-64 ELF object laid out in memory, relocated and made executable.
+
+This is all that loading a cached kernel takes: no compiler is imported. Symbols that an object needs from outside are those in
+`EXTERNAL`; any other is an error that names it, before anything runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import mmap
+import struct
+from functools import cache
+from typing import Final, NamedTuple
+
+from planish.errors import PlanishError
+
+EXTERNAL: Final = frozenset(
+    {"memcpy", "memset", "memmove", "fmod", "fmodf", "fma", "fmaf", "syscall", "sched_yield", "clock_gettime",
+     "roundeven", "roundevenf", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf",
+     "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals"}
+)  # fmt: skip
+"""What generated code may call: the C library's memory and remainder functions, rounding on machines without an instruction for
+it, what the thread pool asks of the system, and how a long call notices Ctrl-C."""
+
+_ALLOC, _WRITE = 2, 1
+_PAGE: Final = mmap.PAGESIZE
+_PROT_READ_EXEC: Final = 1 | 4
+_STUB: Final = b"\xff\x25\x00\x00\x00\x00"  # jmp *0(%rip), followed by the address
+
+
+class _Section(NamedTuple):
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry: int
+
+
+class _Symbol(NamedTuple):
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+
+@cache
+def _libraries() -> tuple[ctypes.CDLL, ...]:
+    return ctypes.CDLL(None), ctypes.CDLL(ctypes.util.find_library("m"))
+
+
+def external(name: str) -> int:
+    """The address of a symbol from outside."""
+    if name not in EXTERNAL:
+        raise PlanishError(
+            f"generated code needs the symbol {name!r}, which is not among those it may call",
+            remedy="this is a mistake in planish; please report it",
+        )
+    for library in _libraries():
+        try:
+            return ctypes.cast(library[name], ctypes.c_void_p).value or 0
+        except AttributeError:
+            continue
+    raise PlanishError(f"this system has no {name!r}, which generated code needs")
+
+
+def undefined_symbols(image: bytes) -> list[str]:
+    """What an object needs from outside."""
+    return _Object(image).undefined
+
+
+class _Object:
+    """The tables of an object file."""
+
+    def __init__(self, image: bytes) -> None:
+        if image[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", image, 16) != (1, 62):
+            raise PlanishError("not an x86-64 object file")
+        self.image = image
+        (start,) = struct.unpack_from("<Q", image, 40)
+        size, count, self.names = struct.unpack_from("<HHH", image, 58)
+        self.sections = [
+            _Section(*struct.unpack_from("<IIQQQQIIQQ", image, start + n * size)) for n in range(count)
+        ]
+        table = next(s for s in self.sections if s.kind == 2)
+        self.strings = self.sections[table.link].offset
+        self.symbols = [
+            _Symbol(*struct.unpack_from("<IBBHQQ", image, table.offset + n * 24))
+            for n in range(table.size // 24)
+        ]
+
+    def text(self, start: int) -> str:
+        return self.image[start : self.image.index(0, start)].decode()
+
+    def name(self, symbol: _Symbol) -> str:
+        return self.text(self.strings + symbol.name)
+
+    @property
+    def undefined(self) -> list[str]:
+        return [self.name(s) for s in self.symbols[1:] if s.section == 0 and s.name]
+
+    def relocations(self, section: _Section) -> list[tuple[int, int, int, int]]:
+        """Offset, kind, symbol and addend of each."""
+        found = []
+        for at in range(section.offset, section.offset + section.size, 24):
+            offset, info, addend = struct.unpack_from("<QQq", self.image, at)
+            found.append((offset, info & 0xFFFFFFFF, info >> 32, addend))
+        return found
+
+
+class Loaded:
+    """An object in memory; its functions live as long as this."""
+
+    def __init__(self, image: bytes) -> None:
+        obj = _Object(image)
+        places: dict[int, int] = {}
+        end = 0
+        # code and constants first, then, on pages of their own, what may be written
+        kept = [(n, s) for n, s in enumerate(obj.sections) if s.flags & _ALLOC and s.size]
+        fixed = [(n, s) for n, s in kept if not s.flags & _WRITE]
+        written = [(n, s) for n, s in kept if s.flags & _WRITE]
+        for number, section in fixed:
+            end = _up(end, max(section.align, 1))
+            places[number] = end
+            end += section.size
+        calls = {name: n for n, name in enumerate(obj.undefined)}
+        stubs = _up(end, 16)
+        slots = stubs + 16 * len(calls)  # one pointer per symbol, for code that reads addresses from a table
+        end = slots + 8 * len(obj.symbols)
+        readonly = end = _up(end, _PAGE)
+        for number, section in written:
+            end = _up(end, max(section.align, 1))
+            places[number] = end
+            end += section.size
+        self._memory = mmap.mmap(-1, max(_up(end, _PAGE), _PAGE))
+        view = (ctypes.c_char * len(self._memory)).from_buffer(self._memory)
+        base = ctypes.addressof(view)
+        for number, section in kept:
+            if section.kind != 8:  # .bss has no bytes
+                data = image[section.offset : section.offset + section.size]
+                self._memory[places[number] : places[number] + section.size] = data
+        for name, number in calls.items():
+            stub = _STUB + struct.pack("<Q", external(name))
+            self._memory[stubs + 16 * number : stubs + 16 * number + len(stub)] = stub
+        addresses = [
+            base + stubs + 16 * calls[obj.name(s)] if s.section == 0 and s.name
+            else s.value if s.section not in places
+            else base + places[s.section] + s.value
+            for s in obj.symbols
+        ]  # fmt: skip
+        for number, address in enumerate(addresses):
+            struct.pack_into("<Q", self._memory, slots + 8 * number, address)
+        for section in obj.sections:
+            if section.kind == 4 and section.info in places:
+                for offset, kind, symbol, addend in obj.relocations(section):
+                    at = places[section.info] + offset
+                    self._relocate(at, kind, base, addresses[symbol], base + slots + 8 * symbol, addend)
+        self._functions = {
+            obj.name(s): address
+            for s, address in zip(obj.symbols, addresses, strict=True)
+            if s.section in places and s.info >> 4 and s.name
+        }
+        _protect(base, readonly)
+        self._view = view
+
+    def _relocate(self, at: int, kind: int, base: int, address: int, slot: int, addend: int) -> None:
+        place = base + at
+        if kind == 1:  # R_X86_64_64
+            struct.pack_into("<q", self._memory, at, address + addend)
+        elif kind in {2, 4}:  # PC32, PLT32
+            struct.pack_into("<i", self._memory, at, address + addend - place)
+        elif kind == 24:  # PC64
+            struct.pack_into("<q", self._memory, at, address + addend - place)
+        elif kind in {9, 41, 42}:  # through a table of addresses
+            struct.pack_into("<i", self._memory, at, slot + addend - place)
+        else:
+            raise PlanishError(f"relocation {kind} in generated code", remedy="please report it")
+
+    @property
+    def names(self) -> list[str]:
+        """The functions it offers."""
+        return sorted(self._functions)
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        return self._functions[name]
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _protect(address: int, size: int) -> None:
+    mprotect = ctypes.CDLL(None, use_errno=True).mprotect
+    mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    if mprotect(address, size, _PROT_READ_EXEC):
+        raise PlanishError(
+            f"this system does not let memory be made executable (errno {ctypes.get_errno()})",
+            remedy="run without the security policy that forbids it, or use the interpreter",
+        )
