@@ -103,10 +103,10 @@ class DiskCache:
                 with os.fdopen(handle, "wb") as file:
                     file.write(header)
                     file.write(payload)
-                os.replace(name, path)
+                Path(name).replace(path)
             except BaseException:
                 with contextlib.suppress(OSError):
-                    os.unlink(name)
+                    Path(name).unlink()
                 raise
         except OSError as error:
             self._give_up(f"cannot write to {self.folder} ({error.strerror or error})")
@@ -210,14 +210,12 @@ def fingerprint() -> bytes:
     """This version of planish: its number, its files (rules and tables are code) and the versions of what generates code."""
     from importlib.metadata import version
 
-    import planish
-
     whole = hashlib.blake2b(digest_size=32)
-    root = Path(planish.__file__).parent
+    root = Path(__file__).parent.parent
     for path in sorted(root.rglob("*.py")):
         status = path.stat()
         whole.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
-    whole.update(f"{planish.__version__} llvmlite {version('llvmlite')}".encode())
+    whole.update(f"planish {version('planish')} llvmlite {version('llvmlite')}".encode())
     return whole.digest()
 
 

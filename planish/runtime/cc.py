@@ -12,7 +12,6 @@ from typing import Final
 
 from planish.errors import PlanishError
 
-
 FLAGS: Final = ("-std=gnu11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing")
 """What the meaning of the code relies on. The C library's mathematics is linked with -lm."""
 

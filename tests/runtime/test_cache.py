@@ -90,7 +90,7 @@ def test_a_full_disk_means_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(28, "No space left on device")
 
     cache = DiskCache(tmp_path)
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.warns(CacheWarning, match="No space left"):
         cache.put(key_of("a"), b"a")
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
