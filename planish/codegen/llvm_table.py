@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-import ml_dtypes
 import numpy as np
 
 from planish.dtypes import DType
@@ -17,7 +16,14 @@ from planish.errors import LoweringError
 from planish.llir.program import Immediate, Number, Ops
 
 # Narrow floats are held as their bits: LLVM moves `bfloat` values by way of float, with calls that are nowhere to be found.
-_FLOATS: Final = {"f16": "i16", "bf16": "i16", "f32": "float", "f64": "double"}
+_FLOATS: Final = {
+    "f8e4m3fn": "i8",
+    "f8e5m2": "i8",
+    "f16": "i16",
+    "bf16": "i16",
+    "f32": "float",
+    "f64": "double",
+}
 _SUFFIXES: Final = {"float": "f32", "double": "f64"}
 
 INTEGER: Final = {
@@ -110,10 +116,8 @@ def _scalar(value: Number, dtype: DType) -> str:
         return "true" if value else "false"
     if not dtype.is_float:
         return str(int(value))
-    if dtype.short == "f16":
-        return str(np.asarray(value, np.float16).view(np.int16))
-    if dtype.short == "bf16":
-        return str(np.asarray(value, ml_dtypes.bfloat16).view(np.int16))
+    if dtype.bits < 32:
+        return str(np.asarray(value, dtype.numpy).view(f"i{dtype.itemsize}"))
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 

@@ -26,7 +26,9 @@ from planish.llir.program import (
     Ops,
 )
 
-_NARROW: Final = frozenset({dtypes.float16, dtypes.bfloat16})
+_NARROW: Final = frozenset({dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.float16, dtypes.bfloat16})
+_EIGHT_BITS: Final = {dtypes.float8_e4m3fn: (3, 7, 0x7F), dtypes.float8_e5m2: (2, 15, 0x7C)}
+"""Bits of the mantissa, bias of the exponent, and what stands for everything too large."""
 
 
 class Values:
@@ -215,8 +217,68 @@ class Values:
             half = vector_of("half", lanes)
             return self.let(f"fpext {half} {self.let(f'bitcast {a} {value} to {half}')} to {single}", into)
         wide = self.let(f"zext {a} {value} to {llvm_type(whole)}")
+        if source.scalar in _EIGHT_BITS:
+            return self.widen_eight(wide, source, into)
         bits = self.let(f"shl {llvm_type(whole)} {wide}, {constant(16, whole)}")
         return self.let(f"bitcast {llvm_type(whole)} {bits} to {single}", into)
+
+    def widen_eight(self, bits: str, source: DType, into: str | None) -> str:
+        """Eight bits, as integers of 32: their exponent read as that of a float32, which a power of two puts right."""
+        mantissa, bias, largest = _EIGHT_BITS[source.scalar]
+        whole, single = dtypes.uint32.vec(source.lanes), dtypes.float32.vec(source.lanes)
+        size = self.alu(Ops.AND, whole, [bits, constant(0x7F, whole)])
+        sign = self.alu(
+            Ops.SHL, whole, [self.alu(Ops.AND, whole, [bits, constant(0x80, whole)]), constant(24, whole)]
+        )
+        placed = self.alu(Ops.SHL, whole, [size, constant(23 - mantissa, whole)])
+        raw = self.let(f"bitcast {llvm_type(whole)} {placed} to {llvm_type(single)}")
+        scaled = self.alu(Ops.MUL, single, [raw, constant(2.0 ** (127 - bias), single)])
+        special = self.alu(Ops.CMPLE, whole, [constant(largest, whole), size])
+        infinite = self.alu(Ops.CMPEQ, whole, [size, constant(0x7C, whole)])
+        beyond = constant(float("nan"), single)
+        if source.scalar is dtypes.float8_e5m2:
+            beyond = self.alu(Ops.WHERE, single, [infinite, constant(float("inf"), single), beyond])
+        found = self.alu(Ops.WHERE, single, [special, beyond, scaled])
+        found = self.let(f"bitcast {llvm_type(single)} {found} to {llvm_type(whole)}")
+        return self.let(
+            f"bitcast {llvm_type(whole)} {self.alu(Ops.OR, whole, [found, sign])} to {llvm_type(single)}",
+            into,
+        )
+
+    def round_eight(self, value: str, target: DType, into: str | None) -> str:
+        """float32 to eight bits, to nearest, ties to even."""
+        mantissa, bias, largest = _EIGHT_BITS[target.scalar]
+        whole, single = dtypes.uint32.vec(target.lanes), dtypes.float32.vec(target.lanes)
+        bits = self.let(f"bitcast {llvm_type(single)} {value} to {llvm_type(whole)}")
+        size = self.alu(Ops.AND, whole, [bits, constant(0x7FFFFFFF, whole)])
+        sign = self.alu(
+            Ops.AND, whole, [self.alu(Ops.SHR, whole, [bits, constant(24, whole)]), constant(0x80, whole)]
+        )
+        drop = 23 - mantissa
+        even = self.alu(
+            Ops.AND, whole, [self.alu(Ops.SHR, whole, [size, constant(drop, whole)]), constant(1, whole)]
+        )
+        nudged = self.alu(
+            Ops.ADD, whole, [self.alu(Ops.ADD, whole, [size, constant((1 << drop - 1) - 1, whole)]), even]
+        )
+        shifted = self.alu(Ops.SHR, whole, [nudged, constant(drop, whole)])
+        normal = self.alu(Ops.SUB, whole, [shifted, constant(127 - bias << mantissa, whole)])
+        # a subnormal is a whole number of the least one: adding a large number rounds it there
+        step = 2.0 ** (24 - bias - mantissa)
+        absolute = self.let(f"bitcast {llvm_type(whole)} {size} to {llvm_type(single)}")
+        total = self.alu(Ops.ADD, single, [absolute, constant(step, single)])
+        raw = self.let(f"bitcast {llvm_type(single)} {total} to {llvm_type(whole)}")
+        start = 127 + 24 - bias - mantissa << 23
+        small = self.alu(Ops.SUB, whole, [raw, constant(start, whole)])
+        least = constant(127 + 1 - bias << 23, whole)
+        found = self.alu(Ops.WHERE, whole, [self.alu(Ops.CMPLT, whole, [size, least]), small, normal])
+        found = self.alu(Ops.MIN, whole, [found, constant(largest, whole)])
+        is_nan = self.let(f"fcmp uno {llvm_type(single)} {value}, {value}")
+        found = self.alu(Ops.WHERE, whole, [is_nan, constant(0x7F, whole), found])
+        return self.let(
+            f"trunc {llvm_type(whole)} {self.alu(Ops.OR, whole, [found, sign])} to {vector_of('i8', target.lanes)}",
+            into,
+        )
 
     def to_odd_single(self, value: str, source: DType) -> str:
         """float64 to float32 such that rounding on to fewer bits is rounding once."""
@@ -239,6 +301,8 @@ class Values:
                 f"bitcast {kind} {self.let(f'fptrunc {llvm_type(single)} {value} to {kind}')} to {llvm_type(half)}",
                 into,
             )
+        if target.scalar in _EIGHT_BITS:
+            return self.round_eight(value, target, into)
         # by hand: the machine's own conversion to bfloat16 flushes subnormals
         bits = self.let(f"bitcast {llvm_type(single)} {value} to {llvm_type(whole)}")
         high = self.let(f"lshr {llvm_type(whole)} {bits}, {constant(16, whole)}")

@@ -1,0 +1,357 @@
+"""The way from Python into a compiled function, in LLVM IR: one builtin that checks arrays, makes results and runs the plan.
+
+`fast_call` is the body of a Python builtin whose `self` is the address of a `Description`: what the parameters must be, what the
+results are, and a template of the frame that the plan works on. It reads NumPy arrays where they lie, and runs the plan
+without the interpreter's lock. Whatever is not plain (an argument that is no array, another dtype or layout, a shape that does
+not fit, a frame already in use by another thread) goes to the Python function in the description, which sorts it out or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+EXTERNAL: Final = (
+    "PyLong_AsVoidPtr", "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyTuple_New", "PyTuple_SetItem",
+    "Py_IncRef", "Py_DecRef",
+)  # fmt: skip
+"""What it asks of Python."""
+
+SOURCE: Final = """
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; whether the array is what the tensor asks for; sizes that are variables are set, or compared with what they are
+define internal i1 @fits(ptr %d, ptr %tensor, ptr %array, ptr %frame) {
+entry:
+  %ndarrayp = getelementptr i64, ptr %d, i64 9
+  %ndarray = load ptr, ptr %ndarrayp
+  %typep = getelementptr i64, ptr %array, i64 1
+  %type = load ptr, ptr %typep
+  %isarray = icmp eq ptr %type, %ndarray
+  br i1 %isarray, label %dtype, label %no
+dtype:
+  %want = load ptr, ptr %tensor
+  %havep = getelementptr i64, ptr %array, i64 7
+  %have = load ptr, ptr %havep
+  %same = icmp eq ptr %want, %have
+  br i1 %same, label %layout, label %no
+layout:
+  %flagsp = getelementptr i64, ptr %array, i64 8
+  %flags = load i32, ptr %flagsp
+  %both = and i32 %flags, 257
+  %plain = icmp eq i32 %both, 257
+  %rankp = getelementptr i64, ptr %tensor, i64 1
+  %rank = load i64, ptr %rankp
+  %ndp = getelementptr i64, ptr %array, i64 3
+  %nd = load i32, ptr %ndp
+  %nd64 = sext i32 %nd to i64
+  %rankfits = icmp eq i64 %nd64, %rank
+  %go = and i1 %plain, %rankfits
+  br i1 %go, label %sizes, label %no
+sizes:
+  %dimsp = getelementptr i64, ptr %tensor, i64 3
+  %dims = load ptr, ptr %dimsp
+  %shapep = getelementptr i64, ptr %array, i64 4
+  %shape = load ptr, ptr %shapep
+  %boundsp = getelementptr i64, ptr %d, i64 10
+  %bounds = load ptr, ptr %boundsp
+  br label %axis
+axis:
+  %k = phi i64 [ 0, %sizes ], [ %k1, %next ]
+  %end = icmp eq i64 %k, %rank
+  br i1 %end, label %yes, label %size
+size:
+  %dp = getelementptr i64, ptr %dims, i64 %k
+  %dim = load i64, ptr %dp
+  %sp = getelementptr i64, ptr %shape, i64 %k
+  %s = load i64, ptr %sp
+  %fixed = icmp sge i64 %dim, 0
+  br i1 %fixed, label %exact, label %variable
+exact:
+  %equal = icmp eq i64 %dim, %s
+  br i1 %equal, label %next, label %no
+variable:
+  %slot = xor i64 %dim, -1
+  %vp = getelementptr i64, ptr %frame, i64 %slot
+  %known = load i64, ptr %vp
+  %unset = icmp eq i64 %known, -1
+  br i1 %unset, label %set, label %compare
+compare:
+  %agrees = icmp eq i64 %known, %s
+  br i1 %agrees, label %next, label %no
+set:
+  %bi = mul i64 %slot, 2
+  %lop = getelementptr i64, ptr %bounds, i64 %bi
+  %lo = load i64, ptr %lop
+  %hi1 = add i64 %bi, 1
+  %hip = getelementptr i64, ptr %bounds, i64 %hi1
+  %hi = load i64, ptr %hip
+  %notless = icmp sge i64 %s, %lo
+  %notmore = icmp sle i64 %s, %hi
+  %within = and i1 %notless, %notmore
+  br i1 %within, label %keep, label %no
+keep:
+  store i64 %s, ptr %vp
+  br label %next
+next:
+  %k1 = add i64 %k, 1
+  br label %axis
+yes:
+  %slotp = getelementptr i64, ptr %tensor, i64 2
+  %place = load i64, ptr %slotp
+  %datap = getelementptr i64, ptr %array, i64 2
+  %data = load ptr, ptr %datap
+  %fp = getelementptr i64, ptr %frame, i64 %place
+  store ptr %data, ptr %fp
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; a new array for a result, its address in the frame; null if there is no memory
+define internal ptr @fresh(ptr %d, ptr %tensor, ptr %frame) {
+entry:
+  %descr = load ptr, ptr %tensor
+  call void @Py_IncRef(ptr %descr)
+  %rankp = getelementptr i64, ptr %tensor, i64 1
+  %rank = load i64, ptr %rankp
+  %rank32 = trunc i64 %rank to i32
+  %dimsp = getelementptr i64, ptr %tensor, i64 3
+  %dims = load ptr, ptr %dimsp
+  %shape = alloca i64, i64 65
+  br label %axis
+axis:
+  %k = phi i64 [ 0, %entry ], [ %k1, %kept ]
+  %end = icmp eq i64 %k, %rank
+  br i1 %end, label %make, label %size
+size:
+  %dp = getelementptr i64, ptr %dims, i64 %k
+  %dim = load i64, ptr %dp
+  %fixed = icmp sge i64 %dim, 0
+  br i1 %fixed, label %kept, label %variable
+variable:
+  %slot = xor i64 %dim, -1
+  %vp = getelementptr i64, ptr %frame, i64 %slot
+  %value = load i64, ptr %vp
+  br label %kept
+kept:
+  %n = phi i64 [ %dim, %size ], [ %value, %variable ]
+  %sp = getelementptr i64, ptr %shape, i64 %k
+  store i64 %n, ptr %sp
+  %k1 = add i64 %k, 1
+  br label %axis
+make:
+  %ndarrayp = getelementptr i64, ptr %d, i64 9
+  %ndarray = load ptr, ptr %ndarrayp
+  %newp = getelementptr i64, ptr %d, i64 11
+  %new = load ptr, ptr %newp
+  %array = call ptr %new(ptr %ndarray, ptr %descr, i32 %rank32, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  %none = icmp eq ptr %array, null
+  br i1 %none, label %out, label %place
+place:
+  %slotp = getelementptr i64, ptr %tensor, i64 2
+  %at = load i64, ptr %slotp
+  %datap = getelementptr i64, ptr %array, i64 2
+  %data = load ptr, ptr %datap
+  %fp = getelementptr i64, ptr %frame, i64 %at
+  store ptr %data, ptr %fp
+  br label %out
+out:
+  ret ptr %array
+}
+
+define ptr @fast_call(ptr %self, ptr %args, i64 %nargs) {
+entry:
+  %d = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %nparams = load i64, ptr %d
+  %counted = icmp eq i64 %nparams, %nargs
+  br i1 %counted, label %claim, label %slow
+claim:
+  %busyp = getelementptr i64, ptr %d, i64 7
+  %pair = cmpxchg ptr %busyp, i64 0, i64 1 seq_cst seq_cst, align 8
+  %mine = extractvalue { i64, i1 } %pair, 1
+  br i1 %mine, label %open, label %slow
+open:
+  %nslotsp = getelementptr i64, ptr %d, i64 2
+  %nslots = load i64, ptr %nslotsp
+  %templatep = getelementptr i64, ptr %d, i64 4
+  %template = load ptr, ptr %templatep
+  %frame = alloca i64, i64 %nslots
+  %nbytes = mul i64 %nslots, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %frame, ptr %template, i64 %nbytes, i1 false)
+  %paramsp = getelementptr i64, ptr %d, i64 5
+  %params = load ptr, ptr %paramsp
+  br label %param
+param:
+  %i = phi i64 [ 0, %open ], [ %i1, %good ]
+  %allparams = icmp eq i64 %i, %nparams
+  br i1 %allparams, label %results, label %check
+check:
+  %i4 = mul i64 %i, 4
+  %tensor = getelementptr i64, ptr %params, i64 %i4
+  %argp = getelementptr ptr, ptr %args, i64 %i
+  %arg = load ptr, ptr %argp
+  %ok = call i1 @fits(ptr %d, ptr %tensor, ptr %arg, ptr %frame)
+  br i1 %ok, label %good, label %release
+good:
+  %i1 = add i64 %i, 1
+  br label %param
+release:
+  store atomic i64 0, ptr %busyp seq_cst, align 8
+  br label %slow
+slow:
+  %fallbackp = getelementptr i64, ptr %d, i64 8
+  %fallback = load ptr, ptr %fallbackp
+  %answer = call ptr @PyObject_Vectorcall(ptr %fallback, ptr %args, i64 %nargs, ptr null)
+  ret ptr %answer
+results:
+  %nresultsp = getelementptr i64, ptr %d, i64 1
+  %nresults = load i64, ptr %nresultsp
+  %list = call ptr @PyTuple_New(i64 %nresults)
+  %resultsp = getelementptr i64, ptr %d, i64 6
+  %rtable = load ptr, ptr %resultsp
+  br label %result
+result:
+  %r = phi i64 [ 0, %results ], [ %r1, %stored ]
+  %allresults = icmp eq i64 %r, %nresults
+  br i1 %allresults, label %run, label %make
+make:
+  %r4 = mul i64 %r, 4
+  %rtensor = getelementptr i64, ptr %rtable, i64 %r4
+  %array = call ptr @fresh(ptr %d, ptr %rtensor, ptr %frame)
+  %nomemory = icmp eq ptr %array, null
+  br i1 %nomemory, label %failed, label %stored
+stored:
+  call i32 @PyTuple_SetItem(ptr %list, i64 %r, ptr %array)
+  %r1 = add i64 %r, 1
+  br label %result
+run:
+  %runp = getelementptr i64, ptr %d, i64 3
+  %plan = load ptr, ptr %runp
+  %saved = call ptr @PyEval_SaveThread()
+  %status = call i64 %plan(ptr %frame)
+  call void @PyEval_RestoreThread(ptr %saved)
+  %fine = icmp eq i64 %status, 0
+  br i1 %fine, label %done, label %failed
+failed:
+  store atomic i64 0, ptr %busyp seq_cst, align 8
+  call void @Py_DecRef(ptr %list)
+  ret ptr null
+done:
+  store atomic i64 0, ptr %busyp seq_cst, align 8
+  ret ptr %list
+}
+
+; the plan on a frame that Python made; null, with the exception set, if it was interrupted
+define i64 @slow_call(ptr %run, ptr %frame) {
+  %saved = call ptr @PyEval_SaveThread()
+  %status = call i64 %run(ptr %frame)
+  call void @PyEval_RestoreThread(ptr %saved)
+  ret i64 %status
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A parameter or result: its dtype, where its address goes in the frame, and its sizes (~slot for a variable)."""
+
+    dtype: np.dtype[Any]
+    slot: int
+    dims: tuple[int, ...]
+
+
+@cache
+def _new_array() -> int:
+    """NumPy's function that makes an array from a dtype."""
+    table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    functions = ctypes.cast(get(table, None), ctypes.POINTER(ctypes.c_void_p))
+    return functions[94] or 0
+
+
+class Description:
+    """The memory that `fast_call` reads; it keeps alive what it points to."""
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        results: Sequence[Tensor],
+        template: Sequence[int],
+        bounds: Sequence[tuple[int, int]],
+        run: int,
+        fallback: Callable[..., object],
+    ) -> None:
+        self._kept: list[object] = [fallback, params, results]
+        self._words = (ctypes.c_int64 * 12)(
+            len(params),
+            len(results),
+            len(template),
+            run,
+            self._array(template),
+            self._tensors(params),
+            self._tensors(results),
+            0,
+            id(fallback),
+            id(np.ndarray),
+            self._array([n for pair in bounds for n in pair]),
+            _new_array(),
+        )
+
+    def _array(self, numbers: Sequence[int]) -> int:
+        made = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        self._kept.append(made)
+        return ctypes.addressof(made)
+
+    def _tensors(self, tensors: Sequence[Tensor]) -> int:
+        words = [n for t in tensors for n in (id(t.dtype), len(t.dims), t.slot, self._array(t.dims))]
+        return self._array(words)
+
+    @property
+    def address(self) -> int:
+        """Where it is."""
+        return ctypes.addressof(self._words)
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_FASTCALL: Final = 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A Python builtin made of machine code, with what it needs to stay alive."""
+
+    call: Callable[..., tuple[np.ndarray[Any, Any], ...]]
+    description: Description
+    method: object
+
+
+def builtin(name: str, function: int, description: Description) -> Builtin:
+    """A builtin whose body is `fast_call` at the address, for one compiled function."""
+    method = _MethodDef(name.encode(), function, _FASTCALL, b"a compiled function")
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    call = make(ctypes.addressof(method), description.address, name)
+    return Builtin(call, description, method)
