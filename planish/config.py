@@ -39,6 +39,9 @@ class Settings:
     """Every setting with its default; the line of text beside each is its documentation."""
 
     target: str = field(default="host", metadata={"doc": "machine to compile for; 'host' is the one running"})
+    device: str = field(
+        default="cpu", metadata={"doc": "where tensors live that nothing puts elsewhere; see planish.devices()"}
+    )
     threads: int | None = field(
         default=None, metadata={"doc": "CPU threads per call; none: all cores", "min": 1}
     )
@@ -73,6 +76,10 @@ class Settings:
         default=None, metadata={"doc": "directory of the compilation cache; none: the user's cache directory"}
     )
     dump_dir: str | None = field(default=None, metadata={"doc": "directory to write every stage's IR to"})
+    disable_stages: str | None = field(
+        default=None,
+        metadata={"doc": "optional stages to leave out, by name or number, separated by commas"},
+    )
 
     def __post_init__(self) -> None:
         _check({name: getattr(self, name) for name in _fields()})
@@ -82,6 +89,7 @@ class Changes(TypedDict, total=False):
     """The settings by name, so that type checkers see a misspelt one; a test keeps it equal to `Settings`."""
 
     target: str
+    device: str
     threads: int | None
     beam: int
     fastmath: bool
@@ -94,6 +102,7 @@ class Changes(TypedDict, total=False):
     rewrite_budget: int
     cache_dir: str | None
     dump_dir: str | None
+    disable_stages: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,44 @@
-"""Machines as data: what stages and the optimizer need to know of a target, and nothing of how code is made for it."""
+"""Machines as data: what stages and the optimizer need to know of a target, and nothing of how code is made for it.
+
+A `Target` is a value: nothing in it runs, apart from the two matchers that a machine may bring for stages 17 and 19. A new
+machine is a new row in `TARGETS`; `dataclasses.replace` makes a variant.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache
 from typing import Final
 
 from planish.dtypes import DType
 from planish.errors import SettingsError
+from planish.uop import tensor_cores
+from planish.uop.matcher import Matcher
+from planish.uop.ops import COMPARISONS, Ops
+from planish.uop.tensor_cores import Core
 
 _POWERS: Final = (64, 32, 16, 8, 4, 2)
+_ALIGNED: Final = 64
+"""Memory that we allocate ourselves (LOCAL, arenas) starts at a cache line."""
+
+
+class Parallel(Enum):
+    """How a kernel is spread over a machine."""
+
+    NONE = "one thread"
+    CORES = "pieces of work that cores take in any order; LOCAL memory is a core's own"
+    GRID = "a grid of blocks of threads; LOCAL memory is shared by a block"
+
+
+MACHINE_OPS: Final = frozenset(
+    {
+        Ops.NEG, Ops.NOT, Ops.ABS, Ops.RECIP, Ops.SQRT, Ops.FLOOR, Ops.CEIL, Ops.TRUNC, Ops.ROUND,
+        Ops.POPCOUNT, Ops.CLZ, Ops.ADD, Ops.SUB, Ops.MUL, Ops.FDIV, Ops.TRUNCDIV, Ops.TRUNCMOD, Ops.MAX, Ops.MIN,
+        Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, Ops.WHERE, Ops.MULACC, *COMPARISONS,
+    }
+)  # fmt: skip
+"""What CPUs with a fused multiply-add and GPUs compute by themselves, in the meaning that the kernel IR gives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,28 +47,105 @@ class Target:
 
     name: str
     register_bytes: int
-    """The size of a vector register."""
+    """The bytes that one operation works on: a vector register, or 1 where operations work on scalars."""
     registers: int
-    """How many vector registers there are."""
+    """How many such registers a thread has."""
+
+    # -- accesses ----------------------------------------------------------------------------------------------------
     folds: tuple[int, ...] = _POWERS
-    """How many neighbouring elements one access may move, widest first (and never more than a register holds)."""
+    """How many neighbouring elements one access may move, widest first."""
+    half_folds: tuple[int, ...] = ()
+    """The same for 16-bit floats where the setting `allow_half8` is on; empty: as `folds`."""
+    access_bytes: int = 0
+    """The most bytes that one access moves; 0: a register's."""
+    aligned_bytes: int = 0
+    """A wide access has to start at a multiple of its size, or of this if that is less; 0: it may start at any element."""
+    buffer_alignment: int = 0
+    """The alignment in bytes that every parameter is sure to have; 0: no more than its elements."""
+    masked: bool = False
+    """Whether one vector access can have a gate for each lane."""
+    predicated_stores: bool = False
+    """Whether a scalar store can have a gate; otherwise the code jumps around it."""
+
+    # -- parallelism and memory --------------------------------------------------------------------------------------
+    parallel: Parallel = Parallel.CORES
+    cores: int = 64
+    """The most pieces that work is cut into for cores (CORES); each may be run by any core."""
+    grid: tuple[int, ...] = ()
+    """The most blocks along each axis of a grid; empty: there is none, one core index stands for all parallel axes."""
+    block: tuple[int, ...] = ()
+    """The most threads along each axis of a block; empty: there are no blocks."""
+    block_threads: int = 1
+    """The most threads in a block."""
+    warp: int = 1
+    """How many neighbouring threads run in step."""
+    local_bytes: int = 256 << 10
+    """The most LOCAL memory of a kernel: of a block, or of a core (then a choice: a part of its second cache)."""
+    caches: tuple[int, ...] = (32 << 10, 512 << 10, 16 << 20)
+    """The bytes of the data caches, nearest first; the last is shared."""
+
+    # -- arithmetic --------------------------------------------------------------------------------------------------
+    supported_ops: frozenset[Ops] = MACHINE_OPS
+    """The ALU ops it has; stage 18 writes all others in terms of these."""
+    pre_matcher: Matcher | None = None
+    """Its own rules before decomposition (stage 17)."""
+    extra_matcher: Matcher | None = None
+    """Its own rules in the final rewrite (stage 19)."""
+    tensor_cores: tuple[Core, ...] = ()
+    """Its tensor cores, the preferred ones first."""
 
     def lanes(self, dtype: DType) -> int:
-        """How many elements of a dtype a register holds."""
+        """How many elements of a dtype one operation works on."""
         return max(1, self.register_bytes // max(dtype.itemsize, 1))
 
+    def widths(self, dtype: DType, *, allow_half8: bool = False) -> tuple[int, ...]:
+        """How many elements of a dtype one access may move, widest first, 1 (always possible) left out."""
+        most = (self.access_bytes or self.register_bytes) // max(dtype.itemsize, 1)
+        half = allow_half8 and self.half_folds and dtype.is_float and dtype.bits == 16
+        return tuple(width for width in (self.half_folds if half else self.folds) if width <= most)
+
+    def alignment(self, dtype: DType, *, parameter: bool) -> int:
+        """The bytes that the first element of a buffer is sure to be aligned to."""
+        return max(self.buffer_alignment if parameter else _ALIGNED, dtype.itemsize)
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether blocks of threads run it."""
+        return self.parallel is Parallel.GRID
+
+
+_X86_V4: Final = Target(
+    "x86-64-v4",
+    64,
+    32,
+    masked=True,
+    local_bytes=1 << 20,
+    caches=(48 << 10, 2 << 20, 32 << 20),
+)
 
 TARGETS: Final = {
     target.name: target
     for target in (
-        Target("x86-64", 16, 16),
-        Target("x86-64-v3", 32, 16),
-        Target("x86-64-v4", 64, 32),
-        Target("aarch64", 16, 32),
-        Target("scalar", 1, 16, ()),
+        Target("x86-64", 16, 16, supported_ops=MACHINE_OPS - {Ops.MULACC}),
+        Target("x86-64-v3", 32, 16, masked=True),
+        _X86_V4,
+        replace(_X86_V4, name="x86-64-amx", tensor_cores=tensor_cores.AMX),
+        Target("aarch64", 16, 32, caches=(64 << 10, 1 << 20, 32 << 20)),
+        Target("scalar", 1, 16, (), parallel=Parallel.NONE, cores=1),
+        Target(
+            "dsp", 128, 32, (128, 64, 32, 16, 8, 4),
+            access_bytes=512, aligned_bytes=128, buffer_alignment=128, parallel=Parallel.NONE, cores=1,
+            caches=(32 << 10, 1 << 20),
+        ),
+        Target(
+            "cuda", 1, 255, (4, 2),
+            half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
+            parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
+            warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), tensor_cores=tensor_cores.NVIDIA,
+        ),
     )
-}
-"""The machines that can be named; `scalar` has no vectors at all."""
+}  # fmt: skip
+"""The machines that can be named. `scalar` has no vectors at all; `dsp` and `cuda` (H100-like limits) run in the interpreters."""
 
 
 @cache

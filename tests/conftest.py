@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings as hypothesis_settings
+
+from planish.config import settings
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -65,3 +68,16 @@ class Golden:
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Call `golden.check("family/case.txt", text)`."""
     return Golden(bool(request.config.getoption("--update-golden")))
+
+
+CHECKED = ("stages", "e2e", "schedule", "llir")
+"""The folders of tests that compile: there every stage is held to its spec."""
+
+
+@pytest.fixture(autouse=True)
+def _spec_at_every_boundary(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.path.relative_to(GOLDEN.parent).parts[0] in CHECKED:
+        with settings(check="spec"):
+            yield
+    else:
+        yield

@@ -1,4 +1,4 @@
-"""The command line: `planish opt`, `planish lower`, `planish info`.
+"""The command line: `planish opt`, `planish lower`, `planish bisect`, `planish info`.
 
 Standard output carries the product and nothing else; whatever is said about it goes to standard error. The exit
 status is 0 on success, 1 when the input or a pass is at fault, 2 when the command line is. Nothing reaches standard
@@ -22,6 +22,7 @@ Run = Callable[[Sequence[str], Console], int]
 COMMANDS: Final = {
     "opt": "rewrite a program with a pipeline of passes",
     "lower": "show a program at a later level: uop, llir, llvm, asm",
+    "bisect": "find the stage, and the rule, that makes a program's result wrong",
     "info": "versions, machine and settings, as bug reports want them",
 }
 
@@ -79,6 +80,10 @@ def _command(name: str) -> Run:
             from planish.cli import lower
 
             return lower.run
+        case "bisect":
+            from planish.cli import stage_bisect
+
+            return stage_bisect.run
         case "info":
             from planish.cli import info
 

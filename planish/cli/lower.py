@@ -4,30 +4,42 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from planish import compiler
 from planish.cli.console import OK, Console, Parser, UsageError
 from planish.cli.files import add_file_arguments, check_input, parse_source, read_source, write_output
 from planish.cli.pipeline import read_passes, reproducer_directory
-from planish.compiler import Lowered, lower
-from planish.config import current
+from planish.config import current, settings
 from planish.errors import did_you_mean
-from planish.ptir import PassManager, text
+from planish.llir_front import lower as lower_in_layout
+from planish.ptir import PassManager, Program, text
 from planish.ptir.passes import DumpDir
+from planish.target import TARGETS
+from planish.target import find as find_target
 
-# Kernels are cut from one function, so calls are inlined first.
-PIPELINE: Final = "inline,canonicalize,cse,dce"
-LEVELS: Final = {"ptir": ".ptir", "uop": ".txt", "llir": ".txt", "llvm": ".ll", "asm": ".s"}
+LEVELS: Final = {
+    "ptir": ".ptir",
+    "plan": ".txt",
+    "uop": ".txt",
+    "llir": ".txt",
+    "llvm": ".ll",
+    "c": ".c",
+    "asm": ".s",
+}
 """Each level with the ending of its files."""
+LAYOUTS: Final = ("row_major", "column_major")
 
 _EPILOG: Final = """\
 levels:
   ptir     the program after the pipeline
+  plan     which kernels run on which buffers
   uop      the kernels as they are scheduled; uop:NN after stage NN
   llir     loops, addresses, registers
   llvm     LLVM IR before LLVM's own passes
+  c        C
   asm      machine code of the host
 """
 
@@ -36,18 +48,49 @@ def _parser() -> Parser:
     parser = Parser("planish lower", "Lower a program's entry and show it at one level.", _EPILOG)
     add_file_arguments(parser)
     parser.add_argument(
-        "--to", metavar="LEVEL", type=_level, required=True, help="ptir, uop, uop:NN, llir, llvm or asm"
+        "--to", metavar="LEVEL", type=_level, required=True, help=", ".join(LEVELS) + " or uop:NN"
     )
     parser.add_argument(
         "-p",
         "--pipeline",
         metavar="TEXT",
-        default=PIPELINE,
-        help=f"the passes to run before (default: {PIPELINE})",
+        default=compiler.PIPELINE,
+        help=f"the passes to run before (default: {compiler.PIPELINE})",
     )
-    parser.add_argument("--entry", metavar="NAME", help="lower this function instead of the program's entry")
-    parser.add_argument("--dump-dir", metavar="DIR", help="write every level as a numbered file as well")
+    add_target_argument(parser)
+    parser.add_argument(
+        "--layout", choices=LAYOUTS, default="row_major", help="how parameters and results lie in memory"
+    )
+    parser.add_argument(
+        "--vector-width", metavar="N", type=_width, default="native", help="lanes per register, or native"
+    )
+    add_entry_argument(parser)
+    parser.add_argument(
+        "--dump-dir", metavar="DIR", help="write every level and every stage to files as well"
+    )
     return parser
+
+
+def add_target_argument(parser: argparse.ArgumentParser) -> None:
+    """`--target T`."""
+    parser.add_argument("--target", metavar="T", help=f"the machine: host, {', '.join(TARGETS)}")
+
+
+def add_entry_argument(parser: argparse.ArgumentParser) -> None:
+    """`--entry NAME`."""
+    parser.add_argument("--entry", metavar="NAME", help="this function instead of the program's entry")
+
+
+def enter(program: Program, name: str | None) -> None:
+    """Make a function the entry of its program."""
+    if name is None:
+        return
+    if name not in program.functions:
+        raise UsageError(
+            f"there is no function @{name}",
+            remedy=f"the program has {', '.join('@' + known for known in program.functions) or 'none'}",
+        )
+    program.entry_name = name
 
 
 def _level(word: str) -> str:
@@ -63,19 +106,19 @@ def _level(word: str) -> str:
     return word
 
 
+def _width(word: str) -> int | str:
+    if word != "native" and not (word.isdigit() and int(word)):
+        raise argparse.ArgumentTypeError(f"{word!r} is neither a number of lanes nor native")
+    return word if word == "native" else int(word)
+
+
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     args = _parser().parse(arguments, console)
     passes = read_passes(args.pipeline)
     program = parse_source(read_source(args.file, console))
     check_input(program, console)
-    if args.entry is not None:
-        if args.entry not in program.functions:
-            raise UsageError(
-                f"there is no function @{args.entry}",
-                remedy=f"the program has {', '.join('@' + name for name in program.functions) or 'none'}",
-            )
-        program.entry_name = args.entry
+    enter(program, args.entry)
     directory = args.dump_dir or current().dump_dir
     manager = PassManager(passes, reproducer_dir=reproducer_directory(directory))
     if directory is not None:
@@ -85,7 +128,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
         # Nothing has to be lowered for it, so it shows programs that cannot be lowered, too.
         write_output(args.output, text.print(program), console)
         return OK
-    lowered = lower(program.entry)
+    with settings(dump_dir=directory):
+        lowered = _lowered(program, args)
     if directory is not None:
         _dump(lowered, Path(directory), len(manager.passes) + 1)
     shown = text.print(program) if args.to == "ptir" else lowered.as_text(args.to)
@@ -93,17 +137,15 @@ def run(arguments: Sequence[str], console: Console) -> int:
     return OK
 
 
-def _dump(lowered: Lowered, directory: Path, first: int) -> None:
-    """Write every level below PTIR, numbered on from the passes."""
-    for number, level in enumerate(_levels(lowered), first):
-        ending = LEVELS[level.partition(":")[0]]
-        path = directory / f"{number:03}_{level.replace(':', '_')}{ending}"
+def _lowered(program: Program, args: argparse.Namespace) -> compiler.Lowered:
+    target = find_target(current().target if args.target is None else args.target)
+    if args.layout == "row_major" and args.vector_width == "native":
+        return compiler.lower(program, target, passes=None)
+    return lower_in_layout(program.entry, args.layout, args.vector_width, target).lowered
+
+
+def _dump(lowered: compiler.Lowered, directory: Path, first: int) -> None:
+    """Write what the stages do not, numbered on from the passes; each kernel has a folder with its stages."""
+    for number, level in enumerate(("plan", "llir", "llvm", "asm"), first):
+        path = directory / f"{number:03}_{level}{LEVELS[level]}"
         path.write_text(lowered.as_text(level).rstrip("\n") + "\n", encoding="utf-8")
-
-
-def _levels(lowered: Lowered) -> Iterator[str]:
-    yield "uop"
-    kernels = lowered.stages
-    for stage, _ in kernels[0][1:] if kernels else ():
-        yield f"uop:{stage}"
-    yield from ("llir", "llvm", "asm")

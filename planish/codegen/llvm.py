@@ -6,13 +6,14 @@
 * Nothing traps and nothing is undefined: shifts beyond the width and divisions by zero have the values of the interpreter.
 * A function takes a pointer per parameter, then an i64 per variable, then an i64 per special index (`signature`): whoever calls
   it supplies the grid. LOCAL and REG memory is on the stack, so a block is one thread: barriers have nothing to wait for, and
-  a tile operation must belong to one thread.
+  a tile operation must belong to one thread. LOCAL memory that is too much for a stack is taken from a last pointer, `scratch`.
+* Parameters do not overlap, except those that are said to be `aliased`.
 * Transcendental functions are LLVM intrinsics, which call the C library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from planish.errors import LoweringError
 from planish.llir.layout import pack
 from planish.llir.program import (
     COMPARISONS,
+    MIN_ALIGNMENT,
     Address,
     Barrier,
     Bitcast,
@@ -42,6 +44,7 @@ from planish.llir.program import (
     EndIf,
     EndLoop,
     If,
+    Immediate,
     Instruction,
     Lanes,
     Load,
@@ -57,7 +60,7 @@ from planish.llir.program import (
     Tile,
 )
 
-__all__ = ["Signature", "llvm_type", "render", "signature"]
+__all__ = ["Signature", "llvm_type", "render", "scratch_bytes", "signature"]
 
 _STACK: Final = 4 << 20
 """Memory of its own that a kernel may keep on the stack."""
@@ -81,12 +84,34 @@ def signature(program: Program) -> Signature:
     )
 
 
+def scratch_bytes(program: Program) -> int:
+    """What the LOCAL memory of a launch takes if it comes from a `scratch` pointer: all blocks may run at the same time."""
+    total = _block_bytes(program)
+    for special in {special.name: special for special in program.specials}.values():
+        total *= _points(special)
+    return total
+
+
+def _block_bytes(program: Program) -> int:
+    """The LOCAL memory of one block, up to the next cache line."""
+    need = pack([b for b in program.locals if b.space is AddrSpace.LOCAL]).nbytes
+    return -(-need // MIN_ALIGNMENT) * MIN_ALIGNMENT
+
+
+def _points(special: Special) -> int:
+    if isinstance(special.bound, Immediate) and isinstance(special.bound.value, int):
+        return special.bound.value
+    raise LoweringError(f"the bound of {special.name} is not known when it is compiled", op="SPECIAL")
+
+
 class _Writer(Values):
     """Writes one function."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, aliased: Collection[str], scratch: bool) -> None:
         super().__init__()
         self.program = program
+        self.aliased = aliased
+        self.scratch = scratch
         self.opened: list[str] = []
         self.loosely = _maybe_outside(program)
 
@@ -112,8 +137,9 @@ class _Writer(Values):
             _WRITE[type(instruction)](self, instruction)
         self.emit("ret void")
         own = signature(program)
-        params = [f"ptr noalias{self.promise(b)} %{b.name}" for b in program.params]
+        params = [f"ptr{self.promise(b)} %{b.name}" for b in program.params]
         params += [f"i64 %{name}" for name in (*own.variables, *own.specials)]
+        params += ["ptr noalias align 64 %scratch"] if self.scratch else []
         declared = "".join(f"{line}\n" for line in sorted(self.declared.values()))
         metadata = "".join(f"{line}\n" for line in self.metadata)
         body = "\n".join(self.lines)
@@ -121,27 +147,40 @@ class _Writer(Values):
             f"{declared}define void @{program.name}({', '.join(params)}) {{\nentry:\n{body}\n}}\n{metadata}"
         )
 
-    @staticmethod
-    def promise(buffer: Buffer) -> str:
-        return "" if buffer.align is None else f" align {buffer.align}"
+    def promise(self, buffer: Buffer) -> str:
+        alone = "" if buffer.name in self.aliased else " noalias"
+        return alone + ("" if buffer.align is None else f" align {buffer.align}")
 
     def memory(self) -> None:
         """What the kernel keeps for itself. Memory with planned offsets is one block, so that it may overlap."""
         own = self.program.locals
-        if sum(buffer.nbytes for buffer in own) > _STACK:
+        shared = [b for b in own if b.space is AddrSpace.LOCAL]
+        stacked = [b for b in own if not (self.scratch and b in shared)]
+        if sum(buffer.nbytes for buffer in stacked) > _STACK:
             raise LoweringError(
                 f"{self.program.name} needs {sum(b.nbytes for b in own)} bytes of its own, more than {_STACK} on the stack"
             )
-        planned = [b for b in own if b.offset is not None and b.space is AddrSpace.LOCAL]
-        if planned:
-            arena = pack(planned)
+        planned = shared if self.scratch else [b for b in shared if b.offset is not None]
+        arena = pack(planned)
+        if planned and not self.scratch:
             self.emit(f"%arena = alloca [{arena.nbytes} x i8], align {arena.alignment}")
+        places = {buffer: placed.offset for buffer, placed in zip(planned, arena.buffers, strict=True)}
+        block = self.own_scratch() if self.scratch else "%arena"
         for buffer in own:
-            if buffer in planned:
-                self.emit(f"%{buffer.name} = getelementptr inbounds i8, ptr %arena, i64 {buffer.offset}")
+            if buffer in places:
+                self.emit(f"%{buffer.name} = getelementptr inbounds i8, ptr {block}, i64 {places[buffer]}")
             else:
                 kind = f"[{buffer.size} x {element_type(buffer.dtype)}]"
                 self.emit(f"%{buffer.name} = alloca {kind}, align {buffer.alignment}")
+
+    def own_scratch(self) -> str:
+        """Where the scratch memory of this block begins: blocks have one piece each, by their number."""
+        number = "0"
+        for special in {special.name: special for special in self.program.specials}.values():
+            longer = self.let(f"mul i64 {number}, {_points(special)}")
+            number = self.let(f"add i64 {longer}, %{special.name}")
+        offset = self.let(f"mul i64 {number}, {_block_bytes(self.program)}")
+        return self.let(f"getelementptr inbounds i8, ptr %scratch, i64 {offset}")
 
     def integer_argument(self, result: Register, name: str) -> None:
         kind = llvm_type(result.dtype)
@@ -442,6 +481,10 @@ _WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
 }
 
 
-def render(program: Program) -> str:
-    """The LLVM IR of one kernel, with the declarations it needs."""
-    return _Writer(program).write()
+def render(program: Program, *, aliased: Collection[str] = (), scratch: bool = False) -> str:
+    """The LLVM IR of one kernel, with the declarations it needs.
+
+    `aliased` names parameters whose memory may be that of another one. With `scratch`, LOCAL memory is not on the stack but
+    where a last parameter points.
+    """
+    return _Writer(program, aliased, scratch).write()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from planish.dtypes import DType
+from planish.dtypes import DType, Kind
 from planish.errors import LoweringError
 from planish.llir.program import MIN_ALIGNMENT, Buffer
 
@@ -50,7 +50,12 @@ def element_count(shape: Sequence[int]) -> int:
 
 
 def byte_size(shape: Sequence[int], dtype: DType) -> int:
-    """The bytes of a densely stored tensor."""
+    """The bytes of a densely stored tensor, whose elements have a size in memory."""
+    if dtype.is_index or dtype.kind is Kind.VOID:
+        raise LoweringError(
+            f"{dtype} has no size in memory",
+            remedy="store machine integers: cast to int64" if dtype.is_index else "store numbers",
+        )
     total = element_count(shape) * dtype.itemsize * dtype.lanes
     if total > _LARGEST:
         raise LoweringError(
@@ -63,6 +68,22 @@ def byte_size(shape: Sequence[int], dtype: DType) -> int:
 def alignment(dtype: DType) -> int:
     """Where a buffer of this dtype that we allocate may start."""
     return max(dtype.itemsize, MIN_ALIGNMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorPlace:
+    """Where the elements of a tensor lie: the one at indices i is at base + (Σ iₖ·stridesₖ)·itemsize.
+
+    Sizes and strides that depend on a named size are expressions over it; `nbytes` is for the largest.
+    """
+
+    name: str
+    dtype: DType
+    dims: tuple[object, ...]
+    layout: MemoryLayout
+    strides: tuple[object, ...]
+    nbytes: int
+    alignment: int
 
 
 @dataclass(frozen=True, slots=True)

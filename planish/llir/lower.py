@@ -14,6 +14,7 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError, did_you_mean
+from planish.llir.hints import with_unroll_hints
 from planish.llir.program import (
     Address,
     Barrier,
@@ -43,9 +44,13 @@ from planish.llir.tiles import TileOp
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Ops, TensorCore
 from planish.uop.ops import Variable as UOpVariable
+from planish.uop.tensor_cores import CORES
 
 _PREFIX: Final = {AddrSpace.GLOBAL: "arg", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
-_NO_TILES: Final[Mapping[str, TileOp]] = {}
+_TILES: Final[Mapping[str, TileOp]] = {
+    core.name: TileOp(core.name, core.m, core.n, core.k, core.threads, core.a, core.b, core.c)
+    for core in CORES.values()
+}
 _NO_UNROLL: Final[Mapping[Axis, int]] = {}
 
 
@@ -298,15 +303,15 @@ def lower(
     name: str,
     lines: Sequence[UOp],
     *,
-    tiles: Mapping[str, TileOp] = _NO_TILES,
-    unroll: Mapping[Axis, int] = _NO_UNROLL,
+    tiles: Mapping[str, TileOp] = _TILES,
+    unroll: Mapping[Axis, int] | None = None,
 ) -> Program:
     """The LLIR of a linear list of UOps.
 
-    `tiles` describes the tensor cores of the target by name (one that is not listed is row-major in the registers of one
-    thread); `unroll` gives the unroll hints of ranges.
+    `tiles` describes tensor cores by name (one that is not listed is row-major in the registers of one thread); `unroll`
+    gives the unroll hints of ranges, by default those of `planish.llir.hints`.
     """
-    state = _Lowering(tiles, unroll)
+    state = _Lowering(tiles, _NO_UNROLL if unroll is None else unroll)
     for node in lines:
         handler = _LOWER.get(node.op)
         if handler is None:
@@ -317,4 +322,5 @@ def lower(
     found = dict.fromkeys(state.buffers.values())
     params = sorted((b for b in found if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
     own = tuple(b for b in found if b.space is not AddrSpace.GLOBAL)
-    return Program(name, tuple(params), own, tuple(state.body), tuple(state.variables))
+    body = state.body if unroll is not None else with_unroll_hints(state.body)
+    return Program(name, tuple(params), own, tuple(body), tuple(state.variables))

@@ -10,6 +10,7 @@ import ctypes
 import ctypes.util
 import mmap
 import struct
+from collections.abc import Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -18,14 +19,16 @@ from planish.errors import PlanishError
 EXTERNAL: Final = frozenset(
     {"memcpy", "memset", "memmove", "fmod", "fmodf", "fma", "fmaf", "syscall", "sched_yield", "clock_gettime",
      "roundeven", "roundevenf", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf",
-     "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals"}
+     "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyLong_AsVoidPtr", "PyObject_Vectorcall",
+     "PyEval_SaveThread", "PyEval_RestoreThread", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef"}
 )  # fmt: skip
 """What generated code may call: the C library's memory and remainder functions, rounding on machines without an instruction for
-it, what the thread pool asks of the system, and how a long call notices Ctrl-C."""
+it, what the thread pool asks of the system, and what a call from Python asks of Python."""
 
 _ALLOC, _WRITE = 2, 1
 _PAGE: Final = mmap.PAGESIZE
 _PROT_READ_EXEC: Final = 1 | 4
+_NO_SYMBOLS: Final[Mapping[str, int]] = {}
 _STUB: Final = b"\xff\x25\x00\x00\x00\x00"  # jmp *0(%rip), followed by the address
 
 
@@ -117,7 +120,8 @@ class _Object:
 class Loaded:
     """An object in memory; its functions live as long as this."""
 
-    def __init__(self, image: bytes) -> None:
+    def __init__(self, image: bytes, symbols: Mapping[str, int] = _NO_SYMBOLS) -> None:
+        """`symbols` are the addresses of what the object calls in other objects."""
         obj = _Object(image)
         places: dict[int, int] = {}
         end = 0
@@ -146,7 +150,7 @@ class Loaded:
                 data = image[section.offset : section.offset + section.size]
                 self._memory[places[number] : places[number] + section.size] = data
         for name, number in calls.items():
-            stub = _STUB + struct.pack("<Q", external(name))
+            stub = _STUB + struct.pack("<Q", symbols[name] if name in symbols else external(name))
             self._memory[stubs + 16 * number : stubs + 16 * number + len(stub)] = stub
         addresses = [
             base + stubs + 16 * calls[obj.name(s)] if s.section == 0 and s.name

@@ -16,12 +16,6 @@ from typing import Any, Final
 
 import numpy as np
 
-EXTERNAL: Final = (
-    "PyLong_AsVoidPtr", "PyObject_Vectorcall", "PyEval_SaveThread", "PyEval_RestoreThread", "PyTuple_New", "PyTuple_SetItem",
-    "Py_IncRef", "Py_DecRef",
-)  # fmt: skip
-"""What it asks of Python."""
-
 SOURCE: Final = """
 declare ptr @PyLong_AsVoidPtr(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
@@ -344,14 +338,13 @@ class Builtin:
     """A Python builtin made of machine code, with what it needs to stay alive."""
 
     call: Callable[..., tuple[np.ndarray[Any, Any], ...]]
-    description: Description
-    method: object
+    kept: object
 
 
-def builtin(name: str, function: int, description: Description) -> Builtin:
+def builtin(name: str, function: int, description: Description, keep: object = None) -> Builtin:
     """A builtin whose body is `fast_call` at the address, for one compiled function."""
     method = _MethodDef(name.encode(), function, _FASTCALL, b"a compiled function")
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     call = make(ctypes.addressof(method), description.address, name)
-    return Builtin(call, description, method)
+    return Builtin(call, (description, method, keep))

@@ -1,41 +1,55 @@
-"""What shares a kernel: the choice of values that get memory, and one UOp graph per kernel.
+"""Tensors become kernels: which results share one, in which order they run, and one UOp graph per kernel.
 
-Given memory are the results of the function, and every reduction whose value is seen repeatedly (through an EXPAND) or by
-another reduction. Everything else is computed where it is used. A kernel runs over ranges, one per dim of what it stores;
-indices are pushed from there through elementwise ops and reductions. An INDEX over movement ops of memory stays as it is:
-stage 1 resolves it. Below a padding of something computed, the condition of the padding goes along and becomes the gate of
-what is read there: beyond the edge the indices mean nothing. A counting tensor (iota) is its own index.
+`cut` realises tensors: afterwards each has memory of its own. It works from the consumers down. A kernel computes one result,
+or several of the same dims that share their input; `fusion.py` finds out what else it can compute on its way and what
+it needs from memory first, and that becomes a result of another kernel. Where a reduction needs memory, what follows
+element by element (its epilogue) is stored instead of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import prod
-from typing import cast
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
 
 from planish import dtypes
 from planish.ptir.function import Function
-from planish.schedule.tensors import Buffer, Dims, Tensors, expand, reshape, to_tensors
-from planish.uop.movement import resolve, source_indices
+from planish.schedule.elements import COMPUTED, InMemory, element
+from planish.schedule.fusion import Around, Fusion
+from planish.schedule.graph import Graph
+from planish.schedule.lowering import to_tensors
+from planish.schedule.order import Made
+from planish.schedule.order import in_order as in_running_order
+from planish.schedule.split import split_reductions
+from planish.schedule.tensors import Buffer, Dims, Tensors, full, room, same_dim, same_dims
 from planish.uop.node import Table, UOp
-from planish.uop.ops import ALU, MOVEMENT, AxisType, Ops, ReduceAxes
+from planish.uop.ops import Ops, Variable
 from planish.uop.rewrite import substitute
-from planish.uop.shape import shape
-from planish.uop.symbolic import simplify
+from planish.uop.shape import Dim, shape
+from planish.uop.text import in_order
 
-Key = tuple[UOp, tuple[UOp, ...], UOp | None]
-"""A tensor, the indices of one of its elements, and where there is such an element (None: everywhere)."""
-_COMPUTED = ALU | {Ops.CAST, Ops.BITCAST}
+_MOST_RESULTS: Final = 8
+"""Results that one kernel stores at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel: its graph, and which buffer each parameter slot is (the first is written)."""
+    """One kernel: its graph, which buffer each parameter slot is, and the names of the variables it needs.
+
+    Kernels of equal graphs are one: numbers of axes and slots follow from the graph alone, and `key` says its content.
+    """
 
     name: str
     sink: UOp
     buffers: tuple[int, ...]
+    variables: tuple[str, ...] = ()
+    written: tuple[int, ...] = ()
+    """The buffers that are written (some may be read as well)."""
+
+    @property
+    def key(self) -> bytes:
+        """The same for kernels that are the same program, whatever memory they work on."""
+        return self.sink.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,165 +61,290 @@ class Schedule:
     results: tuple[tuple[int, Dims], ...]
 
 
-def _seen_repeatedly(roots: Sequence[UOp]) -> list[UOp]:
-    """Reductions below an EXPAND or another reduction, sources first."""
-    order = roots[0].table.sink(*roots).toposort()
-    repeated: set[UOp] = set()
-    for node in reversed(order):
-        hides = node.op is Ops.REDUCE_AXIS or (node.op is Ops.EXPAND and shape(node) != shape(node.src[0]))
-        for source in node.src:
-            if hides or (node in repeated and node.op is not Ops.REDUCE_AXIS):
-                repeated.add(source)
-    return [node for node in order if node.op is Ops.REDUCE_AXIS and node in repeated]
+def cut(tensors: Tensors, wanted: Sequence[UOp]) -> list[Kernel]:
+    """The kernels that give tensors memory, in order; `tensors.realised` tells where each is afterwards."""
+    return _Cut(tensors).run(wanted)
 
 
-class _Kernel:
-    """Pushes the indices of one kernel down to memory. Iterative: depth is the user's, not Python's."""
+def is_whole(tensors: Tensors, node: UOp) -> bool:
+    """Whether a tensor is a buffer, from its start, row by row."""
+    while node.op is Ops.RESHAPE:
+        node = node.src[0]
+    if node.op is Ops.SHRINK and len(shape(node)) == 1:
+        ((begin, _),) = cast("tuple[tuple[Dim, Dim]]", node.arg)
+        node = node.src[0] if same_dim(begin, 0) else node
+    is_memory = node.op is Ops.INDEX and len(node.src) == 1 and node.src[0].op is Ops.BUFFER
+    return is_memory and node.src[0] not in tensors.counting
 
-    def __init__(self, tensors: Tensors, realised: dict[UOp, UOp]) -> None:
-        self.table = tensors.table
-        self.counting = tensors.counting
-        self.realised = realised
-        self.axes = 0
-        self.done: dict[Key, UOp] = {}
 
-    def range(self, size: int, kind: AxisType) -> UOp:
-        self.axes += 1
-        return self.table.range(size, self.axes - 1, kind)
+def buffer_of(memory: UOp) -> int:
+    """The number of the buffer that a value in memory is a view of."""
+    while memory.op is not Ops.BUFFER:
+        memory = memory.src[0]
+    return cast("int", memory.arg)
 
-    def value(self, node: UOp, indices: tuple[UOp, ...]) -> UOp:
-        """The element of a tensor at the indices."""
-        plans: dict[Key, tuple[list[Key], Callable[[list[UOp]], UOp]]] = {}
-        stack: list[Key] = [(node, indices, None)]
-        while stack:
-            key = stack[-1]
-            if key in self.done:
-                stack.pop()
+
+@dataclass(slots=True)
+class _Cut:
+    """One cut: results that are to be made, and kernels made so far."""
+
+    tensors: Tensors
+    pending: dict[UOp, None] = field(default_factory=dict)
+    made: list[Made[Kernel]] = field(default_factory=list)
+    graph: Graph = field(init=False)
+
+    def run(self, wanted: Sequence[UOp]) -> list[Kernel]:
+        realised = self.tensors.realised
+        for node in wanted:
+            if is_whole(self.tensors, node):
+                realised.setdefault(node, node)
+        new = [node for node in dict.fromkeys(wanted) if node not in realised]
+        smaller = split_reductions(self.tensors, new)
+        roots = list(dict.fromkeys(smaller[each] for each in new))
+        self.graph = Graph(roots, realised)
+        for node in roots:
+            self._realise(node)
+        while self.pending:
+            self._kernel(max(self.pending, key=lambda node: node.serial))
+        for node in new:
+            realised[node] = realised[smaller[node]]
+        return in_running_order(self.made)
+
+    def _realise(self, node: UOp) -> None:
+        """Give a tensor memory; a kernel will fill it."""
+        if node not in self.tensors.realised:
+            dims = shape(node)
+            self.tensors.realised[node] = self.tensors.memory(Buffer(node.dtype, room(dims)), dims)
+            self.pending[node] = None
+
+    # -- what shares a kernel ---------------------------------------------------------------------------------------
+
+    def _kernel(self, root: UOp) -> None:
+        if root.op is Ops.AFTER:
+            self._overwrite(root)
+            return
+        group = [root, *self._companions(root)]
+        refused: set[UOp] = set()
+        backwards: set[int] | None = set()
+        while True:
+            fusion = self._fuse(group, refused, backwards)
+            if fusion.turned and backwards is not None:
+                backwards |= fusion.turned
                 continue
-            if key not in plans:
-                plans[key] = self.plan(*key)
-            needs, combine = plans[key]
-            missing = [need for need in needs if need not in self.done]
-            if missing:
-                stack.extend(missing)
-            else:
-                self.done[key] = combine([self.done[need] for need in needs])
-                stack.pop()
-        return self.done[node, indices, None]
+            if root in fusion.needs:  # it does not run backwards, but something that runs with it does
+                backwards = None
+                continue
+            if not fusion.needs and not self._waits_for(fusion.reads, [*group, *fusion.on_the_way]):
+                break
+            if not fusion.needs:  # something that this kernel reads is made from something that it makes
+                refused |= {*group[1:], *fusion.on_the_way}
+            for need in fusion.needs:
+                if need in self.pending:
+                    refused.add(need)
+                else:
+                    self._realise(self._epilogue(need))
+            group = [node for node in group if node not in refused]
+        for node in (*group, *fusion.on_the_way):
+            del self.pending[node]
+        self._finish(fusion, group)
 
-    def plan(
-        self, node: UOp, indices: tuple[UOp, ...], valid: UOp | None
-    ) -> tuple[list[Key], Callable[[list[UOp]], UOp]]:
-        """Which elements an element is made of, and how."""
-        zero = self.table.const(False if node.dtype.is_bool else 0, node.dtype)
-        if 0 in shape(node):  # it has no elements, and none will be asked for
-            return [], lambda _: zero
-        memory = self.realised.get(node)
-        if memory is not None:
-            return [], lambda _: self.read(memory, indices, valid)
-        if node.op is Ops.CONST:
-            return [], lambda _: node
-        if node.op in _COMPUTED:
-            # a scalar source (a constant) has no axes to index
-            keys = [(source, indices if shape(source) else (), valid) for source in node.src]
-            return keys, lambda sources: node.replace(src=tuple(sources))
-        if node.op is Ops.REDUCE_AXIS:
-            return self.plan_reduce(node, indices, valid)
-        base = self.base(node)
-        if base in self.counting:
-            return [], lambda _: self.count(node, indices)
-        if base is not None:
-            return [], lambda _: self.read(node, indices, valid)
-        source = node.src[0]
-        inner, inside = source_indices(node.op, node.arg, shape(source), indices, table=self.table)
-        if inside is None:
-            return [(source, inner, valid)], lambda found: found[0]
-        if inside.op is Ops.CONST:  # nothing but padding
-            return [], lambda _: zero
-        both = inside if valid is None else simplify(valid & inside)
-        return [(source, inner, both)], lambda found: inside.where(found[0], zero)
-
-    def read(self, memory: UOp, indices: tuple[UOp, ...], valid: UOp | None) -> UOp:
-        """The element of a view of memory, read where it is one."""
-        gate: tuple[UOp, ...] = ()
-        # indices that the condition does not concern are in memory whether it holds or not
-        if valid is not None and any(not index.ranges.isdisjoint(valid.ranges) for index in indices):
-            gate = (valid,)
-        return self.table.make(Ops.INDEX, memory.dtype, (memory, *indices, *gate))
-
-    def count(self, node: UOp, indices: tuple[UOp, ...]) -> UOp:
-        """The element of a view of a counting tensor: its number; 0 where there is none."""
-        view = node
-        while view.op in MOVEMENT:
-            view = view.src[0]
-            if 0 in shape(view):
-                return node.const_like(0)
-        place = resolve(node, indices)
-        (number,) = place.indices
-        return (number if place.valid is None else place.valid.where(number, 0)).cast(node.dtype)
-
-    def plan_reduce(
-        self, node: UOp, indices: tuple[UOp, ...], valid: UOp | None
-    ) -> tuple[list[Key], Callable[[list[UOp]], UOp]]:
-        op, axes = cast("ReduceAxes", node.arg)
-        dims = cast("Dims", shape(node.src[0]))
-        ranges = {axis: self.range(dims[axis], AxisType.REDUCE) for axis in axes}
-        inner = tuple(ranges.get(axis, index) for axis, index in enumerate(indices))
-        return [(node.src[0], inner, valid)], lambda found: found[0].reduce(op, *ranges.values())
-
-    def base(self, node: UOp) -> UOp | None:
-        """The memory that a node views, if only movement ops lie between."""
-        while node.op in MOVEMENT and node not in self.realised:
-            node = node.src[0]
-        return node.src[0] if node.op is Ops.INDEX else None
-
-
-def _make_kernel(number: int, node: UOp, out: int, tensors: Tensors, realised: dict[UOp, UOp]) -> Kernel:
-    table, dims = tensors.table, cast("Dims", shape(node))
-    kernel = _Kernel(tensors, realised)
-    ranges = tuple(kernel.range(dim, AxisType.LOOP) for dim in dims)
-    value = kernel.value(node, ranges)
-    target = table.make(Ops.BUFFER, tensors.buffers[out].dtype.ptr(tensors.buffers[out].size), (), out)
-    view = reshape(table.make(Ops.INDEX, node.dtype, (target,)), dims)
-    store = table.make(Ops.STORE, dtypes.void, (table.make(Ops.INDEX, node.dtype, (view, *ranges)), value))
-    sink = table.sink(store.end(*ranges) if ranges else store)
-    used = [out, *sorted({cast("int", n.arg) for n in sink.toposort() if n.op is Ops.BUFFER} - {out})]
-    slots = {
-        table.make(Ops.BUFFER, tensors.buffers[b].dtype.ptr(tensors.buffers[b].size), (), b): table.param(
-            slot, tensors.buffers[b].dtype, tensors.buffers[b].size
+    def _fuse(
+        self, group: Sequence[UOp], refused: Collection[UOp], backwards: Collection[int] | None
+    ) -> Fusion:
+        realised = self.tensors.realised
+        others = {node for node in self.pending if node not in group}
+        joining = {
+            node
+            for node in others
+            if node not in refused and node.op not in _APART and self.graph.is_used_by(node, group, realised)
+        }
+        around = Around(
+            self.graph,
+            InMemory(realised, {*group, *joining}),
+            frozenset(others - joining),
+            frozenset(joining),
         )
-        for slot, b in enumerate(used)
-    }
-    kind = "reduce" if any(n.op is Ops.REDUCE for n in sink.toposort()) else "map"
-    return Kernel(
-        f"{kind}_{number}_" + "x".join(map(str, dims or (1,))), substitute(sink, slots), tuple(used)
-    )
+        return Fusion(self.tensors, around, group, backwards=backwards)
+
+    def _companions(self, root: UOp) -> list[UOp]:
+        """Other results of the same dims that are computed from the same memory."""
+        dims = _long_dims(root)
+        alike = [
+            node
+            for node in self.pending
+            if node is not root and node.op is not Ops.AFTER and same_dims(dims, _long_dims(node))
+        ]
+        before = {node for node in self.tensors.realised if node not in self.pending} if alike else set()
+        # products of matrices are better off with all registers for themselves
+        mine = self.graph.memory_of(root, before) if alike else None
+        found: list[UOp] = []
+        for node in sorted(alike, key=lambda n: -n.serial):
+            theirs = self.graph.memory_of(node, before) if mine else None
+            if mine and theirs and not mine.isdisjoint(theirs) and len(found) + 1 < _MOST_RESULTS:
+                found.append(node)
+        return found
+
+    def _waits_for(self, reads: Iterable[UOp], makes: Sequence[UOp]) -> bool:
+        """Whether something that is read depends on something that is to be made, by kernels that are or that will be."""
+        if len(makes) == 1:
+            return False
+        sources = {node: each.reads for each in self.made for node in each.makes}
+        stack = list(reads)
+        seen = set(stack)
+        while stack:
+            node = stack.pop()
+            if node in makes:
+                return True
+            below = sources.get(node)
+            if below is None and node in self.pending:
+                below = self._memory_below(node)
+            new = [each for each in below or () if each not in seen]
+            seen.update(new)
+            stack.extend(new)
+        return False
+
+    def _memory_below(self, node: UOp) -> tuple[UOp, ...]:
+        """The tensors in memory, now or later, that a tensor is computed from."""
+        realised = self.tensors.realised
+        order = node.toposort(lambda n: n is node or n not in realised)
+        return tuple(each for each in order[:-1] if each in realised)
+
+    def _epilogue(self, node: UOp) -> UOp:
+        """The last tensor, element by element, that a tensor is used for alone: better in memory than the tensor itself."""
+        users = self.graph.users
+        size = room(shape(node))
+        best = node
+        while len(users.get(node, ())) == 1:
+            (node,) = users[node]
+            if node in self.pending or room(shape(node)) != size:
+                break
+            if node.op in COMPUTED:
+                # what only makes elements wider is better done by those who read them
+                wider = node.op is Ops.CAST and node.dtype.itemsize > best.dtype.itemsize
+                if not wider and not node.dtype.is_index:
+                    best = node
+            elif node.op not in _KEEPS_ELEMENTS:
+                break
+        return best
+
+    # -- graphs -----------------------------------------------------------------------------------------------------
+
+    def _finish(self, fusion: Fusion, group: Sequence[UOp]) -> None:
+        """The stores of a kernel: those of the whole dims inside, those of leading ranges around them."""
+        table = self.tensors.table
+        stores: dict[frozenset[UOp], list[UOp]] = {}
+        for node in (*group, *fusion.on_the_way):
+            place = fusion.on_the_way.get(node, fusion.whole(node))
+            target = table.make(Ops.INDEX, node.dtype, element(self.tensors.realised[node], place.indices))
+            stores.setdefault(place.ranges, []).append(target.store(fusion.value(node, place)))
+        effect: UOp | None = None
+        closed: frozenset[UOp] = fusion.nest.outputs
+        for ranges in sorted(stores, key=len, reverse=True):
+            if effect is not None:
+                effect = _ended(effect, fusion.nest.ordered(closed - ranges))
+                closed = ranges
+            effects = [*([] if effect is None else [effect]), *stores[ranges]]
+            effect = effects[0] if len(effects) == 1 else table.make(Ops.GROUP, dtypes.void, tuple(effects))
+        sink = table.sink(_ended(cast("UOp", effect), fusion.nest.ordered(closed)))
+        self._add(fusion, sink, [*group, *fusion.on_the_way])
+
+    def _overwrite(self, root: UOp) -> None:
+        """A tensor that is written here and there (AFTER): a copy in memory of its own, then a kernel per store."""
+        del self.pending[root]
+        tensors, table = self.tensors, self.tensors.table
+        before, *effects = root.src
+        memory = tensors.realised[root]
+        content = before.src[0] if before.op is Ops.CONTIGUOUS else before
+        start = table.make(Ops.CONTIGUOUS, root.dtype, (content,), ("in", buffer_of(memory)))
+        tensors.realised[start] = memory
+        self.pending[start] = None
+        self.graph.add([start])
+        state = start
+        for number, effect in enumerate(effects):
+            while True:
+                around = Around(
+                    self.graph, InMemory(tensors.realised, (), {before: memory}), frozenset(self.pending)
+                )
+                fusion = Fusion(tensors, around, [effect], ordered=True)
+                if not fusion.needs:
+                    break
+                for need in fusion.needs:
+                    self._realise(need)
+            fusion.reads.pop(before, None)
+            sink = table.sink(_ended(fusion.value(effect), fusion.nest.ordered(fusion.nest.outputs)))
+            last = number == len(effects) - 1
+            after = root if last else table.make(Ops.AFTER, root.dtype, (start, effect))
+            self._add(fusion, sink, [after], replaces=[state])
+            state = after
+
+    def _add(self, fusion: Fusion, sink: UOp, makes: Sequence[UOp], replaces: Sequence[UOp] = ()) -> None:
+        sink = fusion.known(sink)
+        numbered = fusion.nest.numbered(frozenset(n for n in sink.toposort() if n.op is Ops.RANGE))
+        sink = substitute(sink, numbered)
+        table, buffers = self.tensors.table, self.tensors.buffers
+        places = [node for node in in_order(sink) if node.op is Ops.BUFFER]
+        slots = {
+            place: table.param(
+                slot, buffers[cast("int", place.arg)].dtype, buffers[cast("int", place.arg)].size
+            )
+            for slot, place in enumerate(places)
+        }
+        stored = {buffer_of(n.src[0]) for n in sink.toposort() if n.op is Ops.STORE}
+        numbers = tuple(cast("int", place.arg) for place in places)
+        named = substitute(sink, slots)
+        variables = sorted({cast("Variable", n.arg).name for n in in_order(named) if n.op is Ops.DEFINE_VAR})
+        name = f"{_kind(named)}_{_size_text(fusion.nest.indices)}_{named.key[:3].hex()}"
+        kernel = Kernel(name, named, numbers, tuple(variables), tuple(n for n in numbers if n in stored))
+        reads = tuple(node for node in fusion.reads if node not in makes)
+        self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
+
+
+_APART: Final = frozenset({Ops.AFTER, Ops.CONTIGUOUS})
+"""Results that are memory before they are values."""
+_KEEPS_ELEMENTS: Final = frozenset({Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP})
+
+
+def _long_dims(node: UOp) -> list[Dim]:
+    return [dim for dim in shape(node) if not same_dim(dim, 1)]
+
+
+def _ended(effect: UOp, ranges: Sequence[UOp]) -> UOp:
+    return effect.end(*ranges) if ranges else effect
+
+
+def _kind(sink: UOp) -> str:
+    """What a kernel does, in a word."""
+    nodes = sink.toposort()
+    ops = {node.op for node in nodes}
+    stores = [node for node in nodes if node.op is Ops.STORE]
+    if any(n.op is Ops.INDEX for store in stores for s in store.src[0].src[1:] for n in s.toposort()):
+        return "scatter"
+    if Ops.SCAN in ops:
+        return "scan"
+    if Ops.REDUCE in ops:
+        stored = frozenset(r for store in stores for r in store.ranges)
+        rows = Ops.BUFFERIZE in ops or any(n.op is Ops.REDUCE and n.ranges < stored for n in nodes)
+        return "rows" if rows else "reduce"
+    return "copy" if all(store.src[1].op in {Ops.INDEX, Ops.CONST} for store in stores) else "map"
+
+
+def _size_text(indices: Sequence[UOp]) -> str:
+    sizes = [index.src[0] for index in indices if index.op is Ops.RANGE]
+    return "x".join(str(s.arg) if s.op is Ops.CONST else f"n{s.vmax}" for s in sizes) or "1"
 
 
 def schedule(function: Function, table: Table) -> Schedule:
-    """The kernels that compute a function."""
+    """The kernels that compute a function without control flow; every result has memory of its own."""
     tensors = to_tensors(function, table)
-    roots = []
+    wanted: list[UOp] = []
     for result in function.results:
-        value, dims = tensors.values[result], cast("Dims", result.type.dims)
-        if value.op is Ops.CONST:
-            value = expand(reshape(value, (1,) * len(dims)), dims)
-        roots.append(value)
-    realised: dict[UOp, UOp] = {}
-    kernels: list[Kernel] = []
-
-    def realise(node: UOp) -> int:
-        dims = cast("Dims", shape(node))
-        memory = tensors.memory(Buffer(node.dtype, prod(dims)), dims)
-        number = len(tensors.buffers) - 1
-        kernels.append(_make_kernel(len(kernels), node, number, tensors, realised))
-        realised[node] = memory
-        return number
-
-    for node in _seen_repeatedly(roots) if roots else []:
-        realise(node)
+        node = full(tensors.values[result], tensors.dims_of(result))
+        if node in wanted or is_whole(tensors, node):
+            node = table.make(Ops.CONTIGUOUS, node.dtype, (node,), ("result", len(wanted)))
+        wanted.append(node)
+    kernels = cut(tensors, wanted)
     results = tuple(
-        (realise(node), cast("Dims", result.type.dims))
-        for node, result in zip(roots, function.results, strict=True)
+        (buffer_of(tensors.realised[node]), cast("Dims", result.type.dims))
+        for node, result in zip(wanted, function.results, strict=True)
     )
     return Schedule(tuple(kernels), tuple(tensors.buffers), results)

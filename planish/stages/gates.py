@@ -9,16 +9,24 @@ condition, and loads with equal conditions are seen to be neighbours. Machines d
   loads that differ in their gate operand could not be combined any more.
 
 What the address is where the gate is closed does not matter; nothing may access it.
+
+The algebra leaves `where(p, i, INVALID)` and nothing else of INVALID; `with_plain_gates` brings graphs that did not go
+through it to that form.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from planish import dtypes
+from planish.dtypes import AddrSpace
+from planish.uop.laws import space_of
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import anything, node
+from planish.uop.rewrite import rewrite
+from planish.uop.symbolic.gates import gates as gate_rules
 
 
 def _gate_of_index(root: UOp) -> UOp | None:
@@ -29,6 +37,9 @@ def _gate_of_index(root: UOp) -> UOp | None:
         if index.op is Ops.WHERE and index.src[2].op is Ops.INVALID:
             gates.append(index.src[0])
             plain.append(index.src[1])
+        elif index.op is Ops.INVALID:
+            gates.append(root.table.const(False, dtypes.bool_.vec(index.dtype.lanes)))
+            plain.append(index.const_like(0))
         else:
             plain.append(index)
     if plain == indices:
@@ -55,6 +66,19 @@ pm_gate_of_index: Final = Matcher(
     "pm_gate_of_index",
     [rule(node(Ops.INDEX), _gate_of_index, says="INDEX(b, where(p, i, INVALID)) -> INDEX(b, i, p)")],
 )
+
+
+def with_plain_gates(sink: UOp) -> UOp:
+    """The graph with INVALID in no other place than `where(p, i, INVALID)`, the whole of an index."""
+    carriers: set[UOp] = set()
+    for each in sink.toposort():
+        if each.op is Ops.INVALID:
+            carriers.add(each)
+        elif each.op is not Ops.INDEX and not carriers.isdisjoint(each.src):
+            if each.op is not Ops.WHERE or each.src[2].op is not Ops.INVALID:
+                return rewrite(sink, gate_rules)
+            carriers.add(each)
+    return sink
 
 
 def _parted(place: UOp) -> tuple[UOp, UOp] | None:
@@ -85,6 +109,8 @@ def _store(root: UOp) -> UOp | None:
 def _donate(p: UOp, load: UOp, y: UOp) -> UOp | None:
     """The select around a load with the same gate says what else the load could give."""
     if len(load.src) != 3 or load.src[2] is not p or _waits_for(y, load):
+        return None
+    if space_of(load.src[0]) is not AddrSpace.GLOBAL:  # of memory that the loop may write in place, a load stays one load
         return None
     return load.replace(src=(load.src[0], y, p))
 

@@ -1,17 +1,31 @@
-"""The kernel pipeline, as a table of contents. Stages that are not listed are not built yet."""
+"""The kernel pipeline, as a table of contents: the stages in order, what holds after each, and what may be left out.
+
+    lines = run(sink, machine)              a kernel as a linear program
+    for step in steps(sink, machine): …     the same, one stage after the other, with what each one made and how long it took
+
+The settings in force decide what happens at the boundaries: `check="spec"` holds every stage to the spec of its phase,
+`debug="ir"` prints, `dump_dir` writes a file per kernel and stage, `disable_stages` leaves optional stages out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
 from typing import Final, NamedTuple
 
+from planish.config import current
+from planish.errors import SettingsError, did_you_mean
+from planish.stages.boundaries import Boundaries
 from planish.stages.devectorizer.s11_remove_reduce import remove_reduce
+from planish.stages.devectorizer.s12_add_gpu_dims import add_gpu_dims
 from planish.stages.devectorizer.s13_add_loads import add_loads
 from planish.stages.devectorizer.s14_devectorize import devectorize
 from planish.stages.devectorizer.s15_lower_index_dtype import lower_index_dtype
 from planish.stages.expander.s08_post_opt_symbolic import post_opt_symbolic
 from planish.stages.expander.s09_expander import expand
+from planish.stages.expander.s10_add_local_buffers import add_local_buffers
 from planish.stages.linearizer.s16_post_index_symbolic import post_index_symbolic
+from planish.stages.linearizer.s17_pre_matcher import pre_matcher
 from planish.stages.linearizer.s18_decompositions import decompositions
 from planish.stages.linearizer.s19_final_rewrite import final_rewrite
 from planish.stages.linearizer.s20_add_control_flow import add_control_flow
@@ -39,12 +53,43 @@ class Machine(NamedTuple):
     choose: Choose
 
 
+PHASES: Final = {
+    1: "kernel",
+    9: "unrolled",
+    10: "expanded",
+    11: "reduced",
+    13: "devectorized",
+    15: "lowered",
+    21: "program",
+}
+"""From which stage on a kernel has to satisfy which spec (`planish.uop.spec`)."""
+
+
+def phase_after(number: int) -> str:
+    """The spec that holds after a stage."""
+    return PHASES[max(first for first in PHASES if first <= max(number, 1))]
+
+
 class Stage(NamedTuple):
     """One step from graph to graph."""
 
     number: int
     name: str
     run: Callable[[UOp, Machine], UOp]
+    matchers: tuple[str, ...] = ()
+    """The names of its rule tables, in order of precedence."""
+    optional: bool = False
+    """Whether a kernel without it is still right."""
+
+
+class LineStage(NamedTuple):
+    """One step from list to list; stage 21 makes the first list."""
+
+    number: int
+    name: str
+    run: Callable[[list[UOp], Machine], list[UOp]]
+    matchers: tuple[str, ...] = ()
+    optional: bool = False
 
 
 def _plain(stage: Callable[[UOp], UOp]) -> Callable[[UOp, Machine], UOp]:
@@ -52,39 +97,109 @@ def _plain(stage: Callable[[UOp], UOp]) -> Callable[[UOp, Machine], UOp]:
     return lambda sink, machine: stage(sink)
 
 
+# fmt: off
 STAGES: Final = (
-    Stage(1, "early movement ops", _plain(early_movement_ops)),
-    Stage(2, "load collapse", _plain(load_collapse)),
-    Stage(3, "split ranges", _plain(split_ranges)),
-    Stage(4, "initial symbolic", _plain(initial_symbolic)),
-    Stage(5, "simplify ranges", _plain(simplify_ranges)),
-    Stage(6, "split store", _plain(split_store)),
-    Stage(7, "apply opts", lambda sink, machine: apply_opts(sink, machine.choose(sink))),
-    Stage(8, "post-opt symbolic", _plain(post_opt_symbolic)),
-    Stage(9, "expander", _plain(expand)),
-    Stage(11, "remove reduce", _plain(remove_reduce)),
-    Stage(13, "add loads", _plain(add_loads)),
-    Stage(14, "devectorize", lambda sink, machine: devectorize(sink, machine.target)),
-    Stage(15, "lower index dtype", _plain(lower_index_dtype)),
-    Stage(16, "post-index symbolic", _plain(post_index_symbolic)),
-    Stage(18, "decompositions", _plain(decompositions)),
-    Stage(19, "final rewrite", _plain(final_rewrite)),
-    Stage(20, "add control flow", _plain(add_control_flow)),
+    Stage(1, "early movement ops", _plain(early_movement_ops), ("pm_mops", "pm_syntactic_sugar")),
+    Stage(2, "load collapse", _plain(load_collapse), ("pm_load_collapse",), optional=True),
+    Stage(3, "split ranges", _plain(split_ranges), ("pm_split_ranges", "pm_flatten_range"), optional=True),
+    Stage(4, "initial symbolic", _plain(initial_symbolic), ("sym", "pm_flatten_range"), optional=True),
+    Stage(5, "simplify ranges", _plain(simplify_ranges), ("pm_simplify_ranges",), optional=True),
+    Stage(6, "split store", lambda sink, machine: sink if machine.target.is_gpu else split_store(sink), ("pm_split_store",), optional=True),
+    Stage(7, "apply opts", lambda sink, machine: apply_opts(sink, machine.choose(sink), machine.target), optional=True),
+    Stage(8, "post-opt symbolic", _plain(post_opt_symbolic), ("sym", "pm_move_where_on_load"), optional=True),
+    Stage(9, "expander", _plain(expand), ("sym", "pm_pre_expander", "expander")),
+    Stage(10, "add local buffers", _plain(add_local_buffers), ("pm_add_buffers_local",)),
+    Stage(11, "remove reduce", _plain(remove_reduce), ("pm_reduce",)),
+    Stage(12, "add GPU dims", lambda sink, machine: add_gpu_dims(sink, machine.target)),
+    Stage(13, "add loads", _plain(add_loads), ("pm_add_loads",)),
+    Stage(14, "devectorize", lambda sink, machine: devectorize(sink, machine.target), ("load_store_folding", "correct_load_store", "devectorize")),
+    Stage(15, "lower index dtype", _plain(lower_index_dtype), ("pm_lower_index_dtype", "load_store_indexing")),
+    Stage(16, "post-index symbolic", _plain(post_index_symbolic), ("symbolic",), optional=True),
+    Stage(17, "pre-matcher", lambda sink, machine: pre_matcher(sink, machine.target)),
+    Stage(18, "decompositions", lambda sink, machine: decompositions(sink, machine.target), ("pm_decomp",)),
+    Stage(19, "final rewrite", lambda sink, machine: final_rewrite(sink, machine.target), ("pm_move_gates_from_index", "pm_split_ends")),
+    Stage(20, "add control flow", _plain(add_control_flow), ("pm_add_control_flow",)),
 )
-"""Stage 21 (`linearize`) turns the last graph into a list, stage 22 (`cleanup_if`) branches around gated stores."""
+LINE_STAGES: Final = (
+    LineStage(21, "linearize", lambda lines, machine: lines),
+    LineStage(22, "clean up if", lambda lines, machine: cleanup_if(lines, predicated_stores=machine.target.predicated_stores), matchers=("pm_linearize_cleanups",)),
+)
+# fmt: on
 
 Observer = Callable[[Stage, UOp], None]
 """Called after every stage with its result."""
+Form = UOp | list[UOp]
+"""A kernel on its way: a graph, and from stage 21 on a list of lines."""
+
+
+class Step(NamedTuple):
+    """One stage that has run: what it made, how long it took, and whether that differs from what it was given."""
+
+    stage: Stage | LineStage
+    form: Form
+    seconds: float
+    changed: bool
 
 
 PLAIN: Final = Machine(TARGETS["scalar"], lambda sink: ())
 """No vectors, no actions: the loops as they are."""
 
 
-def run(sink: UOp, machine: Machine = PLAIN, observer: Observer | None = None) -> list[UOp]:
-    """A kernel as a linear list of UOps."""
+def disabled(text: str | None) -> frozenset[int]:
+    """The numbers of the stages named in the setting `disable_stages`: `load collapse, 6`."""
+    found: set[int] = set()
+    known = {stage.name: stage for stage in (*STAGES, *LINE_STAGES)}
+    numbers = {str(stage.number): stage for stage in known.values()}
+    for word in (text or "").split(","):
+        name = word.strip().replace("_", " ")
+        stage = known.get(name) or numbers.get(name)
+        if not name:
+            continue
+        legal = ", ".join(stage.name for stage in known.values() if stage.optional)
+        if stage is None:
+            close = did_you_mean(name, known)
+            hint = "" if close is None else f"did you mean {close!r}? "
+            raise SettingsError(f"there is no stage {name!r}", remedy=f"{hint}may be left out: {legal}")
+        if not stage.optional:
+            raise SettingsError(
+                f"stage {stage.number} ({stage.name}) cannot be left out: later stages need what it does",
+                remedy=f"may be left out: {legal}",
+            )
+        found.add(stage.number)
+    return frozenset(found)
+
+
+def steps(sink: UOp, machine: Machine = PLAIN, name: str = "kernel") -> Iterator[Step]:
+    """Run a kernel through the stages, one at a time; `name` is what dumps and errors call it."""
+    settings = current()
+    off = disabled(settings.disable_stages)
+    boundaries = Boundaries(settings, name, sink)
     for stage in STAGES:
+        if stage.number in off:
+            continue
+        before, started = sink, perf_counter()
         sink = stage.run(sink, machine)
-        if observer is not None:
-            observer(stage, sink)
-    return cleanup_if(linearize(sink))
+        seconds = perf_counter() - started
+        boundaries.passed(stage.number, stage.name, phase_after(stage.number), sink, before)
+        yield Step(stage, sink, seconds, sink is not before)
+    started = perf_counter()
+    lines = linearize(sink)
+    for line_stage in LINE_STAGES:
+        was = lines
+        lines = line_stage.run(lines, machine)
+        seconds, started = perf_counter() - started, perf_counter()
+        first = line_stage is LINE_STAGES[0]
+        boundaries.passed(line_stage.number, line_stage.name, "program", lines, sink if first else was)
+        yield Step(line_stage, lines, seconds, first or lines != was)
+
+
+def run(
+    sink: UOp, machine: Machine = PLAIN, observer: Observer | None = None, name: str = "kernel"
+) -> list[UOp]:
+    """A kernel as a linear list of UOps."""
+    form: Form = [sink]
+    for step in steps(sink, machine, name):
+        form = step.form
+        if observer is not None and isinstance(step.stage, Stage) and isinstance(form, UOp):
+            observer(step.stage, form)
+    return form if isinstance(form, list) else [form]

@@ -16,19 +16,36 @@ from planish.uop.ops import Axis, Ops
 class ActionKind(Enum):
     """What an action does to its axis."""
 
+    TC = "a sum of products is done by a tensor core (amount: which core, axis: which way to use it)"
     UPCAST = "keep a part of an output axis in registers or lanes"
-    UNROLL = "lay a part of a reduce axis out in lanes"
+    UNROLL = "lay a part of a reduce axis out in lanes, combined in every iteration"
+    ACCUMULATORS = "give parts of a reduce axis accumulators of their own, in lanes, combined after the loop"
+    LOCAL = "give a part of an output axis to the threads of a block"
+    GROUP = "share a reduce axis among the threads of a block: neighbouring elements to neighbouring threads"
+    GROUPTOP = "share a reduce axis among the threads of a block: a contiguous piece to each"
+    THREAD = "give contiguous pieces of an output axis to the cores"
+    SPLIT = "make two loops of one (amount: the size of the inner)"
+    SWAP = "exchange two axes of one kind in the order of loops (amount: the other axis)"
+    PADTO = "run an axis up to the next multiple of the amount, doing nothing beyond its end"
+    STAGE = "copy the piece of a parameter that is needed inside of a loop to LOCAL memory first (amount: its slot; axis -1: of the kernel)"
+    BLOCK = "make several passes over the outputs, each reducing a block of a reduce axis into them (amount: the size of a block)"
+    NOLOCALS = "use no threads of a block"
 
 
 class Action(NamedTuple):
-    """One step of a schedule: which axis (its place in `axes_of`), and how much of it (0: all)."""
+    """One step of a schedule: which axis (its place in `axes_of`), and how much of it (0: all).
+
+    `pad` is for STAGE: so many elements more from one row of the tile to the next.
+    """
 
     kind: ActionKind
-    axis: int
-    amount: int
+    axis: int = 0
+    amount: int = 0
+    pad: int = 0
 
     def __str__(self) -> str:
-        return f"{self.kind.name}({self.axis}, {self.amount or 'all'})"
+        pad = f", pad {self.pad}" if self.pad else ""
+        return f"{self.kind.name}({self.axis}, {self.amount or 'all'}{pad})"
 
 
 def axes_of(sink: UOp) -> list[UOp]:

@@ -135,7 +135,7 @@ def _counter(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> No
 
 
 def _closes(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    """REDUCE, END, AFTER: the value passes through; the rest are ranges, lanes standing for them, or effects."""
+    """REDUCE, SCAN, END, AFTER: the value passes through; the rest are ranges, lanes standing for them, or effects."""
     _require(
         dtype is sources[0].dtype, op, f"has the dtype of its first source, {sources[0].dtype}, not {dtype}"
     )
@@ -149,6 +149,13 @@ def _reduce(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> Non
     _require(
         dtype.scalar is x.scalar and x.lanes % max(dtype.lanes, 1) == 0, op, f"cannot reduce {x} to {dtype}"
     )
+
+
+def _scan(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    _require(
+        isinstance(arg, Ops) and arg in REDUCIBLE, op, f"arg must be one of {_names(REDUCIBLE)}, not {arg}"
+    )
+    _closes(op, dtype, sources, arg)
 
 
 def _index(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
@@ -254,6 +261,7 @@ _OWN: Final[dict[Ops, OwnLaw]] = {
     Ops.END: _closes,
     Ops.AFTER: _closes,
     Ops.REDUCE: _reduce,
+    Ops.SCAN: _scan,
     Ops.BUFFERIZE: _free,
     Ops.INDEX: _index,
     Ops.LOAD: _load,
@@ -285,8 +293,10 @@ _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.FLIP: (tuple,),
     Ops.CONTIGUOUS: (tuple, type(None)),
     Ops.REDUCE_AXIS: (ReduceAxes,),
+    Ops.SCAN_AXIS: (ReduceAxes,),
     Ops.RANGE: (Axis,),
     Ops.REDUCE: (Ops,),
+    Ops.SCAN: (Ops,),
     Ops.BUFFERIZE: (Bufferize,),
     Ops.STORE: (str, type(None)),
     Ops.LOAD: (str, type(None)),
@@ -352,6 +362,12 @@ _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
     Ops.REDUCE_AXIS: (
         "ReduceAxes of a reducing op and axes",
         lambda arg: arg.op in REDUCIBLE and type(arg.axes) is tuple and _integers(arg.axes),
+    ),
+    Ops.SCAN_AXIS: (
+        "ReduceAxes of a reducing op and one axis",
+        lambda arg: (
+            arg.op in REDUCIBLE and type(arg.axes) is tuple and _integers(arg.axes) and len(arg.axes) == 1
+        ),
     ),
     Ops.RANGE: (
         "an Axis of a path of integers and an AxisType",

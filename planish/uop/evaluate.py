@@ -30,7 +30,7 @@ from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, COMPARISONS, Lanes, Ops
 
 Value = ArrayLike
-Rule = Callable[["_Run", UOp], Array]
+Rule = Callable[["Run", UOp], Array]
 
 _EXACT_BEYOND: Final = 1 << 62
 _PASS: Final = frozenset({Ops.NOOP, Ops.AFTER, Ops.CONTIGUOUS, Ops.BIND, Ops.END})
@@ -38,7 +38,7 @@ _PASS: Final = frozenset({Ops.NOOP, Ops.AFTER, Ops.CONTIGUOUS, Ops.BIND, Ops.END
 
 def evaluate(root: UOp, env: Mapping[UOp, Value]) -> Array:
     """The value of `root` where the nodes in `env` have the values given there."""
-    run = _Run(env)
+    run = Run(env)
     found = run.order(root)
     with np.errstate(all="ignore"):
         for node in found:
@@ -59,8 +59,11 @@ def constant_value(root: UOp) -> Number | tuple[Number, ...]:
 
 
 @dataclass(slots=True)
-class _Run:
-    """One evaluation: values so far, and which leading axis stands for which range or unrolled axis."""
+class Run:
+    """One evaluation: values so far, and which leading axis stands for which range or unrolled axis.
+
+    `planish.uop.interpret` runs kernels on the same terms.
+    """
 
     env: Mapping[UOp, Value]
     values: dict[UOp, Array] = field(default_factory=dict)
@@ -108,7 +111,7 @@ class _Run:
             return
         if node.dtype.is_pointer:
             return  # a place: INDEX and LOAD look at it
-        rule = _alu if node.op in ALU else _RULES.get(node.op)
+        rule = _alu if node.op in ALU else RULES.get(node.op)
         if rule is None:
             raise GraphError(
                 f"{node.op.name} has no value by itself", op=node.op.name, remedy="give it one in `env`"
@@ -154,7 +157,7 @@ def _valid(dtype: DType) -> Array:
     return np.zeros((dtype.lanes,) if dtype.lanes > 1 else (), np.bool_)
 
 
-def _alu(run: _Run, node: UOp) -> Array:
+def _alu(run: Run, node: UOp) -> Array:
     sources = [run.values[s] for s in node.src]
     dtype = node.src[0].dtype if node.op in COMPARISONS else node.dtype
     exact = dtype.is_index and any(_large(n) for n in (*node.src, node))
@@ -171,40 +174,40 @@ def _large(node: UOp) -> bool:
     return node.vmin < -_EXACT_BEYOND or node.vmax > _EXACT_BEYOND
 
 
-def _const(run: _Run, node: UOp) -> Array:
+def _const(run: Run, node: UOp) -> Array:
     value = arithmetic.load(np.asarray(node.arg, object if node.dtype.is_integral else None), node.dtype)
     return np.broadcast_to(value, (node.dtype.lanes,)) if node.dtype.lanes > 1 else value
 
 
-def _vconst(run: _Run, node: UOp) -> Array:
+def _vconst(run: Run, node: UOp) -> Array:
     return arithmetic.load(np.asarray(node.arg, object if node.dtype.is_integral else None), node.dtype)
 
 
-def _invalid(run: _Run, node: UOp) -> Array:
+def _invalid(run: Run, node: UOp) -> Array:
     lanes = (node.dtype.lanes,) if node.dtype.lanes > 1 else ()
     run.invalid[node] = np.ones(lanes, np.bool_)
     return np.zeros(lanes, arithmetic.carrier(node.dtype))
 
 
-def _range(run: _Run, node: UOp) -> Array:
+def _range(run: Run, node: UOp) -> Array:
     size = max(node.src[0].vmax, 0)
     shape = [1] * (len(run.axes) + run.rank)
     shape[run.axes[node]] = size
     return np.arange(size, dtype=arithmetic.carrier(node.dtype)).reshape(shape)
 
 
-def _first(run: _Run, node: UOp) -> Array:
+def _first(run: Run, node: UOp) -> Array:
     if not node.src:
         raise GraphError(f"{node.op.name} without a source has no value", op=node.op.name)
     return run.values[node.src[1 if node.op is Ops.BIND else 0]]
 
 
-def _cast(run: _Run, node: UOp) -> Array:
+def _cast(run: Run, node: UOp) -> Array:
     (x,) = node.src
     return arithmetic.convert(run.values[x], x.dtype, node.dtype)
 
 
-def _bitcast(run: _Run, node: UOp) -> Array:
+def _bitcast(run: Run, node: UOp) -> Array:
     (x,) = node.src
     values = arithmetic.store(run.values[x], x.dtype)
     lanes = values if x.dtype.lanes > 1 else values[..., None]
@@ -234,7 +237,7 @@ def _regroup_nibbles(lanes: Array, source: DType, target: DType) -> Array:
 # -- lanes -----------------------------------------------------------------------------------------------------
 
 
-def _gep(run: _Run, node: UOp) -> Array:
+def _gep(run: Run, node: UOp) -> Array:
     return _selected(node, run.values[node.src[0]])
 
 
@@ -245,7 +248,7 @@ def _selected(node: UOp, values: Array) -> Array:
     return values[..., selected] if node.dtype.lanes > 1 else values[..., selected[0]]
 
 
-def _join(run: _Run, node: UOp) -> Array:
+def _join(run: Run, node: UOp) -> Array:
     """VECTORIZE and CAT: lanes one after another."""
     return _joined(node, [run.values[s] for s in node.src])
 
@@ -257,7 +260,7 @@ def _joined(node: UOp, values: list[Array]) -> Array:
     return whole if node.dtype.lanes > 1 else whole[..., 0]
 
 
-def _unroll(run: _Run, node: UOp) -> Array:
+def _unroll(run: Run, node: UOp) -> Array:
     """Lanes become positions on the unrolled axes, the last of them fastest; what is left, slower, stays a lane."""
     (x,) = node.src
     axes = cast("Lanes", node.arg).axes
@@ -274,7 +277,7 @@ def _unroll(run: _Run, node: UOp) -> Array:
     return result if node.dtype.lanes > 1 else result[..., 0]
 
 
-def _contract(run: _Run, node: UOp) -> Array:
+def _contract(run: Run, node: UOp) -> Array:
     """Positions on the unrolled axes become lanes, faster than those there are."""
     (x,) = node.src
     axes = cast("Lanes", node.arg).axes
@@ -309,14 +312,14 @@ def _identity(op: Ops, dtype: DType) -> Number:
     return end
 
 
-def _reduce(run: _Run, node: UOp) -> Array:
+def _reduce(run: Run, node: UOp) -> Array:
     """Combined in order of the values, one after another."""
     x, *ranges = node.src
     op, dtype = cast("Ops", node.arg), node.dtype
     values = run.full(run.values[x], x.dtype)
     if x.dtype.lanes != dtype.lanes:  # a horizontal step: whole vectors of the result's width are folded
         groups = values.reshape(*values.shape[:-1], -1, dtype.lanes)
-        values = _fold(op, dtype, groups, groups.ndim - 2)
+        values = fold(op, dtype, groups, groups.ndim - 2)
         values = values if dtype.lanes > 1 else values[..., 0]
     for each in ranges:
         if each.op is Ops.CONST:
@@ -331,12 +334,32 @@ def _reduce(run: _Run, node: UOp) -> Array:
         runs = counted < bound
         runs = runs[..., None] if dtype.lanes > 1 else runs
         nothing = arithmetic.load(np.asarray(_identity(op, dtype), object if dtype.is_index else None), dtype)
-        folded = _fold(op, dtype, np.where(runs, values, nothing), axis)
+        folded = fold(op, dtype, np.where(runs, values, nothing), axis)
         values = np.asarray(np.expand_dims(folded, axis))
     return values
 
 
-def _fold(op: Ops, dtype: DType, values: Array, axis: int) -> Array:
+def _scan(run: Run, node: UOp) -> Array:
+    """What is combined up to each value of the range, itself included."""
+    x, along = node.src
+    if along not in run.axes:
+        raise GraphError("SCAN along what is not a free RANGE has no value", op="SCAN")
+    axis = run.axes[along]
+    values = run.full(run.values[x], x.dtype)
+    shape = list(values.shape)
+    shape[axis] = run.full(run.values[along], along.dtype).shape[axis]
+    values = np.broadcast_to(values, shape)
+    parts: list[Array] = []
+    for position in range(shape[axis]):
+        here = np.asarray(values.take(position, axis))
+        if parts:
+            here = arithmetic.apply(cast("Ops", node.arg), node.dtype, parts[-1], here, exact=node.dtype.is_index)
+        parts.append(here)
+    return np.stack(parts, axis) if parts else values
+
+
+def fold(op: Ops, dtype: DType, values: Array, axis: int) -> Array:
+    """The values along an axis combined, the first with the second, that with the third …"""
     if values.shape[axis] == 0:
         shape = values.shape[:axis] + values.shape[axis + 1 :]
         return np.full(shape, _identity(op, dtype), values.dtype)
@@ -346,11 +369,11 @@ def _fold(op: Ops, dtype: DType, values: Array, axis: int) -> Array:
     return total
 
 
-def _index(run: _Run, node: UOp) -> Array:
+def _index(run: Run, node: UOp) -> Array:
     return _fetch(run, node, node, None, None)
 
 
-def _load(run: _Run, node: UOp) -> Array:
+def _load(run: Run, node: UOp) -> Array:
     place = node.src[0]
     if place.op is not Ops.INDEX:
         raise GraphError(
@@ -361,7 +384,7 @@ def _load(run: _Run, node: UOp) -> Array:
     return _fetch(run, node, place, alternative, gate)
 
 
-def _fetch(run: _Run, node: UOp, place: UOp, alternative: Array | None, gate: Array | None) -> Array:
+def _fetch(run: Run, node: UOp, place: UOp, alternative: Array | None, gate: Array | None) -> Array:
     buffer, *indices = place.src
     given = run.env.get(buffer)
     if given is None:
@@ -382,9 +405,9 @@ def _fetch(run: _Run, node: UOp, place: UOp, alternative: Array | None, gate: Ar
     return np.asarray(np.where(open_at, contents[safe], otherwise))
 
 
-_RULES: Final[dict[Ops, Rule]] = {
+RULES: Final[dict[Ops, Rule]] = {
     Ops.CONST: _const, Ops.VCONST: _vconst, Ops.INVALID: _invalid, Ops.RANGE: _range, Ops.CAST: _cast,
     Ops.BITCAST: _bitcast, Ops.GEP: _gep, Ops.VECTORIZE: _join, Ops.CAT: _join, Ops.UNROLL: _unroll,
-    Ops.CONTRACT: _contract, Ops.REDUCE: _reduce, Ops.INDEX: _index, Ops.LOAD: _load,
+    Ops.CONTRACT: _contract, Ops.REDUCE: _reduce, Ops.SCAN: _scan, Ops.INDEX: _index, Ops.LOAD: _load,
     **dict.fromkeys(_PASS, _first),
 }  # fmt: skip

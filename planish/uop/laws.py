@@ -130,6 +130,8 @@ def _is_alone(root: UOp, ctx: Scope) -> bool:
 
 
 def _closed_once(root: UOp, ctx: Scope) -> bool:
+    if cast("Axis", root.arg).kind not in {AxisType.LOOP, AxisType.REDUCE}:
+        return True  # threads are no loops: any number of effects may end for all of them
     closers = ctx.closers.get(root, [])
     return sum(c.op is Ops.END for c in closers) <= 1 and len({c.op for c in closers}) <= 1
 
@@ -226,7 +228,7 @@ VALUES: Final = Matcher(
         law(node(ALU), _works_on_values, "an arithmetic op works on values, not on places or effects"),
         law(node(Ops.DEFINE_VAR), _is_alone, "one name, one variable"),
         law(
-            node([Ops.REDUCE, Ops.REDUCE_AXIS]),
+            node([Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS]),
             _combines_its_dtype,
             "AND, OR and XOR combine integers and bools, not floats",
         ),
@@ -237,8 +239,8 @@ TENSORS: Final = Matcher(
     [
         law(
             node(Ops.STORE, _place, rest=True),
-            lambda place: memory_of(place).op is Ops.BUFFER,
-            "a tensor is stored to a BUFFER",
+            lambda place: memory_of(place).op in {Ops.BUFFER, Ops.CONTIGUOUS},
+            "a tensor is stored to memory: a BUFFER, or a CONTIGUOUS",
         ),
     ],
 )
@@ -246,17 +248,23 @@ RANGES: Final = Matcher(
     "ranges",
     [
         law(node(Ops.RANGE), _is_alone, "one axis, one RANGE"),
-        law(node(Ops.RANGE), _closed_once, "one RANGE, one END"),
         law(node([Ops.END, Ops.REDUCE]), _closes_ranges, "END and REDUCE close RANGEs"),
         law(
             node(Ops.BUFFERIZE),
-            lambda root: all(s.op in {Ops.RANGE, Ops.CONST} for s in root.src[1:]),
-            "BUFFERIZE closes RANGEs, or stores at a constant",
+            lambda root: all(s.dtype.is_index for s in root.src[1:]),
+            "BUFFERIZE stores at indices, whose ranges it closes",
         ),
         law(node(Ops.REDUCE), _reduces_something, "a REDUCE closes a range or takes lanes together"),
+        law(
+            node(Ops.SCAN, _x, anything("along")),
+            lambda along: along.op in {Ops.RANGE, Ops.CONST},
+            "a SCAN runs along a RANGE, or along one value",
+        ),
         law(node(Ops.SINK), _is_closed, "the SINK leaves no range open"),
     ],
 )
+ONE_END: Final = Matcher("one end", [law(node(Ops.RANGE), _closed_once, "one RANGE, one END")])
+"""Before stage 11 several ops may close a range: they mean one loop if they can share it."""
 ORDER: Final = Matcher(
     "order",
     [
@@ -293,14 +301,19 @@ UNMOVED: Final = Matcher(
         ),
     ],
 )
-NO_LANE_AXES: Final = Matcher(
-    "no lane axes",
+NO_LANES: Final = Matcher(
+    "no lanes",
     [
         law(
             node(Ops.RANGE),
             _runs_on(*(k for k in AxisType if k not in {AxisType.UPCAST, AxisType.UNROLL})),
             "UPCAST and UNROLL ranges have become lanes",
         ),
+    ],
+)
+NO_LANE_AXES: Final = NO_LANES + Matcher(
+    "no lane axes",
+    [
         law(
             node(Ops.REDUCE),
             lambda root: all(

@@ -66,10 +66,12 @@ class Ops(IntEnum):
     FLIP          = "x",              Law.SAME,     "axes reversed (arg: bool per axis)"
     CONTIGUOUS    = "x",              Law.SAME,     "x, in memory of its own (arg: hints)"
     REDUCE_AXIS   = "x",              Law.SAME,     "tensor-level reduction to size 1 (arg: ReduceAxes)"
+    SCAN_AXIS     = "x",              Law.SAME,     "tensor-level running reduction, same shape (arg: ReduceAxes of one axis)"
     # ranges and order
     RANGE         = "bound after*",   Law.OWN,      "0 ≤ i < bound: value and loop header in one (arg: Axis)"
     END           = "body range*",    Law.OWN,      "the body, run for all values of the ranges, which close here"
     REDUCE        = "x range*",       Law.OWN,      "x combined over the ranges, which close here (arg: the op)"
+    SCAN          = "x range",        Law.OWN,      "x combined over the values of the range so far; the range stays open"
     BUFFERIZE     = "x range*",       Law.OWN,      "x stored at every value of the ranges (arg: Bufferize)"
     AFTER         = "x effect+",      Law.OWN,      "x, observed after the effects; the only ordering there is"
     BARRIER       = "effect*",        Law.VOID,     "all threads of a block have done the effects"
@@ -215,7 +217,7 @@ class Lanes(NamedTuple):
 
 
 class ReduceAxes(NamedTuple):
-    """A tensor-level reduction: the combining op and the axes it takes to size 1."""
+    """A tensor-level reduction: the combining op and the axes it takes to size 1 (SCAN_AXIS: the one it runs along)."""
 
     op: Ops
     axes: tuple[int, ...]

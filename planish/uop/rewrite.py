@@ -25,6 +25,7 @@ from planish.config import current
 from planish.errors import RewriteError
 from planish.uop.matcher import Decisions, Listener, Matcher, Watch
 from planish.uop.node import UOp
+from planish.uop.trial import active
 
 Order = Literal["sources_first", "sink_first"]
 
@@ -80,7 +81,11 @@ def rewrite(
     watch = stats.watch if stats is not None else None
     if listener is not None:
         watch = Watch(listener) if watch is None else watch.also(listener)
-    decisions = matcher.decisions if watch is None else matcher.watched(watch)
+    trying = active()
+    if trying is not None:
+        decisions = trying.decisions(matcher)
+    else:
+        decisions = matcher.decisions if watch is None else matcher.watched(watch)
     run = _Run(matcher, decisions, ctx, {} if memo is None else memo, -1 if budget is None else budget)
     result = _ENGINES[order](root, run)
     if stats is not None:
@@ -248,7 +253,11 @@ def line_rewrite(
 
     A rule returns a node (one line for one) or `Lines`. Later lines see the new values of earlier ones.
     """
-    decisions = matcher.decisions if listener is None else matcher.watched(Watch(listener))
+    trying = active()
+    if trying is not None:
+        decisions = trying.decisions(matcher)
+    else:
+        decisions = matcher.decisions if listener is None else matcher.watched(Watch(listener))
     values: dict[UOp, UOp] = {}
     result: list[UOp] = []
     for line in lines:

@@ -1,8 +1,9 @@
 """The shape of a tensor-level node: which dims it has, as numbers or symbolic sizes.
 
 Memory is flat: a buffer has one axis, its size. Movement ops state or derive their shape, elementwise ops take the one
-shape of their sources, where a scalar (no axes) goes with any. What is computed per element of a kernel (an INDEX with
-all its indices, a LOAD, a range, a constant) is a scalar. Computed iteratively, kept per table. A node whose argument does
+shape of their sources, where a scalar (no axes) goes with any. An INDEX has the shape of its indices: elements of a
+tensor at the positions that other tensors hold. What is computed per element of a kernel (an INDEX at ranges, a LOAD, a
+range, a constant) is therefore a scalar. Computed iteratively, kept per table. A node whose argument does
 not fit the shape of its source is a `GraphError` that names both.
 """
 
@@ -20,8 +21,10 @@ Dim = int | UOp
 Shape = tuple[Dim, ...]
 
 _MEMORY: Final = DEFINES | {Ops.BUFFER}
-_PASS: Final = frozenset({Ops.CONTIGUOUS, Ops.CAST, Ops.BITCAST, Ops.AFTER, Ops.NOOP, Ops.BIND})
-_SHAPED: Final = MOVEMENT | _PASS | ALU | {Ops.REDUCE_AXIS}
+_PASS: Final = frozenset(
+    {Ops.CONTIGUOUS, Ops.SCAN_AXIS, Ops.CAST, Ops.BITCAST, Ops.AFTER, Ops.NOOP, Ops.BIND}
+)
+_SHAPED: Final = MOVEMENT | _PASS | ALU | {Ops.REDUCE_AXIS, Ops.INDEX, Ops.STORE}
 
 
 def shape(node: UOp) -> Shape:
@@ -36,8 +39,7 @@ def shape(node: UOp) -> Shape:
 
 
 def _descend(node: UOp, memo: dict[UOp, Shape]) -> tuple[UOp, ...]:
-    whole = node.op is Ops.INDEX and len(node.src) == 1  # a tensor in memory, as a value
-    return (node,) if node not in memo and (whole or node.op in _SHAPED) else ()
+    return (node,) if node not in memo and node.op in _SHAPED else ()
 
 
 def _shape(node: UOp, memo: dict[UOp, Shape]) -> Shape:
@@ -51,8 +53,10 @@ def _shape(node: UOp, memo: dict[UOp, Shape]) -> Shape:
     if op is Ops.REDUCE_AXIS:
         axes = cast("ReduceAxes", node.arg).axes
         return tuple(1 if axis in axes else dim for axis, dim in enumerate(memo[node.src[0]]))
-    if op in ALU:
-        found = {memo[source] for source in node.src if memo[source]}
+    if op in ALU or op is Ops.INDEX or op is Ops.STORE:
+        # elements at positions are as many as there are positions, whatever they are taken from
+        joined = node.src[1:] if op is Ops.INDEX else node.src
+        found = {memo[source] for source in joined if memo[source]}
         if len(found) > 1:
             raise GraphError(f"{op.name}: sources of shapes {', '.join(map(text, found))}", op=op.name,
                              remedy="EXPAND them to one shape first")  # fmt: skip

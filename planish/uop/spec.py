@@ -63,7 +63,11 @@ _KERNEL_LAWS: Final = laws.VALUES + laws.RANGES + laws.ORDER + laws.MEMORY + law
 _EXPANDED_LAWS: Final = (
     laws.VALUES + laws.RANGES + laws.ORDER + laws.MEMORY + laws.UNMOVED + laws.NO_LANE_AXES
 )
-_DEVECTORIZED_LAWS: Final = laws.VALUES + laws.RANGES + laws.ORDER + laws.MEMORY + laws.UNMOVED + laws.LOADS
+_UNROLLED_LAWS: Final = laws.VALUES + laws.RANGES + laws.ORDER + laws.MEMORY + laws.MOVED
+_REDUCED_LAWS: Final = _EXPANDED_LAWS + laws.ONE_END
+_DEVECTORIZED_LAWS: Final = (
+    laws.VALUES + laws.RANGES + laws.ONE_END + laws.ORDER + laws.MEMORY + laws.UNMOVED + laws.LOADS
+)
 _LOWERED_LAWS: Final = _DEVECTORIZED_LAWS + laws.WIDTHS
 
 PHASES: Final[dict[str, Phase]] = {
@@ -74,7 +78,8 @@ PHASES: Final[dict[str, Phase]] = {
             "before ranges: whole tensors and movement ops",
             _PURE
             | MOVEMENT
-            | {Ops.BUFFER, Ops.CONTIGUOUS, Ops.REDUCE_AXIS, Ops.AFTER, Ops.STORE, Ops.SINK, Ops.GROUP},
+            | {Ops.BUFFER, Ops.CONTIGUOUS, Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.INDEX}
+            | {Ops.AFTER, Ops.STORE, Ops.SINK, Ops.GROUP},
             _TENSOR_LAWS,
         ),
         Phase(
@@ -82,15 +87,27 @@ PHASES: Final[dict[str, Phase]] = {
             "one kernel, as it leaves the scheduler and up to the expander: ranges, INDEX over movement ops",
             _COMMON
             | MOVEMENT
-            | {Ops.DEFINE_GLOBAL, Ops.INVALID, Ops.CONTIGUOUS, Ops.REDUCE, Ops.BUFFERIZE}
+            | {Ops.DEFINE_GLOBAL, Ops.INVALID, Ops.CONTIGUOUS, Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE}
             | {Ops.UNROLL, Ops.CONTRACT, Ops.GEP, Ops.VECTORIZE},
             _KERNEL_LAWS,
         ),
         Phase(
+            "unrolled",
+            "after the expander: lanes instead of UPCAST and UNROLL axes, staged values still BUFFERIZE",
+            _COMMON | _LANES | {Ops.INVALID, Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.CONTIGUOUS},
+            _UNROLLED_LAWS + laws.NO_LANES,
+        ),
+        Phase(
             "expanded",
             "after the expander and its LOCAL buffers: lanes instead of UPCAST and UNROLL axes",
-            _COMMON | _LANES | {Ops.INVALID, Ops.REDUCE},
+            _COMMON | _LANES | {Ops.INVALID, Ops.REDUCE, Ops.SCAN},
             _EXPANDED_LAWS,
+        ),
+        Phase(
+            "reduced",
+            "after reductions have become accumulators, and parallel axes hardware indices",
+            _COMMON | _LANES | {Ops.INVALID, Ops.DEFINE_REG, Ops.SPECIAL},
+            _REDUCED_LAWS,
         ),
         Phase(
             "devectorized",
@@ -102,7 +119,7 @@ PHASES: Final[dict[str, Phase]] = {
         Phase(
             "program",
             "the linear program",
-            (_SCALAR | {Ops.IF, Ops.ENDIF}) - {Ops.CAT, Ops.NOOP},
+            (_SCALAR | {Ops.IF, Ops.ENDIF}) - {Ops.NOOP},
             _LOWERED_LAWS + laws.CONTROL,
         ),
     )
@@ -172,6 +189,7 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[Problem]:
     """Loops in which one iteration may overwrite LOCAL memory that another thread still reads."""
     position = {line: number for number, line in enumerate(lines)}
     buffers = [line for line in lines if line.op is Ops.DEFINE_LOCAL]
+    threads = {line for line in lines if line.op is Ops.SPECIAL and str(line.arg).startswith("lidx")}
     for number, line in enumerate(lines):
         if line.op is not Ops.END or line.src[-1] not in position:
             continue
@@ -180,8 +198,19 @@ def _refill_problems(lines: Sequence[UOp]) -> Iterator[Problem]:
             events = [e for e in map(_event, body) if e is not None and (e[0] == "B" or e[1] is buffer)]
             kinds = "".join(kind for kind, _ in events)
             # Twice round the loop: no store may follow a load directly, the next iteration's included.
-            if "LS" in kinds * 2:
+            if "LS" in kinds * 2 and not _is_private(buffer, body, threads):
                 yield Problem(line, LINEAR_LAWS["loop"])
+
+
+def _is_private(buffer: UOp, body: Sequence[UOp], threads: set[UOp]) -> bool:
+    """Whether each thread reads and replaces elements of its own: the same places, by its own number."""
+    places: dict[Ops, set[UOp]] = {Ops.LOAD: set(), Ops.STORE: set()}
+    for line in body:
+        if line.op in places and memory_of(line.src[0]) is buffer and line.src[0].op is Ops.INDEX:
+            places[line.op].add(line.src[0].src[1])
+    return places[Ops.LOAD] == places[Ops.STORE] and all(
+        threads <= set(place.toposort()) for place in places[Ops.LOAD]
+    )
 
 
 def _event(line: UOp) -> tuple[str, UOp] | None:

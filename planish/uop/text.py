@@ -143,6 +143,11 @@ def _one(key: str, codec: _Codec, optional: bool = False) -> _Form:
     return _Form(((key, codec),), lambda arg: (arg,), lambda parts: parts[0], optional)
 
 
+_REDUCE_AXES: Final = _Form(
+    (("op", _OP_CODEC), ("axes", _TUPLE_CODEC)),
+    lambda arg: tuple(cast("ReduceAxes", arg)),
+    lambda parts: ReduceAxes(cast("Ops", parts[0]), cast("tuple[int, ...]", parts[1])),
+)
 _FORMS: Final[dict[Ops, _Form]] = {
     Ops.DEFINE_GLOBAL: _one("slot", _INT_CODEC),
     Ops.DEFINE_LOCAL: _one("slot", _INT_CODEC),
@@ -161,13 +166,11 @@ _FORMS: Final[dict[Ops, _Form]] = {
     Ops.SHRINK: _one("box", _TUPLE_CODEC),
     Ops.FLIP: _one("axes", _TUPLE_CODEC),
     Ops.CONTIGUOUS: _one("hints", _TUPLE_CODEC, optional=True),
-    Ops.REDUCE_AXIS: _Form(
-        (("op", _OP_CODEC), ("axes", _TUPLE_CODEC)),
-        lambda arg: tuple(cast("ReduceAxes", arg)),
-        lambda parts: ReduceAxes(cast("Ops", parts[0]), cast("tuple[int, ...]", parts[1])),
-    ),
+    Ops.REDUCE_AXIS: _REDUCE_AXES,
+    Ops.SCAN_AXIS: _REDUCE_AXES,
     Ops.RANGE: _one("axis", _AXIS_CODEC),
     Ops.REDUCE: _one("op", _OP_CODEC),
+    Ops.SCAN: _one("op", _OP_CODEC),
     Ops.BUFFERIZE: _Form(
         (("space", _NAME_CODEC), ("removable", _BOOL_CODEC)),
         lambda arg: tuple(cast("Bufferize", arg)),
@@ -197,7 +200,7 @@ def _implied(op: Ops, dtype: DType, position: int, operands: DType | None) -> DT
         case Ops.WHERE:
             lanes = 1 if dtype.is_pointer else dtype.lanes
             return dtype if position else dtypes.bool_.vec(lanes)
-        case Ops.RANGE | Ops.SPECIAL | Ops.REDUCE | Ops.END | Ops.AFTER:
+        case Ops.RANGE | Ops.SPECIAL | Ops.REDUCE | Ops.SCAN | Ops.END | Ops.AFTER:
             return dtype
         case Ops.INDEX:
             return dtypes.index

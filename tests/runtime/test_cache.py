@@ -99,15 +99,15 @@ def test_a_full_disk_means_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 _WRITER = """
 import os, random, signal, sys, threading
 from pathlib import Path
-from planish.runtime.cache import DiskCache, key_of
+from planish.runtime.cache import DiskCache
 cache = DiskCache(Path(sys.argv[1]))
 rng = random.Random(int(sys.argv[2]))
 threading.Timer(rng.uniform(0.0, 0.15), lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
 while True:
     n = rng.randrange(20)
-    found = cache.get(key_of(str(n)))
+    found = cache.get(f"{n:064x}")
     assert found is None or found == bytes([n]) * (1000 + n)
-    cache.put(key_of(str(n)), bytes([n]) * (1000 + n))
+    cache.put(f"{n:064x}", bytes([n]) * (1000 + n))
 """
 
 
@@ -122,7 +122,7 @@ def test_killed_writers_leave_it_valid(tmp_path: Path) -> None:
         for process in running:
             assert process.wait(timeout=60) == -9  # killed in the middle, not by an error of its own
     cache = DiskCache(tmp_path)
-    found = [cache.get(key_of(str(n))) for n in range(20)]
+    found = [cache.get(f"{n:064x}") for n in range(20)]
     assert any(found)
     assert all(f is None or f == bytes([n]) * (1000 + n) for n, f in enumerate(found))
     assert not cache.stats.discarded

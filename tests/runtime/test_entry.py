@@ -67,14 +67,18 @@ def _pool() -> pool.Pool:
 
 def native(code: plan.Code, memory: Sequence[Array]) -> None:
     """Run it as machine code; host instructions as Python does them."""
-    loaded = elf.Loaded(cpu.emit_object(_KERNELS + entry.render(code, KERNELS, [a.itemsize for a in memory])))
+    kernels = elf.Loaded(cpu.emit_object(_KERNELS))
+    symbols = {name: kernels.address(name) for name in kernels.names}
+    loaded = elf.Loaded(cpu.emit_object(entry.render(code, KERNELS, [a.itemsize for a in memory])), symbols)
     layout = Layout(len(code.slots), len(memory), len(code.sites))
     frame = np.zeros(layout.size, np.int64)
     frame[entry.POOL], frame[entry.POOL_RUN] = _pool().address, _support().address("pool_run")
     frame[HEAD : HEAD + len(code.slots)] = code.slots
     for number, array in enumerate(memory):
         frame[layout.buffer(number)] = array.ctypes.data
-    call = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(_support().address("slow_call"))
+    call = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(
+        _support().address("slow_call")
+    )
     while status := call(loaded.address("run"), frame.ctypes.data):
         if status >= entry.BAD_SIZE:
             raise ShapeError(f"instruction {status - entry.BAD_SIZE}")

@@ -1,21 +1,21 @@
-"""Executes a kernel graph by definition, at any point before loads are explicit: the oracle for the rangeify stages.
+"""Executes kernels for the stage tests, by the interpreter, and reads a few numbers off them.
 
-Every STORE is evaluated for all values of the ranges closed around it, by `planish.uop.evaluate`, and written. A place
-that is written twice with different values makes the kernel meaningless, and is an error here.
+The interpreter raises where a kernel is meaningless: a place that is written twice with different values, an access outside
+its buffer, a range that nobody closes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.uop.evaluate import evaluate
+from planish.uop.interpret import interpret
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
+from planish.uop.ops import Ops, Variable
 
 Array = NDArray[Any]
 
@@ -33,61 +33,15 @@ def _stores(effect: UOp, around: tuple[UOp, ...] = ()) -> Iterator[tuple[UOp, tu
         raise AssertionError(f"{effect.op.name} is no effect")
 
 
-def _points(ranges: tuple[UOp, ...], env: Mapping[UOp, Any]) -> dict[UOp, Array]:
-    """All values of some ranges, as columns; the bound of one may depend on those before it."""
-    assert all(r.op is Ops.RANGE for r in ranges), "END lists something that is no RANGE"
-    rows: list[tuple[int, ...]] = [()]
-    for number, r in enumerate(ranges):
-        grown = []
-        for row in rows:
-            here = {**env, **dict(zip(ranges[:number], row, strict=True))}
-            grown += [(*row, i) for i in range(int(evaluate(r.src[0], here)))]
-        rows = grown
-    columns = np.array(rows, np.int64).reshape(len(rows), len(ranges))
-    return {r: columns[:, number] for number, r in enumerate(ranges)}
-
-
-def _flat(node: UOp, env: Mapping[UOp, Any], count: int) -> Array:
-    found = evaluate(node, env)
-    flat = found.reshape(-1)
-    return flat if flat.size == count else np.ma.concatenate([flat] * count) if isinstance(flat, np.ma.MaskedArray) else np.repeat(flat, count)  # fmt: skip
-
-
 def execute(
-    sink: UOp, buffers: Mapping[int, Array], variables: Mapping[UOp, int] | None = None
+    kernel: UOp | Sequence[UOp], buffers: Mapping[int, Array], variables: Mapping[UOp, int] | None = None
 ) -> dict[int, Array]:
     """The buffers (by slot) after the kernel has run on copies of them."""
-    memory = {slot: array.copy() for slot, array in buffers.items()}
-    env: dict[UOp, Any] = dict(variables or {})
-    for node in sink.toposort():
-        if node.op is Ops.DEFINE_GLOBAL:
-            assert isinstance(node.arg, int)
-            env[node] = buffers[node.arg]  # reads see what was there before
-    written: dict[tuple[int, int], Any] = {}
-    for store, ranges in _stores(sink):
-        assert store.ranges <= set(ranges), "a range is open"
-        points = _points(ranges, env)
-        count = len(next(iter(points.values()))) if points else 1
-        if not count:
-            continue
-        here = {**env, **points}
-        place, value, *gates = store.src
-        buffer, index, *more = place.src
-        slot = buffer.arg
-        assert isinstance(slot, int)
-        indices = _flat(index, here, count)
-        open_at = ~np.ma.getmaskarray(indices)
-        for gate in (*gates, *more):
-            open_at &= _flat(gate, here, count)
-        values = _flat(value, here, count)
-        for i, v, is_open in zip(np.asarray(indices), values, open_at, strict=True):
-            if not is_open:
-                continue
-            assert 0 <= i < memory[slot].size, f"{i} is outside buffer {slot}"
-            before = written.setdefault((slot, int(i)), v)
-            assert before == v or (v != v and before != before), f"buffer {slot} [{i}] is written twice"
-            memory[slot][i] = v
-    return memory
+    named: dict[str, int] = {}
+    for node, value in (variables or {}).items():
+        assert isinstance(node.arg, Variable)
+        named[node.arg.name] = value
+    return interpret(kernel, buffers, named)
 
 
 def same(before: Mapping[int, Array], after: Mapping[int, Array]) -> bool:

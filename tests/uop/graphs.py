@@ -83,6 +83,8 @@ def specimens(t: Table) -> list[UOp]:
         t.make(Ops.CONTIGUOUS, f32, (tensor,)),
         t.make(Ops.CONTIGUOUS, f32, (tensor,), ("tile", (4, 2), 'a "b"\n#é')),
         t.make(Ops.REDUCE_AXIS, f32, (tensor,), ReduceAxes(Ops.MAX, (0, 2))),
+        t.make(Ops.SCAN_AXIS, f32, (tensor,), ReduceAxes(Ops.ADD, (1,))),
+        t.make(Ops.SCAN, f32, (value, r), Ops.MUL),
         t.make(Ops.RANGE, index, (n, r), Axis((2, 0, 1), AxisType.REDUCE)),
         *(t.range(3, 10 + i, kind) for i, kind in enumerate(AxisType)),
         store.end(r),

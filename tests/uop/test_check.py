@@ -119,6 +119,7 @@ MALFORMED = [
     ("pad flat", Ops.PAD, f32, "x", (0, 1), r"a pair of sizes per axis, not \(0, 1\)"),
     ("shrink triple", Ops.SHRINK, f32, "x", ((0, 1, 2),), "a pair of begin and end per axis"),
     ("flip ints", Ops.FLIP, f32, "x", (0, 1), r"a bool per axis, not \(0, 1\)"),
+    ("scan axes", Ops.SCAN_AXIS, f32, "x", ReduceAxes(Ops.ADD, (0, 1)), "ReduceAxes of a reducing op and one axis"),
     ("reduce axis op", Ops.REDUCE_AXIS, f32, "x", ReduceAxes(Ops.SUB, (0,)), "ReduceAxes of a reducing op and axes"),
     ("bufferize str", Ops.BUFFERIZE, f32.ptr(10), "f r", "local", "arg must be Bufferize, not str 'local'"),
     ("gep int", Ops.GEP, f32, "v", 0, "arg must be tuple, not int 0"),

@@ -266,6 +266,25 @@ def test_shapes_of_tensor_nodes(table: Table) -> None:
     assert shape(table.param(1, dtypes.float32, 9).index(table.const(3))) == ()
     # without indices it is the whole tensor, as a value
     assert shape(x.index()) == (2, 3, 4)
+    assert shape(table.make(Ops.SCAN_AXIS, x.dtype, (x,), ReduceAxes(Ops.ADD, (1,)))) == (2, 3, 4)
+
+
+def test_elements_at_positions_have_the_shape_of_the_positions(table: Table) -> None:
+    buffer = table.param(0, dtypes.float32, 12)
+    x = table.make(Ops.RESHAPE, dtypes.float32, (buffer.index(),), (3, 4))
+    rows = table.make(Ops.RESHAPE, dtypes.int64, (table.param(1, dtypes.int64, 10).index(),), (5, 2))
+    gate = table.make(Ops.RESHAPE, dtypes.bool_, (table.param(2, dtypes.bool_, 10).index(),), (5, 2))
+    found = table.make(Ops.INDEX, dtypes.float32, (x, rows, table.const(1), gate))
+    assert shape(found) == (5, 2)
+    memory = table.make(Ops.CONTIGUOUS, dtypes.float32, (x,))
+    store = table.make(
+        Ops.STORE, dtypes.void, (table.make(Ops.INDEX, dtypes.float32, (memory, rows, rows)), found)
+    )
+    assert shape(store) == (5, 2)
+    assert shape(memory.after(store)) == (3, 4)
+    flat = table.make(Ops.RESHAPE, dtypes.int64, (rows,), (10,))
+    with pytest.raises(GraphError, match="sources of shapes"):
+        shape(table.make(Ops.INDEX, dtypes.float32, (x, rows, flat)))
 
 
 def test_elementwise_ops_have_the_shape_of_their_sources(table: Table) -> None:

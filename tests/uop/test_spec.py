@@ -55,6 +55,48 @@ EXPANDED = """uop 1
 %14 = end %13, %1
 %15 = sink %14
 """
+UNROLLED = """uop 1
+%0 = define_global slot=0 : *f32[32]
+%1 = range 8 axis=L0 : index
+%2 = mul %1, 4 : index
+%3 = vectorize %2, %2, %2, %2 : indexx4
+%4 = vconst [0, 1, 2, 3] : indexx4
+%5 = add %3, %4 : indexx4
+%6 = index %0, %5 : f32x4
+%7 = define_global slot=1 : *f32[32]
+%8 = range 8 axis=L1 : index
+%9 = mul %8, 4 : index
+%10 = vectorize %9, %9, %9, %9 : indexx4
+%11 = add %10, %4 : indexx4
+%12 = index %7, %11 : f32x4
+%13 = bufferize %12, %11 space=local removable=true : f32x4
+%14 = index %13, %5 : f32x4
+%15 = store %6, %14
+%16 = end %15, %1
+%17 = sink %16
+"""
+REDUCED = """uop 1
+%0 = define_global slot=0 : *f32[64]
+%1 = special 8 name=gidx0 : index
+%2 = index %0, %1 : f32
+%3 = define_reg slot=0 : *reg f32[1]
+%4 = index %3, 0 : f32
+%5 = store %4, 0.0:f32
+%6 = range 8 axis=R1 : index
+%7 = after %3, %5, %6 : *reg f32[1]
+%8 = index %7, 0 : f32
+%9 = define_global slot=1 : *f32[64]
+%10 = mul %1, 8 : index
+%11 = add %10, %6 : index
+%12 = index %9, %11 : f32
+%13 = add %8, %12 : f32
+%14 = store %8, %13
+%15 = end %14, %6
+%16 = after %3, %15 : *reg f32[1]
+%17 = index %16, 0 : f32
+%18 = store %2, %17
+%19 = sink %18
+"""
 DEVECTORIZED = """uop 1
 %0 = define_global slot=0 : *f32[64]
 %1 = special 8 name=gidx0 : index
@@ -118,7 +160,7 @@ CACHED = """uop 1
 %5 = range 8 axis=L1 : index
 %10 = after %4, %2 : *f32[8]
 %6 = index %10, %5 : f32
-%7 = exp %6 : f32
+%7 = scan %6, %5 op=max : f32
 %8 = bufferize %7, %5 space=local removable=false : *local f32[8]
 %9 = index %8, %2 : f32
 %11 = store %3, %9
@@ -129,7 +171,9 @@ CACHED = """uop 1
 GOOD = {
     "tensor": TENSOR,
     "kernel": KERNEL,
+    "unrolled": UNROLLED,
     "expanded": EXPANDED,
+    "reduced": REDUCED,
     "devectorized": DEVECTORIZED,
     "lowered": LOWERED,
     "program": PROGRAM,
@@ -152,7 +196,9 @@ def test_phases_are_told_apart():
     assert legal == {
         "tensor": {"tensor"},
         "kernel": {"kernel"},
-        "expanded": {"kernel", "expanded"},  # its lanes are legal before they are required
+        "unrolled": {"kernel", "unrolled"},  # its lanes are legal before they are required
+        "expanded": {"kernel", "unrolled", "expanded"},
+        "reduced": {"reduced"},
         "devectorized": {"devectorized"},
         "lowered": {"devectorized", "lowered"},  # machine integers are legal before they are required
     }
@@ -177,7 +223,7 @@ BAD: dict[str, tuple[str, str]] = {
         "kernel",
         HEAD + "%3 = reduce %2, %1 op=and : f32\n",
     ),
-    "a tensor is stored to a BUFFER": (
+    "a tensor is stored to memory: a BUFFER, or a CONTIGUOUS": (
         "tensor",
         "uop 1\n%0 = buffer slot=0 : f32\n%1 = neg %0 : f32\n%2 = store %1, %0\n%3 = sink %2\n",
     ),
@@ -188,18 +234,22 @@ BAD: dict[str, tuple[str, str]] = {
         "%6 = end %5, %3\n%7 = end %5, %4\n%8 = sink %6, %7\n",
     ),
     "one RANGE, one END": (
-        "kernel",
+        "reduced",
         HEAD + "%3 = store %2, 1.0:f32\n%4 = store %2, 2.0:f32\n%5 = end %3, %1\n%6 = end %4, %1\n%7 = sink %5, %6\n",
     ),
     "END and REDUCE close RANGEs": (
         "kernel",
         HEAD + "%3 = store %2, 1.0:f32\n%4 = mul %1, 2 : index\n%5 = end %3, %4\n%6 = sink %5\n",
     ),
-    "BUFFERIZE closes RANGEs, or stores at a constant": (
+    "BUFFERIZE stores at indices, whose ranges it closes": (
         "kernel",
-        HEAD + "%3 = mul %1, 2 : index\n%4 = bufferize %2, %3 space=global removable=true : *f32[8]\n",
+        HEAD + "%3 = cast %1 : f32\n%4 = bufferize %2, %3 space=local removable=true : *f32[8]\n",
     ),
     "a REDUCE closes a range or takes lanes together": ("kernel", HEAD + "%3 = reduce %2 op=add : f32\n"),
+    "a SCAN runs along a RANGE, or along one value": (
+        "kernel",
+        HEAD + "%3 = mul %1, 2 : index\n%4 = scan %2, %3 op=add : f32\n",
+    ),
     "the SINK leaves no range open": ("kernel", HEAD + "%3 = store %2, 1.0:f32\n%4 = sink %3\n"),
     "AFTER waits for effects or ranges": ("kernel", HEAD + "%3 = after %0, %2 : *f32[64]\n"),
     "SINK, GROUP and BARRIER bundle effects": ("kernel", HEAD + "%3 = group %2\n"),
@@ -400,13 +450,28 @@ def test_vectors_of_index_are_found():
 # -- other corners ---------------------------------------------------------------------------------------------
 
 
-def test_sibling_reductions_may_share_a_range_but_not_with_an_end():
+def test_what_closes_a_range_may_share_it_before_it_is_one_loop():
     shared = KERNEL.replace(
         "%10 = store %2, %9", "%13 = reduce %8, %5 op=max : f32\n%14 = add %9, %13 : f32\n%10 = store %2, %14"
     )
     assert broken(shared, "kernel") == []
     both = KERNEL.replace("%11 = end %10, %1", "%11 = end %10, %1, %5")
-    assert "one RANGE, one END" in [problem.law for problem in broken(both, "kernel")]
+    assert broken(both, "kernel") == []
+    twice = REDUCED.replace("%19 = sink %18", "%20 = end %18, %6\n%19 = sink %20")
+    assert "one RANGE, one END" in [problem.law for problem in broken(twice, "reduced")]
+
+
+def test_threads_may_be_listed_by_any_number_of_ends():
+    text = BAD["one RANGE, one END"][1]
+    assert broken(text.replace("axis=L0", "axis=l0"), "reduced") == []
+
+
+def test_a_loop_in_place_needs_no_barrier():
+    """Each thread replaces an element of its own; one that others read needs the barrier."""
+    text = PROGRAM.replace("%11 = index %10, %5", "%11 = index %10, %3").replace(
+        "%18 = barrier %16", "%18 = group %16"
+    )
+    assert broken(text, "program") == []
 
 
 def test_local_memory_of_one_core_needs_no_barrier():

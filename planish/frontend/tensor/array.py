@@ -1,61 +1,97 @@
-"""Tensor: a lazy array. Operations build a graph; work happens at `numpy()`.
+"""Tensor: a lazy array. Operations build a graph; work happens when elements are asked for.
 
-A tensor is either data, or an op on other tensors with the type PTIR infers for it, so mistakes in shapes and dtypes are
-raised where they are made. `numpy()` captures everything below as one PTIR function, canonicalises and compiles it.
+A tensor is data, or a result of an op on other tensors with the type PTIR infers for it (so mistakes in shapes and dtypes are
+raised where they are made), or a parameter of a function that is being traced. Asking for elements (`numpy()`, `item()`,
+printing, `bool()` …) computes everything below as one compiled function.
+
+A tensor used in an expression never changes: `x[i] = v` makes a new tensor and lets the *name* stand for it from then on
+(`latest`), so that what was computed from `x` before keeps its meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+import operator
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from planish import dtypes, ptir
-from planish.compiler import lower
 from planish.dtypes import DType
-from planish.errors import DTypeError, Location, PlanishError
-from planish.ptir.builder import Graph
+from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
+from planish.frontend.expression import Body, Node, Scope, current_scope
+from planish.frontend.tensor import devices
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
-from planish.ptir.types import TensorType
+from planish.ptir.types import TensorType, product
 
-Array = NDArray[Any]
-Scalar = bool | int | float
-PIPELINE = "canonicalize,cse,dce"
+if TYPE_CHECKING:
+    from types import EllipsisType
+
+    from planish.frontend.tensor.indexing import At
+    from planish.ptir.function import Region
+
+Array: TypeAlias = NDArray[Any]
+Scalar: TypeAlias = bool | int | float | complex
+Nested: TypeAlias = "list[Nested] | Scalar"
+IndexItem: TypeAlias = "int | slice | EllipsisType | None | bool | Tensor | Array | list[Any]"
+Index: TypeAlias = IndexItem | tuple[IndexItem, ...]
+Axis: TypeAlias = int | tuple[int, ...] | None
 
 
 class Tensor:
     """An array whose elements are computed when they are asked for."""
 
-    __slots__ = ("_array", "_attrs", "_inputs", "_location", "_op", "_type")
+    __slots__ = ("__weakref__", "_array", "_device", "_index", "_latest", "_node", "_scope", "_type")
+    __hash__ = None  # type: ignore[assignment] # == is elementwise
+    __array_ufunc__ = None
+    """NumPy leaves `array + tensor` to us."""
 
     def __init__(
         self,
         type: TensorType,
         *,
         array: Array | None = None,
-        op: OpDef | None = None,
-        inputs: tuple[Tensor, ...] = (),
-        attrs: Attrs = NO_ATTRS,
+        node: Node | None = None,
+        index: int = 0,
+        scope: Scope | None = None,
+        device: str | None = None,
     ) -> None:
         self._type = type
         self._array = array
-        self._op = op
-        self._inputs = inputs
-        self._attrs = attrs
-        self._location = Location.caller()
+        self._node = node
+        self._index = index
+        self._scope = scope
+        self._device = device
+        """None: wherever it is needed."""
+        self._latest: Tensor | None = None
+
+    @staticmethod
+    def parameter(type: TensorType, scope: Scope) -> Tensor:
+        """A tensor without data, of a function that is being traced."""
+        return Tensor(type, scope=scope)
 
     @staticmethod
     def apply(op: OpDef, *inputs: Tensor, attrs: Attrs = NO_ATTRS) -> Tensor:
-        """An op on tensors of exactly the types it takes."""
-        try:
-            (result,) = op.infer([x._type for x in inputs], attrs, ())
-        except PlanishError as error:
-            if error.location is None:
-                error.location = Location.caller()
-            raise
-        return Tensor(result, op=op, inputs=inputs, attrs=attrs)
+        """An op with one result on tensors of exactly the types it takes."""
+        return apply(op, *inputs, attrs=attrs)[0]
+
+    # --- what it is ---
+
+    @property
+    def scope(self) -> Scope | None:
+        """The trace it belongs to; data belongs to none."""
+        if self._array is not None:
+            return None
+        return self._scope if self._node is None else self._node.scope
+
+    @property
+    def latest(self) -> Tensor:
+        """What the name stands for after assignments to its elements."""
+        found = self
+        while found._latest is not None:
+            found = found._latest
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,118 +108,460 @@ class Tensor:
         """The number of axes."""
         return len(self._type.dims)
 
-    def numpy(self) -> Array:
-        """The elements, in an array of their own."""
-        if self._array is None:
-            self._array = _compute(self)
-        return self._array.copy()
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return cast("int", product(self._type.dims))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype)
+    @property
+    def nbytes(self) -> int:
+        """The bytes its elements take."""
+        return self.size * self.dtype.itemsize
 
-    def __repr__(self) -> str:
-        return f"Tensor({np.array2string(self.numpy(), separator=', ')}, dtype={self.dtype.name})"
+    @property
+    def device(self) -> str:
+        """Where it lives."""
+        return self.latest._device or devices.default_device()
 
-    def __bool__(self) -> bool:
-        return bool(self.numpy())
-
-    def __add__(self, other: Tensor | Scalar) -> Tensor:
-        return functions.add(self, other)
-
-    def __radd__(self, other: Scalar) -> Tensor:
-        return functions.add(other, self)
-
-    def __sub__(self, other: Tensor | Scalar) -> Tensor:
-        return functions.subtract(self, other)
-
-    def __rsub__(self, other: Scalar) -> Tensor:
-        return functions.subtract(other, self)
-
-    def __mul__(self, other: Tensor | Scalar) -> Tensor:
-        return functions.multiply(self, other)
-
-    def __rmul__(self, other: Scalar) -> Tensor:
-        return functions.multiply(other, self)
-
-    def __truediv__(self, other: Tensor | Scalar) -> Tensor:
-        return functions.divide(self, other)
-
-    def __rtruediv__(self, other: Scalar) -> Tensor:
-        return functions.divide(other, self)
-
-    def __matmul__(self, other: Tensor) -> Tensor:
-        return functions.matmul(self, other)
-
-    def __neg__(self) -> Tensor:
-        return functions.negative(self)
-
-    def __abs__(self) -> Tensor:
-        return functions.abs(self)
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - the Array API's name
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ShapeError(
+                f"T: shape {self.shape} is not a matrix",
+                op="T",
+                location=Location.caller(),
+                remedy="mT exchanges the last two axes of a stack of matrices, permute_dims reorders any",
+            )
+        return functions.permute_dims(self, (1, 0))
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - the Array API's name
         """The last two axes exchanged."""
-        return functions.permute_dims(self, (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
+        return functions.matrix_transpose(self)
+
+    @property
+    def real(self) -> Tensor:
+        """The real parts."""
+        return functions.real(self)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts."""
+        return functions.imag(self)
+
+    @property
+    def at(self) -> At:
+        """Updates without assignment: `x.at[index].set(v)`, `.add(v)`, `.max(v)` … are new tensors."""
+        return functions.At(self)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        return functions.array_namespace(api_version)
+
+    # --- elements ---
+
+    def realize(self) -> Tensor:
+        """Compute the elements now; the same tensor."""
+        evaluate([self.latest])
+        return self
+
+    def _data(self) -> Array:
+        """The elements, read-only, shared."""
+        latest = self.latest
+        if latest._array is None:
+            evaluate([latest])
+        return cast("Array", latest._array)
+
+    def numpy(self) -> Array:
+        """The elements, in an array of their own."""
+        return self._data().copy()
+
+    def item(self) -> Scalar:
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(
+                f"item: shape {self.shape} has {self.size} elements, not one",
+                op="item",
+                location=Location.caller(),
+                remedy="pick one with x[…], or take all with tolist()",
+            )
+        return functions.python_number(self._data().reshape(()), self.dtype)
+
+    def tolist(self) -> Nested:
+        """The elements as nested lists of Python numbers."""
+        return functions.python_list(self._data(), self.dtype)
+
+    def _scalar(self, what: str, allowed: bool) -> Scalar:
+        if self.ndim != 0:
+            raise DTypeError(
+                f"{what}() of a tensor of shape {self.shape}: only one without axes is a number",
+                op=what,
+                location=Location.caller(),
+                remedy="use any() or all() for a truth value, item() for the only element",
+            )
+        if not allowed:
+            raise DTypeError(
+                f"{what}() of a tensor of dtype {self.dtype.name}",
+                op=what,
+                location=Location.caller(),
+                remedy="convert it with astype, or take real(x)",
+            )
+        return functions.python_number(self._data(), self.dtype)
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool", True))
+
+    def __int__(self) -> int:
+        return int(cast("float", self._scalar("int", not self.dtype.is_complex)))
+
+    def __float__(self) -> float:
+        return float(cast("float", self._scalar("float", not self.dtype.is_complex)))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex", True))
+
+    def __index__(self) -> int:
+        return operator.index(cast("int", self._scalar("index", self.dtype.is_int)))
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise DTypeError("len() of a tensor without axes", location=Location.caller())
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise DTypeError("a tensor without axes cannot be iterated over", location=Location.caller())
+        return iter(functions.unstack(self))
+
+    def __contains__(self, value: Tensor | Scalar) -> bool:
+        return bool(functions.any(functions.equal(self, value)))
+
+    def __repr__(self) -> str:
+        return functions.represent(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.ndim == 0 else format(repr(self), spec)
+
+    # --- exchange ---
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """For NumPy: without copying it is a read-only view."""
+        array = self._data()
+        if dtype is None or np.dtype(dtype) == array.dtype:
+            return array.copy() if copy else array
+        if copy is False:
+            raise ValueError(f"{self.dtype.name} cannot become {np.dtype(dtype).name} without a copy")
+        return array.astype(dtype)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        return functions.to_dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return functions.DLPACK_CPU
+
+    def to_device(self, device: str, /, *, stream: int | None = None) -> Tensor:
+        """The same elements on another device."""
+        return functions.to_device(self, device, stream)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functions.rebuilt, (self.numpy(), self.latest._device)
+
+    def snapshot(self) -> Tensor:
+        """The same elements under a name of their own."""
+        now = self.latest
+        return Tensor(
+            now._type, array=now._array, node=now._node, index=now._index, scope=now._scope, device=now._device
+        )
+
+    def __copy__(self) -> Tensor:
+        return self.snapshot()
+
+    def __deepcopy__(self, memo: object) -> Tensor:
+        return self.snapshot()
+
+    # --- indexing ---
+
+    def __getitem__(self, key: Index, /) -> Tensor:
+        return functions.getitem(self, key)
+
+    def __setitem__(self, key: Index, value: Tensor | Scalar | Array, /) -> None:
+        self._become("x[…] = …", functions.setitem(self, key, value))
+
+    def _become(self, what: str, new: Tensor) -> None:
+        """From now on this name stands for another tensor."""
+        scope, now = self.scope, current_scope()
+        if now is not None and scope is not now:
+            raise GraphError(
+                f"{what}: a tensor from outside is assigned to while {now.what} traces the function",
+                location=Location.caller(),
+                remedy="use x.at[…].set(v) and return the result",
+            )
+        self._latest = new
+
+    # --- operators ---
+
+    def __pos__(self, /) -> Tensor:
+        return functions.positive(self)
+
+    def __neg__(self, /) -> Tensor:
+        return functions.negative(self)
+
+    def __abs__(self, /) -> Tensor:
+        return functions.abs(self)
+
+    def __invert__(self, /) -> Tensor:
+        return functions.bitwise_invert(self)
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        return functions.round(self, 0 if digits is None else digits)
+
+    def __add__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.add(self, other)
+
+    def __radd__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.add(other, self)
+
+    def __iadd__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "+=", functions.add(self, other))
+
+    def __sub__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.subtract(self, other)
+
+    def __rsub__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.subtract(other, self)
+
+    def __isub__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "-=", functions.subtract(self, other))
+
+    def __mul__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.multiply(self, other)
+
+    def __rmul__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.multiply(other, self)
+
+    def __imul__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "*=", functions.multiply(self, other))
+
+    def __truediv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.divide(self, other)
+
+    def __rtruediv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.divide(other, self)
+
+    def __itruediv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "/=", functions.divide(self, other))
+
+    def __floordiv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.floor_divide(other, self)
+
+    def __ifloordiv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "//=", functions.floor_divide(self, other))
+
+    def __mod__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.remainder(self, other)
+
+    def __rmod__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.remainder(other, self)
+
+    def __imod__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "%=", functions.remainder(self, other))
+
+    def __pow__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.pow(self, other)
+
+    def __rpow__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.pow(other, self)
+
+    def __ipow__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "**=", functions.pow(self, other))
+
+    def __and__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_and(self, other)
+
+    def __rand__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_and(other, self)
+
+    def __iand__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "&=", functions.bitwise_and(self, other))
+
+    def __or__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_or(self, other)
+
+    def __ror__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_or(other, self)
+
+    def __ior__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "|=", functions.bitwise_or(self, other))
+
+    def __xor__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_xor(other, self)
+
+    def __ixor__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "^=", functions.bitwise_xor(self, other))
+
+    def __lshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_left_shift(other, self)
+
+    def __ilshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, "<<=", functions.bitwise_left_shift(self, other))
+
+    def __rshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.bitwise_right_shift(other, self)
+
+    def __irshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return _kept(self, ">>=", functions.bitwise_right_shift(self, other))
+
+    def __matmul__(self, other: Tensor | Array, /) -> Tensor:
+        return functions.matmul(self, other)
+
+    def __rmatmul__(self, other: Tensor | Array, /) -> Tensor:
+        return functions.matmul(other, self)
+
+    def __imatmul__(self, other: Tensor | Array, /) -> Tensor:
+        return _kept(self, "@=", functions.matmul(self, other))
+
+    def __lt__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.less(self, other)
+
+    def __le__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.less_equal(self, other)
+
+    def __gt__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.greater(self, other)
+
+    def __ge__(self, other: Tensor | Scalar | Array, /) -> Tensor:
+        return functions.greater_equal(self, other)
+
+    def __eq__(self, other: object, /) -> Tensor:  # type: ignore[override] # elementwise
+        return functions.equal(self, cast("Tensor", other))
+
+    def __ne__(self, other: object, /) -> Tensor:  # type: ignore[override] # elementwise
+        return functions.not_equal(self, cast("Tensor", other))
+
+    # --- methods people know from elsewhere ---
+
+    def astype(self, dtype: DType, /, *, copy: bool = True, device: str | None = None) -> Tensor:
+        """The elements converted."""
+        return functions.astype(self, dtype, copy=copy, device=device)
+
+    def reshape(self, *shape: int | tuple[int, ...]) -> Tensor:
+        """Other axes, the same row-major order; one size may be -1."""
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        return functions.reshape(self, cast("tuple[int, ...]", tuple(sizes)))
+
+    def flatten(self) -> Tensor:
+        """One axis."""
+        return functions.reshape(self, (-1,))
+
+    def transpose(self, *axes: int) -> Tensor:
+        """Axes in another order; reversed when none is given."""
+        return functions.permute_dims(self, axes or tuple(range(self.ndim))[::-1])
+
+    def squeeze(self, axis: Axis = None) -> Tensor:
+        """Without axes of size 1."""
+        return functions.squeeze(self, axis)
+
+    def clip(
+        self, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None
+    ) -> Tensor:
+        """Elements moved into a range."""
+        return functions.clip(self, min, max)
+
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The sum over axes."""
+        return functions.sum(self, axis=axis, keepdims=keepdims)
+
+    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The product over axes."""
+        return functions.prod(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The mean over axes."""
+        return functions.mean(self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        """The variance over axes."""
+        return functions.var(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def std(self, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        """The standard deviation over axes."""
+        return functions.std(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The greatest over axes."""
+        return functions.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The smallest over axes."""
+        return functions.min(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Where the greatest is."""
+        return functions.argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Where the smallest is."""
+        return functions.argmin(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Whether all elements are true."""
+        return functions.all(self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Whether any element is true."""
+        return functions.any(self, axis=axis, keepdims=keepdims)
 
 
-def asarray(obj: ArrayLike | Tensor, dtype: DType | None = None) -> Tensor:
-    """A tensor of the data, which is copied: later changes to the source do not show."""
-    if isinstance(obj, Tensor):
-        return obj if dtype is None or dtype is obj.dtype else functions.astype(obj, dtype)
-    array = np.array(obj, dtype=None if dtype is None else dtype.numpy)
-    if array.dtype == object:
-        raise DTypeError("asarray: the data is not a rectangular array of numbers", op="asarray")
-    if dtype is None and not isinstance(obj, np.ndarray | np.generic) and array.dtype.kind == "f":
-        array = array.astype(dtypes.DEFAULT_FLOAT.numpy)
-    found = dtypes.from_numpy(array.dtype)
-    array = np.ascontiguousarray(array).reshape(array.shape)
-    array.flags.writeable = False
-    return Tensor(TensorType(found, array.shape), array=array)
+def apply(
+    op: OpDef, *inputs: Tensor, attrs: Attrs = NO_ATTRS, bodies: tuple[Body, ...] = ()
+) -> tuple[Tensor, ...]:
+    """An op on tensors of exactly the types it takes; its results."""
+    given = tuple([x if x._latest is None else x.latest for x in inputs])
+    try:
+        # bodies have the types of arguments and results that inference asks regions for
+        types = op.infer([x._type for x in given], attrs, cast("Sequence[Region]", bodies))
+    except PlanishError as error:
+        if error.location is None:
+            error.location = Location.caller()
+        raise
+    node = Node(op, given, attrs, bodies, tuple(types))
+    device = None
+    for source in given if not bodies else node.needs():
+        found = source._device
+        if found is not None and found != device:
+            device = found if device is None else devices.common_device(op.name, {found, device})
+    return tuple([Tensor(type, node=node, index=index, device=device) for index, type in enumerate(types)])
 
 
-def _below(root: Tensor) -> list[Tensor]:
-    """The tensor and all it is computed from, sources first."""
-    order: list[Tensor] = []
-    seen: set[int] = set()
-    stack: list[tuple[Tensor, bool]] = [(root, False)]
-    while stack:
-        tensor, ready = stack.pop()
-        if ready:
-            order.append(tensor)
-        elif id(tensor) not in seen:
-            seen.add(id(tensor))
-            stack.append((tensor, True))
-            if tensor._array is None:
-                stack.extend((source, False) for source in reversed(tensor._inputs))
-    return order
-
-
-def capture(roots: Sequence[Tensor]) -> tuple[ptir.Function, list[Array]]:
-    """One PTIR function for the tensors, and the data of its parameters."""
-    graph = Graph("main")
-    values: dict[int, Any] = {}
-    data: list[Array] = []
-    for root in roots:
-        for tensor in _below(root):
-            if id(tensor) in values:
-                continue
-            if tensor._array is not None:
-                values[id(tensor)] = graph.input(f"x{len(data)}", tensor._type)
-                data.append(tensor._array)
-            else:
-                operands = [values[id(source)] for source in tensor._inputs]
-                values[id(tensor)] = graph.emit(cast("OpDef", tensor._op), operands, tensor._attrs)
-    return graph.build(*(values[id(root)] for root in roots)), data
-
-
-def _compute(tensor: Tensor) -> Array:
-    function, data = capture([tensor])
-    program = ptir.Program()
-    program.add(function)
-    ptir.PassManager.parse(PIPELINE).run(program)
-    (result,) = lower(function).compile()(*data)
-    return result
+def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
+    """What `x op= y` gives: a result of the shape and dtype of x."""
+    if result._type == x._type:
+        return result
+    raise DTypeError(
+        f"{what} would turn {x.dtype.name}{list(x.shape)} into {result.dtype.name}{list(result.shape)}",
+        location=Location.caller(),
+        remedy="write x = x op y for a result of another dtype or shape",
+    )
 
 
 from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other
+from planish.frontend.tensor.evaluate import evaluate  # noqa: E402

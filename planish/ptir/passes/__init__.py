@@ -5,6 +5,8 @@ from __future__ import annotations
 from planish.ptir.passes.canonicalize import CanonicalizePass, canonicalization_patterns
 from planish.ptir.passes.cse import CSEPass
 from planish.ptir.passes.dce import DCEPass
+from planish.ptir.passes.expand import ExpandPass
+from planish.ptir.passes.expand_complex import ExpandComplexPass
 from planish.ptir.passes.inline import InlinePass
 from planish.ptir.passes.instruments import DumpDir, PrintChanged, Timing, VerifyEach
 from planish.ptir.passes.manager import (
@@ -29,6 +31,8 @@ __all__ = [
     "CanonicalizePass",
     "DCEPass",
     "DumpDir",
+    "ExpandComplexPass",
+    "ExpandPass",
     "InlinePass",
     "Instrument",
     "Pass",

@@ -1,4 +1,4 @@
-"""Stage 11, remove reduce: "combine these values" becomes an accumulator that a loop updates.
+"""Stage 11, remove reduce: "combine these values" becomes an accumulator that a loop updates; loops become one each.
 
 Why: hardware has no REDUCE; it has a register that is set once and updated in a loop.
 
@@ -9,80 +9,221 @@ Before → after::
                                      update:  acc[0] = acc[0] + value      inside r, after init; END r
                                      result:  acc[0]              after update
 
+    SCAN[ADD](value, r)              init:    acc[0] = 0          after the loops around r
+                                     update:  acc[0] = acc[0] + value      inside r, after init; r stays open
+                                     result:  acc[0]              after update, in the same iteration
+
+    acc + WMMA(a, b, 0)              WMMA(a, b, acc)              a tensor core adds to what it is given
+
+    END(a, r), END(b, r)             END(GROUP(a, b), r)          where neither needs the other
+
 Lanes first: a reduction of lanes (an unrolled axis) is combined by a tree of ops before it reaches the accumulator, so the
-loop carries one dependency per unrolled group.
+loop carries one dependency per unrolled group. A scan's range runs inside all loops that its operand depends on, since
+there is one accumulator and not one per iteration.
+
+Where closing ops share a range they share a loop (`expander/loops.py`): sums, maxima and copies of a row are made in one
+walk over it. Then LOCAL buffers whose lifetimes allow it share memory (`sharing.py`).
 
 Would break without it: stage 21 could not place the value in any loop.
 
-Holds afterwards: no REDUCE is left; each accumulator is initialised after all ranges its value depends on except
-those it reduces, and read inside them only after that.
+Holds afterwards: no REDUCE and no SCAN is left; each accumulator is initialised after all ranges its value depends on
+except those it reduces, and read inside them only after that. One RANGE, one END.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.stages.devectorizer.sharing import share_locals
+from planish.stages.devectorizer.wmma import pm_wmma_accumulate
+from planish.stages.expander.loops import (
+    around,
+    closed_by,
+    closers_of,
+    loops_of,
+    merge_loops,
+    separate_contexts,
+    stores_in,
+)
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
-from planish.uop.pattern import node
-from planish.uop.rewrite import rewrite
+from planish.uop.ops import Axis, Ops
+from planish.uop.pattern import INDEX, node
+from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic.reduce import identity
 
 
 @dataclass(slots=True)
 class Accumulators:
-    """How many registers the kernel has so far."""
+    """How many registers the kernel has so far, and the loops around each range that is scanned."""
 
     count: int = 0
+    around: dict[UOp, frozenset[UOp]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Accumulator:
+    """A register (as many scalars side by side as there are lanes), and its value to start from."""
+
+    register: UOp
+    dtype: DType
+    start: UOp
+
+    def at(self, *effects: UOp) -> UOp:
+        """What it holds after the effects."""
+        table = self.register.table
+        memory = self.register.after(*effects) if effects else self.register
+        return table.make(Ops.INDEX, self.dtype, (memory, table.const(0, dtypes.index)))
+
+
+def _accumulator(root: UOp, ctx: Accumulators) -> _Accumulator:
+    op, dtype, table = cast("Ops", root.arg), root.dtype, root.table
+    start = identity(op, root)
+    if start is None:
+        raise LoweringError(f"{op.name} of {dtype} has no value to start from", op=root.op.name)
+    register = table.make(Ops.DEFINE_REG, dtype.scalar.ptr(dtype.lanes, AddrSpace.REG), (), ctx.count)
+    ctx.count += 1
+    return _Accumulator(register, dtype, table.const(start, dtype))
 
 
 def horizontal(op: Ops, value: UOp, dtype: DType) -> UOp:
-    """Lanes combined down to the dtype: whole vectors of its width, pair by pair as a tree."""
+    """Lanes combined down to the dtype, half with half, as vectors as long as there are halves."""
     width = dtype.lanes
-    count = value.dtype.lanes // width
-    parts = [value.gep(*range(i * width, (i + 1) * width)) for i in range(count)] if count > 1 else [value]
-    while len(parts) > 1:
-        paired = [a.alu(op, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
-        parts = paired + parts[len(paired) * 2 :]
-    return parts[0]
+    left: list[UOp] = []  # what an odd number of parts leaves over
+    while value.dtype.lanes > width:
+        half = value.dtype.lanes // width // 2 * width
+        if value.dtype.lanes > 2 * half:
+            left.append(value.gep(*range(2 * half, value.dtype.lanes)))
+        value = value.gep(*range(half)).alu(op, value.gep(*range(half, 2 * half)))
+    for part in reversed(left):
+        value = value.alu(op, part)
+    return value
+
+
+def _countable(root: UOp) -> UOp | None:
+    """A reduction or scan of indices, in an integer type that memory has."""
+    if not root.dtype.is_index:
+        return None
+    x = root.src[0].cast(dtypes.int64)
+    wide = dtypes.int64.vec(root.dtype.lanes)
+    return root.replace(dtype=wide, src=(x, *root.src[1:])).cast(root.dtype)
 
 
 def _to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
     value, *reduced = root.src
     op = cast("Ops", root.arg)
-    table, dtype = root.table, root.dtype
-    value = horizontal(op, value, dtype)
+    value = horizontal(op, value, root.dtype)
     if not reduced:
         return value
-    # as many scalars side by side as there are lanes; a vector there is so many elements from the first on
-    register = table.make(Ops.DEFINE_REG, dtype.scalar.ptr(dtype.lanes, AddrSpace.REG), (), ctx.count)
-    ctx.count += 1
-
-    def element(*effects: UOp) -> UOp:
-        memory = register.after(*effects) if effects else register
-        return table.make(Ops.INDEX, dtype, (memory, table.const(0, dtypes.index)))
-
+    acc = _accumulator(root, ctx)
     outer = sorted(value.ranges - set(reduced), key=lambda r: r.order)
-    start = identity(op, root)
-    if start is None:
-        raise LoweringError(f"{op.name} of {dtype} has no value to start from", op="REDUCE")
-    init = element(*outer).store(table.const(start, dtype))
-    inside = element(init, *reduced)
-    update = inside.store(inside.alu(op, value)).end(*reduced)
-    return element(update)
+    inside = acc.at(acc.at(*outer).store(acc.start), *reduced)
+    return acc.at(inside.store(inside.alu(op, value)).end(*reduced))
 
 
-pm_reduce = Matcher(
+def _scan_to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
+    value, r = root.src
+    if r.op is Ops.CONST:  # a range of one value
+        return value
+    op = cast("Ops", root.arg)
+    acc = _accumulator(root, ctx)
+    outer = sorted(ctx.around[r] | (value.ranges - {r}), key=lambda s: s.order)
+    inside = acc.at(acc.at(*outer).store(acc.start), r)
+    return acc.at(inside.store(inside.alu(op, value)))
+
+
+pm_reduce: Final = Matcher(
     "pm_reduce",
-    [rule(node(Ops.REDUCE), _to_accumulator, says="REDUCE(x, r…) -> acc after (acc = op(acc, x) for r…)")],
+    [
+        rule(
+            node({Ops.REDUCE, Ops.SCAN}),
+            _countable,
+            on=INDEX,
+            says="index: REDUCE(x, r…) -> CAST(REDUCE(CAST(x, int64), r…))",
+        ),
+        rule(node(Ops.REDUCE), _to_accumulator, says="REDUCE(x, r…) -> acc after (acc = op(acc, x) for r…)"),
+        rule(node(Ops.SCAN), _scan_to_accumulator, says="SCAN(x, r) -> acc after acc = op(acc, x), inside r"),
+    ],
 )
 
 
+_RULES: Final = pm_reduce + pm_wmma_accumulate
+
+
+def _scans(nodes: list[UOp]) -> list[UOp]:
+    return [n for n in nodes if n.op is Ops.SCAN and n.src[1].op is Ops.RANGE]
+
+
+def _scans_innermost(sink: UOp) -> UOp:
+    """The kernel with every scanned range inside of the loops that what is scanned depends on."""
+    while True:
+        nodes = sink.toposort()
+        outside = {
+            (scan.src[1], s)
+            for scan in _scans(nodes)
+            for s in loops_of(scan.src[0].ranges) - {scan.src[1]}
+            if s.order > scan.src[1].order
+        }
+        if not outside:
+            return sink
+        r, s = min(outside, key=lambda pair: pair[0].order)
+        if any((b, a) == (r, s) for a, b in _depends(nodes)):
+            raise LoweringError(
+                f"scans over {r.arg} and {s.arg} each depend on the other's range, so neither loop can be the inner",
+                op="SCAN",
+                remedy="give the result of one of them memory before it is scanned again",
+            )
+        last = max(cast("Axis", n.arg).path[0] for n in nodes if n.op is Ops.RANGE)
+        sink = substitute(sink, {r: r.replace(arg=Axis((last + 1,), cast("Axis", r.arg).kind))})
+
+
+def _depends(nodes: list[UOp]) -> set[tuple[UOp, UOp]]:
+    """(scanned range, a loop that what is scanned depends on)."""
+    return {(scan.src[1], s) for scan in _scans(nodes) for s in loops_of(scan.src[0].ranges) - {scan.src[1]}}
+
+
+def _reads_in_their_loops(sink: UOp) -> UOp:
+    """What a loop reads of a buffer that it writes, it reads anew in every iteration, even at one and the same place."""
+    final: dict[UOp, UOp] = {}
+    for each in sink.toposort():
+        src = tuple([final[source] for source in each.src])
+        made = each if src == each.src else each.replace(src=src)
+        if each.op is Ops.END:
+            made = made.replace(src=(_read_anew(made), *made.src[1:]))
+        final[each] = made
+    return final[sink]
+
+
+def _read_anew(end: UOp) -> UOp:
+    """The body of a loop, its reads of what it writes inside of the loop."""
+    loops = frozenset(loops_of(closed_by(end)))
+    stores = list(stores_in(end))
+    written = {store.src[0].src[0] for store in stores if store.src[0].op is Ops.INDEX}
+    ordered = sorted(loops, key=lambda r: r.order)
+    reads = {
+        n: n.replace(src=(n.src[0].after(*ordered), *n.src[1:]))
+        for store in stores
+        for n in store.src[1].toposort()
+        if n.op is Ops.INDEX and n.src[0] in written and not loops <= n.ranges
+    }
+    return substitute(end.src[0], reads)
+
+
 def remove_reduce(sink: UOp) -> UOp:
-    """Turn every REDUCE into an accumulator."""
-    return rewrite(sink, pm_reduce, Accumulators())
+    """Turn every REDUCE and SCAN into an accumulator, and what closes the same range into one loop."""
+    sink = _reads_in_their_loops(sink)
+    nodes = sink.toposort()
+    if _scans(nodes):
+        sink = _scans_innermost(sink)
+    sink = separate_contexts(sink)
+    nodes = sink.toposort()
+    closers = closers_of(nodes)
+    first = max((cast("int", n.arg) + 1 for n in nodes if n.op is Ops.DEFINE_REG), default=0)
+    scanned = {scan.src[1] for scan in _scans(nodes)}
+    loops = {r: around(r, closers[r][0]) for r in scanned}
+    sink = rewrite(sink, _RULES, Accumulators(first, loops))
+    return share_locals(merge_loops(sink))

@@ -14,12 +14,16 @@ Holds afterwards: every INDEX is a place (a pointer), read by LOAD, written by S
 
 from __future__ import annotations
 
+from typing import Final
+
 from planish.dtypes import PtrDType
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import anything, node
+from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite
+
+_OBSERVED: Final = frozenset({Ops.AFTER, Ops.NOOP})
 
 
 def _load(root: UOp) -> UOp | None:
@@ -29,15 +33,24 @@ def _load(root: UOp) -> UOp | None:
     return root.table.make(Ops.LOAD, root.dtype, (root.replace(dtype=buffer),))
 
 
+def _place(root: UOp) -> UOp | None:
+    """What a STORE writes to is a place: the load that its INDEX became is taken off again."""
+    chain = [root.src[0]]
+    while chain[-1].op in _OBSERVED and chain[-1].src:
+        chain.append(chain[-1].src[0])
+    if chain[-1].op is not Ops.LOAD:
+        return None
+    place = chain.pop().src[0]
+    for observed in reversed(chain):
+        place = observed.replace(dtype=place.dtype, src=(place, *observed.src[1:]))
+    return root.replace(src=(place, *root.src[1:]))
+
+
 pm_add_loads = Matcher(
     "pm_add_loads",
     [
         rule(node(Ops.INDEX), _load, says="INDEX(b, i) -> LOAD(INDEX(b, i))"),
-        rule(
-            node(Ops.STORE, node(Ops.LOAD, anything("place"), rest=True), anything("x"), rest=True),
-            lambda root, place: root.replace(src=(place, *root.src[1:])),
-            says="STORE(LOAD(place), x) -> STORE(place, x)",
-        ),
+        rule(node(Ops.STORE), _place, says="STORE(LOAD(place), x) -> STORE(place, x)"),
     ],
 )
 

@@ -2,140 +2,182 @@
 
 Why: until here a node may have 384 lanes; a register holds 16. Memory is read fastest in whole vectors.
 
-How, in one walk
-* **Accesses.** The index of every lane is written out as base + constant. Lanes with the same base and consecutive
-  constants make one access, as wide as the target's fold lengths allow; what stands alone is a scalar access. The loaded
-  pieces are joined and put into lane order by one lane selection; a store selects the lanes of its value.
-* **Values.** An operation wider than the target's registers becomes several of full width, joined.
-* **Accumulators.** A vector in an accumulator is accessed in pieces of full width.
+How, in one walk (the names are those of the matchers)
+* `load_store_folding`. The index of every lane is written as base + constant (`lane_forms.py`). Lanes with the same base and
+  consecutive constants make one access, however long; what stands alone is a scalar access. The loaded pieces are
+  joined and put into lane order by one lane selection; a store selects the lanes of its value. Gates: lanes with the
+  same gate belong together; where the target masks lanes, so do neighbours whose gates differ. A lane whose gate
+  never opens is not loaded at all.
+* `correct_load_store`. An access is cut to the lengths the target folds, where it has to be aligned only at places
+  that are proved to be. What is proved is also said (`align16`); of a parameter nothing is known but what the
+  target promises, on a CPU its element. Other hints (`nontemporal`) stay on every piece.
+* `devectorize`. An operation wider than the target's registers becomes several of full width, joined; a vector in an
+  accumulator is accessed in such pieces. Tiles of tensor cores are cut to one core each (`wmma.py`).
 
 Before → after::
 
     LOAD(INDEX(a, ⟨i i+1 … i+31⟩)) : f32x32         CAT(LOAD(INDEX(a, i)) : f32x16, LOAD(INDEX(a, i + 16)) : f32x16)
     LOAD(INDEX(a, ⟨i i i i⟩)) : f32x4               ⟨x x x x⟩, x = LOAD(INDEX(a, i))
+    LOAD(INDEX(a, ⟨p ? i : INVALID …⟩)) : f32x4     LOAD(INDEX(a, i, p)) : f32x4
     ADD(x, y) : f32x32                              CAT(ADD(x[0:16], y[0:16]), ADD(x[16:32], y[16:32]))
+
+Settings: `devectorize=0` leaves operations and accumulators as wide as they are, `devectorize=2` accesses too;
+`allow_half8` lets a target with that option move eight 16-bit floats at once.
 
 Would break without it: every lane of an index would be computed in vectors, and every access would be a gather.
 
-Holds afterwards: indices are scalars; no operation has more lanes than a register; results are the same bit for bit.
+Holds afterwards: indices are scalars; no operation has more lanes than a register; results are the same bit for bit. How
+many nodes there are depends on the actions taken and the target, never on the sizes of tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
-from typing import Final, cast
+from math import gcd
+from typing import Final, NamedTuple, cast
 
 from planish import dtypes
+from planish.config import current
 from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Form, Forms, of_scalars
+from planish.stages.devectorizer.wmma import pm_split_wmma, pm_wmma_accumulate
 from planish.target import Target
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, Ops
+from planish.uop.ops import Ops
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite
-from planish.uop.symbolic import simplify, symbolic
+from planish.uop.symbolic.alignment import const_factor
+from planish.uop.symbolic.lanes import is_broadcast
 from planish.uop.symbolic.lanes import lanes as lane_rules
 
-_CUT: Final = ALU | {Ops.CAST, Ops.BITCAST}
+_INDEX_BYTES: Final = 4
+"""What an index will nearly always take: stage 15 makes it int32 wherever the bounds allow it."""
+_REGISTER: Final = AddrSpace.REG
 
 
 @dataclass(slots=True)
 class _Run:
-    """One kernel: the machine, and the lanes written out so far."""
+    """One kernel: the machine, the settings, and what is known of its vectors."""
 
     target: Target
-    known: dict[tuple[UOp, int], UOp]
+    cut_values: bool
+    allow_half8: bool
+    forms: Forms
 
 
-def _lane(value: UOp, number: int, run: _Run) -> UOp:
-    """One lane of a vector of indices or gates, as a scalar expression. (Iterative: index sums can be deep.)"""
-    known = run.known
-    stack = [(value, number)]
-    while stack:
-        key = node, lane = stack[-1]
-        if key in known:
-            stack.pop()
-            continue
-        needs = _lane_needs(node, lane)
-        missing = [need for need in needs if need not in known]
-        if missing:
-            stack.extend(missing)
-            continue
-        known[key] = _lane_value(node, lane, [known[need] for need in needs])
-        stack.pop()
-    return known[value, number]
-
-
-def _lane_needs(node: UOp, lane: int) -> list[tuple[UOp, int]]:
-    if node.dtype.lanes == 1 or node.op in {Ops.CONST, Ops.VCONST, Ops.VECTORIZE}:
-        return []
-    if node.op is Ops.GEP:
-        return [(node.src[0], cast("tuple[int, ...]", node.arg)[lane])]
-    if node.op in _CUT:
-        return [(source, lane) for source in node.src]
-    if node.op is Ops.CAT:
-        for source in node.src:
-            if lane < source.dtype.lanes:
-                return [(source, lane)]
-            lane -= source.dtype.lanes
-    return []
-
-
-def _lane_value(node: UOp, lane: int, parts: list[UOp]) -> UOp:
-    if node.dtype.lanes == 1:
-        return node
-    scalar = node.dtype.scalar
-    if node.op is Ops.CONST:
-        return node.replace(dtype=scalar)
-    if node.op is Ops.VCONST:
-        return node.table.const(cast("tuple[int, ...]", node.arg)[lane], scalar)
-    if node.op is Ops.VECTORIZE:
-        return node.src[lane]
-    if node.op in {Ops.GEP, Ops.CAT}:
-        return parts[0]
-    if node.op in _CUT:
-        return node.table.make(node.op, scalar, tuple(parts), node.arg)
-    return node.gep(lane)
-
-
-def _base_and_offset(index: UOp) -> tuple[UOp | None, int]:
-    """An index as a base and a constant; no base if it is a constant."""
-    if index.op is Ops.CONST:
-        return None, cast("int", index.arg)
-    if index.op is Ops.ADD and index.src[1].op is Ops.CONST:
-        return index.src[0], cast("int", index.src[1].arg)
-    return index, 0
+# -- which accesses ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """Consecutive elements from an index on, and which lanes they are (one list per element)."""
+    """Consecutive elements from an index on: for each the lanes that it is, under a gate (of one lane, or one for each)."""
 
     index: UOp
+    gate: UOp | None
     lanes: tuple[tuple[int, ...], ...]
 
 
-def _accesses(index: UOp, dtype: DType, run: _Run) -> Iterator[_Access]:
-    """The accesses to a vector of places, each as wide as the target allows for the dtype."""
-    count, most = dtype.lanes, run.target.lanes(dtype)
-    folds = [width for width in run.target.folds if width <= most]
-    places: dict[UOp | None, dict[int, list[int]]] = {}
-    first: dict[tuple[UOp | None, int], UOp] = {}
-    for lane in range(count):
-        place = simplify(_lane(index, lane, run), symbolic)
-        base, offset = _base_and_offset(place)
-        places.setdefault(base, {}).setdefault(offset, []).append(lane)
-        first.setdefault((base, offset), place)
-    for base, by_offset in places.items():
+class _Lanes(NamedTuple):
+    """Where the lanes of a place are: their indices, and their gates one by one and (if they come as one) together."""
+
+    form: Form
+    gates: Sequence[UOp | None]
+    gate: UOp | None
+
+
+def _parted(place: UOp) -> tuple[UOp, UOp | None]:
+    """The index of a place, and its gate."""
+    index = place.src[1]
+    gates = list(place.src[2:])
+    while index.op is Ops.WHERE and _is_nowhere(index.src[2]):
+        gates.append(index.src[0])
+        index = index.src[1]
+    if not gates:
+        return index, None
+    lanes = max(index.dtype.lanes, *(gate.dtype.lanes for gate in gates))
+    gate = _spread(gates[0], lanes)
+    for other in gates[1:]:
+        gate = gate & _spread(other, lanes)
+    return index, gate
+
+
+def _is_nowhere(index: UOp) -> bool:
+    """INVALID, in all lanes."""
+    return index.op is Ops.INVALID or (
+        index.op is Ops.VECTORIZE and all(lane.op is Ops.INVALID for lane in index.src)
+    )
+
+
+def _spread(gate: UOp, lanes: int) -> UOp:
+    if gate.dtype.lanes == lanes:
+        return gate
+    return gate.table.make(Ops.VECTORIZE, gate.dtype.vec(lanes), (gate,) * lanes)
+
+
+def _lanes_of(place: UOp, forms: Forms) -> _Lanes:
+    index, gate = _parted(place)
+    count = index.dtype.lanes
+    gates: list[UOp | None] = [None] * count if gate is None else list(forms.scalars(gate))
+    if all(n.op is not Ops.INVALID for n in index.toposort()):
+        return _Lanes(forms.form(index), gates, gate)
+    # Some lanes are nowhere, or have gates of their own.
+    closed = place.table.const(False, dtypes.bool_)
+    indices: list[UOp] = []
+    for number, lane in enumerate(forms.scalars(index)):
+        at, own = lane, gates[number]
+        while at.op is Ops.WHERE and at.src[2].op is Ops.INVALID:
+            own = at.src[0] if own is None else own & at.src[0]
+            at = at.src[1]
+        if at.op is Ops.INVALID:
+            at, own = at.const_like(0), closed
+        indices.append(at)
+        gates[number] = own
+    return _Lanes(of_scalars(indices), gates, None)
+
+
+def _accesses(place: UOp, masked: bool, forms: Forms) -> Iterator[_Access]:
+    """The runs of consecutive elements that the lanes of a place make. Lanes whose gate is never open are in none."""
+    form, gates, gate = _lanes_of(place, forms)
+    like = place.table.const(0, place.src[1].dtype.scalar)
+    # One layer holds each place once; a place wanted again under another gate starts a second layer.
+    runs: dict[object, dict[int, list[int]]] = {}
+    for lane, (base, offset) in enumerate(zip(form.bases(), form.constants, strict=True)):
+        here = gates[lane]
+        if here is not None and here.op is Ops.CONST and not here.arg:
+            continue
+        key: object = (base, 0) if masked else (base, here)
+        layer = runs.setdefault(key, {})
+        depth = 0
+        while masked and offset in layer and gates[layer[offset][0]] is not here:
+            depth += 1
+            layer = runs.setdefault((base, depth), {})
+        layer.setdefault(offset, []).append(lane)
+    for by_offset in runs.values():
         offsets = sorted(by_offset)
-        for _, run_of in groupby(enumerate(offsets), key=lambda pair: pair[1] - pair[0]):
-            consecutive = [offset for _, offset in run_of]
-            while consecutive:
-                width = next((w for w in folds if w <= len(consecutive)), 1)
-                chosen, consecutive = consecutive[:width], consecutive[width:]
-                yield _Access(first[base, chosen[0]], tuple(tuple(by_offset[o]) for o in chosen))
+        for _, neighbours in groupby(enumerate(offsets), key=lambda pair: pair[1] - pair[0]):
+            lanes = tuple(tuple(by_offset[offset]) for _, offset in neighbours)
+            first = [lane[0] for lane in lanes]
+            yield _Access(form.at(first[0], like), _gate_of(gate, gates, first), lanes)
+
+
+def _gate_of(gate: UOp | None, gates: Sequence[UOp | None], lanes: list[int]) -> UOp | None:
+    """The gate of an access to these lanes: none, one for all, or one for each."""
+    wanted = [gates[lane] for lane in lanes]
+    found = [each for each in wanted if each is not None]
+    if not found:
+        return None
+    open_gate = found[0].table.const(True, dtypes.bool_)
+    each = [open_gate if gate is None else gate for gate in wanted]
+    distinct = len(set(each))
+    if distinct == 1:
+        return None if each[0] is open_gate else each[0]
+    if gate is None or distinct * 2 <= len(lanes):  # whole pieces may turn out to have one gate
+        return open_gate.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), tuple(each))
+    return _select(gate, tuple(lanes))
 
 
 def _join(pieces: list[UOp], dtype: DType) -> UOp:
@@ -143,113 +185,234 @@ def _join(pieces: list[UOp], dtype: DType) -> UOp:
 
 
 def _select(value: UOp, chosen: tuple[int, ...]) -> UOp:
+    if value.op is Ops.CONST:
+        return value.replace(dtype=value.dtype.scalar.vec(len(chosen)))
+    if value.op is Ops.CAT:  # mostly one of its parts is wanted: no selection needs to be made and taken back
+        start = 0
+        for part in value.src:
+            if start == chosen[0] and chosen == tuple(range(start, start + part.dtype.lanes)):
+                return part
+            start += part.dtype.lanes
     return value if chosen == tuple(range(value.dtype.lanes)) else value.gep(*chosen)
 
 
-def _split_load(root: UOp, ctx: _Run) -> UOp | None:
+def _at(place: UOp, index: UOp, gate: UOp | None) -> UOp:
+    return place.replace(src=(place.src[0], index) if gate is None else (place.src[0], index, gate))
+
+
+def _is_vector_place(place: UOp) -> bool:
+    return place.op is Ops.INDEX and len(place.src) > 1 and place.src[1].dtype.lanes > 1
+
+
+def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
     place = root.src[0]
-    if place.op is not Ops.INDEX or len(place.src) != 2 or place.src[1].dtype.lanes == 1 or len(root.src) > 1:
+    if not _is_vector_place(place) or len(root.src) > 1:
         return None
-    buffer, index = place.src
-    scalar = root.dtype.scalar
+    scalar, count = root.dtype.scalar, root.dtype.lanes
     pieces: list[UOp] = []
-    order = [0] * root.dtype.lanes
+    order = [-1] * count
     taken = 0
-    for access in _accesses(index, root.dtype, ctx):
+    for access in _accesses(place, ctx.target.masked, ctx.forms):
         width = len(access.lanes)
-        pieces.append(root.replace(dtype=scalar.vec(width), src=(place.replace(src=(buffer, access.index)),)))
+        pieces.append(root.replace(dtype=scalar.vec(width), src=(_at(place, access.index, access.gate),)))
         for element, lanes in enumerate(access.lanes):
             for lane in lanes:
                 order[lane] = taken + element
         taken += width
+    if -1 in order:  # never loaded
+        pieces.append(root.table.const(False if scalar.is_bool else 0, scalar))
+        order = [taken if lane < 0 else lane for lane in order]
+        taken += 1
     joined = _join(pieces, scalar.vec(taken))
     if taken == 1:
-        return root.table.make(Ops.VECTORIZE, root.dtype, (joined,) * root.dtype.lanes)
+        return root.table.make(Ops.VECTORIZE, root.dtype, (joined,) * count)
     return _select(joined, tuple(order))
 
 
-def _split_store(root: UOp, ctx: _Run) -> UOp | None:
+def _fold_store(root: UOp, ctx: _Run) -> UOp | None:
     place, value = root.src[:2]
-    if place.op is not Ops.INDEX or len(place.src) != 2 or place.src[1].dtype.lanes == 1 or len(root.src) > 2:
+    if not _is_vector_place(place) or len(root.src) > 2:
         return None
-    buffer, index = place.src
     stores = []
-    for access in _accesses(index, value.dtype, ctx):
+    for access in _accesses(place, ctx.target.masked, ctx.forms):
         # of several lanes that write one place, the last one wins
         chosen = tuple(lanes[-1] for lanes in access.lanes)
-        stores.append(root.replace(src=(place.replace(src=(buffer, access.index)), _select(value, chosen))))
+        stores.append(root.replace(src=(_at(place, access.index, access.gate), _select(value, chosen))))
     return stores[0] if len(stores) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(stores))
+
+
+# -- how wide ----------------------------------------------------------------------------------------------------
+
+
+def _proved_alignment(place: UOp, ctx: _Run, ahead: int = 0) -> int:
+    """The bytes that the address of the element so far behind a place is sure to be a multiple of: a power of two."""
+    memory = cast("PtrDType", place.dtype)
+    start = ctx.target.alignment(memory.base.scalar, parameter=memory.space is AddrSpace.GLOBAL)
+    base, constant = _base_and_constant(place.src[1])
+    return gcd(start, const_factor(base) * memory.base.itemsize, (constant + ahead) * memory.base.itemsize)
+
+
+def _base_and_constant(index: UOp) -> tuple[UOp, int]:
+    if index.op is Ops.ADD and index.src[1].op is Ops.CONST:
+        return index.src[0], cast("int", index.src[1].arg)
+    return index, 0
+
+
+def _ahead(index: UOp, count: int) -> UOp:
+    """The index of an element so far behind another."""
+    base, constant = _base_and_constant(index)
+    return base + (constant + count) if constant + count else base
+
+
+def _cuts(place: UOp, dtype: DType, ctx: _Run) -> list[int]:
+    """The widths of the pieces that an access is cut into, in order."""
+    count, target = dtype.lanes, ctx.target
+    if cast("PtrDType", place.dtype).space is _REGISTER:
+        width = target.lanes(dtype) if ctx.cut_values else count
+        return [min(width, count - start) for start in range(0, count, width)]
+    widths = target.widths(dtype, allow_half8=ctx.allow_half8)
+    pieces: list[int] = []
+    start = 0
+    while start < count:
+        known = _proved_alignment(place, ctx, start) if target.aligned_bytes else 0
+        fitting = (
+            width
+            for width in widths
+            if width <= count - start and known % min(width * dtype.itemsize, target.aligned_bytes or 1) == 0
+        )
+        pieces.append(next(fitting, 1))
+        start += pieces[-1]
+    return pieces
+
+
+def _hinted(access: UOp, place: UOp, width: int, ctx: _Run) -> str | None:
+    """The hints of an access with its alignment, as far as that says more than the dtype and is of use."""
+    given = cast("str | None", access.arg)
+    memory = cast("PtrDType", place.dtype)
+    size = memory.base.itemsize
+    if width == 1 or memory.space is _REGISTER or "align" in (given or ""):
+        return given
+    proved = min(_proved_alignment(place, ctx), 1 << (width * size).bit_length() - 1)
+    if proved <= size:
+        return given
+    return f"{given} align{proved}" if given else f"align{proved}"
+
+
+def _correct(root: UOp, ctx: _Run) -> UOp | None:
+    place = root.src[0]
+    value = root if root.op is Ops.LOAD else root.src[1]
+    count = value.dtype.lanes
+    if (
+        count == 1
+        or place.op is not Ops.INDEX
+        or len(place.src) < 2
+        or place.src[1].dtype.lanes > 1
+        or len(root.src) > (1 if root.op is Ops.LOAD else 2)
+        or not isinstance(place.dtype, PtrDType)
+        or not place.src[1].dtype.is_index
+    ):
+        return None
+    index, gate = _parted(place)
+    if gate is not None and is_broadcast(gate):
+        gate = gate.src[0]
+    widths = _cuts(_at(place, index, None), value.dtype, ctx)
+    pieces = []
+    start = 0
+    for width in widths:
+        chosen = tuple(range(start, start + width))
+        at = _at(place, _ahead(index, start), None)
+        arg = _hinted(root, at, width, ctx)
+        if gate is not None:
+            at = _at(place, at.src[1], _piece_of_gate(gate, chosen))
+        if root.op is Ops.LOAD:
+            pieces.append(root.replace(dtype=value.dtype.scalar.vec(width), src=(at,), arg=arg))
+        else:
+            pieces.append(root.replace(src=(at, _select(value, chosen)), arg=arg))
+        start += width
+    if pieces == [root]:
+        return None
+    if root.op is Ops.LOAD:
+        return _join(pieces, root.dtype)
+    return pieces[0] if len(pieces) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(pieces))
+
+
+def _piece_of_gate(gate: UOp, chosen: tuple[int, ...]) -> UOp:
+    if gate.dtype.lanes == 1:
+        return gate
+    if gate.op is not Ops.VECTORIZE:
+        return _select(gate, chosen)
+    lanes = tuple(gate.src[lane] for lane in chosen)
+    if all(lane is lanes[0] for lane in lanes):
+        return lanes[0]
+    return gate.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), lanes)
+
+
+# -- operations --------------------------------------------------------------------------------------------------
+
+
+def _bytes(dtype: DType) -> int:
+    return _INDEX_BYTES if dtype.is_index else dtype.itemsize
 
 
 def _split_value(root: UOp, ctx: _Run) -> UOp | None:
     count = root.dtype.lanes
-    widest = max((root.dtype, *(s.dtype for s in root.src)), key=lambda d: d.itemsize)
-    width = ctx.target.lanes(widest)
-    if count <= width or root.op is Ops.BITCAST:
+    if count == 1 or any(s.dtype.lanes != count for s in root.src):  # a BITCAST that regroups bytes
+        return None
+    widest = max(_bytes(root.dtype), *(_bytes(s.dtype) for s in root.src))
+    width = max(1, ctx.target.register_bytes // widest)
+    if count <= width:
         return None
     pieces = []
     for start in range(0, count, width):
         chosen = tuple(range(start, min(start + width, count)))
-        src = tuple(
-            s.replace(dtype=s.dtype.scalar.vec(len(chosen))) if s.op is Ops.CONST else _select(s, chosen)
-            for s in root.src
-        )
+        src = tuple(_select(s, chosen) for s in root.src)
         pieces.append(root.table.make(root.op, root.dtype.scalar.vec(len(chosen)), src, root.arg))
     return _join(pieces, root.dtype)
 
 
-def _register_access(root: UOp, ctx: _Run) -> UOp | None:
-    """A vector in a register, in pieces of full width."""
-    place = root.src[0]
-    value = root if root.op is Ops.LOAD else root.src[1]
-    count, dtype = value.dtype.lanes, place.dtype
-    if (
-        count == 1
-        or place.op is not Ops.INDEX
-        or not isinstance(dtype, PtrDType)
-        or dtype.space is not AddrSpace.REG
-    ):
-        return None
-    width = ctx.target.lanes(value.dtype)
-    index = place.src[1]
-    if index.dtype.lanes > 1 or count <= width:
-        return None
-    pieces = []
-    for start in range(0, count, width):
-        chosen = tuple(range(start, min(start + width, count)))
-        at = place.replace(src=(place.src[0], index + start))
-        if root.op is Ops.LOAD:
-            pieces.append(root.replace(dtype=value.dtype.scalar.vec(len(chosen)), src=(at,)))
-        else:
-            pieces.append(root.replace(src=(at, _select(value, chosen))))
-    if root.op is Ops.LOAD:
-        return _join(pieces, root.dtype)
-    return root.table.make(Ops.GROUP, dtypes.void, tuple(pieces))
-
-
-load_store_folding = Matcher(
+load_store_folding: Final = Matcher(
     "load_store_folding",
     [
-        rule(node(Ops.LOAD), _split_load, says="LOAD(INDEX(b, ⟨i…⟩)) -> CAT(LOAD(INDEX(b, i)), …)"),
+        rule(node(Ops.LOAD), _fold_load, says="LOAD(INDEX(b, ⟨i…⟩)) -> CAT(LOAD(INDEX(b, i)), …)"),
         rule(
-            node(Ops.STORE), _split_store, says="STORE(INDEX(b, ⟨i…⟩), x) -> GROUP(STORE(INDEX(b, i), x), …)"
-        ),
-        rule(
-            node({Ops.LOAD, Ops.STORE}),
-            _register_access,
-            says="an access to a register -> accesses of full width",
+            node(Ops.STORE), _fold_store, says="STORE(INDEX(b, ⟨i…⟩), x) -> GROUP(STORE(INDEX(b, i), x), …)"
         ),
     ],
 )
 
-devectorize_values = Matcher(
-    "devectorize",
-    [rule(node(_CUT), _split_value, says="op on many lanes -> CAT(op on a register's lanes, …)")],
+correct_load_store: Final = Matcher(
+    "correct_load_store",
+    [
+        rule(
+            node({Ops.LOAD, Ops.STORE}),
+            _correct,
+            says="an access to many elements -> accesses of the target's widths",
+        )
+    ],
 )
+
+devectorize_values: Final = Matcher(
+    "devectorize",
+    [rule(node(ELEMENTWISE), _split_value, says="op on many lanes -> CAT(op on a register's lanes, …)")],
+)
+
+
+@cache
+def matcher_for(setting: int) -> Matcher:
+    """The rules under a value of the setting `devectorize`."""
+    found = lane_rules + load_store_folding + pm_split_wmma
+    if setting < 2:
+        found = found + correct_load_store
+    return found + devectorize_values if setting == 1 else found
 
 
 def devectorize(sink: UOp, target: Target) -> UOp:
     """Cut vectors to what the target has."""
-    if not any(n.dtype.lanes > 1 for n in sink.toposort()):
+    nodes = sink.toposort()
+    if not any(n.dtype.lanes > 1 for n in nodes):
         return sink
-    return rewrite(sink, lane_rules + load_store_folding + devectorize_values, _Run(target, {}))
+    if any(n.op is Ops.WMMA for n in nodes):  # while an accumulator is still one load
+        sink = rewrite(sink, pm_wmma_accumulate)
+    settings = current()
+    run = _Run(target, settings.devectorize == 1, settings.allow_half8, Forms({}, {}))
+    return rewrite(sink, matcher_for(settings.devectorize), run)

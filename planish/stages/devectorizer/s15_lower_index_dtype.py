@@ -4,9 +4,13 @@ Why: hardware has no `index`. 32-bit arithmetic is faster and takes fewer regist
 *every intermediate* allow it.
 
 How: each rule computes in a concrete type and wraps its result in `CAST … : index`, which is what the rules of its users
-look for. Widths are joined over the node's own bounds and all operands, so `(i * 70000) // 70000` is done in 64 bits even
-though the result fits 32. Consumers that end index arithmetic (INDEX, LOAD, STORE, END, SINK, casts, comparisons) take
-the wrapper off. All rules run in one fixpoint together with `load_store_indexing`.
+look for: a rule declines while an operand is bare. The width of an op is that of its own bounds and those of all operands,
+so `(i * 70000) // 70000` is done in 64 bits though the result fits 32, and what is computed *from* the result is done in
+32 again. Consumers that end index arithmetic (INDEX, LOAD, STORE, END, SINK, casts, comparisons) take the wrapper off.
+All rules run in one fixpoint together with `load_store_indexing`.
+
+What comes out of memory may be anything that its dtype holds, and is only looked at where a gate says so: such an index
+may leave 64 bits, and then wraps. (Values of uint64 stay unsigned, so that a comparison with a bound is right.)
 
 Before → after::
 
@@ -17,7 +21,7 @@ Before → after::
 
 Would break without it: a back end would have to guess a width, and mixed widths would meet in one instruction.
 
-Holds afterwards: no node has an `index` dtype.
+Holds afterwards: no node has an `index` dtype; the indices of an INDEX have one width.
 """
 
 from __future__ import annotations
@@ -27,29 +31,44 @@ from typing import Final
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import LoweringError
-from planish.stages.gates import pm_gate_of_index
+from planish.stages.gates import pm_gate_of_index, with_plain_gates
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import BINARY, COMPARISONS, UNARY, Ops
-from planish.uop.pattern import INDEX, node
+from planish.uop.pattern import INDEX, anything, node
 from planish.uop.rewrite import rewrite
 
 _INT32: Final = (-(2**31), 2**31 - 1)
 _INT64: Final = (-(2**63), 2**63 - 1)
+_UINT64: Final = 2**64 - 1
+_MACHINE: Final = frozenset({dtypes.int32, dtypes.int64, dtypes.uint64})
+_BIT_COUNTS: Final = frozenset({Ops.CLZ, Ops.POPCOUNT})
+"""Of a negative number (CLZ: of any) the answer depends on the width, which is 64 bits for an index."""
 
 
-def select_concrete_dtype(value: UOp) -> DType:
-    """int32 if all values of the node fit, else int64."""
-    least, greatest = value.vmin, value.vmax
+def select_concrete_dtype(*values: UOp) -> DType:
+    """int32 if all values of all these nodes fit, else int64."""
+    least, greatest = 0, 0
+    for value in values:
+        low, high = value.bounds or _INT64
+        least = min(least, low)
+        greatest = max(greatest, high)
     if _INT32[0] <= least and greatest <= _INT32[1]:
         return dtypes.int32
     if _INT64[0] <= least and greatest <= _INT64[1]:
         return dtypes.int64
+    if any(map(_is_data, values)):
+        return dtypes.uint64 if least >= 0 and greatest <= _UINT64 else dtypes.int64
     raise LoweringError(
         f"an index reaches {least}..{greatest}, beyond 64 bits",
-        op=value.op.name,
+        op=values[0].op.name,
         remedy="the tensor is too large to address; make its dims smaller",
     )
+
+
+def _is_data(value: UOp) -> bool:
+    """Whether it depends on something that came out of memory."""
+    return any(n.op is Ops.LOAD or n.op is Ops.INDEX for n in value.toposort())
 
 
 def least_upper_int_dtype(*types: DType) -> DType:
@@ -64,13 +83,23 @@ def unwrap_cast_index(value: UOp) -> UOp | None:
     return None
 
 
-def _unwrap_all(values: tuple[UOp, ...]) -> list[UOp] | None:
-    found = [unwrap_cast_index(value) for value in values]
-    return None if None in found else [value for value in found if value is not None]
-
-
 def _wrap(value: UOp) -> UOp:
     return value.cast(dtypes.index)
+
+
+def _unwrapped(values: tuple[UOp, ...]) -> list[UOp] | None:
+    """What is in these wrappers; None if a value is not lowered yet."""
+    found = []
+    for value in values:
+        inner = unwrap_cast_index(value)
+        if inner is None:
+            return None
+        found.append(inner)
+    return found
+
+
+def _in(dtype: DType, values: list[UOp]) -> tuple[UOp, ...]:
+    return tuple([value.cast(dtype) for value in values])
 
 
 def _constant(root: UOp) -> UOp:
@@ -78,35 +107,36 @@ def _constant(root: UOp) -> UOp:
 
 
 def _arithmetic(root: UOp) -> UOp | None:
-    operands = _unwrap_all(root.src)
+    operands = _unwrapped(root.src)
     if operands is None:
         return None
-    wide = least_upper_int_dtype(select_concrete_dtype(root), *(o.dtype for o in operands))
-    return _wrap(root.replace(dtype=wide.vec(root.dtype.lanes), src=tuple(o.cast(wide) for o in operands)))
+    wide = select_concrete_dtype(root, *root.src)
+    if root.op in _BIT_COUNTS and wide is dtypes.int32 and (root.op is Ops.CLZ or root.src[0].vmin < 0):
+        wide = dtypes.int64
+    return _wrap(root.replace(dtype=wide.vec(root.dtype.lanes), src=_in(wide, operands)))
 
 
 def _comparison(root: UOp) -> UOp | None:
-    operands = _unwrap_all(root.src)
-    if operands is None:
-        return None
-    wide = least_upper_int_dtype(*(o.dtype for o in operands))
-    return root.replace(src=tuple(o.cast(wide) for o in operands))
+    operands = _unwrapped(root.src)
+    return None if operands is None else root.replace(src=_in(select_concrete_dtype(*root.src), operands))
 
 
-def _where(root: UOp) -> UOp | None:
-    branches = _unwrap_all(root.src[1:])
-    if branches is None:
+def _joined(root: UOp) -> UOp | None:
+    """WHERE, VECTORIZE, CAT: values side by side, in one width. (The condition of a WHERE is not one of them.)"""
+    first = 1 if root.op is Ops.WHERE else 0
+    values = _unwrapped(root.src[first:])
+    if values is None:
         return None
-    wide = least_upper_int_dtype(*(b.dtype for b in branches))
-    return _wrap(
-        root.replace(dtype=wide.vec(root.dtype.lanes), src=(root.src[0], *(b.cast(wide) for b in branches)))
-    )
+    wide = select_concrete_dtype(*root.src[first:])
+    src = (*root.src[:first], *_in(wide, values))
+    return _wrap(root.replace(dtype=wide.vec(root.dtype.lanes), src=src))
 
 
 def _counter(root: UOp) -> UOp | None:
-    bound = unwrap_cast_index(root.src[0])
-    if bound is None:
+    inner = unwrap_cast_index(root.src[0])
+    if inner is None:
         return None
+    bound = inner.cast(select_concrete_dtype(root.src[0]))
     return _wrap(root.replace(dtype=bound.dtype, src=(bound, *root.src[1:])))
 
 
@@ -114,21 +144,28 @@ def _variable(root: UOp) -> UOp:
     return _wrap(root.replace(dtype=select_concrete_dtype(root)))
 
 
-def _lanes(root: UOp) -> UOp | None:
-    elements = _unwrap_all(root.src)
-    if elements is None:
+def _bind(root: UOp) -> UOp | None:
+    """In the width of the variable: whoever launches the kernel passes that."""
+    variable, value = (unwrap_cast_index(source) for source in root.src)
+    if variable is None or value is None:
         return None
-    wide = least_upper_int_dtype(*(e.dtype for e in elements))
-    return _wrap(root.replace(dtype=wide.vec(root.dtype.lanes), src=tuple(e.cast(wide) for e in elements)))
+    return _wrap(root.replace(dtype=variable.dtype, src=(variable, value.cast(variable.dtype))))
 
 
-def _select_lanes(root: UOp) -> UOp | None:
-    inner = unwrap_cast_index(root.src[0])
-    return (
-        None
-        if inner is None
-        else _wrap(root.replace(dtype=inner.dtype.scalar.vec(root.dtype.lanes), src=(inner,)))
-    )
+def _same(root: UOp) -> UOp | None:
+    """GEP, AFTER, NOOP: whatever the concrete value is."""
+    inner = unwrap_cast_index(root.src[0]) if root.src else None
+    if inner is None:
+        return None
+    dtype = inner.dtype.scalar.vec(root.dtype.lanes)
+    return _wrap(root.replace(dtype=dtype, src=(inner, *map(_stripped, root.src[1:]))))
+
+
+def _cast_to_index(root: UOp, x: UOp) -> UOp | None:
+    """What is neither index nor integer has no wrapper to be taken off."""
+    if x.dtype.is_int or x.dtype.is_index:
+        return None
+    return _wrap(x.cast(dtypes.int32 if x.dtype.is_bool else dtypes.int64))
 
 
 def _cast_from_index(root: UOp) -> UOp | None:
@@ -136,10 +173,29 @@ def _cast_from_index(root: UOp) -> UOp | None:
     return None if inner is None or root.dtype.is_index else inner.cast(root.dtype)
 
 
+def _stripped(value: UOp) -> UOp:
+    inner = unwrap_cast_index(value)
+    return value if inner is None else inner
+
+
 def _strip(root: UOp) -> UOp | None:
-    concrete = [unwrap_cast_index(s) for s in root.src]
-    stripped = tuple(s if c is None else c for s, c in zip(root.src, concrete, strict=True))
+    stripped = tuple([_stripped(source) for source in root.src])
     return None if stripped == root.src else root.replace(src=stripped)
+
+
+def _strip_place(root: UOp) -> UOp | None:
+    """The indices of a place: machine integers, all of one width."""
+    indices = [source for source in root.src[1:] if not source.dtype.is_bool]
+    if any(source.dtype.is_index and unwrap_cast_index(source) is None for source in indices):
+        return None
+    found = [_stripped(source) for source in indices]
+    widths = {value.dtype.scalar for value in found}
+    if len(widths) > 1 or not widths <= _MACHINE:
+        wide = select_concrete_dtype(*indices)
+        found = [value.cast(wide) for value in found]
+    if found == indices:
+        return None
+    return root.replace(src=(root.src[0], *found, *root.src[1 + len(found) :]))
 
 
 pm_lower_index_dtype = Matcher(
@@ -161,7 +217,9 @@ pm_lower_index_dtype = Matcher(
             node(UNARY | {Ops.MULACC}), _arithmetic, says="op x: index -> op in its width, wrapped", on=INDEX
         ),
         rule(node(COMPARISONS), _comparison, says="x cmp y: index -> cmp in the joined width", on=INDEX),
-        rule(node(Ops.WHERE), _where, says="WHERE(c, x, y): index -> in the joined width, wrapped", on=INDEX),
+        rule(
+            node(Ops.WHERE), _joined, says="WHERE(c, x, y): index -> in the joined width, wrapped", on=INDEX
+        ),
         rule(
             node({Ops.RANGE, Ops.SPECIAL}),
             _counter,
@@ -169,14 +227,25 @@ pm_lower_index_dtype = Matcher(
             on=INDEX,
         ),
         rule(node(Ops.DEFINE_VAR), _variable, says="DEFINE_VAR: index -> by its bounds, wrapped", on=INDEX),
-        rule(node(Ops.BIND), _arithmetic, says="BIND: index -> in the joined width, wrapped", on=INDEX),
+        rule(node(Ops.BIND), _bind, says="BIND: index -> in the variable's width, wrapped", on=INDEX),
         rule(
             node({Ops.VECTORIZE, Ops.CAT}),
-            _lanes,
+            _joined,
             says="VECTORIZE: index -> in the joined width, wrapped",
             on=INDEX,
         ),
-        rule(node(Ops.GEP), _select_lanes, says="GEP: index -> of the concrete vector, wrapped", on=INDEX),
+        rule(
+            node({Ops.GEP, Ops.AFTER, Ops.NOOP}),
+            _same,
+            says="GEP, AFTER: index -> of the concrete value, wrapped",
+            on=INDEX,
+        ),
+        rule(
+            node(Ops.CAST, anything("x")),
+            _cast_to_index,
+            says="CAST(bool or float): index -> concrete, wrapped",
+            on=INDEX,
+        ),
     ],
 )
 
@@ -184,10 +253,9 @@ load_store_indexing = Matcher(
     "load_store_indexing",
     [
         rule(node(Ops.CAST), _cast_from_index, says="CAST(wrapped: index): t -> CAST(concrete): t"),
+        rule(node(Ops.INDEX), _strip_place, says="INDEX(b, wrapped…) -> INDEX(b, concrete, of one width…)"),
         rule(
-            node(
-                {Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.END, Ops.REDUCE, Ops.AFTER, Ops.SINK, Ops.GROUP, Ops.IF}
-            ),
+            node({Ops.LOAD, Ops.STORE, Ops.END, Ops.AFTER, Ops.SINK, Ops.GROUP, Ops.BARRIER, Ops.IF}),
             _strip,
             says="consumer(wrapped: index) -> consumer(concrete)",
         ),
@@ -199,4 +267,4 @@ pm_lower_index_dtype_full = pm_lower_index_dtype + pm_gate_of_index + load_store
 
 def lower_index_dtype(sink: UOp) -> UOp:
     """Give every index a machine width."""
-    return rewrite(sink, pm_lower_index_dtype_full)
+    return rewrite(with_plain_gates(sink), pm_lower_index_dtype_full)

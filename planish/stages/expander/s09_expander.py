@@ -6,7 +6,12 @@ How. A range of n becomes `UNROLL` of the constants 0…n-1: a scalar that stand
 becomes one op on vectors, under one UNROLL over all axes of its sources; a source that lacks an axis is widened by
 selecting its lanes repeatedly. Of P positions, lane l·P + p of the vector under an UNROLL is lane l at position p; positions
 are counted with the last axis fastest, reduce axes slowest, so that lanes of a reduction are whole vectors. Nothing is duplicated: a 4 × 8 tile of sums is one ADD of 32 lanes until stage 14 cuts it.
-`CONTRACT` gathers axes into lanes where a reduction closes them; END drops them.
+`CONTRACT` gathers axes into lanes where a reduction closes them; END drops them. What is kept (BUFFERIZE) is kept for every
+lane: axes that it does not close become dims of the buffer, and its readers read at their own lane.
+
+`pm_group_for_reduce` finishes a reduction that the threads of a block share: each thread reduces its part and keeps the
+result for its number, then all are combined by a loop over these numbers. (Stage 10 adds the other threads of the block to
+the buffer: they have results of their own.)
 
 Before → after::
 
@@ -14,6 +19,8 @@ Before → after::
     ADD(INDEX(a, i*4 + u), x)        UNROLL(ADD(INDEX(a, ⟨i*4 … i*4+3⟩), ⟨x x x x⟩), u)
     REDUCE(v, r: UNROLL)             REDUCE(CONTRACT(v, r))         lanes are combined first
     END(UNROLL(STORE …), i, u)       END(STORE …, i)
+    BUFFERIZE(UNROLL(x, u), r)       BUFFERIZE(x, ⟨r r r r⟩, ⟨0 1 2 3⟩)
+    REDUCE(x, r, g: GROUP_REDUCE)    REDUCE(INDEX(BUFFERIZE(REDUCE(x, r), g), h), h)
 
 Precedence (data: `EXPANDER_ORDER`): the algebra first, so that what does not depend on a range is seen not to; ranges
 before the ops over them.
@@ -21,18 +28,22 @@ before the ops over them.
 Would break without it: an UPCAST range would be a loop that nobody opens.
 
 Holds afterwards: no UPCAST or UNROLL range, no UNROLL and no CONTRACT is left; a vector dtype says how many lanes a node has.
+No REDUCE closes a GROUP_REDUCE range.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Final, cast
 
 from planish import dtypes
+from planish.errors import LoweringError
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, Axis, AxisType, Lanes, Ops
+from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.pattern import anything, node
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import sym
@@ -46,9 +57,21 @@ _EXPANDED: Final = ALU | {
     Ops.LOAD,
     Ops.STORE,
     Ops.REDUCE,
+    Ops.SCAN,
     Ops.GEP,
     Ops.NOOP,
+    Ops.WMMA,
 }
+_TWIN: Final = 100
+"""How far the axis of the loop that finishes a GROUP_REDUCE is from it."""
+
+
+@dataclass(slots=True)
+class Expansion:
+    """One kernel: the unrolled axes of reductions, and all axes there are."""
+
+    reduced: Paths = frozenset()
+    axes: set[tuple[int, ...]] = field(default_factory=set)
 
 
 def _axes(value: UOp) -> LaneAxes:
@@ -105,21 +128,26 @@ def _range_to_lanes(root: UOp) -> UOp | None:
     size = cast("int", root.src[0].arg)
     if size == 1:
         return root.const_like(0)
-    table = root.table
-    return table.make(
-        Ops.UNROLL, root.dtype, (table.vconst(range(size), root.dtype),), Lanes(((axis.path, size),))
-    )
+    return _lanes_of(root, axis.path, size)
 
 
-def _expand(root: UOp, ctx: Paths) -> UOp | None:
-    axes = _union(*map(_axes, root.src), reduced=ctx)
+def _lanes_of(like: UOp, path: tuple[int, ...], size: int) -> UOp:
+    """The positions on an axis, one per lane."""
+    table = like.table
+    return table.make(Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), Lanes(((path, size),)))
+
+
+def _expand(root: UOp, ctx: Expansion) -> UOp | None:
+    axes = _union(*map(_axes, root.src), reduced=ctx.reduced)
     if not axes:
         return None
     count = _count(axes)
     # memory is one, whatever the lanes; ranges of a reduction are closed, not computed with
     whole = 1 if root.op in {Ops.INDEX} else 0
-    last = 1 if root.op is Ops.REDUCE else len(root.src)
+    last = 1 if root.op in {Ops.REDUCE, Ops.SCAN} else len(root.src)
     if any(_axes(source) for source in root.src[last:]):
+        if root.op is Ops.SCAN:
+            raise LoweringError("a SCAN runs in order: its range cannot be in lanes", op="SCAN")
         return None
     src = (
         *root.src[:whole],
@@ -146,9 +174,9 @@ def _contract(root: UOp, x: UOp) -> UOp:
     return gathered if not outside else root.table.make(Ops.UNROLL, root.dtype, (gathered,), Lanes(outside))
 
 
-def _reduce_lanes(root: UOp, ctx: Paths) -> UOp | None:
+def _reduce_lanes(root: UOp, ctx: Expansion) -> UOp | None:
     value, *ranges = root.src
-    axes = _union(*map(_axes, ranges), reduced=ctx)
+    axes = _union(*map(_axes, ranges), reduced=ctx.reduced)
     if not axes:
         return None
     wide = value.dtype.scalar.vec(value.dtype.lanes * _count(axes))
@@ -165,6 +193,60 @@ def _end_lanes(root: UOp) -> UOp | None:
     return inner.end(*kept) if kept else inner
 
 
+def _bufferize_lanes(root: UOp, ctx: Expansion) -> UOp | None:
+    """What is kept, kept in every lane. Axes that are not closed here become dims; an UNROLL tells the readers which."""
+    axes = _union(*map(_axes, root.src), reduced=ctx.reduced)
+    if not axes:
+        return None
+    x, *places = root.src
+    closed = {axis for place in places for axis in _axes(place)}
+    still_open = tuple(axis for axis in axes if axis not in closed)
+    lanes = (_lanes_of(root, *axis) for axis in still_open)
+    src = tuple(widen(source, axes) for source in (x, *places, *lanes))
+    dtype = root.dtype.scalar.vec(_count(still_open))
+    kept = root.replace(dtype=dtype, src=src)
+    return root.table.make(Ops.UNROLL, root.dtype, (kept,), Lanes(still_open)) if still_open else kept
+
+
+def _read_lanes(root: UOp, x: UOp) -> UOp:
+    """A read of what is kept for several lanes: at one's own."""
+    indices = root.src[1:]
+    gate = indices[-1:] if indices and indices[-1].dtype.is_bool else ()
+    lanes = (_lanes_of(root, *axis) for axis in _axes(x))
+    return root.replace(src=(x.src[0], *indices[: len(indices) - len(gate)], *lanes, *gate))
+
+
+def _effects_of_lanes(root: UOp) -> UOp | None:
+    """An effect on vectors is one effect."""
+    if not any(_axes(source) for source in root.src):
+        return None
+    value = root.src[0]
+    if value.dtype is not dtypes.void and _axes(value):  # AFTER of a vector
+        src = (value.src[0], *(s.src[0] if _axes(s) else s for s in root.src[1:]))
+        return value.replace(src=(root.replace(dtype=src[0].dtype, src=src),))
+    return root.replace(src=tuple(s.src[0] if _axes(s) else s for s in root.src))
+
+
+def _finish_group(root: UOp, ctx: Expansion) -> UOp | None:
+    x, *ranges = root.src
+    group = [r for r in ranges if isinstance(r.arg, Axis) and r.arg.kind is AxisType.GROUP_REDUCE]
+    if not group:
+        return None
+    others = tuple(r for r in ranges if r not in group)
+    partial = root.replace(src=(x, *others)) if others or x.dtype is not root.dtype else x
+    kept = root.table.make(Ops.BUFFERIZE, root.dtype, (partial, *group), Bufferize("local"))
+    twins = tuple(_twin(r, ctx) for r in group)
+    read = root.table.make(Ops.INDEX, root.dtype, (kept, *twins))
+    return root.replace(src=(read, *twins))
+
+
+def _twin(r: UOp, ctx: Expansion) -> UOp:
+    """The loop over what the threads of a group have kept."""
+    first, *rest = cast("Axis", r.arg).path
+    step = _TWIN * (1 + max(path[0] for path in ctx.axes) // _TWIN)
+    return r.replace(arg=Axis((first + step, *rest), AxisType.REDUCE))
+
+
 def _merge(root: UOp, x: UOp) -> UOp:
     outer, inner = cast("Lanes", root.arg).axes, _axes(x)
     return root.table.make(Ops.UNROLL, root.dtype, x.src, Lanes(outer + inner))
@@ -175,11 +257,37 @@ pm_pre_expander = Matcher(
     [rule(node(Ops.RANGE), _range_to_lanes, says="RANGE(n, UPCAST or UNROLL) -> UNROLL(VCONST 0…n-1)")],
 )
 
+pm_group_for_reduce = Matcher(
+    "pm_group_for_reduce",
+    [
+        rule(
+            node(Ops.REDUCE),
+            _finish_group,
+            says="REDUCE(x, r, g) -> REDUCE(INDEX(BUFFERIZE(REDUCE(x, r), g), h), h), g: GROUP_REDUCE",
+        )
+    ],
+)
+
 expander = Matcher(
     "expander",
     [
         rule(node(Ops.REDUCE), _reduce_lanes, says="REDUCE(x, UNROLL…) -> REDUCE(CONTRACT(x))"),
         rule(node(Ops.END), _end_lanes, says="END(UNROLL(x), UNROLL…) -> END(x)"),
+        rule(
+            node({Ops.AFTER, Ops.GROUP, Ops.BARRIER, Ops.SINK}),
+            _effects_of_lanes,
+            says="GROUP(UNROLL(e)) -> GROUP(e)",
+        ),
+        rule(
+            node(Ops.BUFFERIZE),
+            _bufferize_lanes,
+            says="BUFFERIZE(UNROLL(x), r) -> BUFFERIZE(x, widened r, lanes)",
+        ),
+        rule(
+            node(Ops.INDEX, node(Ops.UNROLL, node(Ops.BUFFERIZE), name="x"), rest=True),
+            _read_lanes,
+            says="INDEX(UNROLL(BUFFERIZE(x, r, lanes)), i) -> INDEX(BUFFERIZE(x, r, lanes), i, lanes)",
+        ),
         rule(node(Ops.CONTRACT, anything("x")), _contract, says="CONTRACT(UNROLL(x)) -> lanes of x"),
         rule(
             node(Ops.UNROLL, node(Ops.UNROLL, name="x")),
@@ -190,15 +298,20 @@ expander = Matcher(
     ],
 )
 
-EXPANDER_ORDER: Final = (sym, pm_pre_expander, expander)
+EXPANDER_ORDER: Final = (sym, pm_pre_expander, pm_group_for_reduce, expander)
 """Which matcher is tried first where several fit."""
-_EXPANSION: Final = sum(EXPANDER_ORDER[1:], EXPANDER_ORDER[0])
+_MARKED: Final = frozenset({AxisType.UPCAST, AxisType.UNROLL, AxisType.GROUP_REDUCE})
 
 
-def expand(sink: UOp) -> UOp:
+def expand(sink: UOp, order: Sequence[Matcher] = EXPANDER_ORDER) -> UOp:
     """Turn marked ranges into lanes."""
-    axes = [cast("Axis", n.arg) for n in sink.toposort() if n.op is Ops.RANGE]
-    if not any(axis.kind in {AxisType.UPCAST, AxisType.UNROLL} for axis in axes):
+    nodes = sink.toposort()
+    axes = [cast("Axis", n.arg) for n in nodes if n.op is Ops.RANGE]
+    if not any(axis.kind in _MARKED for axis in axes) and not any(n.op is Ops.UNROLL for n in nodes):
         return sink
     reduced = frozenset(axis.path for axis in axes if axis.kind is AxisType.UNROLL)
-    return rewrite(sink, _EXPANSION, reduced)
+    matcher = _EXPANSION if tuple(order) == EXPANDER_ORDER else sum(order[1:], order[0])
+    return rewrite(sink, matcher, Expansion(reduced, axes={axis.path for axis in axes}))
+
+
+_EXPANSION: Final = sum(EXPANDER_ORDER[1:], EXPANDER_ORDER[0])

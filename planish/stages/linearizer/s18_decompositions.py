@@ -40,6 +40,7 @@ from planish.stages.linearizer.decompositions.division import (
 from planish.stages.linearizer.decompositions.functions import function_rules
 from planish.stages.linearizer.decompositions.plain import condition_rules, plain_rules
 from planish.stages.linearizer.decompositions.support import CPU, Support
+from planish.target import Target
 from planish.uop.matcher import Matcher, Rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -93,10 +94,18 @@ pm_decomp: Final = steps(CPU)[1].matcher
 """What a CPU lacks, with the simple algebra."""
 
 
-def decompositions(sink: UOp, target: Support | frozenset[Ops] | None = None) -> UOp:
+def decompositions(sink: UOp, target: Target | Support | frozenset[Ops] | None = None) -> UOp:
     """Rewrite what the target lacks; without one, what a CPU lacks. An op among `target`'s is left alone."""
-    support = CPU if target is None else target if isinstance(target, Support) else Support(target)
+    support = _support(target)
     for matcher, roots in steps(support):
         if not roots.isdisjoint(node.op for node in sink.toposort()):
             sink = rewrite(sink, matcher)
     return sink
+
+
+def _support(target: Target | Support | frozenset[Ops] | None) -> Support:
+    if target is None:
+        return CPU
+    if isinstance(target, Target):
+        return Support.of(target)
+    return target if isinstance(target, Support) else Support(target)

@@ -8,6 +8,9 @@ Before → after::
     LOAD(INDEX(b, i, p))             LOAD(INDEX(b, i), 0, p)    see `stages/gates.py`: after loads were combined
     STORE(INDEX(b, i, p), x)         STORE(INDEX(b, i), x, p)
 
+A target may bring rules of its own (`Target.extra_matcher`): what they make is what code generation sees. They are tried
+before the common ones, so that they see an END or a gate before it is taken apart.
+
 Would break without it: stage 20 could not say which loop nests in which.
 
 Holds afterwards: every END closes exactly one RANGE; no INDEX has a gate.
@@ -15,7 +18,10 @@ Holds afterwards: every END closes exactly one RANGE; no INDEX has a gate.
 
 from __future__ import annotations
 
+from functools import cache
+
 from planish.stages.gates import pm_move_gates_from_index
+from planish.target import Target
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -41,6 +47,12 @@ pm_split_ends = Matcher(
 _RULES = pm_move_gates_from_index + pm_split_ends
 
 
-def final_rewrite(sink: UOp) -> UOp:
-    """Split ENDs; move gates from indices to accesses."""
-    return rewrite(sink, _RULES)
+@cache
+def _with(extra: Matcher) -> Matcher:
+    return extra + _RULES
+
+
+def final_rewrite(sink: UOp, target: Target | None = None) -> UOp:
+    """Split ENDs; move gates from indices to accesses; apply the target's own last rules."""
+    extra = None if target is None else target.extra_matcher
+    return rewrite(sink, _RULES if extra is None else _with(extra))

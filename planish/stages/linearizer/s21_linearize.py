@@ -3,9 +3,10 @@
 Why: machine code is a sequence.
 
 How: list scheduling from the sink backwards. The ideal place of a node is given by how often it runs (the product of the
-sizes of its open ranges), then by the priority of its op, then by structure, so that equal graphs give equal lists. Of the
-nodes whose users are all placed, the one with the last ideal place is taken; at the end the list is reversed. Code that
-runs less often thereby ends up before the loops that do not need it.
+sizes of its open ranges), then by how many loops it stands in (a loop of at most one iteration may also have none: what it
+does not need has to stay outside of it), then by the priority of its op, then by where a walk along the sources meets it, so
+that equal graphs give equal lists, and what belongs together stays together. Of the nodes whose users are all placed, the one with the last ideal place is taken; at the end the list is
+reversed. Code that runs less often thereby ends up before the loops that do not need it.
 
 Would break without it: nothing could be rendered.
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from math import prod
-from typing import Final
+from typing import Final, cast
 
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -42,14 +43,38 @@ def run_count(node: UOp) -> int:
     return prod(r.vmax + 1 for r in node.ranges)
 
 
+def structural_order(sink: UOp) -> list[UOp]:
+    """All nodes, sources first, in an order that follows from the graph alone: depth first, the first source first."""
+    found: list[UOp] = []
+    done: set[UOp] = set()
+    stack = [(sink, iter(sink.src))]
+    while stack:
+        node, sources = stack[-1]
+        for source in sources:
+            if source not in done:
+                done.add(source)
+                stack.append((source, iter(source.src)))
+                break
+        else:
+            found.append(node)
+            stack.pop()
+    return found
+
+
 def linearize(sink: UOp, priority: Mapping[Ops, int] = PRIORITY) -> list[UOp]:
     """All nodes in an order that a machine can run."""
-    nodes = sink.toposort()
-    ideal = sorted(
-        nodes,
-        key=lambda n: (run_count(n), priority.get(n.op, 0), n.arg if n.op is Ops.DEFINE_GLOBAL else 0, n.key),
-    )
-    place = {node: position for position, node in enumerate(ideal)}
+    nodes = structural_order(sink)
+    _ = sink.ranges  # those of all nodes, in one walk
+    counts: dict[frozenset[UOp], tuple[int, int]] = {}
+    ideal: list[tuple[int, int, int, int, int]] = []
+    for number, node in enumerate(nodes):
+        ranges = node.ranges
+        count = counts.get(ranges)
+        if count is None:
+            count = counts[ranges] = run_count(node), len(ranges)
+        slot = cast("int", node.arg) if node.op is Ops.DEFINE_GLOBAL else 0
+        ideal.append((*count, priority.get(node.op, 0), slot, number))
+    place = {nodes[key[-1]]: position for position, key in enumerate(sorted(ideal))}
     waiting = dict.fromkeys(nodes, 0)
     for node in nodes:
         for source in node.src:

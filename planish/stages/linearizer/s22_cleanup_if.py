@@ -3,13 +3,19 @@
 Why: a machine that cannot predicate a store has to jump over it. (A load has an alternative, so it is an expression and
 stays one line.) This works on the finished list, by `line_rewrite`: IF and ENDIF are about lines, not about values.
 
+A gate per lane stays with its store: no jump can do half of it, and stage 14 leaves such a store only where the target can
+mask it. A gate that is the same in every lane is one condition. Stores that follow each other under one condition share
+their IF.
+
 Before → after::
 
     STORE(place, x, p)               IF(p); STORE(place, x); ENDIF
+    STORE(a, x, p); STORE(b, y, p)   IF(p); STORE(a, x); STORE(b, y); ENDIF
 
 Would break without it: a target without predicated stores would write where it must not.
 
-Holds afterwards: unless the target predicates stores, no STORE has a gate; IFs are closed, and each is a line of its own.
+Holds afterwards: unless the target predicates stores, a STORE has no gate or one per lane; IFs are closed, and each is a
+line of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import anything, node
 from planish.uop.rewrite import Lines, line_rewrite
+from planish.uop.symbolic.lanes import is_broadcast
 
 
 @dataclass(slots=True)
@@ -33,7 +40,11 @@ class Branches:
     last: UOp | None = None
 
 
-def _branch(root: UOp, place: UOp, x: UOp, p: UOp, ctx: Branches) -> UOp:
+def _branch(root: UOp, place: UOp, x: UOp, p: UOp, ctx: Branches) -> UOp | None:
+    if p.dtype.lanes > 1:
+        if not is_broadcast(p):
+            return None
+        p = p.src[0]
     table = root.table
     before = () if ctx.last is None else (ctx.last,)
     opened = table.make(Ops.IF, dtypes.void, (p, *before))
@@ -55,6 +66,30 @@ pm_linearize_cleanups: Final = Matcher(
 )
 
 
+def _merge_branches(lines: Sequence[UOp]) -> list[UOp]:
+    """ENDIF; IF(p) with the same condition as before: the branch goes on."""
+    result: list[UOp] = []
+    standing: dict[UOp, UOp] = {}  # IF -> the IF that stands for it
+
+    def end_of(end: UOp) -> UOp:
+        return end.replace(src=(standing.get(end.src[0], end.src[0]),))
+
+    for line in lines:
+        if line.op is Ops.ENDIF:
+            result.append(end_of(line))
+        elif line.op is not Ops.IF:
+            result.append(line)
+        elif result and result[-1].op is Ops.ENDIF and result[-1].src[0].src[0] is line.src[0]:
+            standing[line] = result.pop().src[0]
+        else:  # what it waits for may have become part of a longer branch
+            opened = line.replace(src=(line.src[0], *map(end_of, line.src[1:])))
+            standing[line] = opened
+            result.append(opened)
+    return result
+
+
 def cleanup_if(lines: Sequence[UOp], *, predicated_stores: bool = False) -> list[UOp]:
     """Branch around stores that do not always happen, unless the target predicates them."""
-    return list(lines) if predicated_stores else line_rewrite(lines, pm_linearize_cleanups, Branches())
+    if predicated_stores or not any(line.op is Ops.STORE and len(line.src) > 2 for line in lines):
+        return list(lines)
+    return _merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches()))

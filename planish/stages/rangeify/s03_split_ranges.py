@@ -6,7 +6,8 @@ lanes, the outer can be spread over cores, and stage 5 sees what is contiguous.
 How: the remainders are only collected (`pm_split_ranges`, context: range → divisors), and the SINK exchanges all ranges
 at once. Divisors that divide each other and the size are used together: `r % 12` and `r % 4` give three ranges. Of
 divisors that do not, the smaller wins, so the result does not depend on what was seen first. Ranges whose size is not
-a number, or is not divisible, stay as they are.
+a number, or is not divisible, stay as they are, and so do ranges that a SCAN runs along. Where several ops close a range
+they all close its parts; a BUFFERIZE goes on to store at the same place.
 
 Before → after::
 
@@ -64,7 +65,9 @@ def _split(r: UOp, divisors: set[int]) -> UOp:
 def _exchange(root: UOp, ctx: Divisors) -> UOp | None:
     if not ctx:
         return None
-    parts = {r: _split(r, divisors) for r, divisors in ctx.items()}
+    # a running reduction follows one range: two would be two of them
+    scanned = {n.src[1] for n in root.toposort() if n.op is Ops.SCAN}
+    parts = {r: _split(r, divisors) for r, divisors in ctx.items() if r not in scanned}
     ctx.clear()  # what was collected is done: the new SINK is offered again
     return substitute(root, parts)
 

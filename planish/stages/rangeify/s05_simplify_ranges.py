@@ -6,11 +6,12 @@ several short ones.
 Merging. Ranges r (of size s) and t (of size u), neighbours in an END or any two of a REDUCE, are exchanged for `m // u` and
 `m % u` with one range m of size s*u. The result is kept if, once simplified, it has no more divisions and remainders than
 before. They must be of one kind, closed by exactly the same ENDs and REDUCEs (a REDUCE over one of them alone would become
-another sum), and no REDUCE may run inside one of them only (it would be computed again for every value of the other).
+another sum), and no REDUCE, SCAN or BUFFERIZE may run inside one of them only (it would be computed again for every value of
+the other).
 
 Shrinking. Where nothing happens for all r >= c, the range ends at c; where nothing happens for r < c, it starts there.
 "Nothing" is proved, by simplifying what is left of the body there: for an END, that no store is left; for a REDUCE, that its
-operand is the identity of its op. So `sum(where(r < 5, x[r], 0))` runs 5 times, and `sum(x[r] * w[r])` with a guarded
+operand is the identity of its op. A range that a SCAN runs along, or whose values a BUFFERIZE stores, keeps all of them. So `sum(where(r < 5, x[r], 0))` runs 5 times, and `sum(x[r] * w[r])` with a guarded
 x does not shrink on floats, because a zero times w need not be zero.
 
 Before → after::
@@ -41,6 +42,8 @@ from planish.uop.symbolic.cost import division_count
 from planish.uop.symbolic.reduce import identity
 
 _CLOSING: Final = frozenset({Ops.END, Ops.REDUCE})
+_LOOPS: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE})
+"""Ops that stand for a loop, or carry something through one."""
 
 
 @dataclass(slots=True)
@@ -99,7 +102,7 @@ def _addresses(nodes: list[UOp], pair: set[UOp]) -> list[UOp]:
 def _splits_a_reduce(nodes: list[UOp], outer: UOp, inner: UOp) -> bool:
     """Whether something as costly as a loop runs for one of the ranges only, or a loop's length depends on one."""
     return any(
-        (each.op is Ops.REDUCE and (outer in each.ranges) is not (inner in each.ranges))
+        (each.op in _LOOPS and (outer in each.ranges) is not (inner in each.ranges))
         or (each.op is Ops.RANGE and each is not outer and each is not inner and not each.ranges.isdisjoint((outer, inner)))
         for each in nodes
     )  # fmt: skip
@@ -107,8 +110,9 @@ def _splits_a_reduce(nodes: list[UOp], outer: UOp, inner: UOp) -> bool:
 
 def _merge(root: UOp, ctx: Tried) -> UOp | None:
     nodes = root.toposort()
+    scanned = {n.src[1] for n in nodes if n.op is Ops.SCAN}
     for outer, inner in _candidates(_closers(nodes)):
-        if (outer, inner) in ctx.pairs:
+        if (outer, inner) in ctx.pairs or outer in scanned or inner in scanned:
             continue
         size = inner.src[0]
         merged = outer.replace(src=(simplified(outer.src[0] * size),))
@@ -165,9 +169,12 @@ def _shrink(root: UOp, ctx: Tried) -> UOp | None:
     if not cuts:
         return None
     closers = _closers(nodes)
+    whole = frozenset(
+        r for n in nodes if n.op in {Ops.SCAN, Ops.BUFFERIZE} for s in n.src[1:] for r in s.ranges
+    )
     for r, places in cuts.items():
         here = closers.get(r, [])
-        if not here or constant_size(r) is None or not _guarded(here, r):
+        if not here or r in whole or constant_size(r) is None or not _guarded(here, r):
             continue
         parts = parts_of(r, places)
         kept = list(parts)

@@ -7,7 +7,8 @@ How: a range is cut at the constants its conditions compare it with (`cuts.py`).
 RANGE, one END), is simplified knowing its bounds, and keeps whatever its condition guards: a part in which nothing is
 stored is no loop at all. Without their conditions the ranges of a part may be one (stage 5). Two limits:
 
-* No work is done twice. A REDUCE that several parts would need, because it does not depend on the range, forbids the cut.
+* No work is done twice. A REDUCE or BUFFERIZE that several parts would need, because it does not depend on the range, forbids
+  the cut; and so does a SCAN, whose second part would have to know the end of the first.
 * Around the parts of an inner range the outer ranges run again, and the cache lines at the seams are visited more than
   once. So an inner range is only cut into parts that are at least a cache line of float32 long.
 
@@ -41,6 +42,7 @@ from planish.uop.rewrite import rewrite, substitute
 MOST_PARTS: Final = 32
 """Loops that one store may become: code must not grow with the number of conditions."""
 SHORTEST_INNER_PART: Final = 16
+_LOOPS: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE})
 
 
 @dataclass(slots=True)
@@ -72,10 +74,10 @@ def _renamed(effect: UOp, number: int) -> UOp:
 
 
 def _repeats_a_reduce(bodies: list[UOp]) -> bool:
-    """Whether several parts would compute the same REDUCE. (Those that depend on the range differ.)"""
+    """Whether several parts would compute the same REDUCE, or fill the same row. (Those that depend on the range differ.)"""
     seen: set[UOp] = set()
     for body in bodies:
-        reduces = {each for each in body.toposort() if each.op is Ops.REDUCE}
+        reduces = {each for each in body.toposort() if each.op in _LOOPS}
         if reduces & seen:
             return True
         seen |= reduces
@@ -103,9 +105,10 @@ def _cut(root: UOp, r: UOp, cuts: list[int], is_outermost: bool) -> list[UOp] | 
 
 
 def _split(root: UOp, ctx: Parts) -> UOp | None:
-    if any(r.op is not Ops.RANGE for r in root.src[1:]):
+    nodes = root.src[0].toposort()
+    if any(r.op is not Ops.RANGE for r in root.src[1:]) or any(n.op is Ops.SCAN for n in nodes):
         return None
-    cuts = cuts_of(root.src[0].toposort())
+    cuts = cuts_of(nodes)
     nest = by_nest(set(root.src[1:]))
     for r in nest:
         places = cuts.get(r)

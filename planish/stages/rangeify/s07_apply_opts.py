@@ -2,14 +2,31 @@
 
 Why: the same sums run ten times faster when the right axis is in registers. An action says which.
 
-How: an action splits a range, `r -> outer*k + inner`, and gives the inner part another axis type. The ranges of a kernel are
-addressed by their place in `planish.uop.actions.axes_of`. An action that does not
-fit is refused with a reason, and changes nothing.
+How: most actions split a range, `r -> outer*k + inner` (or `outer*k + inner` with the outer part taken), and give one part
+another axis type. The ranges of a kernel are addressed by their place in `planish.uop.actions.axes_of`. An action that does
+not fit the kernel or the target is refused with a reason, and changes nothing; `legality.py` says when the order of an axis
+matters.
 
-| action | effect |
-|---|---|
-| UPCAST | part of an output axis is kept in registers or lanes |
-| UNROLL | part of a reduce axis is laid out in lanes |
+| action | takes | effect |
+|---|---|---|
+| UPCAST | LOOP, GLOBAL | part of an output axis is kept in registers or lanes |
+| UNROLL | REDUCE | part of a reduce axis is laid out in lanes, combined in every iteration |
+| ACCUMULATORS | REDUCE | parts of a reduce axis have accumulators of their own, combined after the loop |
+| LOCAL | LOOP, GLOBAL | the inner part is the threads of a block |
+| GROUP, GROUPTOP | REDUCE | the inner (outer) part is shared by the threads of a block, finished through LOCAL memory |
+| THREAD | LOOP, GLOBAL | the outer part is given to cores |
+| SPLIT | LOOP, REDUCE | two loops instead of one |
+| SWAP | two of one kind | they change places in the nest |
+| PADTO | any loop | runs on to a multiple, doing nothing there (`padding.py`) |
+| STAGE | a loop, or none | a tile of a parameter is copied to LOCAL memory (`staging.py`) |
+| BLOCK | REDUCE | the outputs are visited once per block of the axis, and hold the sums in between (`blocking.py`) |
+| TC | | a tensor core computes (`tensor_core.py`) |
+| NOLOCALS | | no LOCAL, GROUP or TC with several threads after it |
+
+After the actions, on targets with a grid, an output LOOP becomes GLOBAL if every store runs over it and no long reduction
+or kept row would have to be computed again in each block. (The seed's ranges are GLOBAL from here on; stage 12 numbers
+them.) Actions therefore see LOOP on every target. Axes of a block that nothing depends on together are the same threads
+(`threads.py`).
 
 Before → after::
 
@@ -17,65 +34,333 @@ Before → after::
 
 Would break without it: nothing; every kernel would be scalar loops.
 
-Holds afterwards: the same values are stored at the same places.
+Holds afterwards: the same values are stored at the same places (float sums may be added in another order).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Final, cast
 
-from planish.errors import LoweringError
+from planish.stages.expander.loops import THREADS, closed_by, kind_of
 from planish.stages.rangeify.algebra import pm_flatten_range
+from planish.stages.rangeify.blocking import block
+from planish.stages.rangeify.legality import LANES, OUTPUT, Facts, local_bytes, threads_of
+from planish.stages.rangeify.padding import pad_axis
+from planish.stages.rangeify.refusal import Refusal
+from planish.stages.rangeify.staging import stage
+from planish.stages.rangeify.tensor_core import apply_tensor_core
+from planish.stages.rangeify.threads import share_threads
+from planish.target import TARGETS, Target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import rewrite, substitute
+from planish.uop.symbolic import simplify
+from planish.uop.symbolic.alignment import divides
 
 _MOST_UPCAST: Final = 64
 _MOST_UNROLL: Final = 32
+_MOST_PADDING: Final = 4
+"""How many times longer padding may make an axis."""
+_RECOMPUTED: Final = 64
+"""The longest reduction that every block may compute anew."""
+_SCALAR: Final = TARGETS["scalar"]
 
 
-class Refusal(LoweringError):
-    """An action that does not fit the kernel."""
+@dataclass(frozen=True, slots=True)
+class _Splitting:
+    """What an action that splits takes and makes, and what else has to hold."""
+
+    taken: frozenset[AxisType]
+    made: AxisType | None
+    """None: the axis type stays."""
+    most: int | None = None
+    """The largest part."""
+    is_outer: bool = False
+    """Whether the outer part is the one that changes."""
+    any_order: bool = True
+    """Whether the values of the part run side by side, or in another order."""
+    threads: bool = False
+    """Whether threads of a block are taken."""
+    cores: bool = False
 
 
-_FROM: Final = {
-    ActionKind.UPCAST: (frozenset({AxisType.LOOP, AxisType.GLOBAL}), AxisType.UPCAST, _MOST_UPCAST),
-    ActionKind.UNROLL: (frozenset({AxisType.REDUCE}), AxisType.UNROLL, _MOST_UNROLL),
+_REDUCE: Final = frozenset({AxisType.REDUCE})
+_SPLITTING: Final[dict[ActionKind, _Splitting]] = {
+    ActionKind.UPCAST: _Splitting(OUTPUT, AxisType.UPCAST, _MOST_UPCAST),
+    ActionKind.UNROLL: _Splitting(_REDUCE, AxisType.UNROLL, _MOST_UNROLL),
+    # as an UPCAST the part is the fastest of the lanes: it is mostly contiguous, and combined only at the end
+    ActionKind.ACCUMULATORS: _Splitting(_REDUCE, AxisType.UPCAST, _MOST_UPCAST),
+    ActionKind.LOCAL: _Splitting(OUTPUT, AxisType.LOCAL, threads=True),
+    ActionKind.GROUP: _Splitting(_REDUCE, AxisType.GROUP_REDUCE, threads=True),
+    ActionKind.GROUPTOP: _Splitting(_REDUCE, AxisType.GROUP_REDUCE, threads=True, is_outer=True),
+    ActionKind.THREAD: _Splitting(OUTPUT, AxisType.THREAD, is_outer=True, cores=True),
+    ActionKind.SPLIT: _Splitting(OUTPUT | _REDUCE, None, any_order=False),
 }
-"""Which axes an action takes, what it makes of them, and how many lanes at most."""
+_LOCAL_ACTIONS: Final = frozenset({ActionKind.LOCAL, ActionKind.GROUP, ActionKind.GROUPTOP})
 
 
-def apply_action(sink: UOp, action: Action) -> UOp:
-    """The kernel after one action; `Refusal` if it does not fit."""
+def _axis(sink: UOp, action: Action, place: int) -> UOp:
     axes = axes_of(sink)
-    if not 0 <= action.axis < len(axes):
-        raise Refusal(f"{action.kind.name}: there is no axis {action.axis}, the kernel has {len(axes)}")
-    header = axes[action.axis]
-    path, kind = cast("Axis", header.arg)
-    taken, made, most = _FROM[action.kind]
+    if not 0 <= place < len(axes):
+        raise Refusal(f"{action.kind.name}: there is no axis {place}, the kernel has {len(axes)}")
+    return axes[place]
+
+
+def _of_kind(r: UOp, action: Action, taken: frozenset[AxisType]) -> None:
+    kind = kind_of(r)
     if kind not in taken:
         names = " or ".join(sorted(k.name for k in taken))
         raise Refusal(f"{action.kind.name}: axis {action.axis} is {kind.name}, {names} is expected")
-    if header.src[0].op is not Ops.CONST:
-        raise Refusal(f"{action.kind.name}: the size of axis {action.axis} is not known")
-    size = cast("int", header.src[0].arg)
-    amount = action.amount or size
-    if amount < 2 or size % amount:
-        raise Refusal(f"{action.kind.name}: {amount} does not divide the {size} of axis {action.axis}")
-    if amount > most:
-        raise Refusal(f"{action.kind.name}: {amount} lanes are more than {most}")
-    table = header.table
-    inner = table.range(amount, (*path, 1), made)
-    if amount == size:
-        return rewrite(substitute(sink, {header: inner}), pm_flatten_range)
-    outer = table.range(size // amount, (*path, 0), kind)
-    return rewrite(substitute(sink, {header: outer * amount + inner}), pm_flatten_range)
 
 
-def apply_opts(sink: UOp, actions: Sequence[Action] = ()) -> UOp:
-    """The kernel after a list of actions."""
-    for action in actions:
-        sink = apply_action(sink, action)
+# -- splitting -------------------------------------------------------------------------------------------------------
+
+
+def _parts(r: UOp, action: Action, how: _Splitting) -> tuple[int, UOp | None]:
+    """The size of the part that changes, and that of the other (None: nothing is left)."""
+    size = r.src[0]
+    amount = action.amount
+    if size.op is Ops.CONST:
+        whole = cast("int", size.arg)
+        amount = amount or whole
+        if amount < 2 or whole % amount:
+            raise Refusal(f"{action.kind.name}: {amount} does not divide the {whole} of axis {action.axis}")
+        rest = None if amount == whole else r.table.const(whole // amount)
+    else:
+        quotient = divides(size, amount) if amount >= 2 else None
+        if quotient is None:
+            raise Refusal(
+                f"{action.kind.name}: the size of axis {action.axis} is not known",
+                remedy=f"PADTO {amount} first" if amount >= 2 else "name an amount",
+            )
+        rest = simplify(quotient)
+    if how.most is not None and amount > how.most:
+        raise Refusal(f"{action.kind.name}: {amount} lanes are more than {how.most}")
+    return amount, rest
+
+
+def _check_order(facts: Facts, r: UOp, action: Action) -> None:
+    reason = facts.ordered.get(r)
+    if reason is not None:
+        raise Refusal(f"{action.kind.name}: the order of axis {action.axis} matters: {reason}")
+    _check_bounds(facts, r, action)
+
+
+def _check_bounds(facts: Facts, r: UOp, action: Action) -> None:
+    if facts.is_bound(r):
+        raise Refusal(f"{action.kind.name}: the length of another loop depends on axis {action.axis}")
+
+
+def _check_threads(facts: Facts, r: UOp, action: Action, target: Target) -> None:
+    if not target.block:
+        raise Refusal(f"{action.kind.name}: {target.name} has no threads in blocks")
+    closers = {closing.op for closing in facts.closers.get(r, ())}
+    if action.kind is ActionKind.LOCAL and Ops.REDUCE in closers:
+        raise Refusal(
+            f"LOCAL: axis {action.axis} is reduced", remedy="GROUP shares a reduction among threads"
+        )
+
+
+def _within_a_block(sink: UOp, action: Action, target: Target) -> UOp:
+    """The kernel with its threads shared, if they fit."""
+    sink = share_threads(sink)
+    threads = threads_of(sink)
+    if threads > target.block_threads:
+        raise Refusal(
+            f"{action.kind.name}: {threads} threads are more than the {target.block_threads} of a block"
+        )
     return sink
+
+
+def _check_cores(facts: Facts, r: UOp, action: Action, amount: int, target: Target) -> None:
+    if target.block or target.cores < 2:
+        raise Refusal(f"THREAD: {target.name} has no cores to share work among")
+    cores = amount * prod(s.vmax + 1 for s in facts.axes(AxisType.THREAD))
+    if cores > target.cores:
+        raise Refusal(f"THREAD: {cores} pieces are more than the {target.cores} that {target.name} takes")
+    if any(closing.op is not Ops.END for closing in facts.closers.get(r, ())):
+        raise Refusal(f"THREAD: axis {action.axis} is reduced or kept: not every core has all of it")
+    if not all(r in closed_by(end) for end in facts.outer_ends):
+        raise Refusal(f"THREAD: not every store runs over axis {action.axis}")
+
+
+def _split(sink: UOp, action: Action, target: Target) -> UOp:
+    how = _SPLITTING[action.kind]
+    r = _axis(sink, action, action.axis)
+    _of_kind(r, action, how.taken)
+    facts = Facts(sink)
+    amount, rest = _parts(r, action, how)
+    if how.any_order:
+        _check_order(facts, r, action)
+    elif r in facts.scanned:
+        raise Refusal(f"{action.kind.name}: the order of axis {action.axis} matters: a SCAN runs along it")
+    if how.threads:
+        _check_threads(facts, r, action, target)
+    if how.cores:
+        _check_cores(facts, r, action, amount, target)
+    if rest is None and how.made is None:
+        raise Refusal(f"{action.kind.name}: {amount} is all of axis {action.axis}")
+    path, kind = cast("Axis", r.arg)
+    table = r.table
+    part = table.range(amount, (*path, 0 if how.is_outer else 1), how.made or kind)
+    if rest is None:
+        instead: UOp = part
+    else:
+        other = table.range(rest, (*path, 1 if how.is_outer else 0), kind)
+        instead = part * rest + other if how.is_outer else other * amount + part
+    made = rewrite(substitute(sink, {r: instead}), pm_flatten_range)
+    if action.kind is ActionKind.ACCUMULATORS:
+        made = _combined_after(made, part)
+    if how.threads:
+        made = _within_a_block(made, action, target)
+    return _fitting(sink, made, action, target)
+
+
+def _combined_after(sink: UOp, part: UOp) -> UOp:
+    """Every reduction over a part of an axis and something else, as one over the rest and then one over the part."""
+    final: dict[UOp, UOp] = {}
+    for node in sink.toposort():
+        src = tuple([final[source] for source in node.src])
+        made = node if src == node.src else node.replace(src=src)
+        if node.op is Ops.REDUCE and part in node.src[1:] and len(node.src) > 2:
+            x, *ranges = made.src
+            made = made.replace(src=(x, *(r for r in ranges if r is not part)))
+            made = made.replace(src=(made, part))
+        final[node] = made
+    return final[sink]
+
+
+def _fitting(before: UOp, after: UOp, action: Action, target: Target) -> UOp:
+    """The kernel after an action, if its LOCAL memory fits."""
+    needed = local_bytes(after)
+    if needed > target.local_bytes and needed > local_bytes(before):
+        raise Refusal(
+            f"{action.kind.name}: {needed} bytes of LOCAL memory are more than {target.local_bytes}"
+        )
+    return after
+
+
+# -- the others ------------------------------------------------------------------------------------------------------
+
+
+def _swap(sink: UOp, action: Action, target: Target) -> UOp:
+    a, b = _axis(sink, action, action.axis), _axis(sink, action, action.amount)
+    if a is b or kind_of(a) is not kind_of(b):
+        raise Refusal(
+            f"SWAP: axes {action.axis} and {action.amount} are {kind_of(a).name} and {kind_of(b).name}"
+        )
+    if kind_of(a) in LANES:
+        raise Refusal("SWAP: lanes have no order")
+    facts = Facts(sink)
+    if a in facts.ordered and b in facts.ordered:
+        raise Refusal(f"SWAP: the order of both axes matters: {facts.ordered[a]}")
+    for node in facts.nodes:
+        if node.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN} and (a in node.ranges) is not (b in node.ranges):
+            raise Refusal("SWAP: a loop that depends on one of the axes only would run more often")
+        if node.op is Ops.RANGE and not node.src[0].ranges.isdisjoint((a, b)):
+            raise Refusal("SWAP: the length of another loop depends on one of the axes")
+    first, second = cast("Axis", a.arg), cast("Axis", b.arg)
+    exchange = {
+        a: a.replace(arg=Axis(second.path, first.kind)),
+        b: b.replace(arg=Axis(first.path, second.kind)),
+    }
+    return substitute(sink, exchange)
+
+
+def _pad(sink: UOp, action: Action, target: Target) -> UOp:
+    r = _axis(sink, action, action.axis)
+    if kind_of(r) in LANES | THREADS:
+        raise Refusal(f"PADTO: axis {action.axis} is {kind_of(r).name}, and of the right length already")
+    size, multiple = r.src[0], action.amount
+    if multiple < 2:
+        raise Refusal(f"PADTO: {multiple} is no number to be a multiple of")
+    if size.op is Ops.CONST:
+        whole = cast("int", size.arg)
+        if whole % multiple == 0:
+            raise Refusal(f"PADTO: the {whole} of axis {action.axis} are a multiple of {multiple}")
+        if -(-whole // multiple) * multiple >= _MOST_PADDING * whole:
+            raise Refusal(f"PADTO: {multiple} makes axis {action.axis} of {whole} too long")
+    facts = Facts(sink)
+    if r in facts.scanned:
+        raise Refusal(f"PADTO: the order of axis {action.axis} matters: a SCAN runs along it")
+    _check_bounds(facts, r, action)
+    return _fitting(sink, pad_axis(sink, r, multiple), action, target)
+
+
+def _stage(sink: UOp, action: Action, target: Target) -> UOp:
+    loop = None if action.axis < 0 else _axis(sink, action, action.axis)
+    if loop is not None and kind_of(loop) in {AxisType.GLOBAL, AxisType.THREAD}:
+        loop = None  # nothing is outside of these
+    if loop is not None and kind_of(loop) in LANES | THREADS:
+        raise Refusal(f"STAGE: axis {action.axis} is {kind_of(loop).name}, not a loop")
+    return _fitting(sink, stage(sink, loop, action.amount, action.pad, target), action, target)
+
+
+def _block(sink: UOp, action: Action, target: Target) -> UOp:
+    r = _axis(sink, action, action.axis)
+    _of_kind(r, action, _REDUCE)
+    amount, rest = _parts(r, action, _Splitting(_REDUCE, None))
+    if rest is None:
+        raise Refusal(f"BLOCK: {amount} is all of axis {action.axis}")
+    return block(sink, r, amount, rest)
+
+
+def _no_locals(sink: UOp, action: Action, target: Target) -> UOp:
+    if any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in sink.toposort()):
+        raise Refusal("NOLOCALS: the kernel uses threads of a block already")
+    return sink
+
+
+_APPLY: Final[dict[ActionKind, Callable[[UOp, Action, Target], UOp]]] = {
+    **dict.fromkeys(_SPLITTING, _split),
+    ActionKind.SWAP: _swap,
+    ActionKind.PADTO: _pad,
+    ActionKind.STAGE: _stage,
+    ActionKind.BLOCK: _block,
+    ActionKind.TC: apply_tensor_core,
+    ActionKind.NOLOCALS: _no_locals,
+}
+
+
+def apply_action(sink: UOp, action: Action, target: Target = _SCALAR, before: Sequence[Action] = ()) -> UOp:
+    """The kernel after one action; `Refusal` if it does not fit the kernel, the target or the actions before."""
+    if any(taken.kind is ActionKind.NOLOCALS for taken in before):
+        if action.kind in _LOCAL_ACTIONS or action.kind is ActionKind.NOLOCALS:
+            raise Refusal(f"{action.kind.name}: no threads of a block after NOLOCALS")
+        made = _APPLY[action.kind](sink, action, target)
+        if threads_of(made) > 1:
+            raise Refusal(f"{action.kind.name}: no threads of a block after NOLOCALS")
+        return made
+    return _APPLY[action.kind](sink, action, target)
+
+
+def _is_short(node: UOp) -> bool:
+    return prod(r.vmax + 1 for r in closed_by(node)) <= _RECOMPUTED
+
+
+def to_grid(sink: UOp) -> UOp:
+    """The kernel with its output loops as blocks of a grid, as far as that costs nothing."""
+    facts = Facts(sink)
+    costly = [n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_short(n)]
+    chosen = [
+        r
+        for r in facts.axes(AxisType.LOOP)
+        if r not in facts.ordered
+        and not facts.is_bound(r)
+        and all(closing.op is Ops.END for closing in facts.closers.get(r, ()))
+        and all(r in closed_by(end) for end in facts.outer_ends)
+        and all(r in node.ranges for node in costly)
+    ]
+    exchange = {r: r.replace(arg=Axis(cast("Axis", r.arg).path, AxisType.GLOBAL)) for r in chosen}
+    return substitute(sink, exchange)
+
+
+def apply_opts(sink: UOp, actions: Sequence[Action] = (), target: Target = _SCALAR) -> UOp:
+    """The kernel after a list of actions, its output loops on the grid if the target has one."""
+    for number, action in enumerate(actions):
+        sink = apply_action(sink, action, target, actions[:number])
+    return to_grid(sink) if target.block else sink

@@ -207,6 +207,11 @@ def simplify_under(x: UOp, known: Sequence[Condition], rules: Matcher = _inner) 
     return None if best is x else best
 
 
+def _computes(node: UOp) -> bool:
+    """Whether what is below a node is part of its value: how long a loop is does not depend on who asks in it."""
+    return node.op not in {Ops.RANGE, Ops.SPECIAL}
+
+
 class _Within(NamedTuple):
     """low <= sum <= high, from conditions and bounds together."""
 
@@ -233,10 +238,10 @@ class _Attempt(NamedTuple):
     def apply(self, x: UOp, rules: Matcher) -> UOp | None:
         agreed: UOp | None = None
         for there, back in self.cases:
-            changed = substitute(x, there)
+            changed = substitute(x, there, _computes)
             if changed is x:
                 return None
-            simple = rewrite(substitute(rewrite(changed, rules), back), rules)
+            simple = rewrite(substitute(rewrite(changed, rules), back, _computes), rules)
             if agreed is not None and simple is not agreed:
                 return None
             agreed = simple

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from planish.uop.ops import COMPARISONS, Ops
+from planish.config import current
+from planish.target import MACHINE_OPS, Target
+from planish.uop.ops import Ops
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,11 @@ class Support:
     contract: bool = False
     """Whether any float a*b + c may be rounded once. Without it only a product that feeds a reduction is."""
 
+    @staticmethod
+    def of(target: Target) -> Support:
+        """What a target supports, under the settings in force."""
+        return Support(target.supported_ops, current().contract)
+
     @property
     def fused(self) -> bool:
         return Ops.MULACC in self.ops
@@ -29,13 +36,5 @@ class Support:
         return op not in self.ops
 
 
-CPU: Final = Support(
-    frozenset(
-        {
-            Ops.NEG, Ops.NOT, Ops.ABS, Ops.RECIP, Ops.SQRT, Ops.FLOOR, Ops.CEIL, Ops.TRUNC, Ops.ROUND,
-            Ops.POPCOUNT, Ops.CLZ, Ops.ADD, Ops.SUB, Ops.MUL, Ops.FDIV, Ops.TRUNCDIV, Ops.TRUNCMOD, Ops.MAX, Ops.MIN,
-            Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, Ops.WHERE, Ops.MULACC, *COMPARISONS,
-        }
-    )
-)  # fmt: skip
+CPU: Final = Support(MACHINE_OPS)
 """A CPU with vectors and a fused multiply-add (x86-64-v3, ARMv8)."""

@@ -1,0 +1,177 @@
+"""`planish bisect`: the first stage (or pass, or level) after which a program's result differs from what it means.
+
+The inputs are arrays from files, or random ones. Exit status 0 means that nothing was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import compiler
+from planish.cli.console import FAILED, OK, CommandError, Console, Parser
+from planish.cli.files import check_input, parse_source, read_source
+from planish.cli.lower import add_entry_argument, add_target_argument, enter
+from planish.cli.pipeline import read_passes
+from planish.compiler.bisect import PASSES, Culprit, bisect, row_of
+from planish.config import current
+from planish.dtypes import DType
+from planish.ptir import Function, PassManager
+from planish.target import find as find_target
+
+Array = NDArray[Any]
+_SIZE: Final = 3
+"""What a named size is taken to be, if its bounds allow."""
+_EPILOG: Final = """\
+The kernels of the program are executed as they are scheduled, after every stage, as LLIR and as machine code;
+the results are compared with each other and with those of the PTIR interpreter.
+"""
+
+
+def _parser() -> Parser:
+    parser = Parser("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="the program; - or nothing: standard input"
+    )
+    parser.add_argument("--rules", action="store_true", help="find the rule, too")
+    add_target_argument(parser)
+    parser.add_argument(
+        "--input",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="an array for the next parameter (.npy), or several by position or name (.npz); may be repeated",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the random inputs (default: 0)")
+    parser.add_argument(
+        "-p",
+        "--pipeline",
+        metavar="TEXT",
+        default=compiler.PIPELINE,
+        help=f"the passes to run before (default: {compiler.PIPELINE})",
+    )
+    add_entry_argument(parser)
+    return parser
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    args = _parser().parse(arguments, console)
+    read_passes(args.pipeline)
+    program = parse_source(read_source(args.file, console))
+    check_input(program, console)
+    enter(program, args.entry)
+    # kernels are cut from one function, so calls are inlined first, whatever else is to run
+    PassManager.parse("inline").run(program)
+    function = program.entry
+    arrays = _arrays(function, args)
+    target = find_target(current().target if args.target is None else args.target)
+    found = bisect(function, arrays, target, rules=args.rules, passes=args.pipeline)
+    if found is None:
+        console.write(f"@{function.name}: every stage gives the result of the interpreter\n")
+        return OK
+    console.write(report(function, found))
+    return FAILED
+
+
+def report(function: Function, culprit: Culprit) -> str:
+    """What was found, in words, with the row of the table of symptoms that belongs to it."""
+    finding = culprit.finding
+    where = f"@{function.name}" if culprit.kernel is None else f"@{function.name}, kernel {culprit.kernel}"
+    place = f"stage {finding.stage} ({finding.name})" if 0 < finding.stage <= 22 else finding.name
+    lines = [f"{where}: {place}: {_KINDS[finding.kind]}", *(f"  {line}" for line in finding.what.split("\n"))]
+    if finding.rule is not None:
+        rule = finding.rule
+        lines += [
+            f"rule {rule.number} of {rule.total} in this stage: {rule.name}",
+            f"  before: {rule.before}",
+            f"  after:  {rule.after}",
+        ]
+        if rule.since < rule.number - 1:
+            lines.append(
+                f"  (after rules {rule.since + 1} to {rule.number - 1} the kernel cannot be executed)"
+            )
+    if finding.stage == PASSES:
+        lines.append("see `planish opt --bisect` for the pass and the rewrite")
+    else:
+        lines.append(f"docs/debugging.md: {row_of(finding)}")
+    return "\n".join(lines) + "\n"
+
+
+_KINDS: Final = {
+    "values": "the result is wrong from here on",
+    "crash": "it fails",
+    "illegal": "the spec is broken from here on",
+    "outside": "memory is accessed outside its buffer",
+    "unwritten": "something is read before it is written",
+    "race": "one place gets two values",
+}
+
+
+# -- inputs --------------------------------------------------------------------------------------------------------
+
+
+def _arrays(function: Function, args: argparse.Namespace) -> list[Array]:
+    if not args.input:
+        return random_arrays(function, args.seed)
+    found: list[Array] = []
+    named: dict[str, Array] = {}
+    for name in args.input:
+        try:
+            loaded = np.load(Path(name), allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise CommandError(f"cannot read {name}: {error}") from None
+        if isinstance(loaded, np.ndarray):
+            found.append(loaded)
+        else:
+            named.update(loaded)
+    arrays = []
+    for position, param in enumerate(function.params):
+        for key in (param.name, f"arg_{position}", str(position)):
+            if key in named:
+                arrays.append(named[key])
+                break
+        else:
+            if not found:
+                raise CommandError(
+                    f"parameter {position} ({param.name}: {param.type}) has no input",
+                    remedy="give one --input per parameter, or an .npz with all of them",
+                )
+            arrays.append(found.pop(0))
+    return arrays
+
+
+def random_arrays(function: Function, seed: int) -> list[Array]:
+    """Numbers of an ordinary size for every parameter; named sizes are small."""
+    rng = np.random.default_rng(seed)
+    sizes: dict[str, int] = {}
+    for param in function.params:
+        for dim in param.type.dims:
+            if not isinstance(dim, int):
+                for symbol in dim.symbols():
+                    sizes.setdefault(symbol.name, min(max(symbol.lo, _SIZE), symbol.hi))
+    arrays = []
+    for param in function.params:
+        dims = [dim if isinstance(dim, int) else dim.evaluate(sizes) for dim in param.type.dims]
+        arrays.append(_numbers(rng, param.type.dtype, dims))
+    return arrays
+
+
+def _numbers(rng: np.random.Generator, dtype: DType, dims: Sequence[int]) -> Array:
+    if dtype.is_bool:
+        return rng.integers(0, 2, dims).astype(np.bool_)
+    if dtype.is_int:
+        low = 0 if dtype.is_unsigned else -7
+        return rng.integers(low, 8, dims).astype(dtype.numpy)
+    values = rng.standard_normal(dims)
+    if dtype.is_complex:
+        values = values + 1j * rng.standard_normal(dims)
+    return np.asarray(values).astype(dtype.numpy)
+
+
+__all__ = ["random_arrays", "report", "run"]

@@ -1,0 +1,197 @@
+"""Where a function goes wrong: the passes, the schedule, a stage, LLIR or the machine code.
+
+`run_plan` executes the plan of a function with every kernel given to a callable, as it was scheduled: whatever wants to look at
+kernels at work (bisection, tests of the stages) hangs on that. `bisect` takes each kernel through the stages at its first
+launches and stops at the first form that does something else than the kernel before it; the results in the end are held
+to the PTIR interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import compiler, ptir
+from planish.compiler.arguments import Arguments
+from planish.compiler.executable import Executable
+from planish.dtypes import PtrDType
+from planish.errors import PlanishError
+from planish.llir.interpret import interpret as interpret_llir
+from planish.llir.lower import lower as lower_to_llir
+from planish.llir.program import Buffer, Program, Register, Variable
+from planish.runtime.plan import KernelCall
+from planish.schedule.kernels import Kernel
+from planish.schedule.memory import share
+from planish.schedule.planner import plan as make_plan
+from planish.stages import pipeline
+from planish.stages.bisection import Finding, close, difference, first_wrong
+from planish.stages.symptoms import CODE, LLIR, SCHEDULE, row_for, row_text
+from planish.target import Target, host
+from planish.uop.node import Table
+from planish.uop.ops import Ops
+from planish.uop.ops import Variable as Named
+
+Array = NDArray[Any]
+Memory = dict[int, Array]
+Runner = Callable[[Kernel, Memory, Mapping[str, int]], Mapping[int, Array]]
+"""Runs a kernel on memory by slot and values of its variables; gives the memory afterwards."""
+
+_LAUNCHES: Final = 4
+"""So many launches of one kernel are looked at; in a loop, all the others are only run."""
+PASSES: Final = -1
+"""Where a finding is when the passes over PTIR already changed the results."""
+
+
+def _signature(kernel: Kernel) -> Program:
+    """A program without instructions, that takes what a kernel takes."""
+    nodes = kernel.sink.toposort()
+    buffers = sorted((n for n in nodes if n.op is Ops.DEFINE_GLOBAL), key=lambda n: cast("int", n.arg))
+    params = []
+    for node in buffers:
+        dtype = cast("PtrDType", node.dtype)
+        params.append(Buffer(f"arg{node.arg}", dtype.base, dtype.size, dtype.space))
+    found = {cast("Named", n.arg).name: n for n in nodes if n.op is Ops.DEFINE_VAR}
+    variables = []
+    for number, name in enumerate(kernel.variables):
+        _, low, high = cast("Named", found[name].arg) if name in found else (name, 0, 0)
+        variables.append(Variable(Register(number, ptir.tensor("i64", ()).dtype), name, low, high))
+    return Program(kernel.name, tuple(params), (), (), tuple(variables))
+
+
+def run_plan(
+    function: ptir.Function, arrays: Sequence[Array], target: Target, run: Runner, passes: str | None = None
+) -> tuple[Array, ...]:
+    """The results of a function whose kernels, as they are scheduled, are run by `run`.
+
+    Nothing shares memory, so that a kernel changes what it writes and nothing else.
+    """
+    prepared = compiler.prepare(function, passes)
+    with Table() as table:
+        plan = make_plan(prepared, table)
+        programs = tuple(map(_signature, plan.kernels))
+        arguments = Arguments(function)
+        lowered = compiler.Lowered(prepared, arguments, plan, share(plan, reuse=False), programs, target)
+
+        def call(kernel: Kernel, program: Program) -> KernelCall:
+            slots = [int(buffer.name.removeprefix("arg")) for buffer in program.params]
+
+            def launch(memory: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
+                given = dict(zip(slots, memory, strict=True))
+                after = run(kernel, given, dict(zip(kernel.variables, values, strict=True)))
+                for slot, array in given.items():
+                    if after[slot] is not array:
+                        array[...] = after[slot]
+
+            return launch
+
+        calls = [call(kernel, program) for kernel, program in zip(plan.kernels, programs, strict=True)]
+        return Executable(lowered, calls)(*arrays)
+
+
+class Culprit(NamedTuple):
+    """What was found: where (see `Finding`), and in which kernel, if in one."""
+
+    finding: Finding
+    kernel: str | None = None
+
+
+class _Found(Exception):
+    """Carries a culprit out of a plan that is being run."""
+
+    def __init__(self, culprit: Culprit) -> None:
+        self.culprit = culprit
+
+
+def bisect(
+    function: ptir.Function,
+    arrays: Sequence[Array],
+    target: Target | None = None,
+    *,
+    rules: bool = False,
+    passes: str | None = compiler.PIPELINE,
+) -> Culprit | None:
+    """The first thing that makes the results of a function differ from what it means; None if nothing does."""
+    target = host() if target is None else target
+    machine = compiler.steered(target)
+    meant = [np.asarray(each) for each in ptir.interpret(function, list(arrays))]
+    prepared = compiler.prepare(function, passes)
+    what = _differs(meant, [np.asarray(each) for each in ptir.interpret(prepared, list(arrays))])
+    if what is not None:
+        return Culprit(Finding(PASSES, "passes", "values", what))
+    launches: dict[str, int] = {}
+
+    def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
+        launches[kernel.name] = launches.get(kernel.name, 0) + 1
+        expected, found = first_wrong(
+            kernel.sink, machine, memory, variables, rules=rules, stages=launches[kernel.name] <= _LAUNCHES
+        )
+        if found is None and expected is not None and launches[kernel.name] <= _LAUNCHES:
+            found = _as_llir(kernel, machine, memory, variables, expected)
+        if found is not None:
+            raise _Found(Culprit(found, kernel.name))
+        return cast("Mapping[int, Array]", expected)
+
+    try:
+        results = run_plan(function, arrays, target, run, passes)
+    except _Found as found:
+        return found.culprit
+    except PlanishError as error:
+        return Culprit(Finding(SCHEDULE, "scheduling", "crash", f"{type(error).__name__}: {error}"))
+    what = _differs(meant, results)
+    if what is not None:
+        return Culprit(Finding(SCHEDULE, "scheduling", "values", what))
+    return _as_code(function, arrays, target, passes, meant)
+
+
+def row_of(finding: Finding) -> str:
+    """The row of the table of symptoms that belongs to a finding."""
+    return row_text(row_for(finding.stage, finding.kind))
+
+
+def _as_llir(
+    kernel: Kernel, machine: pipeline.Machine, memory: Memory, variables: Mapping[str, int], expected: Memory
+) -> Finding | None:
+    copies = {slot: array.copy() for slot, array in memory.items()}
+    try:
+        program = lower_to_llir(kernel.name, pipeline.run(kernel.sink, machine))
+        given = [copies[int(buffer.name.removeprefix("arg"))] for buffer in program.params]
+        interpret_llir(program, given, {v.name: variables[v.name] for v in program.variables})
+    except PlanishError as error:
+        return Finding(LLIR, "LLIR", "crash", f"{type(error).__name__}: {error}")
+    what = difference(expected, copies)
+    return None if what is None else Finding(LLIR, "LLIR", "values", what)
+
+
+def _as_code(
+    function: ptir.Function,
+    arrays: Sequence[Array],
+    target: Target,
+    passes: str | None,
+    meant: Sequence[Array],
+) -> Culprit | None:
+    """Machine code, if it is for the machine we are on."""
+    if target.name not in {host().name, "scalar"}:
+        return None
+    try:
+        found = compiler.lower(function, target, passes=passes).compile()(*arrays)
+    except PlanishError as error:
+        return Culprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
+    what = _differs(meant, found)
+    return None if what is None else Culprit(Finding(CODE, "code generation", "values", what))
+
+
+def _differs(meant: Sequence[Array], found: Sequence[Array]) -> str | None:
+    for number, (want, have) in enumerate(zip(meant, found, strict=True)):
+        if want.shape != have.shape:
+            return f"result {number} has shape {have.shape}, expected {want.shape}"
+        wrong = ~close(want, have)
+        if wrong.any():
+            at = tuple(int(i) for i in np.argwhere(wrong)[0])
+            return (
+                f"result {number}: {int(wrong.sum())} of {want.size} elements differ, "
+                f"the first at {list(at)}: {have[at]}, expected {want[at]}"
+            )
+    return None

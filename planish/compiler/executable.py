@@ -1,0 +1,208 @@
+"""A compiled function: called with arrays, it runs its plan and gives new arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import ptir
+from planish.compiler.arguments import flat
+from planish.compiler.assemble import assemble
+from planish.compiler.native import NativeCode, fast_call
+from planish.llir.program import Compute, EndLoop, Immediate, Loop, Ops, Program
+from planish.runtime.plan import KernelCall, State, run
+from planish.schedule.memory import ALIGNMENT, Memory, elements
+from planish.schedule.plan import Role
+
+if TYPE_CHECKING:
+    from planish.compiler import Lowered
+
+Array = NDArray[Any]
+_LAYOUTS: Final = 64
+"""Layouts of dynamic sizes that are kept: as many sizes as a server sees in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """One kernel of an executable."""
+
+    name: str
+    launches: int
+    """How often the plan has it, loops counted once."""
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one call does, at the largest sizes and with every loop of the plan and every branch run once."""
+
+    launches: int
+    flops: int
+    """Arithmetic on floats."""
+    nbytes: int
+    """Of the buffers that kernels read and write, each counted once per launch."""
+
+
+class Executable:
+    """A compiled function: call it with one array per parameter."""
+
+    def __init__(self, lowered: Lowered, calls: Sequence[KernelCall] | None = None) -> None:
+        """`calls` run the kernels one by one; without them the function is machine code as a whole."""
+        self.lowered = lowered
+        self._calls = () if calls is None else tuple(calls)
+        assembled = assemble(lowered.plan, lowered.programs, lowered.arguments.names)
+        self._code = assembled.code
+        self._sizes = assembled.sizes
+        self._results = assembled.results
+        self._layouts: dict[tuple[int, ...], _Layout] = {}
+        self._native = NativeCode(lowered, assembled) if calls is None else None
+        found = None if self._native is None else fast_call(lowered, assembled, self._native, self.general)
+        self._fast = None if found is None else found.call
+        self._kept = found
+
+    @property
+    def kernels(self) -> tuple[KernelInfo, ...]:
+        """Its kernels, each once."""
+        launches = [launch.kernel for launch in self.lowered.plan.launches]
+        return tuple(
+            KernelInfo(program.name, launches.count(number), program)
+            for number, program in enumerate(self.lowered.programs)
+        )
+
+    @property
+    def memory(self) -> Memory:
+        """Its memory, at the largest sizes."""
+        return self.lowered.memory
+
+    @property
+    def cost(self) -> Cost:
+        """What a call takes."""
+        plan, programs = self.lowered.plan, self.lowered.programs
+        flops = [_flops(program) for program in programs]
+        return Cost(
+            len(plan.launches),
+            sum(flops[launch.kernel] for launch in plan.launches),
+            sum(buffer.nbytes for launch in plan.launches for buffer in programs[launch.kernel].params),
+        )
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether a call with plain arrays goes straight to machine code."""
+        return self._fast is not None
+
+    def __call__(self, *arrays: object) -> tuple[Array, ...]:
+        """The results, in new arrays; in those of donated parameters where they fit."""
+        if self._fast is not None and ptir.trace.current_sink() is None:
+            return self._fast(*arrays)
+        return self.general(*arrays)
+
+    def general(self, *arrays: object) -> tuple[Array, ...]:
+        """A call with whatever is given: arrays of any layout, sizes seen for the first time, mistakes."""
+        given, sizes = self.lowered.arguments.check(arrays)
+        layout = self._layout(sizes)
+        slots = list(self._code.slots)
+        for name, slot in self._sizes:
+            slots[slot] = sizes[name]
+        memory, scratch = layout.allocate(given)
+        function = self.lowered.function
+        with ptir.trace.execution(
+            ptir.Program([function]),
+            targets=[value.id for value in function.results],
+            backend="llir-interpreter" if self._native is None else "llvm",
+        ) as running:
+            if self._native is None:
+                state = State(memory, slots, self._calls, scratch)
+                run(self._code, state)
+                running.counters["kernels"] = state.calls
+            else:
+                self._native(memory, slots, scratch)
+                running.counters["kernels"] = len(self.lowered.plan.launches)
+        results = []
+        told = self.lowered.arguments.results
+        for number, dims, dtype in zip(self.lowered.plan.results, self._results, told, strict=True):
+            shape = tuple([slots[slot] for slot in dims])
+            found = memory[number][: math.prod(shape)].reshape(shape)
+            if found.dtype != dtype:  # a complex number was computed as two reals
+                found = found.view(dtype).reshape(shape[:-1] if dtype.kind == "c" else shape)
+            results.append(found)
+        return tuple(results)
+
+    def _layout(self, sizes: Mapping[str, int]) -> _Layout:
+        key = tuple(sizes.values())
+        found = self._layouts.get(key)
+        if found is None:
+            found = _Layout(self.lowered, self._code.sites, sizes)
+            if len(self._layouts) >= _LAYOUTS:
+                self._layouts.clear()
+            self._layouts[key] = found
+        return found
+
+
+class _Layout:
+    """Where the buffers of a call are, for one set of sizes."""
+
+    def __init__(self, lowered: Lowered, sites: Sequence[int], sizes: Mapping[str, int]) -> None:
+        memory = lowered.layout(sizes)
+        plan = lowered.plan
+        self.peak = memory.peak
+        self.buffers = plan.buffers
+        self.counts = [elements(buffer.size, sizes) for buffer in plan.buffers]
+        self.homes = memory.homes
+        offsets = memory.offsets
+        self.offsets = [offsets.get(number) for number in range(len(plan.buffers))]
+        # blocks of no buffer are the scratch of the calls, in their order
+        own = iter([place for place in memory.places if not place.buffers])
+        needs = lowered.scratch
+        self.scratch = [next(own) if needs[kernel] else None for kernel in sites]
+
+    def allocate(self, given: Sequence[Array]) -> tuple[list[Array], list[Array | None]]:
+        """An array per buffer, and the scratch memory of each kernel call."""
+        raw = np.empty(self.peak + ALIGNMENT, np.uint8)
+        start = -raw.ctypes.data % ALIGNMENT
+        arena = raw[start : start + self.peak]
+        memory: list[Array] = []
+        for number, buffer in enumerate(self.buffers):
+            dtype, count, offset = buffer.dtype.numpy, self.counts[number], self.offsets[number]
+            home = self.homes.get(number, number)
+            if buffer.role is Role.PARAMETER:
+                memory.append(flat(given[buffer.position], dtype, own=buffer.donated))
+            elif buffer.constant is not None:
+                memory.append(buffer.constant.reshape(-1))
+            elif home != number:
+                memory.append(_NOTHING)
+            elif offset is not None:
+                memory.append(arena[offset : offset + count * dtype.itemsize].view(dtype))
+            else:
+                memory.append(np.empty(count if buffer.role is Role.RESULT else 0, dtype))
+        for number, home in self.homes.items():
+            if number != home:
+                memory[number] = memory[home].view(self.buffers[number].dtype.numpy)
+        scratch = [
+            None if place is None else arena[place.offset : place.offset + place.nbytes]
+            for place in self.scratch
+        ]
+        return memory, scratch
+
+
+_NOTHING: Final = np.empty(0, np.uint8)
+
+
+def _flops(program: Program) -> int:
+    """Float arithmetic of a kernel at the largest sizes; both sides of a condition count."""
+    most = {variable.result: variable.high for variable in program.variables}
+    times, total = [1], 0
+    for instruction in program.body:
+        if isinstance(instruction, Loop):
+            bound = instruction.bound
+            count = bound.value if isinstance(bound, Immediate) else most.get(bound, 1)
+            times.append(times[-1] * (count if isinstance(count, int) else 1))
+        elif isinstance(instruction, EndLoop):
+            times.pop()
+        elif isinstance(instruction, Compute) and instruction.result.dtype.is_float:
+            total += times[-1] * instruction.result.dtype.lanes * (2 if instruction.op is Ops.MULACC else 1)
+    return total

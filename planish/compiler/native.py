@@ -1,0 +1,259 @@
+"""A function as machine code: an object per kernel, one for the way through them, and a Python builtin to call it by.
+
+Objects come from the cache if they are there; compiling one takes milliseconds, loading it a fraction. Everything a call
+needs from Python is prepared here once: the frame that the code works on, the arena, the checks of the arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.codegen import llvm
+from planish.compiler.assemble import Assembled
+from planish.errors import InternalError, ShapeError
+from planish.llir.program import Immediate, Program
+from planish.runtime import cpu, entry, fastcall
+from planish.runtime.cache import disk_cache, key_of
+from planish.runtime.elf import Loaded
+from planish.runtime.plan import Host, Read, State
+from planish.runtime.pool import Pool
+from planish.runtime.pool import source as pool_source
+from planish.schedule.memory import ALIGNMENT
+from planish.schedule.plan import Role
+
+if TYPE_CHECKING:
+    from planish.compiler import Lowered
+
+Array = NDArray[Any]
+_LARGEST_KEPT: Final = 64 << 20
+"""An arena up to this size is kept between calls; a larger one is made for each, and given back."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What this process compiled, and what it found ready."""
+
+    compiled: int = 0
+    loaded: int = 0
+
+
+counters: Final = Counters()
+_lock: Final = threading.Lock()
+
+
+def object_of(source: str) -> bytes:
+    """The object code of LLVM IR for this machine, from the cache or compiled."""
+    kept = disk_cache()
+    key = key_of("object", cpu.description(), source)
+    found = kept.get(key)
+    if found is not None:
+        counters.loaded += 1
+        return found
+    with _lock:
+        made = cpu.emit_object(source)
+    counters.compiled += 1
+    kept.put(key, made)
+    return made
+
+
+@cache
+def support() -> Loaded:
+    """The thread pool and the way in from Python."""
+    return Loaded(object_of(pool_source() + fastcall.SOURCE))
+
+
+@cache
+def pool() -> Pool:
+    """The threads of this process."""
+    return Pool(support().address("pool_worker"))
+
+
+def _grid(program: Program) -> tuple[int, ...]:
+    found: dict[str, int] = {}
+    for special in program.specials:
+        if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
+            raise InternalError(
+                f"{program.name}: the bound of {special.name} is not known when it is compiled"
+            )
+        found[special.name] = special.bound.value
+    return tuple(found.values())
+
+
+class NativeCode:
+    """The machine code of a function, and its frame."""
+
+    def __init__(self, lowered: Lowered, assembled: Assembled) -> None:
+        self.code = assembled.code
+        self.itemsizes = [buffer.dtype.itemsize for buffer in lowered.plan.buffers]
+        results = [
+            entry.Result(buffer, dims)
+            for buffer, dims in zip(lowered.plan.results, assembled.results, strict=True)
+        ]
+        self.layout = entry.Layout(
+            len(self.code.slots), len(self.itemsizes), len(self.code.sites), len(results)
+        )
+        self._objects: list[Loaded] = []
+        symbols: dict[str, int] = {}
+        kernels: list[entry.NativeKernel] = []
+        texts = zip(lowered.programs, lowered.sharing.aliased, lowered.scratch, strict=True)
+        for number, (program, aliased, scratch) in enumerate(texts):
+            # its name is not part of what is cached: equal kernels are one entry, whatever they are called
+            source = llvm.render(
+                replace(program, name="kernel"),
+                aliased=[f"arg{slot}" for slot in aliased],
+                scratch=bool(scratch),
+            )
+            loaded = Loaded(object_of(source))
+            self._objects.append(loaded)
+            name = f"k{number}"
+            symbols[name] = loaded.address("kernel")
+            kernels.append(
+                entry.NativeKernel(
+                    name,
+                    len(program.params),
+                    len(program.variables),
+                    _grid(program),
+                    bool(scratch),
+                    work=1 << 40,
+                )
+            )
+        homes = lowered.memory.homes
+        way = Loaded(object_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols)
+        self._objects.append(way)
+        self.run = way.address("run")
+        self.parallel = any(kernel.points > 1 for kernel in kernels)
+        self._call = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(
+            support().address("slow_call")
+        )
+        if self.parallel:
+            pool().prepare()
+
+    def template(self) -> list[int]:
+        """A frame with what every call has in common."""
+        words = [0] * self.layout.size
+        words[entry.POOL], words[entry.POOL_RUN] = pool().address, support().address("pool_run")
+        words[entry.HEAD : entry.HEAD + len(self.code.slots)] = self.code.slots
+        return words
+
+    def __call__(self, memory: list[Array], slots: list[int], scratch: Sequence[Array | None]) -> None:
+        """One call, on arrays by buffer; afterwards `slots` and `memory` are as the code left them."""
+        if self.parallel:
+            pool().prepare()
+        layout, count = self.layout, len(slots)
+        frame = np.array(self.template(), np.int64)
+        frame[entry.HEAD : entry.HEAD + count] = slots
+        for number, array in enumerate(memory):
+            frame[layout.buffer(number)] = array.ctypes.data
+        for site, own in enumerate(scratch):
+            if own is not None:
+                frame[layout.scratch(site)] = own.ctypes.data
+        while status := self._call(self.run, frame.ctypes.data):
+            kind, position = status >> 32 << 32, status & 0xFFFFFFFF
+            now = self._state(frame, memory, count)
+            if kind == entry.HOST and isinstance(step := self.code.instructions[position], Host):
+                step.step(now)
+                frame[entry.HEAD : entry.HEAD + count] = now.slots
+            elif kind == entry.BAD_SIZE and isinstance(step := self.code.instructions[position], Read):
+                step.step(now)
+                raise ShapeError("a size is out of its bounds")
+            else:
+                raise InternalError(f"the code of a function returned {status}")
+        slots[:] = frame[entry.HEAD : entry.HEAD + count].tolist()
+
+    def _state(self, frame: Array, memory: Sequence[Array], count: int) -> State:
+        """What a host instruction sees: loops may have exchanged the memory of buffers."""
+        arrays = []
+        by_address = {array.ctypes.data: array for array in memory if array.size}
+        for number, array in enumerate(memory):
+            address = int(frame[self.layout.buffer(number)])
+            if address == array.ctypes.data:
+                arrays.append(array)
+                continue
+            base = by_address.get(address)
+            nbytes = array.nbytes if base is None else base.nbytes
+            raw = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+            arrays.append(raw.view(array.dtype))
+        return State(arrays, frame[entry.HEAD : entry.HEAD + count].tolist(), (), ())
+
+
+def fast_call(
+    lowered: Lowered, assembled: Assembled, native: NativeCode, general: Any
+) -> fastcall.Builtin | None:
+    """The builtin for calls with plain arrays; None where a call is never plain."""
+    plan, code, layout = lowered.plan, native.code, native.layout
+    memory = lowered.memory
+    if memory.peak > _LARGEST_KEPT or any(isinstance(i, Host) for i in code.instructions):
+        return None
+    if any(buffer.donated for buffer in plan.buffers) or not lowered.arguments.matches(lowered.function):
+        return None
+    names = dict(assembled.sizes)
+    bounds = [(0, 0)] * (layout.slot(len(code.slots)) + 1)
+    template = native.template()
+    params: dict[int, fastcall.Tensor] = {}
+    arena = np.empty(memory.peak + ALIGNMENT, np.uint8)
+    start = arena.ctypes.data + -arena.ctypes.data % ALIGNMENT
+    offsets = memory.offsets
+    for number, buffer in enumerate(plan.buffers):
+        word = layout.buffer(number)
+        if buffer.role is Role.PARAMETER:
+            type = lowered.function.param_types[buffer.position]
+            dims: list[int] = []
+            for dim in type.dims:
+                if isinstance(dim, int):
+                    dims.append(dim)
+                elif dim.name in names:
+                    slot = layout.slot(names[dim.name])
+                    symbol = next(iter(dim.symbols()))
+                    bounds[slot] = (symbol.lo, symbol.hi)
+                    template[slot] = -1
+                    dims.append(~slot)
+                else:
+                    return None
+            if buffer.position in params:
+                return None
+            params[buffer.position] = fastcall.Tensor(np.dtype(buffer.dtype.numpy), word, tuple(dims))
+        elif buffer.constant is not None:
+            template[word] = buffer.constant.ctypes.data
+        elif number in offsets:
+            template[word] = start + offsets[number]
+    if set(params) != set(range(len(lowered.function.params))):
+        return None
+    own = iter([place for place in memory.places if not place.buffers])
+    for site, kernel in enumerate(code.sites):
+        if lowered.scratch[kernel]:
+            template[layout.scratch(site)] = start + next(own).offset
+    known = {slot for _, slot in assembled.sizes}
+    computed = _computed_slots(code)
+    results = []
+    for number, dims_of in zip(plan.results, assembled.results, strict=True):
+        if plan.buffers[number].role is not Role.RESULT or memory.homes.get(number, number) != number:
+            return None
+        if any(slot in computed for slot in dims_of):
+            return None
+        sizes = tuple(~layout.slot(slot) if slot in known else code.slots[slot] for slot in dims_of)
+        results.append(
+            fastcall.Tensor(np.dtype(plan.buffers[number].dtype.numpy), layout.buffer(number), sizes)
+        )
+    if len(set(plan.results)) != len(plan.results):
+        return None
+    description = fastcall.Description(
+        [params[n] for n in range(len(params))], results, template, bounds, native.run, general
+    )
+    return fastcall.builtin(
+        lowered.function.name, support().address("fast_call"), description, (native, arena)
+    )
+
+
+def _computed_slots(code: Any) -> set[int]:
+    """Slots that instructions write."""
+    return {i.target for i in code.instructions if hasattr(i, "target") and hasattr(i, "op")} | {
+        i.target for i in code.instructions if isinstance(i, Read)
+    }

@@ -1,0 +1,182 @@
+"""Derivatives of elementwise ops: per operand, t · ∂y/∂x (None: no derivative). One table serves both directions.
+
+At ties and edges they are what torch has: half of it to each of two equal operands of max and min, 0 for |x| at 0. What is
+not differentiable in the complex sense (|z|, z/|z|) has rules by direction, in `CURVED`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from planish.frontend.autodiff.replay import At, Pull, Push, Scaled, the_only, where, zeros
+from planish.ptir.graph_value import GraphValue as V
+
+LN2: Final = math.log(2.0)
+
+
+def _shared(t: V, at: At, mine: V) -> V:
+    """All of it where this operand was chosen, half where both are equal."""
+    x, y = at.x
+    return x.eq(y).select(t.mul(0.5), where(mine, t))
+
+
+def _pow_base(t: V, at: At) -> V:
+    x, p = at.x
+    one = at.graph.full(t.dims, 1, t.dtype)
+    # where the exponent is 0 the power is 1 everywhere, and its slope 0, whatever x ** -1 is
+    slope = p.mul(x.pow(p.eq(0).select(one, p.sub(1))))
+    return where(p.ne(0), t.mul(slope))
+
+
+def _pow_exponent(t: V, at: At) -> V:
+    x, p = at.x
+    one = at.graph.full(t.dims, 1, t.dtype)
+    if t.dtype.is_complex:
+        return t.mul(at.y[0].mul(x.eq(0).select(one, x).log()))
+    flat = x.eq(0).and_(p.ge(0))
+    return where(flat.not_(), t.mul(at.y[0].mul(flat.select(one, x).log())))
+
+
+def _copysign(t: V, at: At) -> V:
+    x, y = at.x[0], at.y[0]
+    return where(x.ne(0), t.mul(x.sign().mul(y.sign())))
+
+
+def _gaussian(x: V) -> V:
+    return x.mul(x).neg().exp().mul(2.0 / math.sqrt(math.pi))
+
+
+# 1/x, 1/(2x²) and then Bernoulli numbers: B2, B4, … over x³, x⁵, …
+_BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+# Beyond this the series above is good to the last bit of a double.
+_FAR: Final = 10
+
+
+def trigamma(x: V) -> V:
+    """The derivative of digamma: 1/x² + 1/(x+1)² + …, its asymptotic series far out, reflection to the left of 1/2."""
+    left = x.lt(0.5)
+    z = left.select(x.neg().add(1.0), x)
+    near = z.mul(z).reciprocal()
+    for step in range(1, _FAR):
+        far = z.add(float(step))
+        near = near.add(far.mul(far).reciprocal())
+    inverse = z.add(float(_FAR)).reciprocal()
+    square = inverse.mul(inverse)
+    tail = square.mul(0.0)
+    for number in reversed(_BERNOULLI):
+        tail = tail.add(number).mul(square)
+    total = near.add(inverse.mul(tail.add(1.0))).add(square.mul(0.5))
+    # sin(πx) by the distance to the nearest integer, which is exact
+    sine = x.sub(x.round()).mul(math.pi).sin()
+    return left.select(sine.mul(sine).reciprocal().mul(math.pi**2).sub(total), total)
+
+
+def _of_max(mine: int) -> Scaled:
+    return lambda t, at: _shared(t, at, at.x[mine].gt(at.x[1 - mine]).or_(at.x[mine].ne(at.x[mine])))
+
+
+def _of_min(mine: int) -> Scaled:
+    return lambda t, at: _shared(t, at, at.x[mine].lt(at.x[1 - mine]).or_(at.x[mine].ne(at.x[mine])))
+
+
+def _radius(at: At) -> V:
+    return at.x[0].mul(at.x[0]).add(at.x[1].mul(at.x[1]))
+
+
+def _same(t: V, at: At) -> V:
+    return t
+
+
+def _negated(t: V, at: At) -> V:
+    return t.neg()
+
+
+DERIVATIVES: Final[Mapping[str, tuple[Scaled | None, ...]]] = {
+    "add": (_same, _same),
+    "sub": (_same, _negated),
+    "mul": (lambda t, at: t.mul(at.x[1]), lambda t, at: t.mul(at.x[0])),
+    "div": (lambda t, at: t.div(at.x[1]), lambda t, at: t.mul(at.y[0]).div(at.x[1]).neg()),
+    "pow": (_pow_base, _pow_exponent),
+    "max": (_of_max(0), _of_max(1)),
+    "min": (_of_min(0), _of_min(1)),
+    "atan2": (
+        lambda t, at: t.mul(at.x[1]).div(_radius(at)),
+        lambda t, at: t.mul(at.x[0]).div(_radius(at)).neg(),
+    ),
+    "hypot": (lambda t, at: t.mul(at.x[0]).div(at.y[0]), lambda t, at: t.mul(at.x[1]).div(at.y[0])),
+    "copysign": (_copysign, None),
+    "floor_mod": (_same, lambda t, at: t.mul(at.x[0].div(at.x[1]).floor()).neg()),
+    "trunc_mod": (_same, lambda t, at: t.mul(at.x[0].div(at.x[1]).trunc()).neg()),
+    "nextafter": (_same, None),
+    "neg": (_negated,),
+    "reciprocal": (lambda t, at: t.mul(at.y[0].mul(at.y[0])).neg(),),
+    "sqrt": (lambda t, at: t.mul(0.5).div(at.y[0]),),
+    "rsqrt": (lambda t, at: t.mul(at.y[0]).div(at.x[0]).mul(-0.5),),
+    "cbrt": (lambda t, at: t.div(at.y[0].mul(at.y[0]).mul(3.0)),),
+    "exp": (lambda t, at: t.mul(at.y[0]),),
+    "exp2": (lambda t, at: t.mul(at.y[0]).mul(LN2),),
+    "expm1": (lambda t, at: t.mul(at.y[0].add(1.0)),),
+    "log": (lambda t, at: t.div(at.x[0]),),
+    "log2": (lambda t, at: t.div(at.x[0].mul(LN2)),),
+    "log1p": (lambda t, at: t.div(at.x[0].add(1.0)),),
+    "sin": (lambda t, at: t.mul(at.x[0].cos()),),
+    "cos": (lambda t, at: t.mul(at.x[0].sin()).neg(),),
+    "tan": (lambda t, at: t.mul(at.y[0].mul(at.y[0]).add(1.0)),),
+    "asin": (lambda t, at: t.mul(at.x[0].mul(at.x[0]).neg().add(1.0).rsqrt()),),
+    "acos": (lambda t, at: t.mul(at.x[0].mul(at.x[0]).neg().add(1.0).rsqrt()).neg(),),
+    "atan": (lambda t, at: t.div(at.x[0].mul(at.x[0]).add(1.0)),),
+    "sinh": (lambda t, at: t.mul(at.x[0].cosh()),),
+    "cosh": (lambda t, at: t.mul(at.x[0].sinh()),),
+    "tanh": (lambda t, at: t.mul(at.y[0].mul(at.y[0]).neg().add(1.0)),),
+    "asinh": (lambda t, at: t.mul(at.x[0].mul(at.x[0]).add(1.0).rsqrt()),),
+    "acosh": (lambda t, at: t.mul(at.x[0].sub(1.0).rsqrt().mul(at.x[0].add(1.0).rsqrt())),),
+    "atanh": (lambda t, at: t.div(at.x[0].mul(at.x[0]).neg().add(1.0)),),
+    "erf": (lambda t, at: t.mul(_gaussian(at.x[0])),),
+    "erfc": (lambda t, at: t.mul(_gaussian(at.x[0])).neg(),),
+    "erfinv": (lambda t, at: t.mul(at.y[0].mul(at.y[0]).exp().mul(math.sqrt(math.pi) / 2)),),
+    "lgamma": (lambda t, at: t.mul(at.x[0].digamma()),),
+    "digamma": (lambda t, at: t.mul(trigamma(at.x[0])),),
+}
+
+
+def inner(z: V, w: V) -> V:
+    """Re(z̄·w): the plane's inner product."""
+    return z.real().mul(w.real()).add(z.imag().mul(w.imag()))
+
+
+def _push_abs(at: At, t: Sequence[V | None]) -> list[V | None]:
+    x, given = at.x[0], the_only(t)
+    return [inner(x.sign(), given) if x.dtype.is_complex else given.mul(x.sign())]
+
+
+def _pull_abs(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+    x, given = at.x[0], the_only(c)
+    return [x.sign().mul(given.cast(x.dtype)) if x.dtype.is_complex else given.mul(x.sign())]
+
+
+def _sign(at: At, given: V) -> V | None:
+    """What of t is at a right angle to z, over |z|; its own transpose."""
+    x, y = at.x[0], at.y[0]
+    if not x.dtype.is_complex:
+        return None
+    size = x.abs()
+    safe = size.eq(0).select(at.graph.full(size.dims, 1, size.dtype), size)
+    across = given.sub(y.mul(inner(y, given).cast(x.dtype))).div(safe.cast(x.dtype))
+    return size.eq(0).select(zeros(at.graph, x.type), across)
+
+
+def _push_sign(at: At, t: Sequence[V | None]) -> list[V | None]:
+    return [_sign(at, the_only(t))]
+
+
+def _pull_sign(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
+    return [_sign(at, the_only(c))]
+
+
+CURVED: Final[Mapping[str, tuple[Push, Pull]]] = {
+    "abs": (_push_abs, _pull_abs),
+    "sign": (_push_sign, _pull_sign),
+}
+__all__ = ["CURVED", "DERIVATIVES", "trigamma"]

@@ -1,0 +1,155 @@
+"""From Python functions to PTIR and back: trace, capture, inline.
+
+`trace` calls a function with parameters, `capture` writes tensors down as a PTIR function, `inline` applies one to tensors.
+Transforms live on these three: a function is traced, captured, transformed as PTIR, and inlined where it was called. As the
+tensors may themselves be parameters of an outer trace, transforms compose in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from planish import ptir
+from planish.errors import GraphError, PlanishError
+from planish.frontend.expression import Body, Node, tracing
+from planish.frontend.tensor.array import Tensor, apply
+from planish.ptir.function import Region
+from planish.ptir.types import TensorType
+
+
+def trace(what: str, function: Callable[..., Sequence[Tensor]], types: Sequence[TensorType]) -> Body:
+    """Call a function with parameters of these types. `what` names the transform in messages."""
+    with tracing(what) as scope:
+        params = [Tensor.parameter(type, scope) for type in types]
+        results = list(function(*params))
+    return Body(scope, params, results)
+
+
+def capture_body(body: Body, name: str = "main") -> tuple[ptir.Function, tuple[Tensor, ...]]:
+    """A body as a function of its parameters and then of what it uses from outside, which is returned too."""
+    writer = _Writer(name)
+    params = [*body.params, *body.free]
+    for number, param in enumerate(params):
+        writer.parameter(param, f"x{number}")
+    writer.write(body.results)
+    return writer.finish(body.results), body.free
+
+
+def capture(roots: Sequence[Tensor], name: str = "main") -> tuple[ptir.Function, list[Tensor]]:
+    """Tensors as a function of the data that they are computed from, and the tensors that hold the data."""
+    writer = _Writer(name)
+    roots = [root.latest for root in roots]
+    found = leaves(roots)
+    for number, tensor in enumerate(found):
+        writer.parameter(tensor, f"x{number}")
+    writer.write(roots)
+    return writer.finish(roots), found
+
+
+def leaves(roots: Sequence[Tensor]) -> list[Tensor]:
+    """The data that tensors are computed from, in the order in which they need it."""
+    found: list[Tensor] = []
+    seen: set[int] = set()
+    stack = list(reversed(roots))
+    while stack:
+        tensor = stack.pop()
+        if id(tensor) in seen:
+            continue
+        seen.add(id(tensor))
+        if tensor._array is not None:
+            found.append(tensor)
+        elif tensor._node is not None:
+            stack.extend(reversed(list(tensor._node.needs())))
+        else:
+            scope = tensor.scope
+            what = "a transform" if scope is None else scope.what
+            raise GraphError(
+                f"the value of a tensor is asked for while {what} traces the function: it is not known yet",
+                remedy="return it, or decide with planish.cond, planish.where, or a static argument",
+            )
+    return found
+
+
+class _Writer:
+    """Writes nodes into a PTIR function, each into the region of its scope."""
+
+    def __init__(self, name: str) -> None:
+        self.function = ptir.Function(name)
+        self.region: Region = self.function.body
+        self.values: dict[int, ptir.SSAValue] = {}
+        """By tensor: what holds data or is a parameter."""
+        self.results: dict[Node, Sequence[ptir.SSAValue]] = {}
+
+    def parameter(self, tensor: Tensor, name: str) -> None:
+        self.values[id(tensor)] = self.function.body.add_arg(tensor._type, name)
+
+    def value(self, tensor: Tensor) -> ptir.SSAValue:
+        found = self.values.get(id(tensor))
+        return self.results[cast("Node", tensor._node)][tensor._index] if found is None else found
+
+    def known(self, tensor: Tensor) -> bool:
+        return id(tensor) in self.values or (tensor._node is not None and tensor._node in self.results)
+
+    def write(self, roots: Sequence[Tensor]) -> None:
+        """Everything the roots need that is not there yet, sources first."""
+        stack: list[tuple[Tensor, bool]] = [(root, False) for root in reversed(roots)]
+        while stack:
+            tensor, ready = stack.pop()
+            if self.known(tensor):
+                continue
+            node = tensor._node
+            if node is None:
+                raise GraphError("a parameter of another trace is used here")
+            if ready:
+                self.emit(node)
+            else:
+                stack.append((tensor, True))
+                stack.extend((source, False) for source in reversed(list(node.needs())))
+
+    def emit(self, node: Node) -> None:
+        operands = [self.value(source) for source in node.inputs]
+        regions = [self.body(body) for body in node.bodies]
+        inst = self.region.append(node.op, operands, node.attrs, regions, loc=node.location)
+        self.results[node] = inst.results
+
+    def body(self, body: Body) -> Region:
+        region = Region(self.function, body.arg_types, ())
+        for param, value in zip(body.params, region.args, strict=True):
+            self.values[id(param)] = value
+        outer, self.region = self.region, region
+        try:
+            self.write(body.results)
+        finally:
+            self.region = outer
+        region.set_results(self.value(result) for result in body.results)
+        return region
+
+    def finish(self, roots: Sequence[Tensor]) -> ptir.Function:
+        self.function.body.set_results(self.value(root) for root in roots)
+        return self.function
+
+
+def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """A PTIR function applied to tensors."""
+    if len(tensors) != len(function.params):
+        raise PlanishError(f"{function.name} takes {len(function.params)} tensors, not {len(tensors)}")
+    values: dict[ptir.SSAValue, Tensor] = dict(zip(function.params, tensors, strict=True))
+    return _inline(function.body, values)
+
+
+def _inline(region: Region, values: dict[ptir.SSAValue, Tensor]) -> tuple[Tensor, ...]:
+    for inst in region:
+        bodies = tuple(_inlined_body(inst.op.name, inner, values) for inner in inst.regions)
+        inputs = [values[operand] for operand in inst.operands]
+        made = apply(inst.op, *inputs, attrs=inst.attrs, bodies=bodies)
+        values.update(zip(inst.results, made, strict=True))
+    return tuple(values[result] for result in region.results)
+
+
+def _inlined_body(what: str, region: Region, values: dict[ptir.SSAValue, Tensor]) -> Body:
+    with tracing(what) as scope:
+        params = [Tensor.parameter(arg.type, scope) for arg in region.args]
+        inner = values | dict(zip(region.args, params, strict=True))
+        results = _inline(region, inner)
+    return Body(scope, params, results)

@@ -1,0 +1,133 @@
+"""Pytrees: nested Python containers of tensors, taken apart into leaves and put together again.
+
+A tuple, list, dict (by sorted keys, as far as they can be sorted), named tuple or dataclass is a container, and so is every
+class that says how with `register`. None is an empty container. Everything else is a leaf.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from planish.errors import PlanishError
+
+T = TypeVar("T")
+Flatten = Callable[[Any], tuple[Sequence[Any], Hashable]]
+Unflatten = Callable[[Hashable, Sequence[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The containers of a tree without its leaves; equal for trees of the same shape."""
+
+    kind: type | None
+    """None for a leaf."""
+    about: Hashable
+    children: tuple[Structure, ...]
+    leaves: int
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return "*"
+        inner = ", ".join(map(str, self.children))
+        return f"{self.kind.__name__}({inner})"
+
+
+LEAF = Structure(None, None, (), 1)
+_REGISTRY: dict[type, tuple[Flatten, Unflatten]] = {}
+
+
+def register(kind: type, flatten: Flatten, unflatten: Unflatten) -> None:
+    """Say how a class is taken apart (children, and what else is needed) and put together again."""
+    _REGISTRY[kind] = (flatten, unflatten)
+
+
+def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+    try:
+        return sorted(mapping)
+    except TypeError:
+        return list(mapping)
+
+
+def _apart(tree: object) -> tuple[Sequence[Any], Hashable] | None:
+    """The children of a container, and what else tells it apart; None for a leaf."""
+    kind = type(tree)
+    known = _REGISTRY.get(kind)
+    if known is not None:
+        return known[0](tree)
+    if tree is None:
+        return (), None
+    if isinstance(tree, tuple | list):
+        return tree, None
+    if isinstance(tree, dict):
+        keys = _sorted_keys(tree)
+        return [tree[key] for key in keys], tuple(keys)
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        names = tuple(field.name for field in dataclasses.fields(tree) if field.init)
+        return [getattr(tree, name) for name in names], names
+    return None
+
+
+def _together(kind: type, about: Hashable, children: Sequence[Any]) -> object:
+    known = _REGISTRY.get(kind)
+    if known is not None:
+        return known[1](about, children)
+    if kind is type(None):
+        return None
+    if issubclass(kind, tuple):
+        return kind(*children) if hasattr(kind, "_fields") else kind(children)
+    if issubclass(kind, list):
+        return kind(children)
+    names: Iterable[Any] = about  # type: ignore[assignment] # the keys or fields that `_apart` wrote down
+    if issubclass(kind, dict):
+        return kind(zip(names, children, strict=True))
+    return kind(**dict(zip(names, children, strict=True)))
+
+
+def flatten(tree: object) -> tuple[list[Any], Structure]:
+    """The leaves from left to right, and how to put them together."""
+    leaves: list[Any] = []
+
+    def visit(node: object) -> Structure:
+        parts = _apart(node)
+        if parts is None:
+            leaves.append(node)
+            return LEAF
+        children = tuple([visit(child) for child in parts[0]])
+        return Structure(type(node), parts[1], children, sum(child.leaves for child in children))
+
+    return leaves, visit(tree)
+
+
+def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
+    """The tree of that structure with other leaves."""
+    if len(leaves) != structure.leaves:
+        raise PlanishError(f"a tree of {structure.leaves} leaves cannot be made of {len(leaves)}")
+    rest = iter(leaves)
+
+    def build(part: Structure) -> object:
+        if part.kind is None:
+            return next(rest)
+        return _together(part.kind, part.about, [build(child) for child in part.children])
+
+    return build(structure)
+
+
+def leaves(tree: object) -> list[Any]:
+    """The leaves of a tree."""
+    return flatten(tree)[0]
+
+
+def map_tree(function: Callable[..., Any], tree: T, *others: object) -> T:
+    """A function applied leaf by leaf, over trees of one structure."""
+    first, structure = flatten(tree)
+    rest = []
+    for other in others:
+        found, shape = flatten(other)
+        if shape != structure:
+            raise PlanishError(f"trees differ: {structure} and {shape}")
+        rest.append(found)
+    result: T = unflatten(structure, [function(*row) for row in zip(first, *rest, strict=True)])
+    return result

@@ -1,0 +1,65 @@
+"""`planish.llir.lower` as this package sees it: what it takes and what it gives.
+
+Lowering a function is the compiler's work, and the compiler stands above this package; so what is here is the face alone,
+and `planish.llir_front`, which is the front on the compiler, is looked up when a function is first lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final, Literal, Protocol, cast
+
+from numpy.typing import NDArray
+
+from planish.llir.layout import MemoryLayout, TensorPlace
+from planish.llir.program import Program
+from planish.target import Target
+
+Array = NDArray[Any]
+LayoutName = Literal["row_major", "column_major"]
+VectorWidth = int | Literal["native"]
+
+_ABOVE: Final = "planish.llir_front"
+
+
+class LoweredFunction(Protocol):
+    """The kernels of a function, and how its tensors are stored."""
+
+    @property
+    def layout(self) -> MemoryLayout:
+        """How parameters and results are stored."""
+
+    @property
+    def vector_width(self) -> VectorWidth:
+        """How many lanes a register has."""
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The kernels, each once."""
+
+    @property
+    def parameters(self) -> tuple[TensorPlace, ...]:
+        """Where the elements of the parameters lie."""
+
+    @property
+    def results(self) -> tuple[TensorPlace, ...]:
+        """Where the elements of the results lie."""
+
+    def interpret(self, *arrays: Array, registers: int | None = None) -> tuple[Array, ...]:
+        """What the LLIR interpreter makes of arguments, optionally with so many registers of each kind."""
+
+
+def lower(
+    function: object,
+    layout: LayoutName | MemoryLayout = "row_major",
+    vector_width: VectorWidth = "native",
+    target: str | Target | None = None,
+) -> LoweredFunction:
+    """The LLIR of a PTIR function (see `planish.llir_front`).
+
+    `layout` says whether the last or the first index of its tensors runs fastest, `vector_width` how many lanes its registers have;
+    `native` is what the target has, by default the machine in the settings.
+    """
+    front = cast("Callable[..., LoweredFunction]", import_module(_ABOVE).lower)
+    return front(function, layout, vector_width, target)

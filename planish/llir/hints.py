@@ -1,0 +1,42 @@
+"""Which loops are worth unrolling, read off the instructions alone.
+
+A loop of a few iterations whose body is short costs more in counting and jumping than in its work, and as straight code its
+addresses become constants. All others are left to the back end, which knows its machine: it sees the hint 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from planish.llir.program import Barrier, EndLoop, Immediate, Instruction, Loop
+
+_ITERATIONS: Final = 8
+_INSTRUCTIONS: Final = 128
+"""What a loop may become at most."""
+
+
+def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
+    """The same instructions, innermost short loops with a hint to unroll them wholly; hints that are there stay."""
+    result = list(body)
+    start: int | None = None
+    for place, instruction in enumerate(result):
+        if isinstance(instruction, Loop):
+            start = place
+        elif isinstance(instruction, Barrier):
+            start = None
+        elif isinstance(instruction, EndLoop) and start is not None:
+            loop = result[start]
+            if isinstance(loop, Loop) and loop.unroll == 0:
+                result[start] = replace(loop, unroll=_copies(loop, place - start - 1))
+            start = None  # what is around it is not innermost
+    return result
+
+
+def _copies(loop: Loop, instructions: int) -> int:
+    bound = loop.bound
+    if not isinstance(bound, Immediate) or not isinstance(bound.value, int):
+        return 0
+    count = bound.value
+    return count if 1 < count <= _ITERATIONS and count * instructions <= _INSTRUCTIONS else 0

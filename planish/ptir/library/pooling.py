@@ -1,0 +1,158 @@
+"""Pooling of (N, C, …): windows that are combined by their maximum, mean or norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planish.errors import ShapeError
+from planish.ptir import ops
+from planish.ptir.dims import DimLike
+from planish.ptir.graph_value import GraphValue
+from planish.ptir.library.common import move_axis
+from planish.ptir.library.normalize import converted, mean, widened
+
+Padding = Sequence[tuple[int, int]]
+
+
+def _ones(count: int, given: Sequence[int] | None) -> list[int]:
+    return [1] * count if given is None else list(given)
+
+
+def _room(
+    x: GraphValue,
+    window: Sequence[int],
+    strides: Sequence[int],
+    padding: Padding,
+    dilation: Sequence[int],
+    ceil: bool,
+) -> list[tuple[int, int]]:
+    """The padding, with what rounding up adds after the end so that a last window fits that starts inside."""
+    if not ceil:
+        return list(padding)
+    result: list[tuple[int, int]] = []
+    for i, (low, high) in enumerate(padding):
+        size = x.dims[2 + i]
+        if not isinstance(size, int):
+            raise ShapeError(f"axis {2 + i} of {x.type} has no known size to round up to", op="reduce_window")
+        span = (window[i] - 1) * dilation[i] + 1
+        over = -(size + low + high - span) % strides[i]
+        last = size + low + high - span + over
+        # A window that would start in the padding after the end is left out.
+        result.append((low, high if last >= size + low else high + over))
+    return result
+
+
+def max_pool(
+    x: GraphValue,
+    window: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding | None = None,
+    dilation: Sequence[int] | None = None,
+    ceil: bool = False,
+) -> GraphValue:
+    """The largest of each window; padding never wins. `ceil` rounds sizes up instead of down."""
+    space = x.rank - 2
+    steps, gaps = _ones(space, strides), _ones(space, dilation)
+    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
+    return x.reduce_window(
+        "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
+    )
+
+
+def average_pool(
+    x: GraphValue,
+    window: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Padding | None = None,
+    dilation: Sequence[int] | None = None,
+    ceil: bool = False,
+    count_padding: bool = False,
+) -> GraphValue:
+    """The mean of each window, over the elements it really holds or, with `count_padding`, the padding too."""
+    space = x.rank - 2
+    steps, gaps = _ones(space, strides), _ones(space, dilation)
+    given = list(padding or [(0, 0)] * space)
+    ends = _room(x, window, steps, given, gaps, ceil)
+    wide = widened(x)
+    total = wide.reduce_window(
+        "sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
+    )
+    graph = x.graph
+    if not any(low or high for low, high in ends) or (count_padding and ends == given):
+        return converted(total.div(float(np.prod(window))), x.dtype)
+    held = graph.full(x.dims[2:], 1.0, wide.dtype)
+    extra = ends
+    if count_padding:
+        held = held.pad([low for low, _ in given], [high for _, high in given], value=1.0)
+        extra = [(0, end[1] - old[1]) for end, old in zip(ends, given, strict=True)]
+    count = held.reduce_window("sum", window, steps, extra, None, gaps)
+    return converted(total.div(count.broadcast_to(total.dims)), x.dtype)
+
+
+def lp_pool(
+    x: GraphValue,
+    window: Sequence[int],
+    p: float = 2.0,
+    strides: Sequence[int] | None = None,
+    padding: Padding | None = None,
+    dilation: Sequence[int] | None = None,
+    ceil: bool = False,
+) -> GraphValue:
+    """(Σ |x|ᵖ) to the power 1/p, per window."""
+    space = x.rank - 2
+    steps, gaps = _ones(space, strides), _ones(space, dilation)
+    ends = _room(x, window, steps, padding or [(0, 0)] * space, gaps, ceil)
+    powered = widened(x).abs().pow(p)
+    total = powered.reduce_window(
+        "sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
+    )
+    return converted(total.pow(1 / p), x.dtype)
+
+
+def global_average_pool(x: GraphValue) -> GraphValue:
+    """The mean over all spatial axes, which stay with size 1."""
+    return mean(x, range(2, x.rank), keepdims=True)
+
+
+def global_max_pool(x: GraphValue) -> GraphValue:
+    """The largest over all spatial axes, which stay with size 1."""
+    return x.reduce_max(list(range(2, x.rank)), keepdims=True)
+
+
+def adaptive_average_pool(x: GraphValue, sizes: Sequence[int]) -> GraphValue:
+    """Means of windows that share out each axis: output i of n covers floor(i·s/n) to ceil((i+1)·s/n)."""
+    result = widened(x)
+    for i, count in enumerate(sizes):
+        axis, size = 2 + i, _known(x, 2 + i)
+        if size == count:
+            continue
+        if size % count == 0:
+            dims: list[DimLike] = [*result.dims[:axis], count, size // count, *result.dims[axis + 1 :]]
+            result = mean(result.reshape(dims), [axis + 1])
+            continue
+        matrix = np.zeros((size, count))
+        for output in range(count):
+            start, limit = output * size // count, -(-(output + 1) * size // count)
+            matrix[start:limit, output] = 1 / (limit - start)
+        product = result.dot_general(x.graph.constant(matrix, result.dtype), ops.DotDims((), (axis,), (0,)))
+        result = move_axis(product, x.rank - 1, axis)
+    return converted(result, x.dtype)
+
+
+def _known(x: GraphValue, axis: int) -> int:
+    size = x.dims[axis]
+    if not isinstance(size, int):
+        raise ShapeError(f"axis {axis} of {x.type} has no known size to share out", op="reduce_window")
+    return size
+
+
+__all__ = [
+    "adaptive_average_pool",
+    "average_pool",
+    "global_average_pool",
+    "global_max_pool",
+    "lp_pool",
+    "max_pool",
+]

@@ -1,0 +1,248 @@
+"""Movement that several front ends need: triangles, one-hot, diagonals, padding modes, tiling, rolling, space to depth.
+
+Nothing here computes with elements beyond choosing them; every bit is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import GraphError, ShapeError
+from planish.ptir.dims import DimLike, bounds
+from planish.ptir.graph_value import Dims, GraphValue, as_dims
+from planish.ptir.handle import Number
+from planish.ptir.library.common import index_dtype, normal_axis, size_of
+
+
+def _triangle(x: GraphValue, diagonal: int, lower: bool) -> GraphValue:
+    kind = index_dtype(max(bounds(dim)[1] for dim in x.dims[-2:]))
+    row, column = (x.graph.iota(x.dims, x.rank - 2 + i, kind) for i in range(2))
+    row = row.add(diagonal) if diagonal else row
+    return (column.le(row) if lower else column.ge(row)).select(x, 0)
+
+
+def tril(x: GraphValue, diagonal: int = 0) -> GraphValue:
+    """The lower triangle of the last two axes, up to a diagonal (0 the main one, positive above it); 0 elsewhere."""
+    return _triangle(x, diagonal, True)
+
+
+def triu(x: GraphValue, diagonal: int = 0) -> GraphValue:
+    """The upper triangle of the last two axes, from a diagonal on; 0 elsewhere."""
+    return _triangle(x, diagonal, False)
+
+
+def eye(like: GraphValue, rows: DimLike, columns: DimLike, dtype: DType, diagonal: int = 0) -> GraphValue:
+    """Ones on a diagonal; `like` lends its graph."""
+    graph = like.graph
+    row, column = (graph.iota((rows, columns), axis, dtypes.int64) for axis in range(2))
+    return column.eq(row.add(diagonal)).cast(dtype)
+
+
+def diagonal(x: GraphValue, offset: int = 0) -> GraphValue:
+    """The diagonal of the last two axes as the last axis; sizes must be known."""
+    rows, columns = x.dims[-2:]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise ShapeError(f"the diagonal of {x.type} has no known size", op="diagonal")
+    down, right = max(-offset, 0), max(offset, 0)
+    size = max(0, min(rows - down, columns - right))
+    if size == 0:
+        return x.graph.full((*x.dims[:-2], 0), 0, x.dtype)
+    line = x.graph.iota((size,), 0, dtypes.int64)
+    picked = x.gather([line.add(down), line.add(right)], [x.rank - 2, x.rank - 1])
+    return picked.transpose([*range(1, picked.rank), 0])
+
+
+def one_hot(
+    index: GraphValue,
+    depth: DimLike,
+    on: Number = 1,
+    off: Number = 0,
+    dtype: DType = dtypes.float32,
+    axis: int = -1,
+) -> GraphValue:
+    """`on` where a new axis of size `depth` counts the index, else `off`. An index outside is nowhere."""
+    rank = index.rank + 1
+    axis = axis % rank
+    dims = (*index.dims[:axis], depth, *index.dims[axis:])
+    graph = index.graph
+    wide = index if index.dtype.bits == 64 else index.cast(dtypes.int64)
+    hot = graph.iota(dims, axis, wide.dtype).eq(wide.expand_dims(axis).broadcast_to(dims))
+    return hot.select(graph.full(dims, on, dtype), graph.full(dims, off, dtype))
+
+
+# --- padding ----------------------------------------------------------------------------------------------
+
+PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def pad(
+    x: GraphValue,
+    low: Sequence[int],
+    high: Sequence[int],
+    mode: str = "constant",
+    value: GraphValue | Number = 0,
+) -> GraphValue:
+    """Elements before and after each axis: a constant, the edge, a mirror image (with the edge in it: `symmetric`), or the other end.
+
+    NumPy's modes; amounts may exceed the size, and negative ones crop.
+    """
+    if mode not in PAD_MODES:
+        raise GraphError(
+            f"there is no padding mode {mode!r}", op="pad", remedy=f"modes: {', '.join(PAD_MODES)}"
+        )
+    if mode == "constant":
+        return x.pad(low, high, value=value)
+    crop_low, crop_high = [min(n, 0) for n in low], [min(n, 0) for n in high]
+    if any(crop_low) or any(crop_high):
+        x = x.pad(crop_low, crop_high)
+    for axis in range(x.rank):
+        before, after = max(low[axis], 0), max(high[axis], 0)
+        if before or after:
+            if bounds(x.dims[axis])[0] == 0:
+                raise ShapeError(
+                    f"axis {axis} of {x.type} may be empty: there is nothing to repeat", op="pad"
+                )
+            x = x.take(_source(x, axis, before, after, mode), axis)
+    return x
+
+
+def _source(x: GraphValue, axis: int, before: int, after: int, mode: str) -> GraphValue:
+    """Where each element of the padded axis comes from."""
+    size = x.dims[axis]
+    count = size + before + after
+    at = x.graph.iota((count,), 0, dtypes.int64).sub(before)
+    n = size_of(x, axis).broadcast_to((count,))
+    if mode == "edge":
+        return at.max(0).min(n.sub(1))
+    if mode == "wrap":
+        return at.floor_mod(n)
+    if mode == "symmetric":
+        back = at.floor_mod(n.add(n))
+        return back.min(n.add(n).sub(1).sub(back))
+    # Of a single element the mirror image is that element.
+    period = n.add(n).sub(2).max(1)
+    back = at.floor_mod(period)
+    return back.min(period.sub(back)).min(n.sub(1))
+
+
+# --- repetition and order ---------------------------------------------------------------------------------
+
+
+def stack(values: Sequence[GraphValue], axis: int = 0) -> GraphValue:
+    """Values of one shape along a new axis."""
+    axis = axis % (values[0].rank + 1)
+    first, *others = (value.expand_dims(axis) for value in values)
+    return first.concat(others, axis)
+
+
+def split(x: GraphValue, sizes: Sequence[DimLike], axis: int = 0) -> list[GraphValue]:
+    """Consecutive parts of an axis; the sizes add up to it."""
+    axis = normal_axis(x, axis)
+    parts: list[GraphValue] = []
+    start: DimLike = 0
+    for size in sizes:
+        starts: list[DimLike] = [0] * x.rank
+        limits = list(x.dims)
+        starts[axis], limits[axis] = start, start + size
+        parts.append(x.slice(starts, limits))
+        start = start + size
+    if start != x.dims[axis]:
+        raise ShapeError(f"parts of {start} do not make up axis {axis} of {x.type}", op="split")
+    return parts
+
+
+def tile(x: GraphValue, repeats: Sequence[int]) -> GraphValue:
+    """The whole tensor repeated along each axis; leading axes are added for further entries."""
+    while x.rank < len(repeats):
+        x = x.expand_dims(0)
+    counts = [1] * (x.rank - len(repeats)) + list(repeats)
+    spread = [part for dim in x.dims for part in (1, dim)]
+    wide = [part for count, dim in zip(counts, x.dims, strict=True) for part in (count, dim)]
+    dims = [dim * count for count, dim in zip(counts, x.dims, strict=True)]
+    return x.reshape(spread).broadcast_to(wide).reshape(dims)
+
+
+def repeat(x: GraphValue, count: int, axis: int) -> GraphValue:
+    """Every element `count` times in a row."""
+    axis = normal_axis(x, axis)
+    dims = (*x.dims[: axis + 1], count, *x.dims[axis + 1 :])
+    flat = (*x.dims[:axis], x.dims[axis] * count, *x.dims[axis + 1 :])
+    return x.expand_dims(axis + 1).broadcast_to(dims).reshape(flat)
+
+
+def roll(x: GraphValue, shifts: Sequence[int], axes: Sequence[int]) -> GraphValue:
+    """Each axis turned by some places; what leaves at one end enters at the other."""
+    for shift, given in zip(shifts, axes, strict=True):
+        axis = normal_axis(x, given)
+        size = x.dims[axis]
+        if not isinstance(size, int):
+            count = size_of(x, axis).broadcast_to((size,))
+            x = x.take(x.graph.iota((size,), 0, dtypes.int64).sub(shift).floor_mod(count), axis)
+        elif size and shift % size:
+            back, front = split(x, [size - shift % size, shift % size], axis)
+            x = front.concat([back], axis)
+    return x
+
+
+def space_to_depth(x: GraphValue, block: int) -> GraphValue:
+    """(N, C, H, W) to (N, C·b², H/b, W/b): the places of a block become channels, in front of the old ones."""
+    batch, channels, height, width = x.dims
+    parts = x.reshape((batch, channels, height // block, block, width // block, block))
+    moved = parts.transpose([0, 3, 5, 1, 2, 4])
+    return moved.reshape((batch, channels * (block * block), height // block, width // block))
+
+
+def depth_to_space(x: GraphValue, block: int, mode: str = "DCR") -> GraphValue:
+    """The inverse of `space_to_depth` (`"DCR"`), or with the block behind the channels (`"CRD"`: pixel shuffle)."""
+    batch, channels, height, width = x.dims
+    depth = channels // (block * block)
+    if mode == "DCR":
+        parts = x.reshape((batch, block, block, depth, height, width)).transpose([0, 3, 4, 1, 5, 2])
+    elif mode == "CRD":
+        parts = x.reshape((batch, depth, block, block, height, width)).transpose([0, 1, 4, 2, 5, 3])
+    else:
+        raise GraphError(f"there is no mode {mode!r}", op="depth_to_space", remedy="DCR or CRD")
+    return parts.reshape((batch, depth, height * block, width * block))
+
+
+def broadcast_dims(*shapes: Dims) -> tuple[DimLike, ...]:
+    """The common shape of several by NumPy's rule: aligned at the last axis, 1 goes with everything."""
+    known = [as_dims(shape) for shape in shapes]
+    rank = max((len(shape) for shape in known), default=0)
+    result: list[DimLike] = []
+    for axis in range(rank):
+        sizes = {dim for shape in known if (at := axis - rank + len(shape)) >= 0 for dim in [shape[at]]}
+        wide = sizes - {1}
+        if len(wide) > 1:
+            shown = ", ".join(str(shape) for shape in known)
+            raise ShapeError(f"shapes {shown} do not broadcast", op="broadcast_to")
+        result.append(next(iter(wide), 1))
+    return tuple(result)
+
+
+def broadcast_together(*values: GraphValue) -> list[GraphValue]:
+    """All values in their common shape."""
+    dims = broadcast_dims(*[value.dims for value in values])
+    return [value if value.dims == dims else value.broadcast_to(dims) for value in values]
+
+
+__all__ = [
+    "PAD_MODES",
+    "broadcast_dims",
+    "broadcast_together",
+    "depth_to_space",
+    "diagonal",
+    "eye",
+    "one_hot",
+    "pad",
+    "repeat",
+    "roll",
+    "space_to_depth",
+    "split",
+    "stack",
+    "tile",
+    "tril",
+    "triu",
+]

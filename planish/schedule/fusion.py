@@ -1,0 +1,622 @@
+"""What one kernel computes: from the tensors it stores down to memory, with every decision on the way.
+
+Nodes are visited consumers first, so that all places at which a tensor is asked for are known when it is its turn:
+
+* Elementwise and movement ops pass the question on: they are computed where they are used.
+* A reduction stays in the kernel if it is computed once per element: its ranges then lead the loops, and it lies outside of
+  the loops over the rows that see it again. Otherwise it *needs* memory, and another kernel.
+* A value that loops of different levels ask for is *kept*: stored in LOCAL memory by the first loop, read by the others.
+  So a row is read once, and its exponentials are computed once. What is free to compute again is not kept.
+
+Nothing here can make a result wrong: a place is a place, whatever the loops around it. The decisions are about work and memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final, cast
+
+from planish import dtypes
+from planish.dtypes import AddrSpace, DType
+from planish.errors import LoweringError
+from planish.schedule.elements import COMPUTED, LEAVES, Elements, InMemory, Key, Place, Recipe, both, element
+from planish.schedule.graph import Graph
+from planish.schedule.nest import Nest, Ranges, most, runs
+from planish.schedule.tensors import Tensors, is_empty, same_dim
+from planish.uop.movement import flat_index
+from planish.uop.node import UOp
+from planish.uop.ops import MOVEMENT, Bufferize, Ops, ReduceAxes
+from planish.uop.rewrite import substitute
+from planish.uop.shape import Dim, shape
+from planish.uop.symbolic import simplify
+
+MOST_KEPT: Final = 256 << 10
+"""Bytes of a row that is kept: what stays in a core's own cache beside the rest."""
+MOST_NESTED: Final = 8 << 20
+"""Bytes that every row reads again, if a product of matrices is computed row by row."""
+NARROW: Final = 256
+"""Terms of an element of such a product: beyond, computing it costs more than memory does, and a kernel of its own is faster."""
+FEW_ROWS: Final = 16
+"""Fewer rows than that do not keep all cores busy."""
+SMALL: Final = 1 << 16
+"""Elements that one core has done before others have started."""
+_AGAIN: Final = 1.25
+"""How often an element may be computed and still count as computed once: the rest is what paddings add."""
+_COSTLY_AGAIN: Final = 8
+"""How often a function such as exp may be computed again before memory is cheaper."""
+_MOST_PLACES: Final = 16
+"""Places of one computed tensor in a kernel; beyond, the code grows faster than it helps."""
+_STAND_IN: Final = 1 << 29
+"""The first slot of buffers that stand for an index that is not known yet."""
+
+CHEAP: Final = frozenset(
+    {Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.NOT,
+     Ops.SHL, Ops.SHR, Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.CAST, Ops.BITCAST, Ops.NOOP,
+     Ops.FLOOR, Ops.CEIL, Ops.TRUNC, Ops.ROUND}
+)  # fmt: skip
+"""Ops that cost no more than reading their result from memory would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of the rest of the program while a kernel is put together."""
+
+    graph: Graph
+    realised: InMemory
+    others: Collection[UOp] = ()
+    """Results that other kernels will compute."""
+    joining: Collection[UOp] = ()
+    """Results that no kernel computes yet: this one may, on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The axes of a tensor along which its rows run, and the ranges on which a row depends."""
+
+    axes: tuple[int, ...]
+    held: Ranges
+
+
+class Fusion:
+    """A kernel that stores tensors of the same dims."""
+
+    def __init__(
+        self,
+        tensors: Tensors,
+        around: Around,
+        roots: Sequence[UOp],
+        *,
+        ordered: bool = False,
+        backwards: Collection[int] | None = (),
+    ) -> None:
+        self.tensors = tensors
+        self.table = tensors.table
+        self.around = around
+        self.roots = tuple(roots)
+        self.elements = Elements(tensors, around.realised)
+        self.backwards = () if backwards is None else backwards
+        """Output axes whose last element is made first."""
+        self.may_turn = backwards is not None
+        self.turned: set[int] = set()
+        """Output axes that should run backwards, which is found out on the way."""
+        dims = [dim for dim in shape(roots[0]) if not same_dim(dim, 1)]
+        self.nest = Nest(self.table, dims, max(self.level(root) for root in roots), ordered)
+        self.asked: dict[UOp, dict[Place, None]] = {}
+        self.waiting: list[tuple[int, UOp]] = []
+        self.recipes: dict[Key, Recipe] = {}
+        self.made: dict[Key, UOp] = {}
+        self.needs: dict[UOp, None] = {}
+        """Tensors that have to be in memory before this kernel can be."""
+        self.reads: dict[UOp, None] = {}
+        """Tensors in memory that are made by kernels, and read here."""
+        self.on_the_way: dict[UOp, Place] = {}
+        """Other results that are computed here anyway, and where."""
+        self.unknown: dict[UOp, Key] = {}
+        """Nodes that stand for an index until its value is made."""
+        for root in self.roots:
+            self.ask(Key(root, self.whole(root)))
+        # from the last tensor to the first: who asks was made after what is asked for
+        while self.waiting:
+            self._decide(heappop(self.waiting)[1])
+        if not self.needs:
+            self._make()
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    def whole(self, root: UOp) -> Place:
+        """Every element of a result, one per value of the output ranges."""
+        axes, found = iter(enumerate(self.nest.indices)), []
+        for dim in shape(root):
+            if same_dim(dim, 1):
+                found.append(self.table.const(0))
+                continue
+            axis, r = next(axes)
+            found.append(_turned(r, dim) if axis in self.backwards else r)
+        return Place(tuple(found))
+
+    def ask(self, key: Key) -> None:
+        if key.node not in self.asked:
+            self.asked[key.node] = {}
+            heappush(self.waiting, (-key.node.serial, key.node))
+        self.asked[key.node][key.place] = None
+
+    def level(self, node: UOp) -> int:
+        return self.around.graph.level.get(node, 0)
+
+    def reduces(self, node: UOp) -> bool:
+        """Whether a tensor depends on a reduction that is not in memory."""
+        stack, seen = [node], {node}
+        while stack:
+            each = stack.pop()
+            if each in self.around.realised:
+                continue
+            if each.op is Ops.REDUCE_AXIS:
+                return True
+            new = [source for source in each.src if source not in seen and self.level(source)]
+            seen.update(new)
+            stack.extend(new)
+        return False
+
+    def _use(self, key: Key, recipe: Recipe) -> None:
+        self.recipes[key] = recipe
+        for need in recipe.needs:
+            self.ask(need)
+
+    def _pass_on(self, node: UOp, places: Sequence[Place]) -> None:
+        for place in places:
+            key = Key(node, place)
+            self._use(key, self._recipe(key))
+
+    def _recipe(self, key: Key) -> Recipe:
+        if is_empty(shape(key.node)) or self.elements.view(key.node) is not None:
+            return self.elements.recipe(key)
+        match key.node.op:
+            case Ops.REDUCE_AXIS:
+                return self._reduced(key)
+            case Ops.SCAN_AXIS:
+                return self._scanned(key)
+            case Ops.INDEX if not self.elements.counts(key.node):
+                return self._at(key)
+            case Ops.CONTIGUOUS:
+                return Recipe((Key(key.node.src[0], key.place),), lambda found: found[0])
+            case Ops.STORE:
+                parts = tuple(self.elements.part(source, key.place) for source in key.node.src)
+                return Recipe(parts, lambda found: key.node.replace(src=tuple(found)))
+            case _:
+                return self.elements.recipe(key)
+
+    def _need(self, node: UOp) -> None:
+        """The tensor has to be in memory: this attempt only looks for what else does."""
+        self.needs[node] = None
+        zero = self.elements.zero(node)
+        for place in self.asked[node]:
+            self.recipes[Key(node, place)] = Recipe((), lambda _: zero)
+
+    # -- deciding ---------------------------------------------------------------------------------------------------
+
+    def _decide(self, node: UOp) -> None:
+        places = list(self.asked[node])
+        dims = shape(node)
+        if is_empty(dims) or node.op in LEAVES:
+            self._pass_on(node, places)
+        elif self.elements.view(node) is not None:
+            self._note_read(node)
+            if not (len(self._loops(places)) > 1 and self._keep(node, places, own_loop=False)):
+                self._pass_on(node, places)
+        elif self.elements.counts(node):
+            self._pass_on(node, places)
+        elif node in self.around.joining and not self._takes_along(node, places):
+            self._need(node)
+        elif node.op is Ops.REDUCE_AXIS:
+            self._decide_reduction(node, places)
+        elif node.op is Ops.SCAN_AXIS:
+            self._decide_scan(node, places)
+        elif node.op in COMPUTED or node.op is Ops.INDEX:
+            self._decide_computed(node, places)
+        elif node.op in MOVEMENT or (
+            node.op in {Ops.CONTIGUOUS, Ops.STORE} and self._is_result(node, places)
+        ):
+            self._pass_on(node, places)
+        elif node.op in {Ops.CONTIGUOUS, Ops.AFTER}:
+            self._need(node)
+        else:
+            raise LoweringError(f"{node.op.name} cannot be part of a kernel", op=node.op.name)
+
+    def _is_result(self, node: UOp, places: Sequence[Place]) -> bool:
+        """Whether a tensor is made here, and nothing else in the kernel asks for it."""
+        return node in self.roots and len(places) == 1
+
+    def _note_read(self, node: UOp) -> None:
+        while node.op in MOVEMENT and node not in self.around.realised:
+            node = node.src[0]
+        if node in self.around.realised:
+            self.reads[node] = None
+
+    def _takes_along(self, node: UOp, places: Sequence[Place]) -> bool:
+        """Whether another result can be stored here, because it is computed on the way, once per value of leading ranges."""
+        if len(places) != 1:
+            return False
+        (place,) = places
+        ranges = [index for index in place.indices if index.op is not Ops.CONST]
+        once = len(set(ranges)) == len(ranges) and all(r in self.nest.outputs for r in ranges)
+        dims = [dim for dim in shape(node) if not same_dim(dim, 1)]
+        if not once or place.valid is not None or len(ranges) != len(dims) or not self.nest.can_lead(ranges):
+            return False
+        if not all(_spans(r, dim) for r, dim in zip(ranges, dims, strict=True)):
+            return False
+        self.nest.lead(ranges)
+        self.on_the_way[node] = place
+        return True
+
+    def _loops(self, places: Sequence[Place]) -> dict[Ranges, int]:
+        """The different loops that ask, and at how many places each."""
+        found: dict[Ranges, int] = {}
+        for place in places:
+            found[place.ranges] = found.get(place.ranges, 0) + 1
+        return found
+
+    def _times(self, node: UOp, places: Sequence[Place]) -> float:
+        """How often an element is computed in the loop that does so most often."""
+        loops = self._loops(places)
+        often = max(count * runs(self.nest.closure(ranges)) for ranges, count in loops.items())
+        return often / max(1, most(shape(node)))
+
+    def _decide_computed(self, node: UOp, places: Sequence[Place]) -> None:
+        times, costly = self._times(node, places), node.op not in CHEAP and node.op is not Ops.INDEX
+        # elements at positions are in memory, or will be: what they are taken from decides
+        if node is not self.roots[0] and node.op is not Ops.INDEX and not node.dtype.is_index:
+            if len(places) > _MOST_PLACES:
+                return self._need(node)
+            if times > _AGAIN and self.reduces(node):  # in the middle of a product of matrices
+                if not (self._is_worth_a_row(node, places) and self._keep(node, places)):
+                    self._need(node)
+                return None
+            if costly and times >= _COSTLY_AGAIN:
+                return self._need(node)
+        several = len(self._loops(places)) > 1 and (costly or self._row_operands(node, places) > 1)
+        if not (several and self._keep(node, places)):
+            self._pass_on(node, places)
+        return None
+
+    def _row_operands(self, node: UOp, places: Sequence[Place]) -> int:
+        """How many operands differ from place to place. (With one, it is as well kept as the result.)"""
+        if node.op is Ops.INDEX:
+            return 2
+        found = set()
+        for source in node.src:
+            inner, here = source, [place.indices if shape(source) else () for place in places]
+            while (
+                inner.op in MOVEMENT
+                and self.elements.view(inner) is None
+                and not is_empty(shape(inner.src[0]))
+            ):
+                moved = [self.elements.recipe(Key(inner, Place(indices))).needs for indices in here]
+                if not all(moved):
+                    break
+                inner, here = inner.src[0], [needs[0].place.indices for needs in moved]
+            if len(set(here)) > 1 and inner.op not in LEAVES:
+                found.add(inner)
+        return len(found)
+
+    def _is_worth_a_row(self, node: UOp, places: Sequence[Place]) -> bool:
+        """Whether keeping rows saves a matrix that would otherwise be written: computed, and seen by reductions of its rows."""
+        if len(places) != 1:
+            return False
+        (place,) = places
+        again = runs(self.nest.closure(place.ranges) - place.ranges)
+        row = self._row(node, places)
+        if row is None or again * most(shape(node)[a] for a in row.axes) * node.dtype.itemsize > MOST_NESTED:
+            return False
+        if again * 2 > most(shape(node)[a] for a in row.axes):
+            return False  # the matrix is no larger than what is made of it
+        size, is_computed, is_reduced = most(shape(node)), False, False
+        stack, seen = [node], {node}
+        while stack:
+            for each in self.around.graph.operands(stack.pop()):
+                if each in seen or each.op is not Ops.REDUCE_AXIS or each in self.around.realised:
+                    continue
+                seen.add(each)
+                is_computed |= most(shape(each)) >= size
+                is_reduced |= most(shape(each)) < size == most(shape(each.src[0]))
+                if most(shape(each)) < size:
+                    stack.append(each.src[0])
+        return is_computed and is_reduced
+
+    # -- reductions -------------------------------------------------------------------------------------------------
+
+    def _decide_reduction(self, node: UOp, places: Sequence[Place]) -> None:
+        if node is self.roots[0]:
+            self._pass_on(node, places)
+        elif self._is_shared(node) or any(self._is_unknown(place) for place in places):
+            self._need(node)
+        elif len(places) == 1 and self._times(node, places) <= _AGAIN:
+            if self._fits(node, places[0].ranges):
+                self.nest.lead(places[0].ranges)
+                self._pass_on(node, places)
+            else:
+                self._need(node)
+        elif not self._keeps_reduction(node, places):
+            self._need(node)
+
+    def _is_shared(self, node: UOp) -> bool:
+        """Whether other kernels would compute it too."""
+        others, realised = self.around.others, self.around.realised.realised
+        return bool(others) and self.around.graph.is_used_by(node, others, realised)
+
+    def _is_unknown(self, place: Place) -> bool:
+        return bool(self.unknown) and any(
+            n in self.unknown for index in place.indices for n in index.toposort()
+        )
+
+    def _reduced_size(self, node: UOp) -> int:
+        axes = cast("ReduceAxes", node.arg).axes
+        return most(shape(node.src[0])[axis] for axis in axes)
+
+    def _fits(self, node: UOp, ranges: Ranges) -> bool:
+        """Whether a reduction that is computed once per element belongs into this kernel."""
+        if self.nest.closure(ranges) != ranges or not self.nest.can_lead(ranges):
+            return False
+        size = self._reduced_size(node)
+        inner, leading = ranges - self.nest.outputs, ranges & self.nest.outputs
+        if (inner or leading != self.nest.outputs) and self.around.graph.is_product(node):
+            return runs(ranges) * size <= SMALL or (bool(inner) and self._may_nest(node, runs(inner)))
+        if leading != self.nest.outputs:
+            return runs(leading) >= FEW_ROWS or size <= SMALL
+        return True
+
+    def _keeps_reduction(self, node: UOp, places: Sequence[Place]) -> bool:
+        if any(self.nest.closure(place.ranges) != place.ranges for place in places):
+            return False
+        row = self._row(node, places)
+        if row is None:
+            return False
+        length = most(shape(node)[axis] for axis in row.axes)
+        if self.around.graph.is_product(node) and not self._may_nest(node, length):
+            return False
+        return self._keep(node, places)
+
+    def _may_nest(self, node: UOp, row: int) -> bool:
+        """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
+        size = self._reduced_size(node)
+        return size <= NARROW and row * size * node.dtype.itemsize <= MOST_NESTED
+
+    def _reduced(self, key: Key) -> Recipe:
+        node, (indices, valid) = key
+        op, axes = cast("ReduceAxes", node.arg)
+        source = node.src[0]
+        dims = shape(source)
+        outer = frozenset(r for axis, index in enumerate(indices) if axis not in axes for r in index.ranges)
+        found = self.nest.share(
+            self.level(source), self.nest.closure(outer), tuple(dims[axis] for axis in axes)
+        )
+        inner = dict(zip(axes, found, strict=True))
+        ranges = [r for r in found if r.op is Ops.RANGE]
+        place = Place(tuple(inner.get(axis, index) for axis, index in enumerate(indices)), valid)
+        return Recipe((Key(source, place),), lambda got: got[0].reduce(op, *ranges) if ranges else got[0])
+
+    # -- scans ------------------------------------------------------------------------------------------------------
+
+    def _decide_scan(self, node: UOp, places: Sequence[Place]) -> None:
+        (axis,) = cast("ReduceAxes", node.arg).axes
+        (place, *more) = places
+        if self._turns(node, place.indices[axis], axis):
+            return self._need(node)
+        along, others = place.indices[axis], place.ranges - {place.indices[axis]}
+        runs_here = (
+            not more
+            and place.valid is None
+            and along in self.nest.outputs
+            and all(along not in index.ranges for a, index in enumerate(place.indices) if a != axis)
+            and _spans(along, shape(node)[axis])
+            and place.ranges <= self.nest.outputs
+            and self._times(node, places) <= _AGAIN
+            and self.nest.can_lead(others)
+            and self.nest.can_lead(place.ranges)
+        )
+        if same_dim(shape(node)[axis], 1) and not more:
+            self._pass_on(node, places)
+        elif runs_here and not self._is_shared(node):
+            self.nest.lead(others)
+            self.nest.lead(place.ranges)
+            self._pass_on(node, places)
+        else:
+            self._need(node)
+        return None
+
+    def _turns(self, node: UOp, along: UOp, axis: int) -> bool:
+        """Whether a scan runs against an output range, which may as well run the other way."""
+        if not self.may_turn or along.op is Ops.RANGE or len(along.ranges) != 1:
+            return False
+        (r,) = along.ranges
+        if r not in self.nest.outputs or along is not _turned(r, shape(node)[axis]):
+            return False
+        place = self.nest.indices.index(r)
+        if place in self.backwards:  # turned already, for another scan
+            return False
+        self.turned.add(place)
+        return True
+
+    def _scanned(self, key: Key) -> Recipe:
+        node, place = key
+        op, (axis,) = cast("ReduceAxes", node.arg)
+        along = place.indices[axis]
+        source = Key(node.src[0], place)
+        if along.op is not Ops.RANGE:
+            return Recipe((source,), lambda got: got[0])
+        return Recipe((source,), lambda got: self.table.make(Ops.SCAN, node.dtype, (got[0], along), op))
+
+    # -- elements at positions --------------------------------------------------------------------------------------
+
+    def _at(self, key: Key) -> Recipe:
+        """x at positions that other tensors hold: pure ones are known at once, for others a node stands in."""
+        node, place = key
+        x, *positions = node.src
+        asked: list[Key] = []
+
+        def value(of: UOp, dtype: DType) -> UOp:
+            if self.elements.is_pure(of):
+                found = self.elements.now(of, place.indices)
+            else:
+                part = self.elements.part(of, place)
+                asked.append(part)
+                found = self._stand_in(part)
+            return found if found.dtype is dtype else found.cast(dtype)
+
+        gate = value(positions.pop(), dtypes.bool_) if positions and positions[-1].dtype.is_bool else None
+        view = self.elements.view(x)
+        if gate is not None and gate.op is Ops.CONST:
+            if not gate.arg and view is None:  # (memory may be stored to: a place stays a place)
+                zero = self.elements.zero(node)
+                return Recipe((), lambda _: zero)
+            gate = None if gate.arg else gate
+        indices = tuple(value(position, dtypes.index) for position in positions)
+        if view is not None:
+            self._note_read(x)
+            inside = place.valid if gate is None else both(gate, place.valid)
+            if gate is None:
+                found = self.elements.read(view, indices, inside)
+            else:
+                found = self.table.make(Ops.INDEX, x.dtype, (*element(view, indices), cast("UOp", inside)))
+            return Recipe(tuple(asked), lambda _: found)
+        here = Key(x, Place(indices, both(place.valid, gate)))
+        zero = self.elements.zero(node)
+        return Recipe((here, *asked), lambda got: got[0] if gate is None else gate.where(got[0], zero))
+
+    def _stand_in(self, key: Key) -> UOp:
+        """A node that depends on what the value depends on, and is exchanged for it at the end."""
+        for known, other in self.unknown.items():
+            if other == key:
+                return known
+        dtype = _stored(key.node.dtype)
+        memory = self.table.make(Ops.BUFFER, dtype.ptr(1), (), _STAND_IN + len(self.unknown))
+        found = self.table.make(Ops.INDEX, dtype, element(memory.index(), key.place.indices))
+        self.unknown[found] = key
+        return found
+
+    # -- rows that are kept -----------------------------------------------------------------------------------------
+
+    def _row(self, node: UOp, places: Sequence[Place]) -> _Row | None:
+        """The axes that differ from place to place, or lie in loops that the tensor does not depend on."""
+        if node.dtype.is_index or any(place.valid is not None for place in places):
+            return None
+        first, dims = places[0].indices, shape(node)
+        fixed = {
+            axis for axis, index in enumerate(first) if all(place.indices[axis] is index for place in places)
+        }
+        while True:
+            held = frozenset(r for axis in fixed for r in first[axis].ranges)
+            astray = {axis for axis in fixed if not self.nest.closure(first[axis].ranges) <= held}
+            if not astray:
+                break
+            fixed -= astray
+        axes = tuple(axis for axis, dim in enumerate(dims) if axis not in fixed and not same_dim(dim, 1))
+        size = most(dims[axis] for axis in axes) * node.dtype.itemsize
+        if not axes or size > MOST_KEPT or not self.nest.can_lead(held):
+            return None
+        return _Row(axes, held)
+
+    def _keep(self, node: UOp, places: Sequence[Place], own_loop: bool = True) -> bool:
+        """Store the row once, where the first loop over it runs (or in a loop of its own), and read it elsewhere."""
+        row = self._row(node, places)
+        if row is None:
+            return False
+        filling = self._filling(node, places, row)
+        if filling is None:
+            work = most(shape(node)[axis] for axis in row.axes)
+            if not own_loop or (runs(row.held) < FEW_ROWS and work > SMALL):
+                return False
+            filling = self._own_loop(node, places[0], row)
+        self.nest.lead(row.held)
+        filled = Key(node, filling)
+        dims = tuple(shape(node)[axis] for axis in row.axes)
+        memory = node.dtype.ptr(most(dims), AddrSpace.LOCAL)
+
+        def flat(place: Place) -> UOp:
+            return simplify(flat_index(dims, [place.indices[axis] for axis in row.axes], self.table))
+
+        def reader(place: Place) -> Recipe:
+            def make(found: list[UOp]) -> UOp:
+                kept = self.table.make(Ops.BUFFERIZE, memory, (found[0], flat(filling)), Bufferize("local"))
+                return self.table.make(Ops.INDEX, node.dtype, (kept, flat(place)))
+
+            return Recipe((filled,), make)
+
+        self.asked[node] = {filling: None} | self.asked[node]
+        self._use(filled, self._recipe(filled))
+        for place in places:
+            if place != filling:
+                self.recipes[Key(node, place)] = reader(place)
+        return True
+
+    def _filling(self, node: UOp, places: Sequence[Place], row: _Row) -> Place | None:
+        """The place of the first loop, if it runs over whole rows and all others are loops that come later."""
+        dims = shape(node)
+        found: list[tuple[int, Place]] = []
+        levels = []
+        for place in places:
+            indices = [place.indices[axis] for axis in row.axes]
+            ranges = frozenset(r for index in indices for r in index.ranges)
+            level = self.nest.level_of(ranges)
+            levels.append(level)
+            plain = len(ranges) == len(indices) and all(
+                _spans(index, dims[axis]) for index, axis in zip(indices, row.axes, strict=True)
+            )
+            if (
+                plain
+                and ranges.isdisjoint(self.nest.outputs)
+                and self.nest.closure(ranges) == ranges | row.held
+            ):
+                found.append((level, place))
+        if not found:
+            return None
+        level, place = min(found, key=lambda each: each[0])
+        return place if sum(each <= level for each in levels) == 1 else None
+
+    def _own_loop(self, node: UOp, place: Place, row: _Row) -> Place:
+        dims = shape(node)
+        ranges = iter(self.nest.fresh(self.level(node), row.held, [dims[axis] for axis in row.axes]))
+        return Place(
+            tuple(next(ranges) if axis in row.axes else index for axis, index in enumerate(place.indices))
+        )
+
+    # -- making -----------------------------------------------------------------------------------------------------
+
+    def _make(self) -> None:
+        for node in sorted(self.asked, key=lambda n: n.serial):
+            for place in self.asked[node]:
+                key = Key(node, place)
+                needs, make = self.recipes[key]
+                self.made[key] = make([self.made[need] for need in needs])
+
+    def value(self, node: UOp, place: Place | None = None) -> UOp:
+        """The element of a result."""
+        return self.made[Key(node, self.whole(node) if place is None else place)]
+
+    def known(self, sink: UOp) -> UOp:
+        """The graph with the values of indices where nodes stood for them."""
+        values = {
+            stand_in: simplify(self.made[key].cast(stand_in.dtype)) for stand_in, key in self.unknown.items()
+        }
+        while any(node in values for node in sink.toposort()):
+            sink = substitute(sink, values)
+        return sink
+
+
+def _stored(dtype: DType) -> DType:
+    """The dtype in memory: index values have none of their own."""
+    return dtypes.int64 if dtype.is_index else dtype
+
+
+def _turned(r: UOp, dim: Dim) -> UOp:
+    """The index that runs from the last element to the first."""
+    return simplify(r * -1 + (dim - 1))
+
+
+def _spans(index: UOp, dim: Dim) -> bool:
+    """Whether an index is a range over all of a dim."""
+    if index.op is not Ops.RANGE:
+        return False
+    bound = index.src[0]
+    return bound.op is Ops.CONST and bound.arg == dim if isinstance(dim, int) else bound is dim

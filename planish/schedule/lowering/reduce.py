@@ -1,0 +1,171 @@
+"""Reductions over axes, arg-reductions, cumulative scans and windows (docs/semantics.md 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.ptir.function import Inst
+from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs, ReduceWindowAttrs
+from planish.schedule.lowering.positions import Axis, elements
+from planish.schedule.lowering.rules import Lowering, accumulator, is_tiny
+from planish.schedule.tensors import (
+    Tensors,
+    expand,
+    flip,
+    full,
+    is_empty,
+    largest,
+    minus,
+    pad,
+    plus,
+    reshape,
+    shrink,
+    times,
+)
+from planish.uop.node import UOp
+from planish.uop.ops import Ops, ReduceAxes
+from planish.uop.shape import Dim, shape
+
+_KINDS: Final = {
+    "sum": Ops.ADD, "prod": Ops.MUL, "max": Ops.MAX, "min": Ops.MIN, "and": Ops.AND, "or": Ops.OR,
+}  # fmt: skip
+
+
+def identity(op: Ops, dtype: DType) -> bool | int | float:
+    """What an empty reduction gives (6.2)."""
+    if op is Ops.ADD or op is Ops.OR:
+        return False if dtype.is_bool else 0
+    if op is Ops.MUL:
+        return 1
+    if op is Ops.AND:
+        return True if dtype.is_bool else dtype.wrap(-1)
+    end = dtype.min if op is Ops.MAX else dtype.max
+    return bool(end) if dtype.is_bool else cast("int | float", end)
+
+
+def _wide(op: Ops, dtype: DType) -> DType:
+    """The dtype that values are combined in."""
+    if op in (Ops.ADD, Ops.MUL):
+        return accumulator(dtype)
+    return dtypes.float32 if is_tiny(dtype) else dtype
+
+
+def combined(x: UOp, op: Ops, axes: Sequence[int]) -> UOp:
+    """Axes reduced to size 1, in the dtype of x."""
+    if not axes:
+        return x
+    dtype, dims = x.dtype, shape(x)
+    wide = x.cast(_wide(op, dtype))
+    result = wide.table.make(Ops.REDUCE_AXIS, wide.dtype, (wide,), ReduceAxes(op, tuple(axes)))
+    if is_tiny(dtype) and op in (Ops.MAX, Ops.MIN) and any(_may_be_empty(dims[axis]) for axis in axes):
+        # float32 has infinities to begin with, the format perhaps not
+        result = result.alu(op, identity(op, dtype))
+    return result.cast(dtype)
+
+
+def _may_be_empty(dim: Dim) -> bool:
+    return dim == 0 if isinstance(dim, int) else dim.vmin <= 0
+
+
+def _reduce(op: Ops) -> Lowering:
+    def lower(tensors: Tensors, inst: Inst) -> UOp:
+        x = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
+        reduced = combined(x, op, cast("ReduceAttrs", inst.attrs).axes)
+        return reshape(reduced, tensors.dims_of(inst.results[0]))
+
+    return lower
+
+
+def _arg_reduce(op: Ops) -> Lowering:
+    """The least position that holds the extreme, or a NaN: where there is one, the extreme is NaN, which equals nothing."""
+
+    def lower(tensors: Tensors, inst: Inst) -> UOp:
+        attrs, dims = cast("ArgReduceAttrs", inst.attrs), tensors.dims_of(inst.operands[0])
+        x = full(tensors.values[inst.operands[0]], dims)
+        if is_tiny(x.dtype):
+            x = x.cast(dtypes.float32)
+        best = combined(x, op, (attrs.axis,))
+        hit = x.eq(expand(best, dims))
+        if x.dtype.is_float:
+            hit = hit | x.ne(x)
+        size = largest(dims[attrs.axis])
+        word = dtypes.int32 if size < 1 << 31 else dtypes.int64
+        where = hit.where(tensors.position(dims, attrs.axis).cast(word), size)
+        first = combined(where, Ops.MIN, (attrs.axis,))
+        return reshape(first, tensors.dims_of(inst.results[0])).cast(attrs.dtype)
+
+    return lower
+
+
+# -- cumulative ------------------------------------------------------------------------------------------------------
+
+
+def _cumulative(op: Ops) -> Lowering:
+    def lower(tensors: Tensors, inst: Inst) -> UOp:
+        attrs, dims = cast("CumulativeAttrs", inst.attrs), tensors.dims_of(inst.operands[0])
+        x = full(tensors.values[inst.operands[0]], dims)
+        if is_empty(dims):
+            return x
+        dtype, axis = x.dtype, attrs.axis
+        turned = (axis,) if attrs.reverse else ()
+        wide = flip(x, turned).cast(_wide(op, dtype))
+        running = wide.table.make(Ops.SCAN_AXIS, wide.dtype, (wide,), ReduceAxes(op, (axis,))).cast(dtype)
+        if attrs.exclusive:
+            # one further on, with the identity in front
+            all_but_last = [(0, minus(dim, 1) if each == axis else dim) for each, dim in enumerate(dims)]
+            in_front: list[tuple[Dim, Dim]] = [(1 if each == axis else 0, 0) for each in range(len(dims))]
+            moved = pad(shrink(running, dims, all_but_last), in_front)
+            nothing = identity(op, dtype)
+            first = tensors.position(dims, axis).eq(0)
+            running = moved if nothing == 0 else first.where(moved.const_like(nothing), moved)
+        return flip(running, turned)
+
+    return lower
+
+
+# -- windows ---------------------------------------------------------------------------------------------------------
+
+
+def _reduce_window(tensors: Tensors, inst: Inst) -> UOp:
+    """A window is an axis of its own, over which is reduced; what is not there counts as the identity."""
+    attrs, dims = cast("ReduceWindowAttrs", inst.attrs), tensors.dims_of(inst.operands[0])
+    op, sizes = _KINDS[attrs.kind], tensors.dims_of(inst.results[0])
+    x = full(tensors.values[inst.operands[0]], dims)
+    nothing = identity(op, x.dtype)
+    if is_empty(dims) or is_empty(sizes):
+        return tensors.filled(nothing, x.dtype, sizes)
+    rank = len(dims)
+    windowed = [axis for axis in range(rank) if attrs.window[axis] > 1]
+    whole = (*sizes, *(attrs.window[axis] for axis in windowed))
+    axes = []
+    for axis, (dim, size) in enumerate(zip(dims, sizes, strict=True)):
+        tap = tensors.position(whole, rank + windowed.index(axis)) if axis in windowed else None
+        far = (attrs.window[axis] - 1) * attrs.window_dilation[axis]
+        axes.append(
+            Axis(
+                tensors.position(whole, axis),
+                dim,
+                attrs.strides[axis],
+                tap,
+                attrs.window_dilation[axis],
+                attrs.low[axis],
+                attrs.base_dilation[axis],
+                plus(times(minus(size, 1), attrs.strides[axis]), far),
+            )
+        )
+    found, gate = elements(x, axes)
+    if gate is not None and nothing != 0:
+        found = gate.where(found, found.const_like(nothing))
+    return reshape(combined(found, op, tuple(range(rank, rank + len(windowed)))), sizes)
+
+
+REDUCE: Final[dict[str, Lowering]] = {
+    **{f"reduce_{kind}": _reduce(op) for kind, op in _KINDS.items()},
+    **{f"cum{kind}": _cumulative(_KINDS[kind]) for kind in ("sum", "prod", "max", "min")},
+    "argmax": _arg_reduce(Ops.MAX),
+    "argmin": _arg_reduce(Ops.MIN),
+    "reduce_window": _reduce_window,
+}

@@ -1,0 +1,280 @@
+"""A function as a plan: structured steps over numbered buffers. Plain data; whoever executes it needs nothing else.
+
+    Launch   kernel on buffers                      Branch   on a bool: then, otherwise
+    Copy     source → target                        While    condition steps, their flag, body steps
+    Swap     two buffers exchange their memory      For      a counter over a number of steps, in either direction
+    View     buffer = base[counter], or other dtype Bind     variable = the integer in a buffer
+    Host     an op that runs outside generated code
+
+Sizes are those of PTIR: numbers, or expressions over named sizes, which are variables of the plan. A named size of a
+parameter is known when the function is called; one that data decides is set by `Bind` or `Host` before it is used. A carried
+value of a loop has two buffers: the body reads the first and writes the second, then they swap. A slice of a scanned
+sequence is a View: kernels see it as memory of its own, whatever the iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from planish.dtypes import DType
+from planish.ptir.dims import DimLike
+from planish.ptir.ops.definition import Attrs, OpDef
+from planish.ptir.types import TensorType
+
+if TYPE_CHECKING:
+    from planish.schedule.kernels import Kernel
+
+Array = NDArray[Any]
+Renaming = Callable[[int], int]
+
+
+class Role(Enum):
+    """Where the memory of a buffer comes from."""
+
+    PARAMETER = "the caller brings it; only read unless donated"
+    CONSTANT = "part of the program"
+    RESULT = "a new array that the caller gets"
+    ARENA = "a place in the arena that every call has"
+    VIEW = "part of another buffer"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Flat memory for `size` elements."""
+
+    dtype: DType
+    size: DimLike
+    role: Role
+    position: int = 0
+    """Which parameter or result."""
+    constant: Array | None = None
+    donated: bool = False
+    """A parameter that may be overwritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel of the plan, run on a buffer per parameter; its variables are found by name."""
+
+    kernel: int
+    buffers: tuple[int, ...]
+
+    def renamed(self, of: Renaming) -> Launch:
+        return replace(self, buffers=tuple(map(of, self.buffers)))
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """All elements of the target are those of the source."""
+
+    source: int
+    target: int
+
+    def renamed(self, of: Renaming) -> Copy:
+        return Copy(of(self.source), of(self.target))
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Each buffer gets the memory of the other."""
+
+    first: int
+    second: int
+
+    def renamed(self, of: Renaming) -> Swap:
+        return Swap(of(self.first), of(self.second))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The buffer is the slice of `base` along its first axis that the counter says; without one, all of it.
+
+    Its dtype may be another: then it is the same bytes.
+    """
+
+    buffer: int
+    base: int
+    counter: str | None
+
+    def renamed(self, of: Renaming) -> View:
+        return View(of(self.buffer), of(self.base), self.counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """The variable is the int64 in the buffer, which lies within the bounds."""
+
+    variable: str
+    buffer: int
+    low: int
+    high: int
+
+    def renamed(self, of: Renaming) -> Bind:
+        return replace(self, buffer=of(self.buffer))
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """An op evaluated on arrays. Sizes that only its results have are variables from then on."""
+
+    op: OpDef
+    attrs: Attrs
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    input_types: tuple[TensorType, ...]
+    output_types: tuple[TensorType, ...]
+
+    def renamed(self, of: Renaming) -> Host:
+        return replace(self, inputs=tuple(map(of, self.inputs)), outputs=tuple(map(of, self.outputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One of two blocks, by a bool in memory."""
+
+    predicate: int
+    then: Steps
+    otherwise: Steps
+
+    def renamed(self, of: Renaming) -> Branch:
+        return Branch(of(self.predicate), renamed(self.then, of), renamed(self.otherwise, of))
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """The condition, then the body for as long as the flag that the condition left is true."""
+
+    condition: Steps
+    flag: int
+    body: Steps
+
+    def renamed(self, of: Renaming) -> While:
+        return While(renamed(self.condition, of), of(self.flag), renamed(self.body, of))
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """The body for counter = 0, 1, … below count; from the end if reverse."""
+
+    count: DimLike
+    counter: str
+    reverse: bool
+    body: Steps
+
+    def renamed(self, of: Renaming) -> For:
+        return replace(self, body=renamed(self.body, of))
+
+
+Step: TypeAlias = Launch | Copy | Swap | View | Bind | Host | Branch | While | For
+Steps: TypeAlias = tuple[Step, ...]
+
+
+def renamed(steps: Sequence[Step], of: Renaming) -> Steps:
+    """The same steps on other buffers."""
+    return tuple(step.renamed(of) for step in steps)
+
+
+def mapped(steps: Sequence[Step], of: Callable[[Launch], Launch | None]) -> Steps:
+    """The same steps with other launches, or without some; `of` is asked in their order."""
+    found: list[Step] = []
+    for step in steps:
+        match step:
+            case Launch():
+                launch = of(step)
+                found += [] if launch is None else [launch]
+            case Branch(predicate, then, otherwise):
+                found.append(Branch(predicate, mapped(then, of), mapped(otherwise, of)))
+            case While(condition, flag, body):
+                found.append(While(mapped(condition, of), flag, mapped(body, of)))
+            case For():
+                found.append(replace(step, body=mapped(step.body, of)))
+            case _:
+                found.append(step)
+    return tuple(found)
+
+
+def blocks(step: Step) -> tuple[Steps, ...]:
+    """The blocks inside a step, in the order in which they may run."""
+    if isinstance(step, Branch):
+        return step.then, step.otherwise
+    if isinstance(step, While):
+        return step.condition, step.body
+    return (step.body,) if isinstance(step, For) else ()
+
+
+def walk(steps: Sequence[Step]) -> Iterator[Step]:
+    """All steps, those inside right after the one that owns them."""
+    stack = [iter(steps)]
+    while stack:
+        step = next(stack[-1], None)
+        if step is None:
+            stack.pop()
+            continue
+        yield step
+        stack += [iter(block) for block in reversed(blocks(step))]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps of a function, the kernels they launch (each once) and the buffers they work on."""
+
+    steps: Steps
+    kernels: tuple[Kernel, ...]
+    buffers: tuple[Buffer, ...]
+    results: tuple[int, ...]
+    """The buffers of the results, in order."""
+    result_dims: tuple[tuple[DimLike, ...], ...]
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every launch, those in loops once."""
+        return tuple(step for step in walk(self.steps) if isinstance(step, Launch))
+
+    def __str__(self) -> str:
+        lines = [
+            f"b{number}: {buffer.dtype}[{buffer.size}] {buffer.role.name.lower()}"
+            + (f" {buffer.position}" if buffer.role in (Role.PARAMETER, Role.RESULT) else "")
+            + (" donated" if buffer.donated else "")
+            for number, buffer in enumerate(self.buffers)
+        ]
+        stack: list[tuple[int, Step | str]] = [(0, step) for step in reversed(self.steps)]
+        while stack:
+            depth, step = stack.pop()
+            if isinstance(step, str):
+                lines.append("  " * depth + step)
+                continue
+            for word, block in reversed(self._told(step)):
+                stack += [(depth + 1, inner) for inner in reversed(block)]
+                stack.append((depth, word))
+        return "\n".join(lines)
+
+    def _told(self, step: Step) -> list[tuple[str, Steps]]:
+        """The lines of a step, each with the block below it."""
+        match step:
+            case Launch(kernel, buffers):
+                return [(f"launch {self.kernels[kernel].name}({_names(buffers)})", ())]
+            case Copy(source, target):
+                return [(f"b{target} = copy b{source}", ())]
+            case Swap(first, second):
+                return [(f"swap b{first}, b{second}", ())]
+            case View(buffer, base, counter):
+                return [(f"b{buffer} = b{base}{'' if counter is None else f'[{counter}]'}", ())]
+            case Bind(variable, buffer):
+                return [(f"{variable} = b{buffer}", ())]
+            case Host():
+                return [(f"{_names(step.outputs)} = host {step.op.name}({_names(step.inputs)})", ())]
+            case Branch(predicate, then, otherwise):
+                return [(f"if b{predicate}", then), *([("else", otherwise)] if otherwise else [])]
+            case While(condition, flag, body):
+                return [("loop", condition), (f"while b{flag}", body)]
+            case For(count, counter, reverse, body):
+                return [(f"for {counter} below {count}{' from the end' if reverse else ''}", body)]
+
+
+def _names(buffers: Sequence[int]) -> str:
+    return ", ".join(f"b{number}" for number in buffers)

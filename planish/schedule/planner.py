@@ -1,0 +1,437 @@
+"""From a PTIR function to its plan.
+
+Straight-line instructions are lowered lazily: they become kernels where a value has to be in memory, which is at the end of
+a block, at an op with regions and at a host op. What a loop or branch sees of the values around it is computed before it,
+so that no iteration computes it again; what a block computes is forgotten when the block ends, since it may not have run.
+
+A value that a kernel makes gets its memory from `cut`; where it belongs elsewhere (a result, the next value of a carry, a
+slice of a stacked output) that memory is renamed, and nothing is copied. A Copy remains where the value already had memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Final, cast
+
+from planish.errors import LoweringError
+from planish.ptir.dims import Dim, DimLike, bounds, product
+from planish.ptir.function import Function, Inst, Region, Value
+from planish.ptir.ops.control import ScanAttrs
+from planish.ptir.ops.sizes import BindDimAttrs
+from planish.ptir.types import TensorType
+from planish.schedule import tensors as tensor_level
+from planish.schedule.kernels import Kernel, cut
+from planish.schedule.lowering import lower_inst
+from planish.schedule.plan import (
+    Bind,
+    Branch,
+    Buffer,
+    Copy,
+    For,
+    Host,
+    Launch,
+    Plan,
+    Role,
+    Step,
+    Steps,
+    Swap,
+    View,
+    While,
+    renamed,
+)
+from planish.schedule.tensors import Tensors
+from planish.uop.node import Table, UOp
+from planish.uop.ops import MOVEMENT, Ops, Variable
+from planish.uop.shape import Dim as UOpDim
+from planish.uop.shape import shape
+
+
+def size_of(dims: Sequence[UOpDim]) -> DimLike:
+    """The number of elements of tensor-level dims, as a size of PTIR."""
+    return product(map(plain, dims))
+
+
+def plain(dim: UOpDim) -> DimLike:
+    """A tensor-level dim as a size of PTIR; what PTIR cannot say counts as its maximum."""
+    if isinstance(dim, int):
+        return dim
+    found: dict[UOp, DimLike] = {}
+    for node in dim.toposort():
+        sources = [found[source] for source in node.src]
+        if node.op is Ops.CONST:
+            found[node] = int(cast("int", node.arg))
+        elif node.op is Ops.DEFINE_VAR:
+            name, low, high = cast("Variable", node.arg)
+            found[node] = Dim.named(name, low, high) if low < high else low
+        elif node.op in _ARITHMETIC and (node.op not in _DIVISIONS or bounds(sources[1])[0] > 0):
+            found[node] = _ARITHMETIC[node.op](*sources)
+        elif node.op is Ops.CAST:
+            found[node] = sources[0]
+        else:
+            found[node] = int(node.vmax)
+    return found[dim]
+
+
+_ARITHMETIC: Final[dict[Ops, Callable[..., DimLike]]] = {
+    Ops.ADD: lambda x, y: x + y,
+    Ops.SUB: lambda x, y: x - y,
+    Ops.MUL: lambda x, y: x * y,
+    Ops.NEG: lambda x: -x,
+    Ops.FLOORDIV: lambda x, y: x // y,
+    Ops.FLOORMOD: lambda x, y: x % y,
+}
+_DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
+
+
+class _Planner:
+    """The plan in the making."""
+
+    def __init__(self, function: Function, table: Table, donate: frozenset[int]) -> None:
+        self.function = function
+        self.tensors = Tensors(table)
+        self.donate = donate
+        self.block: list[Step] = []
+        self.buffers: dict[int, Buffer] = {}
+        """What is known of the buffers of `tensors`; those that a cut made are in the arena."""
+        self.alias: dict[int, int] = {}
+        """Buffers that became others."""
+        self.own: set[int] = set()
+        """Buffers of the arena that this block has made, and may still make into something else."""
+        self.taken: set[int] = set()
+        """Donated parameters that a loop writes."""
+        self.kernels: dict[UOp, int] = {}
+        self.made: list[Kernel] = []
+        self.counters = 0
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def memory(
+        self, type: TensorType, role: Role, position: int = 0, *, donated: bool = False
+    ) -> tuple[int, UOp]:
+        """A new buffer for a value of a type: its number, and the value that it holds."""
+        tensor_level.check_size(type, role.name.lower(), None)
+        number = len(self.tensors.buffers)
+        parameter = position if role is Role.PARAMETER else None
+        node = self.tensors.memory(
+            tensor_level.Buffer(type.dtype, prod(type.max_shape), parameter=parameter),
+            self.tensors.dims(type.dims),
+        )
+        self.buffers[number] = Buffer(type.dtype, type.size, role, position, donated=donated)
+        if role is Role.ARENA:
+            self.own.add(number)
+        return number, node
+
+    def resolve(self, number: int) -> int:
+        """The buffer that a buffer has become."""
+        while number in self.alias:
+            number = self.alias[number]
+        return number
+
+    def describe(self, number: int) -> Buffer:
+        known = self.buffers.get(number)
+        if known is None:
+            made = self.tensors.buffers[number]
+            role = Role.ARENA if made.constant is None else Role.CONSTANT
+            known = self.buffers[number] = Buffer(made.dtype, made.size, role, constant=made.constant)
+        return known
+
+    def whole(self, node: UOp) -> int | None:
+        """The buffer that holds a value from its start, row by row; None if there is none."""
+        node = self.tensors.realised.get(node, node)
+        while node.op is Ops.RESHAPE:
+            node = node.src[0]
+        if node.op is Ops.SHRINK and len(cast("tuple[object, ...]", node.arg)) == 1:
+            ((begin, _),) = cast("tuple[tuple[object, object]]", node.arg)
+            if begin != 0:
+                return None
+            node = node.src[0]
+        if node.op is not Ops.INDEX or len(node.src) != 1 or node.src[0] in self.tensors.counting:
+            return None
+        return self.resolve(cast("int", node.src[0].arg))
+
+    def is_cheap(self, node: UOp) -> bool:
+        """Whether nothing is computed where a value is seen: a constant, a view of memory, a counting tensor."""
+        while (node.op in MOVEMENT or node.op is Ops.CAST) and node not in self.tensors.realised:
+            node = node.src[0]
+        if node in self.tensors.realised or (node.op is Ops.INDEX and len(node.src) == 1):
+            return True
+        return node.op in {Ops.CONST, Ops.DEFINE_VAR}
+
+    def node(self, value: Value) -> UOp:
+        """The tensor-level node of a value, with all its axes."""
+        return tensor_level.full(self.tensors.values[value], self.tensors.dims_of(value))
+
+    # -- kernels ---------------------------------------------------------------------------------------------------
+
+    def cut(self, nodes: Sequence[UOp]) -> None:
+        """Kernels for what has no memory yet."""
+        first = len(self.tensors.buffers)
+        known = len(self.tensors.realised)
+        wanted = [node for node in dict.fromkeys(nodes) if self.whole(node) is None]
+        if not wanted:
+            return
+        for kernel in cut(self.tensors, wanted):
+            number = self.kernels.setdefault(kernel.sink, len(self.made))
+            if number == len(self.made):
+                self.made.append(kernel)
+            self.block.append(Launch(number, kernel.buffers))
+        self.own.update(range(first, len(self.tensors.buffers)))
+        for node, memory in list(self.tensors.realised.items())[known:]:
+            number = cast("int", self.whole(memory))
+            if number >= first:
+                made = self.tensors.buffers[number]
+                self.buffers[number] = Buffer(made.dtype, size_of(shape(node)), Role.ARENA)
+
+    def realise(self, values: Sequence[Value]) -> list[int]:
+        """Buffers that hold the values."""
+        nodes = [self.node(value) for value in values]
+        self.cut(nodes)
+        return [cast("int", self.whole(node)) for node in nodes]
+
+    def realise_into(self, nodes: Sequence[UOp], targets: Sequence[int]) -> None:
+        """The values, in buffers of our choice, which nothing in this block has used. Memory made for a value becomes it."""
+        self.cut(nodes)
+        copies: list[Step] = []
+        for node, target in zip(nodes, targets, strict=True):
+            source = cast("int", self.whole(node))
+            if source in self.own and self.describe(source).size == self.buffers[target].size:
+                self.own.discard(source)
+                self.alias[source] = target
+            elif source != target:
+                copies.append(Copy(source, target))
+        self.block += copies
+
+    def forget(self, buffer: int) -> None:
+        """A buffer is about to be written again: whoever wants what it holds has to compute that anew."""
+        for node in [node for node in self.tensors.realised if self.whole(node) == buffer]:
+            del self.tensors.realised[node]
+
+    @contextmanager
+    def nested(self) -> Iterator[list[Step]]:
+        """A block of its own. What is realised in it is known only there."""
+        outer, self.block = self.block, []
+        own, self.own = self.own, set()
+        realised = len(self.tensors.realised)
+        try:
+            yield self.block
+        finally:
+            for node in list(self.tensors.realised)[realised:]:
+                del self.tensors.realised[node]
+            self.block, self.own = outer, own
+
+    # -- instructions ----------------------------------------------------------------------------------------------
+
+    def region(self, region: Region) -> None:
+        for inst in region:
+            handler = _CONTROL.get(inst.op.name)
+            if handler is not None:
+                handler(self, inst)
+            elif inst.op.host:
+                self.host(inst)
+            elif inst.op.name == "bitcast" and any(
+                v.type.dtype.is_complex for v in (*inst.operands, *inst.results)
+            ):
+                self.reinterpret(inst)
+            else:
+                lower_inst(self.tensors, inst)
+                if isinstance(inst.attrs, BindDimAttrs):
+                    self.bind(inst.attrs)
+
+    def results(self, region: Region) -> list[UOp]:
+        """The instructions of a region, and its results as nodes."""
+        self.region(region)
+        return [self.node(value) for value in region.results]
+
+    def bind(self, attrs: BindDimAttrs) -> None:
+        count = self.tensors.bound[attrs.name]
+        self.cut([count])
+        self.block.append(Bind(attrs.name, cast("int", self.whole(count)), attrs.lo, attrs.hi))
+
+    def reinterpret(self, inst: Inst) -> None:
+        """Complex numbers, which kernels do not know, are pairs of reals beside host ops: the same memory."""
+        (base,) = self.realise(inst.operands)
+        (result,) = inst.results
+        number, self.tensors.values[result] = self.memory(result.type, Role.VIEW)
+        self.block.append(View(number, base, None))
+
+    def host(self, inst: Inst) -> None:
+        inputs = self.realise(inst.operands)
+        outputs = []
+        for value in inst.results:
+            number, self.tensors.values[value] = self.memory(value.type, Role.ARENA)
+            outputs.append(number)
+        self.block.append(
+            Host(
+                inst.op,
+                inst.attrs,
+                tuple(inputs),
+                tuple(outputs),
+                tuple(value.type for value in inst.operands),
+                tuple(value.type for value in inst.results),
+            )
+        )
+
+    def capture(self, inst: Inst) -> None:
+        """Compute what the regions of an instruction see of the values around it."""
+        inside = set(inst.regions[0].args)
+        seen: dict[Value, None] = {}
+        for region in inst.regions:
+            inside.update(region.args)
+            for each in region.walk():
+                inside.update(each.results)
+                for nested in each.regions:
+                    inside.update(nested.args)
+                    seen.update(dict.fromkeys(nested.results))
+                seen.update(dict.fromkeys(each.operands))
+            seen.update(dict.fromkeys(region.results))
+        nodes = [self.node(value) for value in seen if value not in inside]
+        self.cut([node for node in nodes if not self.is_cheap(node)])
+
+    def cond(self, inst: Inst) -> None:
+        (predicate,) = self.realise(inst.operands)
+        self.capture(inst)
+        made = [self.memory(value.type, Role.ARENA) for value in inst.results]
+        arms: list[Steps] = []
+        for region in inst.regions:
+            with self.nested() as steps:
+                self.realise_into(self.results(region), [number for number, _ in made])
+            arms.append(tuple(steps))
+        self.block.append(Branch(predicate, *arms))
+        self.tensors.values.update(zip(inst.results, (node for _, node in made), strict=True))
+
+    def carry(self, values: Sequence[Value], user: Inst) -> list[tuple[int, UOp]]:
+        """Buffers that start as the values, for a loop to write again."""
+        nodes = [self.node(value) for value in values]
+        self.cut(nodes)
+        sources = [cast("int", self.whole(node)) for node in nodes]
+        found: list[tuple[int, UOp]] = []
+        for value, node, source in zip(values, nodes, sources, strict=True):
+            alone = len(value.users) == 1 and value.users.get(user) == 1
+            donated = self.describe(source).donated and source not in self.taken
+            if alone and (source in self.own or donated):
+                number, memory = source, self.tensors.realised.get(node, node)
+                self.forget(source)
+                self.own.discard(source)
+                self.taken.add(source)
+            else:
+                number, memory = self.memory(value.type, Role.ARENA)
+                self.own.discard(number)
+                self.block.append(Copy(source, number))
+            found.append((number, memory))
+        return found
+
+    def advance(
+        self, nodes: Sequence[UOp], carried: Sequence[tuple[int, UOp]], values: Sequence[Value]
+    ) -> list[int]:
+        """Buffers for the next carries; that of the carry itself where it does not change."""
+        targets = []
+        for node, (number, _), value in zip(nodes, carried, values, strict=True):
+            if self.whole(node) == number:
+                targets.append(number)
+            else:
+                targets.append(self.memory(value.type, Role.ARENA)[0])
+                self.own.discard(targets[-1])
+        return targets
+
+    @staticmethod
+    def swaps(carried: Sequence[tuple[int, UOp]], following: Sequence[int]) -> list[Swap]:
+        return [Swap(old, new) for (old, _), new in zip(carried, following, strict=True) if old != new]
+
+    def while_(self, inst: Inst) -> None:
+        self.capture(inst)
+        carried = self.carry(inst.operands, inst)
+        condition, body = inst.regions
+        for region in inst.regions:
+            self.tensors.values.update(zip(region.args, (node for _, node in carried), strict=True))
+        with self.nested() as deciding:
+            (flag,) = self.results(condition)
+            self.cut([flag])
+            decided = cast("int", self.whole(flag))
+        with self.nested() as steps:
+            nodes = self.results(body)
+            following = self.advance(nodes, carried, inst.results)
+            self.realise_into(nodes, following)
+            steps.extend(self.swaps(carried, following))
+        self.block.append(While(tuple(deciding), decided, tuple(steps)))
+        self.tensors.values.update(zip(inst.results, (node for _, node in carried), strict=True))
+
+    def scan(self, inst: Inst) -> None:
+        attrs = cast("ScanAttrs", inst.attrs)
+        count = attrs.num_carries
+        self.capture(inst)
+        (body,) = inst.regions
+        bases = self.realise(inst.operands[count:])
+        carried = self.carry(inst.operands[:count], inst)
+        counter = f"counter.{self.counters}"
+        self.counters += 1
+        stacked = [self.memory(value.type, Role.ARENA) for value in inst.results[count:]]
+        with self.nested() as steps:
+            self.tensors.values.update(zip(body.args, (node for _, node in carried), strict=False))
+            for base, argument in zip(bases, body.args[count:], strict=True):
+                number, self.tensors.values[argument] = self.memory(argument.type, Role.VIEW)
+                steps.append(View(number, base, counter))
+            slices = []
+            for (base, _), result in zip(stacked, body.results[count:], strict=True):
+                number, _ = self.memory(result.type, Role.VIEW)
+                slices.append(number)
+                steps.append(View(number, base, counter))
+            nodes = self.results(body)
+            following = self.advance(nodes[:count], carried, inst.results[:count])
+            self.realise_into(nodes, [*following, *slices])
+            steps.extend(self.swaps(carried, following))
+        self.block.append(For(attrs.length, counter, attrs.reverse, tuple(steps)))
+        nodes = [node for _, node in (*carried, *stacked)]
+        self.tensors.values.update(zip(inst.results, nodes, strict=True))
+
+    def call(self, inst: Inst) -> None:
+        raise LoweringError(
+            f"a call of {cast('object', getattr(inst.attrs, 'callee', '?'))} could not be inlined",
+            op="call",
+            location=inst.loc,
+            remedy="compile the program that holds the callee; recursive calls, and results whose sizes the caller "
+            "states in other terms than the callee, cannot be compiled",
+        )
+
+    # -- the whole -------------------------------------------------------------------------------------------------
+
+    def plan(self) -> Plan:
+        for position, param in enumerate(self.function.params):
+            _, self.tensors.values[param] = self.memory(
+                param.type, Role.PARAMETER, position, donated=position in self.donate
+            )
+        nodes = self.results(self.function.body)
+        made = [
+            self.memory(value.type, Role.RESULT, position)[0]
+            for position, value in enumerate(self.function.results)
+        ]
+        self.realise_into(nodes, made)
+        return self.finish(made)
+
+    def finish(self, results: Sequence[int]) -> Plan:
+        """The plan, its buffers numbered in the order of their appearance."""
+        steps = renamed(self.block, self.resolve)
+        order: dict[int, int] = {}
+        for number, buffer in list(self.buffers.items()):
+            if buffer.role is Role.PARAMETER:
+                order[number] = len(order)
+        number_of: Callable[[int], int] = lambda number: order.setdefault(number, len(order))  # noqa: E731
+        steps = renamed(steps, number_of)
+        numbered = tuple(number_of(number) for number in results)
+        buffers = tuple(self.describe(number) for number in order)
+        dims = tuple(value.type.dims for value in self.function.results)
+        return Plan(steps, tuple(self.made), buffers, numbered, dims)
+
+
+_CONTROL: Final[dict[str, Callable[[_Planner, Inst], None]]] = {
+    "cond": _Planner.cond,
+    "while": _Planner.while_,
+    "scan": _Planner.scan,
+    "call": _Planner.call,
+}
+
+
+def plan(function: Function, table: Table, donate: frozenset[int] = frozenset()) -> Plan:
+    """The plan of a function. `donate` are the parameters whose memory may be overwritten."""
+    return _Planner(function, table, donate).plan()

@@ -1,0 +1,201 @@
+"""Vectors of indices and gates, lane by lane, without a node per lane.
+
+Nearly every vector of indices is a few scalars times a constant per lane, plus a constant per lane. `Forms.form` reads that
+off (`Form`), so that a register tile of 384 lanes is a handful of lists of numbers; a node is built only for the
+places that are accessed. What is not a sum (a quotient of a vector, a comparison) is written out lane by lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+from planish.uop.node import UOp
+from planish.uop.ops import ALU, Ops
+from planish.uop.symbolic import simplify, symbolic
+from planish.uop.symbolic.affine import Affine, affine
+
+ELEMENTWISE: Final = ALU | {Ops.CAST, Ops.BITCAST}
+_MOST_TERMS: Final = 64
+"""A vector of that many different scalars is no sum worth looking at."""
+
+
+class Form(NamedTuple):
+    """Σ term·factors[lane] + constants[lane]; terms are scalars."""
+
+    terms: dict[UOp, list[int]]
+    constants: list[int]
+
+    def chosen(self, lanes: tuple[int, ...]) -> Form:
+        """Some lanes of it."""
+        return Form(
+            {term: [factors[i] for i in lanes] for term, factors in self.terms.items()},
+            [self.constants[i] for i in lanes],
+        )
+
+    def plus(self, other: Form, sign: int) -> Form:
+        """Lane by lane: this and `sign` times the other."""
+        terms = dict(self.terms)
+        for term, factors in other.terms.items():
+            mine = terms.get(term)
+            terms[term] = (
+                [sign * y for y in factors]
+                if mine is None
+                else [x + sign * y for x, y in zip(mine, factors, strict=True)]
+            )
+        return Form(terms, [x + sign * y for x, y in zip(self.constants, other.constants, strict=True)])
+
+    def times(self, factors: list[int]) -> Form:
+        """Lane by lane: this times a number."""
+        return Form(
+            {term: [x * y for x, y in zip(mine, factors, strict=True)] for term, mine in self.terms.items()},
+            [x * y for x, y in zip(self.constants, factors, strict=True)],
+        )
+
+    def bases(self) -> list[tuple[int, ...]]:
+        """For each lane the factors of all terms: lanes with equal ones differ by a constant."""
+        if not self.terms:
+            return [()] * len(self.constants)
+        return list(zip(*self.terms.values(), strict=True))
+
+    def at(self, lane: int, like: UOp) -> UOp:
+        """One lane as a scalar expression in normal form; `like` has its dtype."""
+        found = {term: factors[lane] for term, factors in self.terms.items() if factors[lane]}
+        return simplify(Affine(found, self.constants[lane]).build(like), symbolic)
+
+
+@dataclass(slots=True)
+class Forms:
+    """What is known of the vectors of one kernel."""
+
+    forms: dict[UOp, Form]
+    lanes: dict[tuple[UOp, int], UOp]
+
+    def form(self, vector: UOp) -> Form:
+        """A vector of indices as a sum. (Iterative: index sums can be deep.)"""
+        known = self.forms
+        stack = [vector]
+        while stack:
+            node = stack[-1]
+            if node in known:
+                stack.pop()
+                continue
+            missing = [source for source in _summands(node) if source not in known]
+            if missing:
+                stack.extend(missing)
+                continue
+            known[node] = self._form(node)
+            stack.pop()
+        return known[vector]
+
+    def _form(self, node: UOp) -> Form:
+        op, src, count = node.op, node.src, node.dtype.lanes
+        if op is Ops.CONST:
+            return Form({}, [cast("int", node.arg)] * count)
+        if op is Ops.VCONST:
+            return Form({}, list(cast("tuple[int, ...]", node.arg)))
+        if op is Ops.GEP and src[0].dtype.lanes > 1:
+            return self.forms[src[0]].chosen(cast("tuple[int, ...]", node.arg))
+        if op is Ops.CAT and all(part.dtype.lanes > 1 for part in src):
+            return _joined([self.forms[part] for part in src])
+        if op is Ops.ADD or op is Ops.SUB:
+            return self.forms[src[0]].plus(self.forms[src[1]], 1 if op is Ops.ADD else -1)
+        if op is Ops.NEG:
+            return self.forms[src[0]].times([-1] * count)
+        if op is Ops.MUL:
+            x, y = self.forms[src[0]], self.forms[src[1]]
+            if not y.terms:
+                return x.times(y.constants)
+            if not x.terms:
+                return y.times(x.constants)
+        if op is Ops.VECTORIZE and all(lane is src[0] for lane in src):
+            return of_scalars([src[0]]).chosen((0,) * count)
+        return of_scalars(self.scalars(node))
+
+    def lane(self, value: UOp, number: int) -> UOp:
+        """One lane of a vector as a scalar expression, as it stands."""
+        known = self.lanes
+        stack = [(value, number)]
+        while stack:
+            key = node, lane = stack[-1]
+            if key in known:
+                stack.pop()
+                continue
+            needs = _lane_needs(node, lane)
+            missing = [need for need in needs if need not in known]
+            if missing:
+                stack.extend(missing)
+                continue
+            known[key] = _lane_value(node, lane, [known[need] for need in needs])
+            stack.pop()
+        return known[value, number]
+
+    def scalars(self, vector: UOp) -> list[UOp]:
+        """One scalar expression per lane, in simplest form: equal ones are one node."""
+        return [simplify(self.lane(vector, number), symbolic) for number in range(vector.dtype.lanes)]
+
+
+def _summands(node: UOp) -> tuple[UOp, ...]:
+    """The vectors whose forms make the form of this one."""
+    if node.op in {Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL}:
+        return node.src
+    if node.op in {Ops.GEP, Ops.CAT}:
+        return tuple(source for source in node.src if source.dtype.lanes > 1)
+    return ()
+
+
+def _joined(parts: list[Form]) -> Form:
+    terms: dict[UOp, list[int]] = {term: [] for part in parts for term in part.terms}
+    constants: list[int] = []
+    for part in parts:
+        count = len(part.constants)
+        for term, factors in terms.items():
+            factors.extend(part.terms.get(term) or [0] * count)
+        constants.extend(part.constants)
+    return Form(terms, constants)
+
+
+def of_scalars(lanes: list[UOp]) -> Form:
+    """Scalars of all kinds as one form."""
+    terms: dict[UOp, list[int]] = {}
+    constants = [0] * len(lanes)
+    for number, lane in enumerate(lanes):
+        found = affine(lane)
+        if found is None or len(terms) + len(found.terms) > _MOST_TERMS:
+            found = Affine({lane: 1}, 0)
+        for term, factor in found.terms.items():
+            terms.setdefault(term, [0] * len(lanes))[number] = factor
+        constants[number] = found.constant
+    return Form(terms, constants)
+
+
+def _lane_needs(node: UOp, lane: int) -> list[tuple[UOp, int]]:
+    if node.dtype.lanes == 1 or node.op in {Ops.CONST, Ops.VCONST, Ops.VECTORIZE}:
+        return []
+    if node.op is Ops.GEP:
+        return [(node.src[0], cast("tuple[int, ...]", node.arg)[lane])]
+    if node.op in ELEMENTWISE and all(s.dtype.lanes == node.dtype.lanes for s in node.src):
+        return [(source, lane) for source in node.src]
+    if node.op is Ops.CAT:
+        for source in node.src:
+            if lane < source.dtype.lanes:
+                return [(source, lane)]
+            lane -= source.dtype.lanes
+    return []
+
+
+def _lane_value(node: UOp, lane: int, parts: list[UOp]) -> UOp:
+    if node.dtype.lanes == 1:
+        return node
+    scalar = node.dtype.scalar
+    if node.op in {Ops.CONST, Ops.INVALID}:
+        return node.replace(dtype=scalar)
+    if node.op is Ops.VCONST:
+        return node.table.const(cast("tuple[int, ...]", node.arg)[lane], scalar)
+    if node.op is Ops.VECTORIZE:
+        return node.src[lane]
+    if node.op in {Ops.GEP, Ops.CAT}:
+        return parts[0]
+    if parts:
+        return node.table.make(node.op, scalar, tuple(parts), node.arg)
+    return node.gep(lane)

@@ -1,0 +1,166 @@
+"""LOCAL buffers share memory where their lifetimes allow it, in place too: a softmax needs one row of scratch, not two.
+
+Buffer b may lie where buffer a lies if nobody reads a any more once b is being filled. Both are filled by a loop in the
+same context (the same loops around), and every read of a
+
+* is inside of a loop that is over before b's loop begins, which the graph says already or is made to say by an AFTER on
+  the places where b is stored; or
+* is in b's own loop, at the very place at which b's element is then stored, and what is stored is computed from what was
+  read: *in place*. Each thread must have its own elements there, since others might read what one has just replaced.
+
+A read outside of all loops may happen at any time after the fill, so such a buffer keeps its memory to itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from planish.dtypes import DType, PtrDType
+from planish.stages.expander.loops import THREADS, closed_by, kind_of, loops_of, nest_all, without_gate
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.rewrite import substitute
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    """One LOCAL buffer: where it is filled and read."""
+
+    memory: UOp
+    fills: tuple[UOp, ...]
+    """The effects after which it is read."""
+    stores: tuple[UOp, ...]
+    reads: tuple[UOp, ...]
+
+    @property
+    def size(self) -> int:
+        return cast("PtrDType", self.memory.dtype).size
+
+    @property
+    def element(self) -> DType:
+        return cast("PtrDType", self.memory.dtype).base
+
+
+def _memory(place: UOp) -> UOp | None:
+    buffer = place.src[0]
+    while buffer.op is Ops.AFTER:
+        buffer = buffer.src[0]
+    return buffer if buffer.op is Ops.DEFINE_LOCAL else None
+
+
+class _Kernel:
+    """What is asked about a whole kernel."""
+
+    def __init__(self, sink: UOp) -> None:
+        nodes = sink.toposort()
+        self.ends = {r: n for n in nodes if n.op is Ops.END for r in loops_of(closed_by(n))}
+        self.threads = frozenset(n for n in nodes if n.op is Ops.RANGE and kind_of(n) in THREADS)
+        places = {n.src[0] for n in nodes if n.op is Ops.STORE}
+        stores: dict[UOp, list[UOp]] = {}
+        reads: dict[UOp, list[UOp]] = {}
+        fills: dict[UOp, dict[UOp, None]] = {}
+        for node in nodes:
+            if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
+                memory = _memory(node.src[0])
+                if memory is not None:
+                    stores.setdefault(memory, []).append(node)
+            elif node.op is Ops.INDEX:
+                memory = _memory(node)
+                if memory is None:
+                    continue
+                if node not in places or _is_read(node, nodes):
+                    reads.setdefault(memory, []).append(node)
+                    if node.src[0].op is Ops.AFTER:
+                        fills.setdefault(memory, {}).update(dict.fromkeys(node.src[0].src[1:]))
+        self.buffers = [
+            _Buffer(m, tuple(fills.get(m, ())), tuple(stores.get(m, ())), tuple(reads.get(m, ())))
+            for m in nodes
+            if m.op is Ops.DEFINE_LOCAL
+        ]
+
+    def loop_of(self, read: UOp, context: frozenset[UOp]) -> UOp | None:
+        """The END of the loop, directly in a context, that a read is in."""
+        for r in loops_of(read.ranges) - context:
+            end = self.ends.get(r)
+            if end is not None and loops_of(end.ranges) == context:
+                return end
+        return None
+
+
+def _is_read(node: UOp, nodes: list[UOp]) -> bool:
+    return any(node in user.src[1:] or (user.op is not Ops.STORE and node in user.src) for user in nodes)
+
+
+def _order(kernel: _Kernel, a: _Buffer, b: _Buffer) -> tuple[UOp, ...] | None:
+    """What b's stores have to wait for to lie where a lies; None if they may not."""
+    if a.element is not b.element or not a.fills or len(b.fills) != 1 or len(b.stores) != 1:
+        return None
+    (filled_b,), (store,) = b.fills, b.stores
+    context = loops_of(filled_b.ranges)
+    if filled_b in a.fills or any(loops_of(fill.ranges) != context for fill in a.fills):
+        return None
+    if store.src[0].src[0].op is not Ops.DEFINE_LOCAL:
+        return None
+    waits = dict.fromkeys(a.fills)
+    for read in a.reads:
+        loop = kernel.loop_of(read, context)
+        if loop is None:
+            return None
+        if loop is not filled_b:
+            waits[loop] = None
+        elif not _is_in_place(read, store, kernel.threads):
+            return None
+    if any(filled_b in loop.toposort() for loop in waits):
+        return None
+    return tuple(waits)
+
+
+def _is_in_place(read: UOp, store: UOp, threads: frozenset[UOp]) -> bool:
+    place, value = store.src[:2]
+    return (
+        len(store.src) == len(read.src) == len(place.src) == 2
+        and read.dtype is place.dtype
+        and without_gate(read.src[1]) is without_gate(place.src[1])
+        and threads <= place.src[1].ranges
+        and read in value.toposort()
+    )
+
+
+def share_locals(sink: UOp) -> UOp:
+    """The kernel with LOCAL buffers in each other's memory where that is safe."""
+    if sum(n.op is Ops.DEFINE_LOCAL for n in sink.toposort()) < 2:
+        return sink
+    sink = nest_all(sink)
+    while (shared := _share_two(sink)) is not None:
+        sink = shared
+    return sink
+
+
+def _share_two(sink: UOp) -> UOp | None:
+    kernel = _Kernel(sink)
+    for a in kernel.buffers:
+        for b in kernel.buffers:
+            if a is b:
+                continue
+            waits = _order(kernel, a, b)
+            if waits is None:
+                continue
+            if a.size != b.size:  # the next look finds them again, of one size
+                small, large = (a, b) if a.size < b.size else (b, a)
+                return _enlarged(sink, small.memory, large.memory.dtype)
+            place = b.stores[0].src[0]
+            new = place.replace(src=(a.memory.after(*waits), *place.src[1:]))
+            return substitute(sink, {place: new, b.memory: a.memory})
+    return None
+
+
+def _enlarged(sink: UOp, memory: UOp, dtype: DType) -> UOp:
+    """The kernel with more memory in place of some; what stands for it is of its dtype."""
+    final = {memory: memory.replace(dtype=dtype)}
+    for node in sink.toposort():
+        if node not in final:
+            src = tuple([final[source] for source in node.src])
+            changed = src[0].dtype if node.op is Ops.AFTER else node.dtype
+            final[node] = node if src == node.src else node.replace(dtype=changed, src=src)
+    return final[sink]

@@ -1,0 +1,140 @@
+"""Stage 10, add local buffers: a value that is kept for all values of some ranges gets LOCAL memory and a loop that fills it.
+
+Why: a row that is needed three times, or a tile that every thread of a block reads, should be computed and read from far
+memory once. LOCAL memory is a core's own scratch on a CPU, memory shared by a block on a GPU.
+
+How: `BUFFERIZE(x, i…)` says that x is stored at the places i…, which are index expressions; the ranges in them close there,
+and dim k has as many elements as i_k has values. It becomes a DEFINE_LOCAL, a STORE, an END and an AFTER, the only
+ordering there is; a read of it becomes a read of the memory after that. Threads of a block that x depends on without
+closing them each need an element of their own: they become dims of the buffer (lanes did so in stage 9). Dims are in
+row-major order with those of threads behind the others and those of lanes last: neighbouring threads then lie next to each
+other, and lanes are a vector.
+
+Before → after::
+
+    b = BUFFERIZE(x, r)              m = DEFINE_LOCAL; e = END(STORE(INDEX(m, r), x), r)
+    INDEX(b, i)                      INDEX(AFTER(m, e), i)
+    BUFFERIZE(x(t), r), t: LOCAL(4)  STORE(INDEX(m, r*4 + t), x)
+
+Would break without it: stage 21 could not place a BUFFERIZE anywhere; without the dims of threads, threads would
+overwrite each other.
+
+Holds afterwards: no BUFFERIZE is left; a range is closed in one context only (`loops.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from planish import dtypes
+from planish.dtypes import AddrSpace
+from planish.errors import LoweringError
+from planish.stages.expander.loops import THREADS, closed_by, kind_of, separate_contexts
+from planish.uop.matcher import Matcher, rule
+from planish.uop.node import UOp
+from planish.uop.ops import CONSTANTS, Bufferize, Ops
+from planish.uop.pattern import node
+from planish.uop.rewrite import rewrite
+from planish.uop.symbolic import simplify
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the elements of one buffer lie: memory as it is once it is filled, and where each index goes."""
+
+    memory: UOp
+    dims: tuple[tuple[UOp | int, int], ...]
+    """Slowest first: a thread's range, or the number of a given index; and the size."""
+    place: UOp | None = None
+    """Where the fill stores."""
+
+    def flat(self, given: tuple[UOp, ...], lanes: int) -> UOp:
+        """The place of an element as one index."""
+        total: UOp | None = None
+        for what, size in self.dims:
+            index = spread(given[what] if isinstance(what, int) else what, lanes)
+            total = index if total is None else total * total.const_like(size) + index
+        table = self.memory.table
+        return simplify(total) if total is not None else table.const(0, dtypes.index.vec(lanes))
+
+
+@dataclass(slots=True)
+class Locals:
+    """The LOCAL buffers of a kernel so far."""
+
+    count: int = 0
+    layouts: dict[UOp, _Layout] = field(default_factory=dict)
+
+
+def spread(value: UOp, lanes: int) -> UOp:
+    """A scalar in every lane; what has lanes already stays."""
+    if value.dtype.lanes == lanes:
+        return value
+    if value.op is Ops.CONST:
+        return value.replace(dtype=value.dtype.vec(lanes))
+    return value.table.make(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes)
+
+
+def _layout(buffer: UOp, ctx: Locals) -> _Layout:
+    found = ctx.layouts.get(buffer)
+    if found is not None:
+        return found
+    kept = cast("Bufferize", buffer.arg)
+    if kept.space != "local":
+        raise LoweringError(f"BUFFERIZE in {kept.space} memory inside of a kernel", op="BUFFERIZE")
+    x, *places = buffer.src
+    closed = closed_by(buffer)
+    threads = [r for r in x.ranges - closed if kind_of(r) in THREADS]
+    lanes_only = [k for k, place in enumerate(places) if place.op in CONSTANTS and place.dtype.lanes > 1]
+    order: list[UOp | int] = [
+        *(k for k in range(len(places)) if k not in lanes_only),
+        *sorted(threads, key=lambda r: r.order),
+        *lanes_only,
+    ]
+    dims = tuple((k, (places[k] if isinstance(k, int) else k).vmax + 1) for k in order)
+    table, size = buffer.table, 1
+    for _, each in dims:
+        size *= each
+    if x.dtype.is_index:  # memory has no such elements
+        x = x.cast(dtypes.int64)
+    memory = table.make(Ops.DEFINE_LOCAL, x.dtype.scalar.ptr(size, AddrSpace.LOCAL), (), ctx.count)
+    ctx.count += 1
+    place = _Layout(memory, dims).flat(tuple(places), x.dtype.lanes)
+    filled = table.make(Ops.INDEX, x.dtype, (memory, place)).store(x)
+    if closed:
+        filled = filled.end(*sorted(closed, key=lambda r: r.order))
+    result = ctx.layouts[buffer] = _Layout(memory.after(filled), dims, place)
+    return result
+
+
+def _read(root: UOp, buffer: UOp, ctx: Locals) -> UOp:
+    indices = root.src[1:]
+    gate = indices[-1:] if indices and indices[-1].dtype.is_bool else ()
+    layout = _layout(buffer, ctx)
+    flat = layout.flat(indices[: len(indices) - len(gate)], root.dtype.lanes)
+    if not gate and not closed_by(buffer) and flat is layout.place:
+        return buffer.src[0]  # nothing but lanes: what was just stored is still at hand
+    dtype = dtypes.int64.vec(root.dtype.lanes) if root.dtype.is_index else root.dtype
+    return root.replace(dtype=dtype, src=(layout.memory, flat, *gate)).cast(root.dtype)
+
+
+pm_add_buffers_local: Final = Matcher(
+    "pm_add_buffers_local",
+    [
+        rule(
+            node(Ops.INDEX, node(Ops.BUFFERIZE, name="buffer"), rest=True),
+            _read,
+            says="INDEX(BUFFERIZE(x, r), i) -> INDEX(AFTER(m, END(STORE(INDEX(m, r), x), r)), i)",
+        )
+    ],
+)
+
+
+def add_local_buffers(sink: UOp) -> UOp:
+    """Give memory to what is kept (sink first: a read is looked at before the buffer it reads)."""
+    nodes = sink.toposort()
+    if not any(n.op is Ops.BUFFERIZE for n in nodes):
+        return sink
+    first = max((cast("int", n.arg) + 1 for n in nodes if n.op is Ops.DEFINE_LOCAL), default=0)
+    return rewrite(separate_contexts(sink), pm_add_buffers_local, Locals(first), order="sink_first")

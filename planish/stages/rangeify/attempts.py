@@ -1,0 +1,23 @@
+"""Trying an action of stage 7: the kernel after it, or nothing if it is refused. Whoever chooses actions is handed this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from planish.stages.rangeify.refusal import Refusal
+from planish.stages.rangeify.s07_apply_opts import apply_action
+from planish.target import Target
+from planish.uop.actions import Action
+from planish.uop.node import UOp
+
+
+def attempts(target: Target) -> Callable[[UOp, Action, Sequence[Action]], UOp | None]:
+    """For a target: a kernel, an action and those before it -> the kernel after it, None if it does not fit."""
+
+    def attempt(sink: UOp, action: Action, before: Sequence[Action]) -> UOp | None:
+        try:
+            return apply_action(sink, action, target, before)
+        except Refusal:
+            return None
+
+    return attempt

@@ -1,0 +1,78 @@
+"""The action PADTO of stage 7: an axis runs on to a multiple of some number, and nothing happens beyond its end.
+
+Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 they have, if two of them do nothing:
+
+* an INDEX that depends on the axis is nowhere beyond the end: nothing is loaded or stored there;
+* a REDUCE over the axis combines the identity of its op beyond the end, *before* lanes are combined with each other (what is
+  computed from a load of nothing need not be neutral, and a chunk of lanes may be half valid);
+* a BUFFERIZE keeps what is computed there where nobody reads it: behind the others, or all in one place more.
+
+Before → after::
+
+    r = RANGE(30); REDUCE(x[r], r)       s = RANGE(32); REDUCE(where(s < 30, x[s if s < 30], 0), s)
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from planish.stages.expander.loops import closed_by
+from planish.stages.rangeify.algebra import pm_flatten_range
+from planish.stages.rangeify.legality import is_row_major
+from planish.stages.rangeify.refusal import Refusal
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.rewrite import rewrite
+from planish.uop.symbolic import simplify
+from planish.uop.symbolic.reduce import identity
+
+
+def gated(place: UOp, condition: UOp) -> UOp:
+    """A place that is nowhere unless the condition holds."""
+    buffer, *indices = place.src
+    if not indices:
+        return place
+    if indices[-1].dtype.is_bool:
+        return place.replace(src=(*place.src[:-1], indices[-1] & condition))
+    first = condition.where(indices[0], place.table.invalid(indices[0].dtype))
+    return place.replace(src=(buffer, first, *indices[1:]))
+
+
+def _neutral(root: UOp, value: UOp, condition: UOp) -> UOp:
+    nothing = identity(cast("Ops", root.arg), root)
+    if nothing is None:
+        raise Refusal(f"PADTO: {cast('Ops', root.arg).name} of {root.dtype} has no neutral value to pad with")
+    return condition.where(value, value.const_like(nothing))
+
+
+def _kept_aside(node: UOp, made: UOp, r: UOp, condition: UOp) -> UOp:
+    """What is kept, where beyond the end it overwrites nothing."""
+    first = next(k for k, place in enumerate(node.src) if k and r in place.ranges)
+    others = (place for k, place in enumerate(node.src) if k and k != first)
+    if is_row_major(made.src[first]) and not any(r in place.ranges for place in others):
+        return made  # there is room behind
+    aside = condition.where(made.src[first], node.src[first].vmax + 1)
+    return made.replace(src=(*made.src[:first], aside, *made.src[first + 1 :]))
+
+
+def pad_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
+    """The kernel with a range that runs on to a multiple."""
+    size = r.src[0]
+    longer = r.replace(src=(simplify((size + (multiple - 1)) // multiple * multiple), *r.src[1:]))
+    condition = longer < size
+    final: dict[UOp, UOp] = {r: longer}
+    for node in sink.toposort():
+        if node in final:
+            continue
+        src = tuple([final[source] for source in node.src])
+        made = node if src == node.src else node.replace(src=src)
+        if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
+            made = gated(made, condition)
+        elif node.op is Ops.BUFFERIZE and r in closed_by(node):
+            made = _kept_aside(node, made, r, condition)
+        elif node.op is Ops.REDUCE and r in closed_by(node):
+            made = made.replace(src=(_neutral(made, made.src[0], condition), *made.src[1:]))
+        elif node.op is Ops.STORE and r in node.ranges and r not in node.src[0].ranges:
+            made = made.replace(src=(gated(made.src[0], condition), *made.src[1:]))
+        final[node] = made
+    return rewrite(final[sink], pm_flatten_range)

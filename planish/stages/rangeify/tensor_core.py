@@ -1,0 +1,159 @@
+"""The action TC of stage 7: a sum of products becomes a WMMA, spread over threads and registers as the core wants it.
+
+How. Of C[m, n] += A[m, k] @ B[k, n] the axes are split by the sizes of the core. The inner parts are not ranges: which element
+a thread holds in which lane is data (`planish.uop.tensor_cores`), so each matrix gets its own expressions for
+its row and column, made of the thread number (one WARP range, for cores that need several threads) and of lane axes
+(`UNROLL` of constants, one for each run of register bits). The fragments of A and B are CONTRACTed to vectors; the WMMA's
+result is spread over the lane axes of C, which are those of the stores. Any layout of the operands in memory will do: it is in
+their indices.
+
+Before → after::
+
+    REDUCE[ADD](CAST(a[m, k]) * CAST(b[k, n]), k)
+    REDUCE[ADD](UNROLL(WMMA(CONTRACT(a[m'(w, ra), k'(w, ra)]), CONTRACT(b[k'(w, rb), n'(w, rb)]), 0), rc), k/K)
+        with m -> m/M * M + m'(w, rc), n -> n/N * N + n'(w, rc) everywhere else
+
+What is left of m, n and k are ordinary ranges that further actions may take. A core that reads fewer mantissa bits than its
+inputs have (tf32) is refused unless `fastmath` is on; the rounding is then written out, so that every interpreter agrees.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from planish import dtypes
+from planish.config import current
+from planish.stages.rangeify.algebra import pm_flatten_range
+from planish.stages.rangeify.refusal import Refusal
+from planish.target import Target
+from planish.uop.actions import Action
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, AxisType, Lanes, Ops
+from planish.uop.products import Product, axis_size, products, why_not
+from planish.uop.rewrite import rewrite, substitute
+from planish.uop.tensor_cores import Core, Matrix
+
+_INNER, _LANES_OF_A, _LANES_OF_B = 1, 2, 3
+"""What splitting appends to the path of an axis; 0 is the outer part."""
+_BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
+
+
+class _Split:
+    """The axes of one kernel, cut to the sizes of a core."""
+
+    def __init__(self, core: Core, product: Product) -> None:
+        self.core = core
+        self.m, self.n = product.m, product.n
+        table = product.reduce.table
+        self.thread = (
+            table.range(core.threads, (*_path(self.m), _INNER), AxisType.WARP) if core.threads > 1 else None
+        )
+        self.outer_m, self.outer_n = _outer(self.m, core.m), _outer(self.n, core.n)
+
+    def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, Lanes]:
+        """Row and column of the element that a thread holds in a lane, and the axes that the lanes are."""
+        table = self.m.table
+        place = [table.const(0), table.const(0)]
+        axes: list[tuple[tuple[int, ...], int]] = []
+        for part in self.core.parts(matrix):
+            size = 1 << part.bits
+            if part.source == "r":
+                axes.append(((*path, len(axes)), size))
+                counted = table.make(
+                    Ops.UNROLL, dtypes.index, (table.vconst(range(size)),), Lanes((axes[-1],))
+                )
+            else:
+                counted = cast("UOp", self.thread) // (1 << part.start) % size
+            place[not part.row] = place[not part.row] + counted * (1 << part.to)
+        return place[0], place[1], Lanes(tuple(axes))
+
+    def fragment(self, matrix: Matrix, product: Product, outer_k: UOp) -> UOp:
+        """What a thread holds of an operand, as a vector."""
+        value = product.a if matrix == "a" else product.b
+        path = (*_path(product.k), _LANES_OF_A if matrix == "a" else _LANES_OF_B)
+        row, column, lanes = self.spread(matrix, path)
+        k = outer_k + (column if matrix == "a" else row)
+        across = (
+            {self.m: self.outer_m + row, product.k: k}
+            if matrix == "a"
+            else {self.n: self.outer_n + column, product.k: k}
+        )
+        value = _rounded(substitute(value, across), self.core)
+        if not lanes.axes:
+            return value
+        return value.table.make(Ops.CONTRACT, self.core.dtype(matrix), (value,), lanes)
+
+    def tile(self, product: Product, lanes: Lanes) -> UOp:
+        """The reduction, done by the core."""
+        core, reduce = self.core, product.reduce
+        table = reduce.table
+        outer_k = _outer(product.k, core.k)
+        a, b = (self.fragment(matrix, product, outer_k) for matrix in ("a", "b"))
+        start = table.const(core.output.const(0), core.dtype("c"))
+        computed = table.make(Ops.WMMA, core.dtype("c"), (a, b, start), core.arg)
+        value = table.make(Ops.UNROLL, core.output, (computed,), lanes)
+        left = [r for r in reduce.src[1:] if r is not product.k]
+        left += sorted(outer_k.ranges, key=lambda r: r.order)
+        return reduce.replace(src=(value, *left)) if left else value
+
+
+def _path(axis: UOp) -> tuple[int, ...]:
+    return cast("Axis", axis.arg).path
+
+
+def _outer(axis: UOp, size: int) -> UOp:
+    """The first element of the tile that an axis is in, as an expression of a shorter axis."""
+    count = axis_size(axis) // size
+    path, kind = cast("Axis", axis.arg)
+    return axis.table.const(0) if count == 1 else axis.table.range(count, (*path, 0), kind) * size
+
+
+def _rounded(value: UOp, core: Core) -> UOp:
+    """A value with the mantissa bits that the core reads, rounded to nearest (ties away from 0)."""
+    if core.mantissa is None:
+        return value
+    dropped = 23 - core.mantissa  # inputs are float32
+    bits = value.bitcast(dtypes.uint32)
+    kept = (bits + (1 << dropped - 1)) & (0xFFFFFFFF >> dropped << dropped)
+    return value.ne(value).where(value, kept.bitcast(dtypes.float32))
+
+
+def _chosen(sink: UOp, action: Action, target: Target) -> tuple[Core, Product]:
+    if not 0 <= action.amount < len(target.tensor_cores):
+        raise Refusal(
+            f"TC: {target.name} has {len(target.tensor_cores)} tensor cores, no number {action.amount}"
+        )
+    core = target.tensor_cores[action.amount]
+    for node in sink.toposort():
+        if node.op is Ops.WMMA or (node.op is Ops.RANGE and cast("Axis", node.arg).kind in _BEFORE):
+            raise Refusal("TC: must come before axes are shared by threads, and once")
+    if core.threads > max(target.block_threads, 1):
+        raise Refusal(f"TC: {core.name} takes {core.threads} threads, a block has {target.block_threads}")
+    if core.mantissa is not None and not current().fastmath:
+        raise Refusal(
+            f"TC: {core.name} reads {core.mantissa} mantissa bits of {core.inputs}, which changes results",
+            remedy="allow it with fastmath=True",
+        )
+    found = products(sink, core)
+    if not found:
+        raise Refusal(f"TC: {core.name} does not fit: {why_not(sink, core)}")
+    if not 0 <= action.axis < len(found):
+        raise Refusal(f"TC: {core.name} fits in {len(found)} ways, there is no number {action.axis}")
+    return core, found[action.axis]
+
+
+def apply_tensor_core(sink: UOp, action: Action, target: Target) -> UOp:
+    """The kernel with a tensor core at work; `Refusal` if it does not fit.
+
+    `action.amount` is the number of the core in `target.tensor_cores`, `action.axis` the number of the way to use it
+    (`planish.uop.products.products`). All reductions of the kernel that fit the same output axes are done by it.
+    """
+    core, product = _chosen(sink, action, target)
+    split = _Split(core, product)
+    row, column, lanes = split.spread("c", (*_path(split.m), _LANES_OF_A))
+    exchanged: dict[UOp, UOp] = {split.m: split.outer_m + row, split.n: split.outer_n + column}
+    for each in products(sink, core):
+        if (each.m, each.n) == (split.m, split.n) and each.reduce not in exchanged:
+            chosen = product if each.reduce is product.reduce else each
+            exchanged[each.reduce] = split.tile(chosen, lanes)
+    return rewrite(substitute(sink, exchanged), pm_flatten_range)

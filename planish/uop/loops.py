@@ -1,0 +1,260 @@
+"""How the interpreter runs a kernel: which ranges are Python loops, which are NumPy axes, and where each node belongs.
+
+A range may be an axis when its values do not see each other's memory: everything below it is then computed at once. It must
+be a loop when something is carried from one value to the next: an accumulator, or stores that have to keep their order.
+Threads of a block are always axes, so that they run in lock step.
+
+    private   the axes along which each position has its own copy of a register or LOCAL buffer
+    home      the loop that a node runs in: the innermost of those whose range is open there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final, cast
+
+from planish.dtypes import AddrSpace, PtrDType
+from planish.errors import GraphError
+from planish.uop.node import UOp
+from planish.uop.ops import DEFINES, MOVEMENT, Axis, AxisType, Lanes, Ops
+
+THREADS: Final = frozenset({AxisType.LOCAL, AxisType.WARP, AxisType.GROUP_REDUCE})
+"""Axes whose values are threads of one block and share its LOCAL memory."""
+_TOGETHER: Final = THREADS | {AxisType.UPCAST, AxisType.UNROLL}
+"""Axes that are never loops."""
+_ORDERED: Final = frozenset({AxisType.LOOP, AxisType.REDUCE})
+"""Axes whose values run one after another where that matters."""
+_LIMIT: Final = 1 << 22
+"""Elements of one array before outer ranges become loops."""
+_BELOW: Final = MOVEMENT | {
+    Ops.INDEX, Ops.AFTER, Ops.CAST, Ops.NOOP, Ops.CONTIGUOUS, Ops.GEP, Ops.PTRCAT, Ops.UNROLL,
+}  # fmt: skip
+_PASSES: Final = frozenset({Ops.AFTER, Ops.NOOP, Ops.GEP, Ops.UNROLL})
+"""What may stand between a place and its STORE."""
+_BUNDLES: Final = frozenset({Ops.SINK, Ops.GROUP, Ops.NOOP, Ops.UNROLL, Ops.END, Ops.AFTER, Ops.BARRIER})
+
+
+def memory_below(place: UOp) -> UOp:
+    """The memory (or BUFFERIZE) that a place or view is part of."""
+    while place.op in _BELOW and place.src:
+        place = place.src[0]
+    return place
+
+
+def kind_of(r: UOp) -> AxisType:
+    """What runs a range."""
+    return cast("Axis", r.arg).kind
+
+
+def is_thread(special: UOp) -> bool:
+    """Whether a special index tells the threads of one block apart."""
+    return str(special.arg).startswith("lidx")
+
+
+@dataclass(slots=True)
+class Nest:
+    """The loops that one END closes, outermost first, and what runs at each level."""
+
+    ranges: tuple[UOp, ...]
+    bodies: tuple[list[UOp], ...]
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a plan asks about a kernel, collected in one walk."""
+
+    nodes: Sequence[UOp]
+    stores: list[UOp] = field(default_factory=list)
+    closed: set[UOp] = field(default_factory=set)
+    """The ranges that an END closes."""
+    ends: list[UOp] = field(default_factory=list)
+    around: dict[UOp, frozenset[UOp]] = field(default_factory=dict)
+    """The ranges closed around an effect, whether it depends on them or not."""
+    read: set[UOp] = field(default_factory=set)
+    """Every INDEX that is used as a value."""
+    scanned: set[UOp] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for node in self.nodes:
+            if node.op is Ops.STORE:
+                self.stores.append(node)
+            elif node.op is Ops.END:
+                self.ends.append(node)
+                self.closed.update(closed_by(node))
+                self._enclose(node)
+            elif node.op is Ops.SCAN:
+                self.scanned.add(node.src[1])
+        self.read |= _values_among(self.nodes)
+
+    def _enclose(self, end: UOp) -> None:
+        closed = frozenset(closed_by(end))
+        stack = [end.src[0]]
+        seen = set(stack)
+        while stack:
+            effect = stack.pop()
+            self.around[effect] = self.around.get(effect, frozenset()) | closed
+            if effect.op in _BUNDLES:
+                below = effect.src[1:] if effect.op is Ops.AFTER else effect.src
+                for source in below[:1] if effect.op is Ops.END else below:
+                    if source.dtype.name == "void" and source not in seen:
+                        seen.add(source)
+                        stack.append(source)
+
+    def open(self, node: UOp) -> frozenset[UOp]:
+        """The ranges a node runs inside of."""
+        extra = self.around.get(node)
+        return node.ranges if extra is None else node.ranges | (extra - frozenset(closed_by(node)))
+
+    def is_ordered(self, store: UOp) -> bool:
+        """Whether the order of a store's iterations can matter: it also reads that memory, or goes where data says."""
+        memory = memory_below(store.src[0])
+        return any(memory_below(r) is memory for r in self.read) or any(
+            n.op is Ops.LOAD or n in self.read for i in _indices(store.src[0]) for n in i.toposort()
+        )
+
+
+def closed_by(end: UOp) -> Iterator[UOp]:
+    """The ranges that an END closes."""
+    if end.op is Ops.END:
+        for listed in end.src[1:]:
+            yield from (listed,) if listed.op is Ops.RANGE else listed.ranges
+
+
+def _values_among(nodes: Sequence[UOp]) -> set[UOp]:
+    """Every INDEX whose element is read: by a LOAD, or where it is not just the place of a STORE."""
+    needed: set[UOp] = set()
+    found: set[UOp] = set()
+    for node in reversed(nodes):
+        for position, source in enumerate(node.src):
+            if node.op is Ops.LOAD and position == 0:
+                found.add(place_below(source))
+            is_place = node.op is Ops.STORE and position == 0
+            passes = node.op in _PASSES and node not in needed and position == 0
+            if not is_place and not passes and not source.dtype.is_pointer:
+                needed.add(source)
+        if node.op is Ops.INDEX and node in needed and len(node.src) > 1:
+            found.add(node)
+    return found
+
+
+def place_below(place: UOp) -> UOp:
+    """The INDEX that a place is made of."""
+    while place.op is not Ops.INDEX and place.src:
+        place = place.src[0]
+    return place
+
+
+def _indices(place: UOp) -> tuple[UOp, ...]:
+    return place_below(place).src[1:]
+
+
+def _space(memory: UOp) -> AddrSpace | None:
+    return memory.dtype.space if isinstance(memory.dtype, PtrDType) else None
+
+
+@dataclass(slots=True)
+class Plan:
+    """Where everything runs."""
+
+    loops: frozenset[UOp]
+    axes: dict[object, int]
+    """Ranges, special indices and paths of unrolled axes: the place of each among the leading axes of a value."""
+    private: dict[UOp, tuple[UOp, ...]]
+    top: list[UOp]
+    nests: dict[UOp, Nest]
+
+
+def _own_axes(facts: Facts, memory: UOp) -> tuple[frozenset[UOp], set[UOp]]:
+    """The ranges along which a register or LOCAL buffer can be private; those that carry it from value to value."""
+    stores = [s for s in facts.stores if memory_below(s.src[0]) is memory]
+    reads = [r for r in facts.read if memory_below(r) is memory]
+    sites = [facts.open(s) for s in stores] + [r.ranges for r in reads]
+    common = frozenset.intersection(*sites) if sites else frozenset()
+    carried: set[UOp] = set()
+    for store in stores:
+        indices = _indices(store.src[0])
+        varies = frozenset().union(*(i.ranges for i in indices))
+        for r in facts.open(store) - common:
+            same_place = all(_indices(read) == indices for read in reads if r in read.ranges)
+            if r not in varies or not same_place:
+                carried.add(r)
+    return common, carried
+
+
+def _chosen_loops(facts: Facts, own: dict[UOp, tuple[frozenset[UOp], set[UOp]]], in_order: bool) -> set[UOp]:
+    candidates = {r for r in facts.closed if kind_of(r) not in _TOGETHER and r not in facts.scanned}
+    if in_order:
+        return candidates
+    loops = {r for _, carried in own.values() for r in carried}
+    for store in facts.stores:
+        if _space(memory_below(store.src[0])) is AddrSpace.GLOBAL and facts.is_ordered(store):
+            loops |= {r for r in facts.open(store) if kind_of(r) in _ORDERED}
+    loops &= candidates
+    sizes = {r: max(r.src[0].vmax, 1) for r in facts.nodes if r.op is Ops.RANGE}
+    while True:
+        widest = max(facts.nodes, key=lambda n: prod(sizes[r] for r in n.ranges - loops))
+        spare = (widest.ranges & candidates) - loops
+        if prod(sizes[r] for r in widest.ranges - loops) <= _LIMIT or not spare:
+            return loops
+        loops.add(min(spare, key=lambda r: r.order))
+
+
+def make_plan(nodes: Sequence[UOp], *, in_order: bool = False, is_list: bool = False) -> Plan:
+    """How to run these nodes; `in_order` makes every range a loop that can be one. A list has its loops where it has them."""
+    facts = Facts(nodes)
+    own = {
+        node: _own_axes(facts, node)
+        for node in nodes
+        if node.op in DEFINES and _space(node) is not AddrSpace.GLOBAL
+    }
+    loops = frozenset(_chosen_loops(facts, own, in_order))
+    axes: dict[object, int] = {}
+    for node in nodes:
+        if node.op is Ops.SPECIAL or (node.op is Ops.RANGE and node not in loops):
+            axes.setdefault(node, len(axes))
+        elif node.op in {Ops.UNROLL, Ops.CONTRACT}:
+            for path, _ in cast("Lanes", node.arg).axes:
+                axes.setdefault(path, len(axes))
+    private: dict[UOp, tuple[UOp, ...]] = {}
+    for memory, (common, _) in own.items():
+        shared = _space(memory) is AddrSpace.LOCAL
+        found = [r for r in common - loops if not (shared and kind_of(r) in THREADS)]
+        found += [s for s in nodes if s.op is Ops.SPECIAL and not (shared and is_thread(s))]
+        private[memory] = tuple(sorted(found, key=lambda axis: axes[axis]))
+    top, nests = ([], {}) if is_list else _homes(facts, loops)
+    return Plan(loops, axes, private, top, nests)
+
+
+def _homes(facts: Facts, loops: frozenset[UOp]) -> tuple[list[UOp], dict[UOp, Nest]]:
+    top = [node for node in facts.nodes if node not in loops and not facts.open(node) & loops]
+    nests: dict[UOp, Nest] = {}
+    placed: set[UOp] = set()
+    for end in facts.ends:
+        ranges = sorted((r for r in closed_by(end) if r in loops), key=lambda r: r.order)
+        if not ranges:
+            continue
+        nest = nests[end] = Nest(tuple(ranges), tuple([] for _ in ranges))
+        around = facts.open(end)
+        for node in end.toposort(_stops_at_other_ends(end)):
+            inside = facts.open(node) & loops
+            # what is open besides has to be open around the END, too: else this is no innermost loop of the node
+            if node in loops or node is end or not inside & set(ranges) or not inside <= around | set(ranges):
+                continue
+            level = max(number for number, r in enumerate(ranges) if r in inside)
+            nest.bodies[level].append(node)
+            placed.add(node)
+    for node in facts.nodes:
+        if node not in placed and node not in loops and facts.open(node) & loops:
+            raise GraphError(
+                f"{node.op.name} runs in loops that do not nest: {', '.join(str(r.arg) for r in facts.open(node))}",
+                op=node.op.name,
+            )
+    return top, nests
+
+
+def _stops_at_other_ends(end: UOp) -> Callable[[UOp], bool]:
+    """What lies below an END that closes some of the same ranges runs in a loop of its own."""
+    own = set(closed_by(end))
+    return lambda node: node is end or own.isdisjoint(closed_by(node))

@@ -1,0 +1,153 @@
+"""Sums of products, seen as matrix products: which axes of a kernel a tensor core could take.
+
+`products` finds every REDUCE(ADD, a*b) whose operands come in the dtype of a core and lists the ways to read it as
+C[m, n] += A[m, k] @ B[k, n]: m is an output axis that only a depends on, n one that only b depends on, k a reduced axis of
+both. Stage 7 applies one of them; `optimize/` asks whether there is any. `why_not` says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, cast
+
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.symbolic.conditions import conjuncts
+from planish.uop.tensor_cores import Core
+
+_OUTPUTS: Final = frozenset({AxisType.LOOP, AxisType.GLOBAL})
+_HEAVY: Final = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA})
+
+
+class Product(NamedTuple):
+    """A reduction read as a matrix product: operands in the dtype of the core, and the axes."""
+
+    reduce: UOp
+    a: UOp
+    b: UOp
+    m: UOp
+    n: UOp
+    k: UOp
+
+
+class _Operands(NamedTuple):
+    reduce: UOp
+    a: UOp
+    b: UOp
+
+
+def axis_size(axis: UOp) -> int:
+    """The size of a range; 0 if it is not a number."""
+    bound = axis.src[0]
+    return cast("int", bound.arg) if bound.op is Ops.CONST else 0
+
+
+def _kind(axis: UOp) -> AxisType:
+    return cast("Axis", axis.arg).kind
+
+
+def _is_zero(x: UOp) -> bool:
+    return x.op is Ops.CONST and x is x.const_like(0)
+
+
+def _narrow(x: UOp, core: Core) -> UOp | None:
+    """An operand in the dtype that the core reads, if that is where it comes from."""
+    if core.inputs is core.output:
+        return x
+    if x.op is Ops.CAST and x.src[0].dtype is core.inputs:
+        return x.src[0]
+    if x.op is Ops.WHERE and _is_zero(x.src[2]):
+        inner = _narrow(x.src[1], core)
+        return None if inner is None else x.src[0].where(inner, inner.const_like(0))
+    return None
+
+
+def _guarded(x: UOp, clauses: list[UOp]) -> UOp:
+    for clause in clauses:
+        x = clause.where(x, x.const_like(0))
+    return x
+
+
+def _operands(reduce: UOp, core: Core) -> tuple[_Operands | None, str]:
+    """What is multiplied, or why that is nothing for the core."""
+    if reduce.arg is not Ops.ADD or reduce.dtype is not core.output:
+        return None, f"no sum in {core.output}"
+    value = reduce.src[0]
+    clauses: list[UOp] = []
+    while value.op is Ops.WHERE and _is_zero(value.src[2]):
+        clauses += conjuncts(value.src[0]) or [value.src[0]]
+        value = value.src[1]
+    if value.op is not Ops.MUL:
+        return None, "no sum of products"
+    a, b = (_narrow(x, core) for x in value.src)
+    if a is None or b is None:
+        return None, f"the factors are not {core.inputs}"
+    if any(node.op in _HEAVY for factor in (a, b) for node in factor.toposort()):
+        return None, "a factor is itself a reduction or staged"
+    if clauses:
+        # 0 for the whole product is 0 for both factors; for one of them only where the other is no infinity.
+        shared = a.ranges & b.ranges
+        if not all(clause.ranges <= shared for clause in clauses):
+            return None, "a condition on the products is about one factor alone"
+        a, b = _guarded(a, clauses), _guarded(b, clauses)
+    return _Operands(reduce, a, b), ""
+
+
+def _readings(found: _Operands, core: Core) -> Iterator[tuple[Product | None, str]]:
+    """The ways to read a reduction, last axes first."""
+    reduce = found.reduce
+    ranges = sorted(reduce.ranges, key=lambda r: r.order, reverse=True)
+    outputs = [r for r in ranges if _kind(r) in _OUTPUTS]
+    reduced = sorted((r for r in reduce.src[1:] if r.op is Ops.RANGE), key=lambda r: r.order, reverse=True)
+    for n in outputs:
+        for a, b in ((found.a, found.b), (found.b, found.a)):
+            if n not in b.ranges or n in a.ranges:
+                continue
+            for m in outputs:
+                if m not in a.ranges or m in b.ranges:
+                    continue
+                for k in reduced:
+                    if _kind(k) is not AxisType.REDUCE or k not in a.ranges or k not in b.ranges:
+                        continue
+                    misfit = [
+                        f"{axis.arg} has {axis_size(axis) or 'an unknown number of'} values, no multiple of {size}"
+                        for axis, size in ((m, core.m), (n, core.n), (k, core.k))
+                        if not axis_size(axis) or axis_size(axis) % size
+                    ]
+                    if misfit:
+                        yield None, f"{'; '.join(misfit)} (PADTO makes it one)"
+                    else:
+                        yield Product(reduce, a, b, m, n, k), ""
+
+
+def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
+    found: list[Product] = []
+    reason = "there is no reduction"
+    for node in sink.toposort():
+        if node.op is not Ops.REDUCE:
+            continue
+        operands, why = _operands(node, core)
+        if operands is None:
+            reason = why
+            continue
+        reason = "no output axis belongs to one factor alone, or no reduced axis to both"
+        misses: list[str] = []
+        for product, why in _readings(operands, core):
+            if product is None:
+                misses.append(why)
+            else:
+                found.append(product)
+        if misses:  # the nearest miss: the one with the least to complain about
+            reason = min(misses, key=lambda text: (text.count(";"), " 1 values" in text))
+    return found, reason
+
+
+def products(sink: UOp, core: Core) -> list[Product]:
+    """Every way to use a core in a kernel, the preferred ones first."""
+    return _search(sink, core)[0]
+
+
+def why_not(sink: UOp, core: Core) -> str:
+    """What keeps a core from being used in a kernel; empty if nothing does."""
+    found, reason = _search(sink, core)
+    return "" if found else reason

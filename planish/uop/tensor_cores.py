@@ -1,0 +1,173 @@
+"""Tensor cores as data: the tile a WMMA computes, and which bits of thread and register number its elements.
+
+A core computes C[m, n] += A[m, k] @ B[k, n] on matrices that `threads` threads hold together, each the same number of
+register lanes. Which element sits where is a permutation of bits: a layout lists, from the least significant bit of the
+element's row-major number on, where that bit comes from: `r0`, `r1` … of the lane number in the register, `l0`, `l1` … of
+the thread number in its group. NVIDIA's `mma.sync` and Intel's AMX tiles differ in these lists alone.
+
+Everything that has to know where an element is (the rewrite of stage 7, the interpreters, code generation) reads it here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.uop.ops import TensorCore
+
+Matrix = Literal["a", "b", "c"]
+MATRICES: Final[tuple[Matrix, ...]] = ("a", "b", "c")
+_BIT: Final = re.compile(r"[lr](0|[1-9][0-9]*)")
+
+
+class Part(NamedTuple):
+    """Neighbouring bits that move together: `bits` bits of a number from `start` on are bits of a row or column from `to` on."""
+
+    source: Literal["l", "r"]
+    start: int
+    bits: int
+    row: bool
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """One tensor core instruction."""
+
+    name: str
+    m: int
+    n: int
+    k: int
+    inputs: DType
+    """The dtype of the elements of A and B."""
+    output: DType
+    """The dtype of C, in which products are summed."""
+    threads: int
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    c: tuple[str, ...]
+    mantissa: int | None = None
+    """How many explicit mantissa bits of an input count, if fewer than its dtype has; using it then changes results."""
+
+    @property
+    def dims(self) -> tuple[int, int, int]:
+        """m, n, k."""
+        return self.m, self.n, self.k
+
+    @property
+    def arg(self) -> TensorCore:
+        """How a WMMA node names it."""
+        return TensorCore(self.name, self.dims)
+
+    def shape(self, matrix: Matrix) -> tuple[int, int]:
+        """Rows and columns of a matrix."""
+        return {"a": (self.m, self.k), "b": (self.k, self.n), "c": (self.m, self.n)}[matrix]
+
+    def layout(self, matrix: Matrix) -> tuple[str, ...]:
+        """Where the bits of an element's row-major number come from."""
+        return {"a": self.a, "b": self.b, "c": self.c}[matrix]
+
+    def lanes(self, matrix: Matrix) -> int:
+        """The register lanes that one thread holds of a matrix."""
+        rows, columns = self.shape(matrix)
+        return rows * columns // self.threads
+
+    def dtype(self, matrix: Matrix) -> DType:
+        """The dtype of what one thread holds of a matrix."""
+        return (self.output if matrix == "c" else self.inputs).vec(self.lanes(matrix))
+
+    def parts(self, matrix: Matrix) -> tuple[Part, ...]:
+        """The layout as runs of bits, each as long as possible; those of the registers by falling lane bit."""
+        columns = self.shape(matrix)[1].bit_length() - 1
+        found: list[Part] = []
+        for place, bit in enumerate(self.layout(matrix)):
+            row, number = place >= columns, int(bit[1:])
+            last = found[-1] if found else None
+            if (
+                last is not None
+                and last.source == bit[0]
+                and last.row == row
+                and last.start + last.bits == number
+            ):
+                found[-1] = last._replace(bits=last.bits + 1)
+            else:
+                found.append(
+                    Part("l" if bit[0] == "l" else "r", number, 1, row, place - columns if row else place)
+                )
+        return tuple(sorted(found, key=lambda part: (part.source, -part.start)))
+
+    def places(self, matrix: Matrix) -> NDArray[np.int64]:
+        """The row-major number of the element that [thread, lane] holds."""
+        shape = (self.threads, self.lanes(matrix))
+        thread, lane = np.indices(shape)
+        place = np.zeros(shape, np.int64)
+        for position, bit in enumerate(self.layout(matrix)):
+            source = thread if bit[0] == "l" else lane
+            place |= (source >> int(bit[1:]) & 1) << position
+        return place
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the description."""
+        if any(size < 1 or size & (size - 1) for size in (*self.dims, self.threads)):
+            yield f"{self.name}: sizes and threads must be powers of two"
+            return
+        for matrix in MATRICES:
+            rows, columns = self.shape(matrix)
+            bits = self.layout(matrix)
+            threads = self.threads.bit_length() - 1
+            registers = (rows * columns).bit_length() - 1 - threads
+            expected = {f"l{i}" for i in range(threads)} | {f"r{i}" for i in range(registers)}
+            if any(_BIT.fullmatch(bit) is None for bit in bits) or sorted(bits) != sorted(expected):
+                yield f"{self.name}: the bits of {matrix} do not number its {rows}x{columns} elements once each"
+
+
+def _bits(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_ACCUMULATOR: Final = _bits("r0 l0 l1  l2 l3 l4 r1")
+"""C of every `mma.sync` with 16 rows and 8 columns."""
+_K16: Final = (
+    _bits("r0 l0 l1 r2  l2 l3 l4 r1"),
+    _bits("l2 l3 l4  r0 l0 l1 r1"),
+    _ACCUMULATOR,
+)
+_K8: Final = (_bits("l0 l1 r1  l2 l3 l4 r0"), _bits("l2 l3 l4  l0 l1 r0"), _ACCUMULATOR)
+_K32: Final = (_bits("r0 r1 l0 l1 r3  l2 l3 l4 r2"), _bits("l2 l3 l4  r0 r1 l0 l1 r2"), _ACCUMULATOR)
+_F64: Final = (_bits("l0 l1  l2 l3 l4"), _bits("l2 l3 l4  l0 l1"), _bits("r0 l0 l1  l2 l3 l4"))
+_ROWS: Final = _bits("r0 r1 r2 r3 r4 r5 r6 r7 r8 r9")
+# AMX holds A and C by rows; B in rows of pairs (16-bit) or quads (8-bit) of neighbours along k.
+_PAIRS: Final = (_ROWS[:9], _bits("r1 r2 r3 r4  r0 r5 r6 r7 r8"), _ROWS[:8])
+_QUADS: Final = (_ROWS[:10], _bits("r2 r3 r4 r5  r0 r1 r6 r7 r8 r9"), _ROWS[:8])
+
+NVIDIA: Final = (
+    Core("mma_m16n8k16_f16_f32", 16, 8, 16, dtypes.float16, dtypes.float32, 32, *_K16),
+    Core("mma_m16n8k16_bf16_f32", 16, 8, 16, dtypes.bfloat16, dtypes.float32, 32, *_K16),
+    Core("mma_m16n8k8_tf32_f32", 16, 8, 8, dtypes.float32, dtypes.float32, 32, *_K8, mantissa=10),
+    Core("mma_m16n8k32_s8_s32", 16, 8, 32, dtypes.int8, dtypes.int32, 32, *_K32),
+    Core("mma_m16n8k32_u8_s32", 16, 8, 32, dtypes.uint8, dtypes.int32, 32, *_K32),
+    Core("mma_m8n8k4_f64_f64", 8, 8, 4, dtypes.float64, dtypes.float64, 32, *_F64),
+)
+"""`mma.sync` as an H100 has it. Of f32 inputs it reads 10 mantissa bits (tf32)."""
+
+AMX: Final = (
+    Core("amx_tdpbf16ps", 16, 16, 32, dtypes.bfloat16, dtypes.float32, 1, *_PAIRS),
+    Core("amx_tdpbssd", 16, 16, 64, dtypes.int8, dtypes.int32, 1, *_QUADS),
+    Core("amx_tdpbuud", 16, 16, 64, dtypes.uint8, dtypes.int32, 1, *_QUADS),
+)
+"""Intel AMX: tiles of 16 rows of 64 bytes, held by one core."""
+
+CORES: Final[dict[str, Core]] = {core.name: core for core in (*NVIDIA, *AMX)}
+"""Every tensor core there is, by the name its WMMA nodes carry."""
+
+
+def core_of(arg: TensorCore) -> Core | None:
+    """The description of the core that a WMMA names; None if nobody described it."""
+    return CORES.get(arg.name)

@@ -1,0 +1,77 @@
+"""Rewriting cut short: only the first so many rule applications happen, whoever asks for them.
+
+    with trial(12) as made:
+        stage(sink)                 12 rules are applied, then every rule declines
+    made.last                       the last of them: rule, node before, node after
+
+Two trials of one piece of work on equal graphs in fresh tables apply the same rules in the same order, so the first wrong one
+can be found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from planish.uop.compile import MatchFunction, Variant
+from planish.uop.matcher import Decisions, Matcher, Rule, Watch
+from planish.uop.node import UOp
+
+
+class Applied(NamedTuple):
+    """One application of a rule."""
+
+    rule: Rule
+    before: UOp
+    after: UOp
+
+
+@dataclass(slots=True)
+class Trial(Watch):
+    """How many applications are allowed, how many there were, and the last one."""
+
+    limit: int | None = None
+    count: int = 0
+    last: Applied | None = None
+    _decisions: dict[Matcher, Decisions] = field(default_factory=dict)
+
+    def wrap(self, variant: Variant) -> MatchFunction:
+        rule, function = variant.rule, variant.function
+
+        def limited(node: UOp, ctx: object) -> UOp | None:
+            if self.limit is not None and self.count >= self.limit:
+                return None
+            result = function(node, ctx)
+            if result is None or (self.limit is not None and self.count >= self.limit):
+                return None  # the second: what the rule itself rewrote on the way has used up the rest
+            self.count += 1
+            self.last = Applied(rule, node, result)
+            return result
+
+        return limited
+
+    def decisions(self, matcher: Matcher) -> Decisions:
+        """The decision table of a matcher under this trial."""
+        found = self._decisions.get(matcher)
+        if found is None:
+            found = self._decisions[matcher] = matcher.watched(self)
+        return found
+
+
+_ACTIVE: Final[ContextVar[Trial | None]] = ContextVar("planish_trial", default=None)
+active: Final = _ACTIVE.get
+"""The trial in force here, if any."""
+
+
+@contextmanager
+def trial(limit: int | None = None) -> Iterator[Trial]:
+    """Allow so many rule applications inside of the block; without a limit they are only counted."""
+    made = Trial(limit=limit)
+    token = _ACTIVE.set(made)
+    try:
+        yield made
+    finally:
+        _ACTIVE.reset(token)

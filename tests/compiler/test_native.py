@@ -1,0 +1,156 @@
+"""A compiled function is one native call: what it accepts, what it refuses, what it keeps for the next process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import planish as pn
+from planish import compiler, ptir
+from planish.errors import DTypeError, ShapeError
+from planish.ptir import Graph, tensor
+
+Array = NDArray[Any]
+
+
+def scaled(dims: tuple[Any, ...]) -> ptir.Function:
+    g = Graph("scaled")
+    x, y = g.input("x", tensor("f32", dims)), g.input("y", tensor("f32", dims))
+    return g.build(x.mul(y).add(x), x.sub(y))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path) -> Any:
+    with pn.settings(cache_dir=str(tmp_path / "cache")):
+        yield
+
+
+def test_plain_arrays_take_the_short_way() -> None:
+    exe = compiler.compile(scaled((5, 7)))
+    x, y = (np.random.default_rng(n).random((5, 7), np.float32) for n in (0, 1))
+    first, second = exe(x, y)
+    np.testing.assert_array_equal(first, x * y + x)
+    np.testing.assert_array_equal(second, x - y)
+    assert exe.is_fast
+    kept = first.copy()
+    exe(y, x)
+    np.testing.assert_array_equal(first, kept)  # results are the caller's
+
+
+def test_foreign_arrays_are_taken_as_they_are() -> None:
+    exe = compiler.compile(scaled((4, 6)))
+    base = np.random.default_rng(0).random((9, 13), np.float32)
+    raw = np.zeros(4 * 24 + 1, np.uint8)
+    misaligned = raw[1:].view(np.float32).reshape(4, 6)
+    misaligned[:] = base[:4, :6]
+    readonly = base[:4, :6].copy()
+    readonly.flags.writeable = False
+    for x in (
+        base[1:9:2, 12:0:-2],
+        base[:6, :4].T,
+        np.broadcast_to(base[0, :6], (4, 6)),
+        misaligned,
+        readonly,
+        base[:4, :6].astype(">f4"),
+        base[:4, :6].tolist(),
+    ):
+        given = np.asarray(x, np.float32)
+        if isinstance(x, list):
+            x = given
+        first, _ = exe(x, given)
+        np.testing.assert_array_equal(first, given * given + given)
+
+
+def test_mistakes_are_told_apart() -> None:
+    exe = compiler.compile(scaled((4, 6)))
+    x = np.zeros((4, 6), np.float32)
+    with pytest.raises(ShapeError, match="takes 2 arrays, not 1"):
+        exe(x)
+    with pytest.raises(ShapeError, match=r"argument 1 .y. is float32\[4, 5\]"):
+        exe(x, x[:, :5])
+    with pytest.raises(DTypeError, match="float64"):
+        exe(x, x.astype(np.float64))
+    np.testing.assert_array_equal(exe(x, x)[0], x)  # and it still works
+
+
+def test_one_compilation_serves_all_sizes() -> None:
+    exe = compiler.compile(scaled((ptir.Dim.named("B", 1, 40), 3)))
+    assert exe.is_fast
+    for size in (1, 2, 17, 40):
+        x, y = (np.random.default_rng(n).random((size, 3), np.float32) for n in (0, 1))
+        np.testing.assert_array_equal(exe(x, y)[0], x * y + x)
+    with pytest.raises(ShapeError, match=r"B = 41 is outside 1\.\.40"):
+        exe(np.zeros((41, 3), np.float32), np.zeros((41, 3), np.float32))
+    with pytest.raises(ShapeError, match="has size 4, not 5"):
+        exe(np.zeros((5, 3), np.float32), np.zeros((4, 3), np.float32))
+
+
+def test_threads_call_one_function_at_once() -> None:
+    g = Graph("rows")
+    x = g.input("x", tensor("f32", (64, 256)))
+    total = x.exp().reduce_sum([1], keepdims=True).broadcast_like(x)
+    exe = compiler.compile(g.build(x.exp().div(total)))
+    inputs = [np.random.default_rng(n).random((64, 256), np.float32) for n in range(4)]
+    expected = [exe(x)[0].copy() for x in inputs]
+    wrong: list[int] = []
+
+    def call(n: int) -> None:
+        for _ in range(200):
+            if not np.array_equal(exe(inputs[n])[0], expected[n]):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_results_are_the_same_on_any_number_of_threads() -> None:
+    g = Graph("sum")
+    x = g.input("x", tensor("f32", (300, 700)))
+    exe = compiler.compile(g.build(x.reduce_sum([0, 1]), x.reduce_sum([0]), x.reduce_sum([1])))
+    given = np.random.default_rng(0).standard_normal((300, 700)).astype(np.float32)
+    with pn.settings(threads=1):
+        alone = [r.tobytes() for r in exe(given)]
+    with pn.settings(threads=3):
+        assert [r.tobytes() for r in exe(given)] == alone
+
+
+_SECOND = """
+import json, sys
+import numpy as np
+import planish as pn
+from planish import compiler, ptir
+from planish.compiler.native import counters
+with pn.settings(cache_dir=sys.argv[1]):
+    function = ptir.parse(sys.stdin.read()).entry
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    result = compiler.compile(function)(x, x)[0]
+modules = [name for name in ("llvmlite.binding", "planish.stages.pipeline") if name in sys.modules]
+print(json.dumps({"compiled": counters.compiled, "loaded": counters.loaded, "sum": float(result.sum())}))
+"""
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
+    text = ptir.print(scaled((5, 7)))
+    found = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", _SECOND, str(tmp_path / "shared")], input=text, capture_output=True, text=True, check=True
+        )  # fmt: skip
+        found.append(json.loads(done.stdout))
+    assert found[0]["compiled"] >= 3
+    assert found[0]["loaded"] == 0
+    assert found[1]["compiled"] == 0
+    assert found[1]["loaded"] == found[0]["compiled"]
+    assert found[0]["sum"] == found[1]["sum"]

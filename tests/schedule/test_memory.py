@@ -1,0 +1,109 @@
+"""The memory planner: random plans give the same results on the arena, known ones take the bytes they should."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planish import dtypes
+from planish.errors import LoweringError
+from planish.schedule import memory
+from planish.schedule.memory import Memory, layout, pack, share
+from planish.schedule.plan import Buffer, Plan, Role
+from planish.uop.node import Table
+from tests.schedule.memory_plans import arguments, executable, random_plan
+
+
+def overlapping(found: Memory) -> list[tuple[int, int]]:
+    """Pairs of places that are in use at the same time and share a byte."""
+    return [
+        (a, b)
+        for a, x in enumerate(found.places)
+        for b, y in enumerate(found.places[:a])
+        if x.begin <= y.end
+        and y.begin <= x.end
+        and x.offset < y.offset + y.nbytes
+        and y.offset < x.offset + x.nbytes
+    ]
+
+
+def differs(seed: int) -> bool:
+    """Whether a random plan gives other results on the arena than with memory for every buffer."""
+    with Table() as table:
+        plan, calls = random_plan(seed, table)
+        shared, apart = (executable(plan, calls, reuse=reuse) for reuse in (True, False))
+        for attempt in range(2):
+            given = arguments(plan, seed + attempt)
+            wanted = apart(*[array.copy() for array in given])
+            found = shared(*[array.copy() for array in given])
+            if not all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True)):
+                return True
+        return False
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_plans_give_the_same_results_on_the_arena(seed):
+    assert not differs(seed)
+
+
+@pytest.mark.fuzz
+def test_many_random_plans_give_the_same_results_on_the_arena():
+    assert [seed for seed in range(3000) if differs(seed)] == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_lives_at_the_same_time_does_not_overlap(seed):
+    with Table() as table:
+        plan, _ = random_plan(seed, table)
+        found = layout(plan, share(plan))
+        apart = layout(plan, share(plan, reuse=False))
+    assert overlapping(found) == overlapping(apart) == []
+    assert all(place.offset % 64 == 0 for place in found.places)
+    assert found.lower_bound <= found.peak <= apart.peak
+    assert {buffer for place in apart.places for buffer in place.buffers} >= set(found.offsets)
+
+
+def blind_to_loops(self: memory._Timeline, buffer: int) -> tuple[int, int]:
+    accesses = self.accesses[buffer]
+    return accesses[0].time, accesses[-1].time
+
+
+def always_in_place(sink):
+    return ((0, 1),) if len(list(memory.written(sink))) == 1 else ()
+
+
+def always_overwritten(self, old, new, loops, pairs):
+    return any(pairs)  # there are none where nothing is to be shared
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [
+        (memory._Timeline, "lifetime", blind_to_loops),
+        (memory, "in_place", always_in_place),
+        (memory._Groups, "_overwrites", always_overwritten),
+    ],
+)
+def test_a_planted_mistake_is_found(monkeypatch, owner, name, wrong):
+    monkeypatch.setattr(owner, name, wrong)
+    assert any(differs(seed) for seed in range(60))
+
+
+def test_pack_fills_the_gap_that_fits_best():
+    # 0 and 1 live together, 2 in the place of 0, 3 in that of 1, whatever the order of their sizes
+    assert pack([(0, 1, 256), (0, 3, 64), (2, 3, 128), (2, 3, 100)]) == [0, 256, 0, 128]
+    assert pack([]) == []
+    assert pack([(0, 5, 0), (0, 5, 10), (0, 5, 0)]) == [0, 0, 0]
+
+
+def test_sizes_beyond_64_bits_are_refused():
+    big = Buffer(dtypes.float64, 2**61, Role.PARAMETER)
+    plan = Plan((), (), (big,), (), ())
+    with pytest.raises(LoweringError, match="beyond 64 bits"):
+        layout(plan, share(plan))
+    sharing = memory.Sharing(
+        tuple(memory.Block((number,), 0, 1) for number in range(3)), {}, (), (), frozenset()
+    )
+    half = Plan((), (), (Buffer(dtypes.float64, 2**59, Role.ARENA),) * 3, (), ())
+    with pytest.raises(LoweringError, match=r"arena of .* beyond 64 bits"):
+        layout(half, sharing)

@@ -1,0 +1,199 @@
+"""No sequence of actions changes a result: random kernels, random sequences; and mistakes in actions are found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import pytest
+
+from planish.stages.devectorizer import s12_add_gpu_dims
+from planish.stages.expander import s10_add_local_buffers
+from planish.stages.rangeify import padding, s07_apply_opts
+from planish.target import TARGETS, Target
+from planish.uop.actions import Action, ActionKind
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.rewrite import substitute
+from tests.stages.fuzz_actions import CPUS, GPUS, KERNELS, SMALL_GPU, fuzz
+
+CUDA = TARGETS["cuda"]
+Apply = Callable[[UOp, Action, Target], UOp]
+
+
+def test_a_sample_of_sequences_keeps_results() -> None:
+    counts: Counter[ActionKind] = Counter()
+    mistakes = [str(m) for seed in range(60) if (m := fuzz(seed, counts=counts)) is not None]
+    assert not mistakes, "\n".join(mistakes)
+    # the sample is worth something: nearly every action was applied
+    assert len(counts) >= len(ActionKind) - 2, counts
+
+
+def test_tensor_cores_keep_results() -> None:
+    kinds = (ActionKind.TC,) * 6 + (ActionKind.UPCAST, ActionKind.LOCAL, ActionKind.SPLIT, ActionKind.STAGE)
+    counts: Counter[ActionKind] = Counter()
+    for seed in range(4):
+        mistake = fuzz(seed, kernels=("half matmul",), targets=(CUDA,), kinds=kinds, tries=6, counts=counts)
+        assert mistake is None, str(mistake)
+    assert counts[ActionKind.TC] >= 2
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("batch", range(40))
+def test_many_sequences_keep_results(batch: int) -> None:
+    mistakes = [
+        str(m) for seed in range(1000 + batch * 100, 1100 + batch * 100) if (m := fuzz(seed)) is not None
+    ]
+    assert not mistakes, "\n".join(mistakes)
+
+
+# -- planted mistakes ------------------------------------------------------------------------------------------------
+
+
+def _loses_one(kind: AxisType | None) -> Callable[[UOp, UOp], UOp]:
+    """The new axis (of a kind) ends one too early."""
+
+    def mutate(before: UOp, after: UOp) -> UOp:
+        known = set(before.toposort())
+        for r in after.toposort():
+            if (
+                r.op is Ops.RANGE
+                and r not in known
+                and kind in {None, cast("Axis", r.arg).kind}
+                and r.vmax > 0
+            ):
+                shorter = r.replace(src=(r.src[0].const_like(r.vmax),))
+                return substitute(after, {r: shorter})
+        return after
+
+    return mutate
+
+
+def _takes_the_maximum(before: UOp, after: UOp) -> UOp:
+    """Accumulators are combined by the wrong op."""
+    known = set(before.toposort())
+    for node in after.toposort():
+        if node.op is Ops.REDUCE and node not in known and node.src[0].op is Ops.REDUCE:
+            return substitute(after, {node: node.replace(arg=Ops.MIN if node.arg is Ops.MAX else Ops.MAX)})
+    return after
+
+
+def _exchanges_values(before: UOp, after: UOp) -> UOp:
+    """The two axes also count in each other's place."""
+    ranges = [n for n in after.toposort() if n.op is Ops.RANGE and n not in set(before.toposort())]
+    for index in (n for n in after.toposort() if n.op is Ops.INDEX):
+        if len(ranges) == 2 and set(ranges) <= index.ranges:
+            return substitute(after, {index: substitute(index, {ranges[0]: ranges[1], ranges[1]: ranges[0]})})
+    return after
+
+
+def _forgets_a_gate(before: UOp, after: UOp) -> UOp:
+    """Some place of a padded axis is somewhere everywhere: beyond its end it is another element."""
+    for node in after.toposort():
+        if node.op is Ops.REDUCE and node.src[0].op is Ops.WHERE:
+            value = node.src[0].src[1]
+            return substitute(after, {node: node.replace(src=(value + 1, *node.src[1:]))})
+    return after
+
+
+def _reads_the_neighbour(before: UOp, after: UOp) -> UOp:
+    """What was staged is read one element too early, where there is one."""
+    for node in after.toposort():
+        if node.op is Ops.INDEX and node.src[0].op is Ops.BUFFERIZE and node not in set(before.toposort()):
+            index = node.src[1]
+            return substitute(after, {node: node.replace(src=(node.src[0], (index - 1).max(0)))})
+    return after
+
+
+def _multiplies_wrongly(before: UOp, after: UOp) -> UOp:
+    """The core starts from ones."""
+    for node in after.toposort():
+        if node.op is Ops.WMMA:
+            one = node.table.const(1.0, node.dtype)
+            return substitute(after, {node: node.replace(src=(*node.src[:2], one))})
+    return after
+
+
+class Plant(NamedTuple):
+    """A mistake made after an action, and where to look for it."""
+
+    kind: ActionKind
+    mutate: Callable[[UOp, UOp], UOp]
+    kernels: tuple[str, ...]
+    targets: tuple[Target, ...]
+    helpers: tuple[ActionKind, ...] = ()
+
+
+PLANTS = (
+    Plant(ActionKind.UPCAST, _loses_one(AxisType.UPCAST), ("random", "softmax"), CPUS),
+    Plant(ActionKind.UNROLL, _loses_one(AxisType.UNROLL), ("matmul", "reduction"), CPUS),
+    Plant(ActionKind.ACCUMULATORS, _takes_the_maximum, ("matmul", "reduction"), CPUS),
+    Plant(ActionKind.LOCAL, _loses_one(AxisType.LOCAL), ("matmul", "kept rows"), GPUS),
+    Plant(ActionKind.GROUP, _loses_one(AxisType.GROUP_REDUCE), ("matmul", "reduction"), GPUS),
+    Plant(ActionKind.GROUPTOP, _loses_one(AxisType.GROUP_REDUCE), ("matmul", "reduction"), GPUS),
+    Plant(ActionKind.THREAD, _loses_one(AxisType.THREAD), ("matmul", "softmax"), CPUS),
+    Plant(ActionKind.SPLIT, _loses_one(None), ("matmul", "layernorm"), CPUS),
+    Plant(ActionKind.SWAP, _exchanges_values, ("matmul", "transposed tile"), CPUS),
+    Plant(ActionKind.PADTO, _forgets_a_gate, ("reduction", "matmul"), CPUS),
+    Plant(ActionKind.STAGE, _reads_the_neighbour, ("matmul",), CPUS + GPUS),
+    Plant(ActionKind.BLOCK, _loses_one(AxisType.LOOP), ("matmul",), CPUS),
+    Plant(ActionKind.TC, _multiplies_wrongly, ("half matmul",), (CUDA,)),
+)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda p: p.kind.name)
+def test_a_mistake_in_an_action_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = s07_apply_opts._APPLY[plant.kind]
+
+    def wrong(sink: UOp, action: Action, target: Target) -> UOp:
+        return plant.mutate(sink, original(sink, action, target))
+
+    monkeypatch.setitem(s07_apply_opts._APPLY, plant.kind, wrong)
+    kinds = (plant.kind, *plant.helpers)
+    assert any(fuzz(seed, kernels=plant.kernels, targets=plant.targets, kinds=kinds) for seed in range(40))
+
+
+def test_threads_after_nolocals_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = s07_apply_opts.apply_action
+    monkeypatch.setattr(
+        "tests.stages.fuzz_actions.apply_action",
+        lambda sink, action, target, before: original(sink, action, target),
+    )
+    monkeypatch.setattr(
+        s07_apply_opts, "apply_action", lambda sink, action, target, _: original(sink, action, target)
+    )
+    kinds = (ActionKind.NOLOCALS, ActionKind.LOCAL, ActionKind.LOCAL)
+    assert any(fuzz(seed, kernels=("matmul",), targets=GPUS, kinds=kinds) for seed in range(40))
+
+
+def test_a_missing_barrier_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s12_add_gpu_dims, "add_barriers", lambda sink: sink)
+    monkeypatch.setenv("PLANISH_CHECK", "none")
+    kinds = (ActionKind.GROUP,)
+    assert any(fuzz(seed, kernels=("reduction",), targets=GPUS, kinds=kinds) for seed in range(40))
+
+
+def test_threads_that_overwrite_each_other_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s10_add_local_buffers, "THREADS", frozenset())
+    kinds = (ActionKind.GROUP, ActionKind.LOCAL)
+    assert any(
+        fuzz(seed, kernels=("matmul", "kept rows"), targets=(SMALL_GPU,), kinds=kinds) for seed in range(60)
+    )
+
+
+def test_padding_that_is_not_neutral_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(padding, "_neutral", lambda root, value, condition: value)
+    kinds = (ActionKind.PADTO,)
+    assert any(fuzz(seed, kernels=("reduction",), targets=CPUS, kinds=kinds) for seed in range(40))
+
+
+def test_stores_in_any_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the law of order, rows scattered to one place are added side by side."""
+    monkeypatch.setattr(s07_apply_opts, "_check_order", lambda facts, r, action: None)
+    kinds = (ActionKind.UPCAST, ActionKind.LOCAL)
+    assert any(fuzz(seed, kernels=("scatter",), targets=CPUS, kinds=kinds) for seed in range(40))
+
+
+def test_every_kernel_is_fuzzed() -> None:
+    assert set(KERNELS) >= {name for plant in PLANTS for name in plant.kernels} - {"half matmul"}

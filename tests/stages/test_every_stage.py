@@ -1,0 +1,145 @@
+"""For every op and dtype: PTIR interpreter ≡ UOp interpreter after each stage that changed something ≡ LLIR interpreter.
+
+A part of the table is for the quick suite, all of it for `make test-all`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish import dtypes, ptir
+from planish.compiler.bisect import Memory, run_plan
+from planish.dtypes import DType
+from planish.llir.interpret import interpret as run_llir
+from planish.llir.lower import lower as lower_to_llir
+from planish.schedule.kernels import Kernel
+from planish.stages import pipeline
+from planish.stages.bisection import difference, outputs_of
+from planish.target import TARGETS
+from planish.uop.interpret import interpret
+from tests.e2e.comparing import held
+from tests.e2e.op_cases import CASES, DYNAMIC, Maker
+from tests.schedule import programs
+from tests.schedule.programs import Program, attention, causal, data, layernorm, program, rmsnorm, softmax
+from tests.stages.every_stage import Report, check_function, machine_for
+
+Array = NDArray[Any]
+MACHINES = (None, "x86-64-v3", "cuda")
+
+
+def check_case(name: str, m: Maker, target: str | None) -> Report:
+    function = m.build()
+    wanted = [np.asarray(each) for each in ptir.interpret(function, m.arrays)]
+
+    def judge(number: int, found: Array, where: str) -> None:
+        held(name, found, wanted[number], m.slack[number], f"{name} of {m.dtype.short}, result {number}, {where}")
+
+    return check_function(function, m.arrays, judge, target)
+
+
+def _table() -> list[object]:
+    """Each op once with a dtype and a machine that vary from op to op; the rest is slow."""
+    rows: list[object] = []
+    for position, (name, (accepted, _)) in enumerate(CASES.items()):
+        for turn, dtype in enumerate(accepted):
+            for target in MACHINES:
+                quick = (turn, target) == (position % len(accepted), MACHINES[position % 3])
+                marks = () if quick and name not in _LONG else (pytest.mark.slow,)
+                rows.append(pytest.param(name, dtype, target, id=f"{name}-{dtype.short}-{target}", marks=marks))
+    return rows
+
+
+_LONG = frozenset({"convolution", "reduce_window", "scatter"})
+"""Ops whose many cases take their time."""
+
+
+@pytest.mark.parametrize(("name", "dtype", "target"), _table())
+def test_every_stage_agrees(name: str, dtype: DType, target: str | None) -> None:
+    for case in CASES[name][1]:
+        m = Maker(dtype)
+        case(m)
+        report = check_case(name, m, target)
+        assert report.kernels
+        assert {1, 15, 21} <= report.executed.keys() or not report.executed
+
+
+@pytest.mark.parametrize("target", [None, pytest.param("x86-64-v3", marks=pytest.mark.slow), pytest.param("cuda", marks=pytest.mark.slow)])  # fmt: skip
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_named_sizes_agree(name: str, target: str | None) -> None:
+    m = Maker(dtypes.float32)
+    DYNAMIC[name](m)
+    check_case(name, m, target)
+
+
+FUSED = {
+    "softmax": program(lambda g, x: softmax(x), data(6, 24)),
+    "softmax of columns": program(lambda g, x: softmax(x, 0), data(8, 5)),
+    "layernorm": program(lambda g, x, s, t: layernorm(x, s, t), data(4, 24), data(24), data(24)),
+    "rmsnorm": program(lambda g, x, s: rmsnorm(x, s), data(4, 24), data(24)),
+    "matmul and gelu": program(lambda g, a, b, c: programs.gelu((a @ b).add(c.broadcast_to((6, 8)))), data(6, 10), data(10, 8), data(8)),
+    "attention": program(lambda g, q, k, v: attention(q, k, v), data(2, 8, 4), data(2, 8, 4), data(2, 8, 4)),
+    "causal attention": program(causal, data(1, 6, 4), data(1, 6, 4), data(1, 6, 4)),
+    "sum and max": program(lambda g, x: (x.reduce_sum([1]), x.reduce_max([1])), data(5, 16)),
+    "running sum of a softmax": program(lambda g, x: softmax(x).cumsum(1), data(3, 12)),
+}  # fmt: skip
+
+
+def _agree(each: Program, target: str | None) -> Report:
+    wanted = [np.asarray(result) for result in ptir.interpret(each.function, each.arrays)]
+
+    def judge(number: int, found: Array, where: str) -> None:
+        np.testing.assert_allclose(found, wanted[number], rtol=2e-5, atol=2e-6, err_msg=where)
+
+    return check_function(each.function, each.arrays, judge, target)
+
+
+@pytest.mark.parametrize("target", [None, "x86-64", "x86-64-v4", "cuda"])
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_kernels_agree(name: str, target: str | None) -> None:
+    report = _agree(FUSED[name], target)
+    assert {1, 11, 13, 15, 21} <= report.executed.keys()
+
+
+# -- control flow --------------------------------------------------------------------------------------------------
+
+
+def newton(g: ptir.Graph, x: Any) -> Any:
+    """Eight steps towards a square root, each of them several kernels."""
+
+    def step(body: ptir.Graph, carry: Any) -> Any:
+        return carry
+
+    return step(g, x)
+
+
+CONTROL = """\
+ptir 1
+func @f(%x: tensor<f32, 6>, %n: tensor<i32, >) -> (tensor<f32, 6>, tensor<f32, >) {
+  %0 = neg %x : tensor<f32, 6>
+  return %0, %0
+}
+"""
+
+
+def run_at(stage: int, target: str | None) -> Any:
+    """Runs kernels as they are after a stage (23: as LLIR)."""
+    machine = machine_for(target)
+
+    def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
+        fresh = outputs_of(kernel.sink)
+        expected = interpret(kernel.sink, memory, variables, undefined=fresh)
+        for step in pipeline.steps(kernel.sink, machine, kernel.name):
+            if step.changed:
+                found = interpret(step.form, memory, variables, undefined=fresh)
+                assert difference(expected, found) is None, (kernel.name, step.stage.name)
+        return expected
+
+    return run
+
+
+_ = (run_llir, lower_to_llir, run_plan, TARGETS, CONTROL, newton)

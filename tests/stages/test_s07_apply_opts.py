@@ -1,0 +1,353 @@
+"""Stage 7: what each action makes of a kernel, and what it refuses and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planish import dtypes
+from planish.llir.counters import Counters
+from planish.llir.interpret import interpret
+from planish.llir.program import Loop, Program
+from planish.stages.rangeify.legality import Facts, local_bytes
+from planish.stages.rangeify.refusal import Refusal
+from planish.stages.rangeify.s07_apply_opts import _APPLY, apply_action, apply_opts
+from planish.target import TARGETS, Target
+from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.node import Table, UOp
+from planish.uop.ops import AxisType, Ops
+from planish.uop.text import print_graph
+from tests.conftest import Golden
+from tests.stages.kernels import Array, buffers_of
+from tests.stages.memory_kernels import compiled, cumsum_rows, scan_and_sum, softmax, transposed_tile
+
+K = ActionKind
+f32, i32 = dtypes.float32, dtypes.int32
+CPU, GPU, SCALAR = TARGETS["x86-64-v4"], TARGETS["cuda"], TARGETS["scalar"]
+
+
+@pytest.fixture
+def t() -> Iterator[Table]:
+    with Table() as table:
+        yield table
+
+
+def matmul(t: Table, m: int = 4, n: int = 8, k: int = 6) -> UOp:
+    out, a, b = t.param(0, f32, m * n), t.param(1, f32, m * k), t.param(2, f32, k * n)
+    i, j, r = t.range(m, 0), t.range(n, 1), t.range(k, 2, AxisType.REDUCE)
+    total = (a.index(i * k + r) * b.index(r * n + j)).reduce(Ops.ADD, r)
+    return t.sink(out.index(i * n + j).store(total).end(i, j))
+
+
+def row_sums(t: Table, rows: int = 4, n: int = 30) -> UOp:
+    out, a = t.param(0, f32, rows), t.param(1, f32, rows * n)
+    i, r = t.range(rows, 0), t.range(n, 1, AxisType.REDUCE)
+    return t.sink(out.index(i).store(a.index(i * n + r).reduce(Ops.ADD, r)).end(i))
+
+
+def scatter(t: Table) -> UOp:
+    """m[w[i], j] += x[i, j]"""
+    i, j = t.range(5, 0), t.range(8, 1)
+    row = t.param(1, i32, 5).index(i).cast(dtypes.index)
+    place = t.param(0, f32, 32).index((row % 4) * 8 + j)
+    return t.sink(place.store(place + t.param(2, f32, 40).index(i * 8 + j)).end(i, j))
+
+
+def two_results(t: Table) -> UOp:
+    """A matrix and its first column, each stored over."""
+    i, j, a = t.range(4, 0), t.range(8, 1), t.param(2, f32, 32)
+    whole = t.param(0, f32, 32).index(i * 8 + j).store(a.index(i * 8 + j) * 2).end(i, j)
+    return t.sink(whole, t.param(1, f32, 4).index(i).store(a.index(i * 8)).end(i))
+
+
+def names(sink: UOp) -> list[str]:
+    return [f"{r.arg}<{r.src[0].arg}" for r in axes_of(sink)]
+
+
+def ran(sink: UOp, actions: list[Action], target: Target) -> tuple[Array, Counters, Program]:
+    buffers = buffers_of(sink)
+    program = compiled(sink, target, actions)
+    counters = interpret(program, [buffers[int(p.name.removeprefix("arg"))] for p in program.params])
+    return buffers[0], counters, program
+
+
+def check(sink: UOp, actions: list[Action], target: Target) -> tuple[Counters, Program]:
+    """Run with actions and without; equal."""
+    expected, _, _ = ran(sink, [], SCALAR)
+    found, counters, program = ran(sink, actions, target)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    return counters, program
+
+
+# -- what actions make -----------------------------------------------------------------------------------------------
+
+FORMS: dict[str, tuple[Action, Target, list[str]]] = {
+    "upcast": (Action(K.UPCAST, 1, 4), CPU, ["L0<4", "L1_0<2", "u1_1<4", "R2<6"]),
+    "upcast all": (Action(K.UPCAST, 1), CPU, ["L0<4", "u1_1<8", "R2<6"]),
+    "unroll": (Action(K.UNROLL, 2, 3), CPU, ["L0<4", "L1<8", "R2_0<2", "r2_1<3"]),
+    "accumulators": (Action(K.ACCUMULATORS, 2, 3), CPU, ["L0<4", "L1<8", "u2_1<3", "R2_0<2"]),
+    "local": (Action(K.LOCAL, 1, 4), GPU, ["L0<4", "L1_0<2", "l1_1<4", "R2<6"]),
+    "group": (Action(K.GROUP, 2, 3), GPU, ["L0<4", "L1<8", "G2_1<3", "R2_0<2"]),
+    "grouptop": (Action(K.GROUPTOP, 2, 3), GPU, ["L0<4", "L1<8", "G2_0<3", "R2_1<2"]),
+    "thread": (Action(K.THREAD, 0, 2), CPU, ["L0_1<2", "L1<8", "t0_0<2", "R2<6"]),
+    "split": (Action(K.SPLIT, 1, 4), CPU, ["L0<4", "L1_0<2", "L1_1<4", "R2<6"]),
+    "swap": (Action(K.SWAP, 0, 1), CPU, ["L0<8", "L1<4", "R2<6"]),
+    "padto": (Action(K.PADTO, 2, 4), CPU, ["L0<4", "L1<8", "R2<8"]),
+    "stage": (Action(K.STAGE, 0, 2), CPU, ["L0<4", "L1<8", "L1000<6", "u1001<8", "R2<6"]),
+    "block": (Action(K.BLOCK, 2, 3), CPU, ["L0_0<2", "L0_1<4", "L1<8", "R2_1<3"]),
+    "nolocals": (Action(K.NOLOCALS), GPU, ["L0<4", "L1<8", "R2<6"]),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_an_action_makes_these_axes(name: str, t: Table, golden: Golden) -> None:
+    action, target, axes = FORMS[name]
+    sink = matmul(t)
+    after = apply_action(sink, action, target)
+    assert names(after) == axes
+    golden.check(f"stages/s07_apply_opts/{name.replace(' ', '_')}.txt", f"=== {action}\n{print_graph(after)}")
+    check(sink, [action], target)
+
+
+def test_every_action_is_applied_by_the_table() -> None:
+    assert set(_APPLY) == set(ActionKind)
+
+
+def test_output_loops_go_on_the_grid_after_the_actions(t: Table) -> None:
+    after = apply_opts(matmul(t), [Action(K.LOCAL, 1, 4)], GPU)
+    assert names(after) == ["g0<4", "g1_0<2", "l1_1<4", "R2<6"]
+    assert names(apply_opts(matmul(t), [], CPU)) == ["L0<4", "L1<8", "R2<6"]
+
+
+def test_a_loop_over_which_a_row_would_be_made_again_is_no_grid_axis(t: Table) -> None:
+    after = apply_opts(softmax(t, 4, 128), [], GPU)
+    assert names(after)[:3] == ["L3<128", "g0<4", "R1<128"]
+
+
+# -- padding ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lanes", [K.UNROLL, K.ACCUMULATORS])
+@pytest.mark.parametrize("op", [Ops.ADD, Ops.MAX, Ops.MUL])
+def test_padded_lanes_are_neutral_before_they_are_combined(lanes: ActionKind, op: Ops, t: Table) -> None:
+    """Of 30 elements padded to 32, the last four lanes hold two that count."""
+    out, a = t.param(0, f32, 1), t.param(1, f32, 30)
+    r = t.range(30, 0, AxisType.REDUCE)
+    sink = t.sink(out.index(t.const(0)).store(a.index(r).reduce(op, r)))
+    data = np.arange(1, 31, dtype=np.float32)
+    if op is not Ops.ADD:
+        data = (-data[::-1] / 16).astype(np.float32)
+    program = compiled(sink, CPU, [Action(K.PADTO, 0, 32), Action(lanes, 0, 4)])
+    result = np.zeros(1, np.float32)
+    interpret(program, [result, data])
+    expected = {Ops.ADD: np.float32(465), Ops.MAX: data.max(), Ops.MUL: data.prod()}[op]
+    np.testing.assert_allclose(result[0], expected, rtol=1e-5)
+
+
+def test_a_dynamic_axis_is_split_once_it_is_padded(t: Table) -> None:
+    n = t.variable("n", 1, 20)
+    out, a = t.param(0, f32, 20), t.param(1, f32, 20)
+    i = t.range(n, 0)
+    sink = t.sink(out.index(i).store(a.index(i) * 2).end(i))
+    with pytest.raises(Refusal, match="not known"):
+        apply_action(sink, Action(K.UPCAST, 0, 8), CPU)
+    program = compiled(sink, CPU, [Action(K.PADTO, 0, 8), Action(K.UPCAST, 0, 8)])
+    for size in (1, 7, 8, 20):
+        result, data = np.full(20, 7, np.float32), np.arange(20, dtype=np.float32)
+        interpret(program, [result, data], {"n": size})
+        np.testing.assert_array_equal(result[:size], data[:size] * 2)
+        assert (result[size:] == 7).all()
+
+
+# -- nests that must be expressible ----------------------------------------------------------------------------------
+
+
+def depth(program: Program) -> int:
+    deepest = now = 0
+    for instruction in program.body:
+        now += isinstance(instruction, Loop)
+        deepest = max(deepest, now)
+        now -= instruction.mnemonic == "end"
+    return deepest
+
+
+def test_the_one_nest_of_a_matmul(t: Table) -> None:
+    """THREAD m/2 · k blocks · n/16 · [stage B] · m/2 · REDUCE k · a register tile: B is packed once per panel."""
+    m, n, k = 16, 32, 8
+    sink = matmul(t, m, n, k)
+    actions = [
+        Action(K.UPCAST, 1, 16),  # L0<16 L1_0<2 u1_1 R2<8
+        Action(K.UPCAST, 0, 2),  # L0_0<8 L1_0<2 u0_1 u1_1 R2
+        Action(K.THREAD, 0, 2),  # L0_0_1<4 L1_0<2 t0_0_0 u0_1 u1_1 R2
+        Action(K.SWAP, 0, 1),  # n outside of m
+        Action(K.STAGE, 0, 2),  # the panel of B, at n
+    ]
+    counters, program = check(sink, actions, CPU)
+    assert counters.blocks == 2
+    assert counters.local_bytes == k * 16 * 4
+    assert counters.traffic["arg2"].read == 2 * k * n * 4  # each core reads B once
+    assert depth(program) == 3  # n, m, k
+
+
+def test_k_blocks_around_the_outputs(t: Table) -> None:
+    sink = matmul(t, 8, 16, 16)
+    actions = [
+        Action(K.UPCAST, 1, 16),  # L0<8 u1_1<16 R2<16
+        Action(K.BLOCK, 2, 4),  # L0_0<4 (passes) L0_1<8 u1_1 R2_1<4
+        Action(K.STAGE, 0, 2),  # the block of B
+        Action(K.STAGE, 0, 1, 3),  # and of A, with a pitch of its own
+    ]
+    counters, _ = check(sink, actions, CPU)
+    assert counters.traffic["arg0"].written == 4 * 8 * 16 * 4
+    assert counters.traffic["arg1"].read == 8 * 16 * 4
+    assert counters.traffic["arg2"].read == 16 * 16 * 4
+
+
+def test_a_tile_in_shared_memory(t: Table) -> None:
+    """Blocks of 4 x 4 threads fetch tiles of A and B together: each element is read once per block."""
+    sink = matmul(t, 8, 8, 8)
+    actions = [
+        Action(K.LOCAL, 1, 4),  # L0<8 L1_0<2 l1_1 R2
+        Action(K.LOCAL, 0, 4),  # L0_0<2 L1_0<2 l0_1 l1_1 R2
+        Action(K.SPLIT, 4, 4),  # R2_0<2 R2_1<4
+        Action(K.STAGE, 4, 1),  # adds no axis: every thread copies one element
+        Action(K.STAGE, 4, 2),
+    ]
+    counters, _ = check(sink, actions, GPU)
+    assert (counters.blocks, counters.threads) == (4, 16)
+    assert counters.traffic["arg1"].read == 2 * 8 * 8 * 4
+    assert counters.traffic["arg2"].read == 2 * 8 * 8 * 4
+    assert counters.instructions["barrier"] == 4 * 16 * 2 * (
+        2 + 1
+    )  # per k tile: two fills, one before the next
+
+
+def test_a_tile_whose_size_threads_do_not_divide(t: Table) -> None:
+    sink = matmul(t, 6, 6, 5)
+    check(sink, [Action(K.LOCAL, 1, 3), Action(K.LOCAL, 0, 2), Action(K.STAGE, -1, 2, 3)], GPU)
+
+
+def test_lanes_sum_apart_and_are_combined_once(t: Table) -> None:
+    counters, _ = check(row_sums(t, 2, 64), [Action(K.ACCUMULATORS, 1, 16)], CPU)
+    assert counters.instructions["load"] == 2 * (
+        4 * 2 + 1
+    )  # per row 4 vectors and the accumulator, once more at the end
+    unrolled, _ = check(row_sums(t, 2, 64), [Action(K.UNROLL, 1, 16)], CPU)
+    assert counters.instructions["add"] < unrolled.instructions["add"]
+
+
+def test_each_core_has_its_own_row(t: Table) -> None:
+    counters, _ = check(softmax(t, 4, 8), [Action(K.THREAD, 0, 4)], CPU)
+    assert counters.blocks == 4
+    assert counters.local_bytes == 8 * 4
+
+
+def test_a_row_is_shared_by_threads(t: Table) -> None:
+    """All loops of a softmax over 4 threads: sums go through LOCAL memory, the row is read once by all together."""
+    sink = softmax(t, 2, 128)
+    actions = [
+        Action(K.LOCAL, 1, 32),  # the loop that writes: L0 L3_0<4 l3_1 R1 R2
+        Action(K.GROUP, 3, 32),  # the maximum, by the same threads: L0 L3_0<4 G1_1 R1_0<4 R2
+        Action(K.GROUP, 4, 32),  # the sum
+    ]
+    after = apply_opts(sink, actions, GPU)
+    assert names(after) == ["L3_0<4", "g0<2", "G1_1<32", "R1_0<4", "R2_0<4"]
+    counters, _ = check(sink, actions, replace(GPU, block_threads=32))
+    assert counters.threads == 32
+    assert counters.traffic["arg1"].read == counters.traffic["arg0"].written == 2 * 128 * 4
+    assert counters.local_bytes == (128 + 32) * 4  # one row, in place, and a partial result per thread
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+Build = Callable[[Table], UOp]
+REFUSED: list[tuple[Build, Action, Target, str]] = [
+    (matmul, Action(K.UPCAST, 7, 2), CPU, "no axis 7"),
+    (matmul, Action(K.UPCAST, 2, 2), CPU, "REDUCE"),
+    (matmul, Action(K.UNROLL, 0, 2), CPU, "LOOP"),
+    (matmul, Action(K.UPCAST, 1, 3), CPU, "does not divide"),
+    (matmul, Action(K.LOCAL, 1, 4), CPU, "no threads in blocks"),
+    (matmul, Action(K.GROUP, 2, 2), CPU, "no threads in blocks"),
+    (matmul, Action(K.LOCAL, 1, 8), replace(GPU, block_threads=4), "more than the 4 of a block"),
+    (matmul, Action(K.GROUP, 2, 6), replace(GPU, local_bytes=8), "LOCAL memory"),
+    (matmul, Action(K.THREAD, 0, 2), GPU, "no cores"),
+    (matmul, Action(K.THREAD, 0, 2), SCALAR, "no cores"),
+    (matmul, Action(K.THREAD, 1, 8), replace(CPU, cores=4), "more than the 4"),
+    (matmul, Action(K.SPLIT, 1, 8), CPU, "is all of"),
+    (matmul, Action(K.SWAP, 0, 2), CPU, "LOOP and REDUCE"),
+    (matmul, Action(K.SWAP, 0, 0), CPU, "LOOP and LOOP"),
+    (matmul, Action(K.PADTO, 1, 4), CPU, "multiple"),
+    (matmul, Action(K.PADTO, 1, 32), CPU, "too long"),
+    (matmul, Action(K.PADTO, 1, 1), CPU, "no number"),
+    (matmul, Action(K.STAGE, 0, 0), CPU, "writes parameter 0"),
+    (matmul, Action(K.STAGE, 0, 9), CPU, "does not read"),
+    (matmul, Action(K.STAGE, -1, 2), replace(CPU, local_bytes=16), "LOCAL memory"),
+    (matmul, Action(K.STAGE, 2, 1), CPU, "nothing of parameter 1"),
+    (matmul, Action(K.BLOCK, 1, 2), CPU, "REDUCE"),
+    (matmul, Action(K.BLOCK, 2, 6), CPU, "is all of"),
+    (matmul, Action(K.TC, 0, 0), CPU, "tensor cores"),
+    (two_results, Action(K.THREAD, 1, 2), CPU, "not every store"),
+    (transposed_tile, Action(K.THREAD, 0, 2), CPU, "reduced or kept"),
+    (softmax, Action(K.BLOCK, 3, 2), CPU, "alone|hold"),
+    (softmax, Action(K.SWAP, 0, 1), CPU, "more often"),
+    (cumsum_rows, Action(K.UPCAST, 1, 2), CPU, "SCAN"),
+    (cumsum_rows, Action(K.LOCAL, 1, 2), GPU, "SCAN"),
+    (cumsum_rows, Action(K.THREAD, 1, 2), CPU, "SCAN"),
+    (cumsum_rows, Action(K.SPLIT, 1, 2), CPU, "SCAN"),
+    (cumsum_rows, Action(K.PADTO, 1, 4), CPU, "SCAN"),
+    (scan_and_sum, Action(K.UNROLL, 1, 2), CPU, "SCAN"),
+    (scan_and_sum, Action(K.GROUP, 1, 2), GPU, "SCAN"),
+    (scatter, Action(K.UPCAST, 0, 5), CPU, "data decides"),
+    (scatter, Action(K.THREAD, 0, 5), CPU, "data decides"),
+    (scatter, Action(K.LOCAL, 0, 5), GPU, "data decides"),
+]
+
+
+@pytest.mark.parametrize(
+    ("build", "action", "target", "reason"),
+    REFUSED,
+    ids=[f"{getattr(b, '__name__', b)} {a} {target.name}" for b, a, target, _ in REFUSED],
+)
+def test_what_does_not_fit_is_refused_with_a_reason(
+    build: Build, action: Action, target: Target, reason: str, t: Table
+) -> None:
+    with pytest.raises(Refusal, match=reason) as caught:
+        apply_action(build(t), action, target)
+    assert str(caught.value).startswith(action.kind.name)
+
+
+def test_columns_of_scattered_rows_are_free(t: Table) -> None:
+    sink = scatter(t)
+    assert set(map(str, (r.arg for r in Facts(sink).ordered))) == {"L0"}
+    check(sink, [Action(K.UPCAST, 1, 4), Action(K.THREAD, 1, 2)], CPU)
+
+
+def test_nolocals_forbids_threads_afterwards(t: Table) -> None:
+    none = Action(K.NOLOCALS)
+    for kind, axis in ((K.LOCAL, 1), (K.GROUP, 2), (K.GROUPTOP, 2)):
+        with pytest.raises(Refusal, match="NOLOCALS"):
+            apply_opts(matmul(t), [none, Action(kind, axis, 2)], GPU)
+    with pytest.raises(Refusal, match="already"):
+        apply_opts(matmul(t), [Action(K.LOCAL, 1, 2), none], GPU)
+
+
+def test_a_loop_whose_length_depends_on_an_axis(t: Table) -> None:
+    """A triangle: rows of growing length."""
+    i = t.range(8, 0)
+    r = t.range(i + 1, 1, AxisType.REDUCE)
+    sink = t.sink(
+        t.param(0, f32, 8).index(i).store(t.param(1, f32, 64).index(i * 8 + r).reduce(Ops.ADD, r)).end(i)
+    )
+    for action in (Action(K.UPCAST, 0, 2), Action(K.THREAD, 0, 2), Action(K.PADTO, 0, 3)):
+        with pytest.raises(Refusal, match="length of another loop"):
+            apply_action(sink, action, CPU)
+
+
+def test_local_memory_counts_threads_and_lanes(t: Table) -> None:
+    sink = softmax(t, 4, 8)
+    assert local_bytes(sink) == 2 * 8 * 4
+    assert local_bytes(apply_action(sink, Action(K.UPCAST, 0, 4), CPU)) == 4 * 2 * 8 * 4
+    assert local_bytes(apply_action(sink, Action(K.LOCAL, 0, 2), GPU)) == 2 * 2 * 8 * 4
