@@ -21,7 +21,7 @@ from planish.cli.pipeline import read_passes
 from planish.compiler.bisect import PASSES, Culprit, bisect, row_of
 from planish.config import current
 from planish.dtypes import DType
-from planish.ptir import Function, PassManager
+from planish.ptir import Function
 from planish.target import find as find_target
 
 Array = NDArray[Any]
@@ -66,12 +66,10 @@ def run(arguments: Sequence[str], console: Console) -> int:
     program = parse_source(read_source(args.file, console))
     check_input(program, console)
     enter(program, args.entry)
-    # kernels are cut from one function, so calls are inlined first, whatever else is to run
-    PassManager.parse("inline").run(program)
     function = program.entry
     arrays = _arrays(function, args)
     target = find_target(current().target if args.target is None else args.target)
-    found = bisect(function, arrays, target, rules=args.rules, passes=args.pipeline)
+    found = bisect(program, arrays, target, rules=args.rules, passes=args.pipeline)
     if found is None:
         console.write(f"@{function.name}: every stage gives the result of the interpreter\n")
         return OK

@@ -62,7 +62,11 @@ def _signature(kernel: Kernel) -> Program:
 
 
 def run_plan(
-    function: ptir.Function, arrays: Sequence[Array], target: Target, run: Runner, passes: str | None = None
+    function: ptir.Function | ptir.Program,
+    arrays: Sequence[Array],
+    target: Target,
+    run: Runner,
+    passes: str | None = compiler.PIPELINE,
 ) -> tuple[Array, ...]:
     """The results of a function whose kernels, as they are scheduled, are run by `run`.
 
@@ -72,7 +76,7 @@ def run_plan(
     with Table() as table:
         plan = make_plan(prepared, table)
         programs = tuple(map(_signature, plan.kernels))
-        arguments = Arguments(function)
+        arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
         lowered = compiler.Lowered(prepared, arguments, plan, share(plan, reuse=False), programs, target)
 
         def call(kernel: Kernel, program: Program) -> KernelCall:
@@ -106,7 +110,7 @@ class _Found(Exception):
 
 
 def bisect(
-    function: ptir.Function,
+    function: ptir.Function | ptir.Program,
     arrays: Sequence[Array],
     target: Target | None = None,
     *,
@@ -118,7 +122,7 @@ def bisect(
     machine = compiler.steered(target)
     meant = [np.asarray(each) for each in ptir.interpret(function, list(arrays))]
     prepared = compiler.prepare(function, passes)
-    what = _differs(meant, [np.asarray(each) for each in ptir.interpret(prepared, list(arrays))])
+    what = _differs(meant, _after_passes(prepared, arrays, meant))
     if what is not None:
         return Culprit(Finding(PASSES, "passes", "values", what))
     launches: dict[str, int] = {}
@@ -146,6 +150,26 @@ def bisect(
     return _as_code(function, arrays, target, passes, meant)
 
 
+def _after_passes(prepared: ptir.Function, arrays: Sequence[Array], meant: Sequence[Array]) -> list[Array]:
+    """What the function means after the passes, to which complex numbers are pairs of reals."""
+    given = []
+    for param, array in zip(prepared.params, arrays, strict=True):
+        dtype = param.type.dtype.numpy
+        pairs = (
+            np.ascontiguousarray(array).view(dtype).reshape(*array.shape, 2)
+            if array.dtype.kind == "c"
+            else array
+        )
+        given.append(pairs if dtype != array.dtype else array)
+    results = []
+    for found, want in zip(ptir.interpret(prepared, given), meant, strict=True):
+        result = np.asarray(found)
+        if result.dtype != want.dtype and want.dtype.kind == "c":
+            result = np.ascontiguousarray(result).view(want.dtype).reshape(result.shape[:-1])
+        results.append(result)
+    return results
+
+
 def row_of(finding: Finding) -> str:
     """The row of the table of symptoms that belongs to a finding."""
     return row_text(row_for(finding.stage, finding.kind))
@@ -166,7 +190,7 @@ def _as_llir(
 
 
 def _as_code(
-    function: ptir.Function,
+    function: ptir.Function | ptir.Program,
     arrays: Sequence[Array],
     target: Target,
     passes: str | None,
@@ -185,8 +209,10 @@ def _as_code(
 
 def _differs(meant: Sequence[Array], found: Sequence[Array]) -> str | None:
     for number, (want, have) in enumerate(zip(meant, found, strict=True)):
-        if want.shape != have.shape:
-            return f"result {number} has shape {have.shape}, expected {want.shape}"
+        if want.shape != have.shape or want.dtype != have.dtype:
+            return (
+                f"result {number} is {have.dtype}{list(have.shape)}, expected {want.dtype}{list(want.shape)}"
+            )
         wrong = ~close(want, have)
         if wrong.any():
             at = tuple(int(i) for i in np.argwhere(wrong)[0])

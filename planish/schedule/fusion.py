@@ -375,7 +375,7 @@ class Fusion:
         length = most(shape(node)[axis] for axis in row.axes)
         if self.around.graph.is_product(node) and not self._may_nest(node, length):
             return False
-        return self._keep(node, places)
+        return self._keep(node, places, terms=self._reduced_size(node))
 
     def _may_nest(self, node: UOp, row: int) -> bool:
         """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
@@ -517,14 +517,14 @@ class Fusion:
             return None
         return _Row(axes, held)
 
-    def _keep(self, node: UOp, places: Sequence[Place], own_loop: bool = True) -> bool:
+    def _keep(self, node: UOp, places: Sequence[Place], own_loop: bool = True, terms: int = 1) -> bool:
         """Store the row once, where the first loop over it runs (or in a loop of its own), and read it elsewhere."""
         row = self._row(node, places)
         if row is None:
             return False
         filling = self._filling(node, places, row)
         if filling is None:
-            work = most(shape(node)[axis] for axis in row.axes)
+            work = most(shape(node)[axis] for axis in row.axes) * terms
             if not own_loop or (runs(row.held) < FEW_ROWS and work > SMALL):
                 return False
             filling = self._own_loop(node, places[0], row)

@@ -13,10 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import dtypes, ptir
-from planish.compiler.bisect import Memory, run_plan
+from planish.compiler.bisect import Memory, bisect, run_plan
 from planish.dtypes import DType
-from planish.llir.interpret import interpret as run_llir
-from planish.llir.lower import lower as lower_to_llir
+from planish.ptir.graph_value import GraphValue
 from planish.schedule.kernels import Kernel
 from planish.stages import pipeline
 from planish.stages.bisection import difference, outputs_of
@@ -24,7 +23,9 @@ from planish.target import TARGETS
 from planish.uop.interpret import interpret
 from tests.e2e.comparing import held
 from tests.e2e.op_cases import CASES, DYNAMIC, Maker
+from tests.ptir.generate import HOST, random_inputs, random_program
 from tests.schedule import programs
+from tests.schedule.generate import Generator
 from tests.schedule.programs import Program, attention, causal, data, layernorm, program, rmsnorm, softmax
 from tests.stages.every_stage import Report, check_function, machine_for
 
@@ -37,7 +38,13 @@ def check_case(name: str, m: Maker, target: str | None) -> Report:
     wanted = [np.asarray(each) for each in ptir.interpret(function, m.arrays)]
 
     def judge(number: int, found: Array, where: str) -> None:
-        held(name, found, wanted[number], m.slack[number], f"{name} of {m.dtype.short}, result {number}, {where}")
+        held(
+            name,
+            found,
+            wanted[number],
+            m.slack[number],
+            f"{name} of {m.dtype.short}, result {number}, {where}",
+        )
 
     return check_function(function, m.arrays, judge, target)
 
@@ -50,7 +57,9 @@ def _table() -> list[object]:
             for target in MACHINES:
                 quick = (turn, target) == (position % len(accepted), MACHINES[position % 3])
                 marks = () if quick and name not in _LONG else (pytest.mark.slow,)
-                rows.append(pytest.param(name, dtype, target, id=f"{name}-{dtype.short}-{target}", marks=marks))
+                rows.append(
+                    pytest.param(name, dtype, target, id=f"{name}-{dtype.short}-{target}", marks=marks)
+                )
     return rows
 
 
@@ -105,32 +114,96 @@ def test_fused_kernels_agree(name: str, target: str | None) -> None:
     assert {1, 11, 13, 15, 21} <= report.executed.keys()
 
 
+# -- random programs -----------------------------------------------------------------------------------------------
+
+
+def check_random(seed: int, target: str | None) -> None:
+    made = Generator(seed)
+    wanted = [np.asarray(result) for result in ptir.interpret(made.function, made.arrays)]
+
+    def judge(number: int, found: Array, where: str) -> None:
+        np.testing.assert_array_equal(found, wanted[number], err_msg=f"seed {seed}, {where}")
+
+    check_function(made.function, made.arrays, judge, target)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_functions_agree(seed: int) -> None:
+    check_random(seed, MACHINES[seed % 3])
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("target", MACHINES)
+@pytest.mark.parametrize("start", range(100, 400, 50))
+def test_many_random_functions_agree(start: int, target: str | None) -> None:
+    for seed in range(start, start + 50):
+        check_random(seed, target)
+
+
+LEFT_OUT = HOST | {"custom_call", "sort", "top_k", "convolution", "reduce_window", "rng_bits"}
+"""What runs outside of kernels, and what has too many of them for a quick look."""
+
+
+def check_program(seed: int, size: int, target: str | None) -> None:
+    """Control flow, calls, named sizes: passes, schedule, stages, LLIR (and machine code) give what the program means."""
+    made = random_program(seed, size, LEFT_OUT)
+    inputs = random_inputs(made, seed, odd=False)
+    machine = TARGETS["scalar" if target is None else target]
+    found = bisect(made, inputs, machine)
+    assert found is None, f"seed {seed}: {found}\n{ptir.print(made)}"
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_random_programs_agree(seed: int) -> None:
+    check_program(seed, 5, MACHINES[seed % 3])
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("start", range(1000, 1300, 10))
+def test_many_random_programs_agree(start: int) -> None:
+    for seed in range(start, start + 10):
+        check_program(seed, 10, MACHINES[seed % 3])
+
+
 # -- control flow --------------------------------------------------------------------------------------------------
 
 
-def newton(g: ptir.Graph, x: Any) -> Any:
-    """Eight steps towards a square root, each of them several kernels."""
+def newton(g: ptir.Graph, x: GraphValue) -> GraphValue:
+    """Steps towards square roots until all are near, of a few kernels each."""
+    near = g.full((), 1e-3, "f32")
 
-    def step(body: ptir.Graph, carry: Any) -> Any:
-        return carry
+    def far(y: GraphValue) -> GraphValue:
+        return y.mul(y).sub(x).abs().reduce_max([0]).gt(near)
 
-    return step(g, x)
+    (root,) = g.while_loop(far, lambda y: y.add(x.div(y)).mul(0.5), x.add(1.0))
+    return root
 
 
-CONTROL = """\
-ptir 1
-func @f(%x: tensor<f32, 6>, %n: tensor<i32, >) -> (tensor<f32, 6>, tensor<f32, >) {
-  %0 = neg %x : tensor<f32, 6>
-  return %0, %0
+def counted(g: ptir.Graph, x: GraphValue) -> tuple[GraphValue, ...]:
+    """A scan over rows: the carry is added up, what it was is stacked; then one of two ways to end."""
+    start = g.full((5,), 0.0, "f32")
+    total, seen = g.scan(lambda carry, row: (carry.add(row), carry.mul(row)), [start], [x])
+    (last,) = g.cond(
+        total.reduce_sum([0]).gt(g.full((), 0.0, "f32")), lambda: total.exp(), lambda: total.neg()
+    )
+    return last, seen
+
+
+LOOPS = {
+    "newton": program(newton, np.array([2, 3, 5], np.float32)),
+    "counted": program(counted, data(4, 5)),
 }
-"""
 
 
-def run_at(stage: int, target: str | None) -> Any:
-    """Runs kernels as they are after a stage (23: as LLIR)."""
+@pytest.mark.parametrize("target", ["scalar", "x86-64-v3", "cuda"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_kernels_in_loops_agree(name: str, target: str) -> None:
+    """Every launch of every kernel, after every stage."""
     machine = machine_for(target)
+    launches: list[str] = []
 
     def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
+        launches.append(kernel.name)
         fresh = outputs_of(kernel.sink)
         expected = interpret(kernel.sink, memory, variables, undefined=fresh)
         for step in pipeline.steps(kernel.sink, machine, kernel.name):
@@ -139,7 +212,8 @@ def run_at(stage: int, target: str | None) -> Any:
                 assert difference(expected, found) is None, (kernel.name, step.stage.name)
         return expected
 
-    return run
-
-
-_ = (run_llir, lower_to_llir, run_plan, TARGETS, CONTROL, newton)
+    function, arrays = LOOPS[name]
+    found = run_plan(function, arrays, TARGETS[target], run)
+    for have, want in zip(found, ptir.interpret(function, arrays), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-5)
+    assert len(launches) > len(set(launches)) >= 2

@@ -2,115 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from planish.errors import GraphError
-from planish.frontend.autodiff.elementwise import DERIVATIVES
-from planish.frontend.autodiff.linear import LINEAR
-from planish.frontend.autodiff.replay import At, Values, captured, emit, is_differentiable, replay, zeros
-from planish.frontend.autodiff.rules import FLAT, TANGENTS
-from planish.ptir.builder import Graph
-from planish.ptir.function import Function, Inst, Region, Value
+from planish.frontend.autodiff.replay import (
+    At,
+    Replay,
+    Values,
+    added,
+    emit,
+    inlined,
+    is_differentiable,
+    no_rule,
+    replay,
+    zeros,
+)
+from planish.frontend.autodiff.reverse import transposed
+from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
+from planish.frontend.markers import CHECKPOINT
+from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.ops.control import ScanAttrs
-from planish.ptir.types import TensorType
 
 Tangents = dict[Value, GraphValue]
 
 
-def jvp(function: Function, wrt: Sequence[int] | None = None) -> Function:
-    """A function of the parameters and a tangent for each of `wrt`: the results, then a tangent for each that is a number
-    of the reals or complex numbers."""
-    chosen = _chosen(function, wrt)
-    graph = Graph(f"{function.name}_jvp")
+def jvp(function: Function | Program, wrt: Sequence[int] | None = None) -> Function:
+    """A function of the parameters and a tangent for each of `wrt`: the results, then a tangent for each that is a float or
+    complex number. `wrt` defaults to every parameter that is one."""
+    function = inlined(function)
+    chosen = differentiable_parameters(function, wrt)
+    graph = Replay(f"{function.name}_jvp")
     values: Values = {p: graph.input(f"x{n}", p.type) for n, p in enumerate(function.params)}
     tangents: Tangents = {function.params[n]: graph.input(f"t{n}", function.params[n].type) for n in chosen}
     results = push(graph, function.body, values, tangents)
-    own = [
+    moved = [
         tangents[result] if result in tangents else zeros(graph, result.type)
         for result in function.results
         if is_differentiable(result.type)
     ]
-    return graph.build(*results, *own)
+    return graph.build(*results, *moved)
 
 
-def _chosen(function: Function, wrt: Sequence[int] | None) -> list[int]:
+def differentiable_parameters(function: Function, wrt: Sequence[int] | None) -> list[int]:
+    """The parameters to differentiate by, which must be able to move."""
+    params = function.params
     if wrt is None:
-        return [n for n, param in enumerate(function.params) if is_differentiable(param.type)]
+        return [n for n, param in enumerate(params) if is_differentiable(param.type)]
     for number in wrt:
-        if not is_differentiable(function.params[number].type):
+        if not is_differentiable(params[number].type):
             raise GraphError(
-                f"{function.name}: parameter {number} is {function.params[number].type}, which has no derivative",
+                f"{function.name}: parameter {number} is {params[number].type}, which has no derivative",
                 remedy="differentiate with respect to floats or complex numbers",
             )
     return list(wrt)
 
 
-def push(graph: Graph, region: Region, values: Values, tangents: Tangents) -> tuple[GraphValue, ...]:
+def push(graph: Replay, region: Region, values: Values, tangents: Tangents) -> tuple[GraphValue, ...]:
     """Emit a region with its tangents; both maps are filled."""
     for inst in region:
-        inner = any(value in tangents for r in inst.regions for value in captured(r))
-        if inst.op.name in FLAT or not (inner or any(operand in tangents for operand in inst.operands)):
+        if is_flat(inst) or not any(value in tangents for value in reads(inst)):
             emit(graph, inst, values)
             continue
+        graph.loc = inst.loc
         control = _CONTROL.get(inst.op.name)
         if control is not None:
             control(graph, inst, values, tangents)
-            continue
-        emit(graph, inst, values)
-        _push_one(At.of(graph, inst, values), tangents)
+        else:
+            emit_moving(graph, inst, values)
+            _push_one(At.of(graph, inst, values), tangents)
     return tuple(values[result] for result in region.results)
 
 
 def _push_one(at: At, tangents: Tangents) -> None:
     inst = at.inst
     given = [tangents.get(operand) for operand in inst.operands]
-    own = TANGENTS.get(inst.op.name)
-    if own is not None:
+    name = inst.op.name
+    total: GraphValue | None = None
+    if name in RULES:
         filled = [
             zeros(at.graph, x.type) if t is None and is_differentiable(x.type) else t
             for t, x in zip(given, at.x, strict=True)
         ]
-        for result, tangent in zip(inst.results, own(at, filled), strict=True):
+        for result, tangent in zip(inst.results, RULES[name][0](at, filled), strict=True):
             if tangent is not None:
                 tangents[result] = tangent
         return
-    derivatives = DERIVATIVES.get(inst.op.name)
-    total: GraphValue | None = None
-    if derivatives is not None:
-        for scale, t in zip(derivatives, given, strict=True):
+    if name in DERIVATIVES:
+        for scale, t in zip(DERIVATIVES[name], given, strict=True):
             if scale is not None and t is not None:
-                part = scale(t, at)
-                total = part if total is None else total.add(part)
-    elif inst.op.name in LINEAR:
-        total = LINEAR[inst.op.name].push(at, given)
+                total = added(total, scale(t, at))
+    elif name in LINEAR:
+        total = LINEAR[name].push(at, given)
     else:
-        raise GraphError(
-            f"{inst.op.name} has no derivative rule", op=inst.op.name, location=inst.loc,
-            remedy="wrap it in stop_gradient, or give it one with custom_jvp or custom_vjp",
-        )  # fmt: skip
+        raise no_rule(
+            inst, f"{name} has no derivative", "wrap it in stop_gradient, or give it one with custom_jvp"
+        )
     if total is not None:
         tangents[inst.results[0]] = total
 
 
-# -- control flow ----------------------------------------------------------------------------------------------
+# -- regions ---------------------------------------------------------------------------------------------------
 
 
 def _active(region: Region, given: Sequence[bool], tangents: Tangents) -> list[bool]:
     """Which results of a region carry tangents if these arguments do."""
     live: set[Value] = {arg for arg, flag in zip(region.args, given, strict=True) if flag}
     live |= set(tangents)
-    _spread(region, live)
+    spread(region, live)
     return [result in live for result in region.results]
-
-
-def _spread(region: Region, live: set[Value]) -> None:
-    for inst in region:
-        if inst.op.name in FLAT:
-            continue
-        inside = any(value in live for r in inst.regions for value in captured(r))
-        if inside or any(operand in live for operand in inst.operands):
-            live.update(result for result in inst.results if is_differentiable(result.type))
 
 
 def _fixpoint(region: Region, carried: int, given: list[bool], tangents: Tangents) -> list[bool]:
@@ -123,36 +124,23 @@ def _fixpoint(region: Region, carried: int, given: list[bool], tangents: Tangent
         given = [*wider, *given[carried:]]
 
 
-def _with_tangents(
-    graph: Graph, region: Region, flags: Sequence[bool], wanted: Sequence[bool], values: Values, tangents: Tangents,
+def _flagged(items: Sequence[Value], flags: Sequence[bool]) -> list[Value]:
+    return [item for item, flag in zip(items, flags, strict=True) if flag]
+
+
+def _tangents_of(graph: Replay, values: Sequence[Value], tangents: Tangents) -> list[GraphValue]:
+    return [tangents[value] if value in tangents else zeros(graph, value.type) for value in values]
+
+
+def _inside(
+    graph: Replay, region: Region, flags: Sequence[bool], wanted: Sequence[bool], values: Values, tangents: Tangents,
     args: Sequence[GraphValue], own: Sequence[GraphValue],
 ) -> tuple[list[GraphValue], list[GraphValue]]:  # fmt: skip
     """The body of a region with tangents of some arguments: results, and the tangents of those wanted."""
     inner = values | dict(zip(region.args, args, strict=True))
-    moving = dict(tangents)
-    flagged = [arg for arg, flag in zip(region.args, flags, strict=True) if flag]
-    moving.update(zip(flagged, own, strict=True))
+    moving = tangents | dict(zip(_flagged(region.args, flags), own, strict=True))
     results = list(push(graph, region, inner, moving))
-    out = [
-        moving[result] if result in moving else zeros(graph, result.type)
-        for result, flag in zip(region.results, wanted, strict=True)
-        if flag
-    ]
-    return results, out
-
-
-def _push_cond(graph: Graph, inst: Inst, values: Values, tangents: Tangents) -> None:
-    first, second = inst.regions
-    wanted = [
-        a or b for a, b in zip(_active(first, (), tangents), _active(second, (), tangents), strict=True)
-    ]
-
-    def branch(region: Region) -> tuple[GraphValue, ...]:
-        results, own = _with_tangents(graph, region, (), wanted, values, tangents, (), ())
-        return (*results, *own)
-
-    made = graph.cond(values[inst.operands[0]], lambda: branch(first), lambda: branch(second))
-    _store(inst, made, wanted, values, tangents)
+    return results, _tangents_of(graph, _flagged(region.results, wanted), moving)
 
 
 def _store(
@@ -160,57 +148,56 @@ def _store(
 ) -> None:
     count = len(inst.results)
     values.update(zip(inst.results, made[:count], strict=True))
-    flagged = [result for result, flag in zip(inst.results, wanted, strict=True) if flag]
-    tangents.update(zip(flagged, made[count:], strict=True))
+    tangents.update(zip(_flagged(inst.results, wanted), made[count:], strict=True))
 
 
-def _push_while(graph: Graph, inst: Inst, values: Values, tangents: Tangents) -> None:
+def _push_cond(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
+    first, second = inst.regions
+    pairs = zip(_active(first, (), tangents), _active(second, (), tangents), strict=True)
+    wanted = [a or b for a, b in pairs]
+
+    def branch(region: Region) -> tuple[GraphValue, ...]:
+        results, own = _inside(graph, region, (), wanted, values, tangents, (), ())
+        return (*results, *own)
+
+    made = graph.cond(values[inst.operands[0]], lambda: branch(first), lambda: branch(second))
+    _store(inst, made, wanted, values, tangents)
+
+
+def _push_while(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
     condition, body = inst.regions
     flags = [operand in tangents for operand in inst.operands]
     flags = _fixpoint(body, len(flags), flags, tangents)
     init = [values[operand] for operand in inst.operands]
-    moving = [
-        tangents[operand] if operand in tangents else zeros(graph, operand.type)
-        for operand, flag in zip(inst.operands, flags, strict=True)
-        if flag
-    ]
+    moving = _tangents_of(graph, _flagged(inst.operands, flags), tangents)
     count = len(init)
 
     def test(*args: GraphValue) -> GraphValue:
         return replay(graph, condition, values | dict(zip(condition.args, args[:count], strict=True)))[0]
 
     def step(*args: GraphValue) -> tuple[GraphValue, ...]:
-        results, own = _with_tangents(
-            graph, body, flags, flags, values, tangents, args[:count], args[count:]
-        )
+        results, own = _inside(graph, body, flags, flags, values, tangents, args[:count], args[count:])
         return (*results, *own)
 
     _store(inst, graph.while_loop(test, step, *init, *moving), flags, values, tangents)
 
 
-def _push_scan(graph: Graph, inst: Inst, values: Values, tangents: Tangents) -> None:
+def _push_scan(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
     attrs: ScanAttrs = inst.attrs  # type: ignore[assignment] # that of a scan
     (body,) = inst.regions
     carried = attrs.num_carries
     flags = _fixpoint(body, carried, [operand in tangents for operand in inst.operands], tangents)
     wanted = [*flags[:carried], *_active(body, flags, tangents)[carried:]]
-
-    def own_of(operands: Sequence[Value], own: Sequence[bool]) -> list[GraphValue]:
-        return [
-            tangents[operand] if operand in tangents else zeros(graph, operand.type)
-            for operand, flag in zip(operands, own, strict=True)
-            if flag
-        ]
-
     init, sequences = inst.operands[:carried], inst.operands[carried:]
-    moving, moving_slices = own_of(init, flags[:carried]), own_of(sequences, flags[carried:])
+    moving = _tangents_of(graph, _flagged(init, flags[:carried]), tangents)
+    moving_slices = _tangents_of(graph, _flagged(sequences, flags[carried:]), tangents)
     count, length = len(moving), len(sequences)
 
     def step(*args: GraphValue) -> tuple[GraphValue, ...]:
         carries, rest = args[:carried], args[carried:]
         tangents_of_carries, rest = rest[:count], rest[count:]
         slices, tangents_of_slices = rest[:length], rest[length:]
-        results, own = _with_tangents(
+        results, own = _inside(
             graph, body, flags, wanted, values, tangents,
             (*carries, *slices), (*tangents_of_carries, *tangents_of_slices),
         )  # fmt: skip
@@ -229,9 +216,50 @@ def _push_scan(graph: Graph, inst: Inst, values: Values, tangents: Tangents) -> 
     _store(inst, [*order, *own], wanted, values, tangents)
 
 
-_CONTROL = {"cond": _push_cond, "while": _push_while, "scan": _push_scan}
+def _push_checkpoint(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
+    """One that holds the tangents too: what the way back over it computes again is both."""
+    (body,) = inst.regions
+    flags = [operand in tangents for operand in inst.operands]
+    wanted = _active(body, flags, tangents)
+    moving = _tangents_of(graph, _flagged(inst.operands, flags), tangents)
+    given = [values[operand] for operand in inst.operands]
+    count = len(given)
+
+    def build(*args: GraphValue) -> tuple[GraphValue, ...]:
+        results, own = _inside(graph, body, flags, wanted, values, tangents, args[:count], args[count:])
+        return (*results, *own)
+
+    region = graph.build_region(CHECKPOINT, build, [value.type for value in (*given, *moving)])
+    made = graph.emit_many(CHECKPOINT, (*given, *moving), inst.attrs, (region,))
+    _store(inst, made, wanted, values, tangents)
 
 
-def tangent_type(type: TensorType) -> TensorType:
-    """The type of a tangent: that of the value."""
-    return type
+def _push_custom_jvp(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
+    rule = inst.regions[1]
+    moving = _tangents_of(graph, [v for v in inst.operands if is_differentiable(v.type)], tangents)
+    args = [*(values[operand] for operand in inst.operands), *moving]
+    made = replay(graph, rule, values | dict(zip(rule.args, args, strict=True)))
+    _store(inst, made, [is_differentiable(result.type) for result in inst.results], values, tangents)
+
+
+def _push_custom_vjp(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
+    """The rule says how cotangents go back; how tangents go is the transpose of that."""
+    _, forward, backward = inst.regions
+    given = [values[operand] for operand in inst.operands]
+    made = replay(graph, forward, values | dict(zip(forward.args, given, strict=True)))
+    count = len(inst.results)
+    results, kept = made[:count], made[count:]
+    moving = _tangents_of(graph, [v for v in inst.operands if is_differentiable(v.type)], tangents)
+    own = transposed(graph, backward, values, kept, moving)
+    wanted = [is_differentiable(result.type) for result in inst.results]
+    _store(inst, [*results, *own], wanted, values, tangents)
+
+
+_CONTROL: Final[Mapping[str, Callable[[Replay, Inst, Values, Tangents], None]]] = {
+    "cond": _push_cond,
+    "while": _push_while,
+    "scan": _push_scan,
+    "checkpoint": _push_checkpoint,
+    "custom_jvp": _push_custom_jvp,
+    "custom_vjp": _push_custom_vjp,
+}

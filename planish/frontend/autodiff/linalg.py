@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from planish import dtypes
 from planish.frontend.autodiff.replay import At, Pull, Push, Replay, added, put, taken, the_only, where, zeros
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Inst
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.ops.checking import at_most
 
 # -- small things about matrices -------------------------------------------------------------------------------
 
@@ -162,14 +162,13 @@ def _pull_triangular_solve(at: At, c: Sequence[V | None], needs: Sequence[bool])
 def _factors(at: At) -> tuple[V, V]:
     """L and U as square matrices, with the identity where there is nothing of them."""
     packed = at.y[0]
-    *batch, rows, columns = packed.dims
-    lower_type, upper_type = packed.type.with_dims((*batch, rows, rows)), packed.type.with_dims((*batch, columns, columns))
-    low = _lower(_resized(packed, rows, rows), strict=True)
-    identity = _rows_minus_columns(zeros(at.graph, lower_type)).eq(0)
-    lower = identity.select(at.graph.full(lower_type.dims, 1, packed.dtype), low)
+    rows, columns = packed.dims[-2:]
+    lower = _lower(_resized(packed, rows, rows), strict=True)
+    identity = _rows_minus_columns(lower).eq(0)
+    lower = identity.select(at.graph.full(lower.dims, 1, packed.dtype), lower)
     upper = _upper(_resized(packed, columns, columns))
     if rows != columns:
-        line = at.graph.iota(upper_type.dims, upper.rank - 2)
+        line = at.graph.iota(upper.dims, upper.rank - 2)
         beyond = line.ge(packed.dimension_size(packed.rank - 2).broadcast_to(line.dims))
         diagonal = _rows_minus_columns(upper).eq(0).and_(beyond)
         upper = diagonal.select(at.graph.full(upper.dims, 1, packed.dtype), upper)
@@ -220,22 +219,20 @@ def _rotation_transposed(g: V) -> V:
     return _lower(g.sub(_adjoint(g)), strict=True).add(_imaginary_diagonal(g))
 
 
-def _check_qr(at: At) -> DimLike:
+def _deciding(at: At) -> DimLike:
     """How many columns of x decide on q."""
-    q, r = at.y
     rows, columns = at.x[0].dims[-2:]
-    if q.dims[-1] != r.dims[-1] and q.dims[-1] == rows and rows != columns and at.attrs.full_matrices:
-        # square q of a tall matrix: its last columns are any basis of what is left
-        smaller = isinstance(rows, int) and isinstance(columns, int) and rows < columns
-        if not smaller:
-            raise at.no_rule("full qr of a matrix with more rows than columns has no derivative",
-                             "use full_matrices=False")  # fmt: skip
-    return q.dims[-1]
+    if at.attrs.full_matrices and not at_most(rows, columns):
+        # the last columns of q are any basis of what is left
+        raise at.no_rule(
+            "full qr of a matrix with more rows than columns has no derivative", "use full_matrices=False"
+        )
+    return at.y[0].dims[-1]
 
 
 def _push_qr(at: At, t: Sequence[V | None]) -> list[V | None]:
     """With r₁ the square part of r and C = dx₁·r₁⁻¹, M = qᴴ·C: dq = q·(Ω - M) + C, dr = qᴴ·dx - Ω·r."""
-    count = _check_qr(at)
+    count = _deciding(at)
     (q, r), given = at.y, the_only(t)
     inner = _left(r, count).triangular_solve(_left(given, count), left=False, lower=False)
     m = _adjoint(q).matmul(inner)
@@ -244,7 +241,7 @@ def _push_qr(at: At, t: Sequence[V | None]) -> list[V | None]:
 
 
 def _pull_qr(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
-    count = _check_qr(at)
+    count = _deciding(at)
     q, r = at.y
     of_q, of_r = _given(at, c, 0), _given(at, c, 1)
     along_q = _adjoint(q).matmul(of_q)
@@ -317,8 +314,10 @@ def _thin(at: At, moving: bool) -> tuple[V, V, V]:
     if u.dims[-1] == count and vh.dims[-2] == count:
         return u, s, vh
     if moving:
-        raise at.no_rule("the vectors of a full svd of a matrix that is not square have no derivative",
-                         "use full_matrices=False")  # fmt: skip
+        raise at.no_rule(
+            "the vectors of a full svd of a matrix that is not square have no derivative",
+            "use full_matrices=False",
+        )
     return _left(u, count), s, vh.slice([0] * vh.rank, [*vh.dims[:-2], count, vh.dims[-1]])
 
 
@@ -342,7 +341,7 @@ def _push_svd(at: At, t: Sequence[V | None]) -> list[V | None]:
     if not at.attrs.compute_uv:
         return [ds]
     adjoint = _adjoint(x)
-    phase = _imaginary_diagonal(x).div(columns.mul(2.0))
+    phase = _phase(x, columns)
     du = u.matmul(x.mul(columns).add(rows.mul(adjoint)).mul(gaps).add(phase))
     dv = v.matmul(rows.mul(x).add(adjoint.mul(columns)).mul(gaps).sub(phase))
     across = given.matmul(v)
@@ -350,6 +349,12 @@ def _push_svd(at: At, t: Sequence[V | None]) -> list[V | None]:
     along = _adjoint(given).matmul(u)
     dv = dv.add(_outside(v, _over(along, s)))
     return [du, ds, _adjoint(dv)]
+
+
+def _phase(x: V, columns: V) -> V:
+    """i·Im diag(x) / 2s."""
+    diagonal = _imaginary_diagonal(x)
+    return diagonal.div(columns.mul(2.0)) if x.dtype.is_complex else diagonal
 
 
 def _over(x: V, s: V) -> V:
@@ -378,14 +383,14 @@ def _pull_svd(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | 
         along = _adjoint(u).matmul(of_u)
         turn = along.mul(gaps)
         part = turn.add(_adjoint(turn)).mul(columns)
-        inner = added(inner, part.add(_imaginary_diagonal(along).div(columns.mul(2.0))))
+        inner = added(inner, part.add(_phase(along, columns)))
         outside = added(outside, _outside(u, _over(of_u, s)).matmul(vh))
     if of_vh is not None:
         of_v = _adjoint(of_vh)
         along = vh.matmul(of_v)
         turn = along.mul(gaps)
         part = rows.mul(turn.add(_adjoint(turn)))
-        inner = added(inner, part.sub(_imaginary_diagonal(along).div(columns.mul(2.0))))
+        inner = added(inner, part.sub(_phase(along, columns)))
         outside = added(outside, u.matmul(_adjoint(_outside(v, _over(of_v, s)))))
     if inner is None:
         return [None]

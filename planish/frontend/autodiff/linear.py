@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from planish.dtypes import DType
 from planish.frontend.autodiff.contraction import transposed_convolution, transposed_dot
 from planish.frontend.autodiff.replay import At, added, clamped, is_differentiable, where, zeros
 from planish.ptir import ops
@@ -172,12 +173,10 @@ def _bitcast(at: At, c: V, n: int) -> V:
     return c.bitcast(at.x[0].dtype)
 
 
-def is_linear_bitcast(source: V, target: V) -> bool:
+def is_linear_bitcast(source: DType, target: DType) -> bool:
     """Whether a bitcast only parts complex numbers, joins them, or does nothing. All others end a derivative."""
-    if source.dtype is target.dtype:
-        return True
-    wide, narrow = (source, target) if source.dtype.is_complex else (target, source)
-    return wide.dtype.is_complex and part_dtype(wide.dtype) is narrow.dtype
+    wide, narrow = (source, target) if source.is_complex else (target, source)
+    return source is target or (wide.is_complex and part_dtype(wide) is narrow)
 
 
 # -- indexing --------------------------------------------------------------------------------------------------

@@ -296,8 +296,9 @@ class Tensor:
 
     def _become(self, what: str, new: Tensor) -> None:
         """From now on this name stands for another tensor."""
-        scope, now = self.scope, current_scope()
-        if now is not None and scope is not now:
+        now = current_scope()
+        born = self._scope if self._node is None else self._node.scope
+        if now is not None and born is not now:
             raise GraphError(
                 f"{what}: a tensor from outside is assigned to while {now.what} traces the function",
                 location=Location.caller(),

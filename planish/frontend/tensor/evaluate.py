@@ -56,7 +56,9 @@ def _look_up(tensor: Tensor) -> None:
 def _settle(tensor: Tensor, array: Array) -> None:
     array.flags.writeable = False
     tensor._array = array
-    tensor._node = None  # what it was computed from is no longer needed
+    if tensor._node is not None:
+        tensor._scope = tensor._node.scope
+        tensor._node = None  # what it was computed from is no longer needed
 
 
 def _run(roots: Sequence[Tensor], device: str) -> tuple[Array, ...]:

@@ -1,0 +1,217 @@
+"""What functions are given, made into what PTIR takes: one dtype, one shape, axes counted from the front.
+
+PTIR neither promotes nor broadcasts; this is where both happen, and where mistakes get their message: the function, the
+shapes and dtypes, the user's line, and a remedy.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Final, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import DTypeError, Location, PlanishError, ShapeError
+from planish.frontend.tensor.array import Array, Axis, Scalar, Tensor
+from planish.ptir import ops
+from planish.ptir.library.shaping import broadcast_dims
+from planish.ptir.ops.convert import CastAttrs
+from planish.ptir.ops.definition import ConstantAttrs
+from planish.ptir.ops.literal import Literal
+from planish.ptir.ops.movement import BroadcastToAttrs, ReshapeAttrs, TransposeAttrs
+from planish.ptir.types import Dim, DimLike, TensorType
+
+Operand: TypeAlias = Tensor | Scalar | Array
+Shape: TypeAlias = tuple[int, ...]
+DTypeLike: TypeAlias = DType | str | type | np.dtype[np.generic]
+E = TypeVar("E", bound=PlanishError)
+
+_NUMBERS: Final = (bool, int, float, complex)
+
+
+def mistake(kind: type[E], op: str, message: str, remedy: str | None = None) -> E:
+    """An error about a call of `op`, at the user's line."""
+    return kind(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
+
+
+# --- values -----------------------------------------------------------------------------------------------
+
+
+def constant(value: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Tensor:
+    """One number everywhere."""
+    static = all(isinstance(size, int) for size in shape)
+    try:
+        literal = Literal.full(dtype, cast("Shape", tuple(shape)) if static else (), value)
+    except PlanishError as error:
+        error.location = error.location or Location.caller()
+        raise
+    scalar = Tensor.apply(ops.constant, attrs=ConstantAttrs(literal))
+    return scalar if static else broadcast(scalar, shape)
+
+
+def from_data(array: Array, device: str | None = None) -> Tensor:
+    """A tensor of an array that nobody else writes to."""
+    from planish.frontend.expression import current_scope
+
+    array.flags.writeable = False
+    type = TensorType(dtypes.from_numpy(array.dtype), array.shape)
+    return Tensor(type, array=array, scope=current_scope(), device=device)
+
+
+def operand(name: str, x: object) -> Tensor | Scalar:
+    """A tensor or a Python number; arrays of NumPy are taken as tensors."""
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, np.ndarray | np.generic) and not isinstance(x, float | complex):
+        return from_data(np.array(x, order="C"))
+    if isinstance(x, _NUMBERS):
+        return x
+    raise mistake(
+        DTypeError,
+        name,
+        f"an operand must be a Tensor or a number, not {type(x).__name__}",
+        "convert arrays with planish.asarray",
+    )
+
+
+def tensor(name: str, x: object) -> Tensor:
+    """A tensor; Python numbers take the default dtypes."""
+    given = operand(name, x)
+    return given if isinstance(given, Tensor) else constant(given, dtypes.result_type(given))
+
+
+def as_dtype(dtype: DTypeLike) -> DType:
+    """A dtype, also by name or as NumPy calls it."""
+    if isinstance(dtype, DType):
+        return dtype
+    try:
+        return dtypes.parse(dtype) if isinstance(dtype, str) else dtypes.from_numpy(dtype)
+    except PlanishError as error:
+        error.location = error.location or Location.caller()
+        raise
+    except TypeError:
+        raise DTypeError(
+            f"{dtype!r} is not a dtype",
+            location=Location.caller(),
+            remedy="use one of planish's, such as planish.float32",
+        ) from None
+
+
+def cast_to(x: Tensor, dtype: DType) -> Tensor:
+    """The elements converted; the tensor itself if there is nothing to do."""
+    return x if x.dtype is dtype else Tensor.apply(ops.cast, x, attrs=CastAttrs(dtype))
+
+
+def default_float(x: Tensor) -> Tensor:
+    """Integers and bools as numbers of the default float dtype."""
+    return cast_to(x, dtypes.DEFAULT_FLOAT) if x.dtype.is_int or x.dtype.is_bool else x
+
+
+def promoted(name: str, *given: object) -> list[Tensor]:
+    """Operands in one dtype; Python numbers take the others'."""
+    known = [operand(name, x) for x in given]
+    try:
+        dtype = dtypes.result_type(*[x.dtype if isinstance(x, Tensor) else x for x in known])
+    except DTypeError as error:
+        shown = " and ".join(x.dtype.name if isinstance(x, Tensor) else repr(x) for x in known)
+        raise mistake(DTypeError, name, f"{shown} have no common dtype", error.remedy) from None
+    return [cast_to(x, dtype) if isinstance(x, Tensor) else constant(x, dtype) for x in known]
+
+
+def together(name: str, *given: object) -> list[Tensor]:
+    """Operands in one dtype and one shape."""
+    return broadcast_all(name, promoted(name, *given))
+
+
+# --- shapes -----------------------------------------------------------------------------------------------
+
+
+def broadcast(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
+    """Axes of size 1 (and missing ones in front) repeated; the tensor itself if there is nothing to do."""
+    sizes = tuple(shape)
+    if x.shape == sizes:
+        return x
+    return Tensor.apply(ops.broadcast_to, x, attrs=BroadcastToAttrs(sizes))
+
+
+def broadcast_all(name: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """All in their common shape."""
+    first = tensors[0].shape
+    for other in tensors:
+        if other.shape != first:
+            break
+    else:
+        return list(tensors)
+    shape = common_shape(name, [x.shape for x in tensors])
+    return [broadcast(x, shape) for x in tensors]
+
+
+def common_shape(name: str, shapes: Sequence[Shape]) -> Shape:
+    """What shapes broadcast to."""
+    try:
+        return cast("Shape", broadcast_dims(*shapes))
+    except ShapeError:
+        shown = " and ".join(map(str, shapes))
+        raise mistake(
+            ShapeError,
+            name,
+            f"shapes {shown} do not broadcast together",
+            "sizes of an axis must be equal, or one of them 1",
+        ) from None
+
+
+def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
+    """The same elements under another shape; the tensor itself if there is nothing to do."""
+    sizes = tuple(shape)
+    return x if x.shape == sizes else Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(sizes))
+
+
+def permuted(x: Tensor, perm: Sequence[int]) -> Tensor:
+    """Axes reordered; the tensor itself if there is nothing to do."""
+    order = tuple(perm)
+    return x if order == tuple(range(x.ndim)) else Tensor.apply(ops.transpose, x, attrs=TransposeAttrs(order))
+
+
+def as_shape(name: str, shape: int | Sequence[int]) -> Shape:
+    """Sizes given as one or several integers."""
+    given = [shape] if isinstance(shape, int | Dim | np.integer) else shape
+    sizes: list[int] = []
+    for size in given:
+        if isinstance(size, Dim):
+            sizes.append(cast("int", size))
+            continue
+        try:
+            number = operator.index(size)
+        except TypeError:
+            raise mistake(DTypeError, name, f"a size must be an integer, not {size!r}") from None
+        if number < 0:
+            raise mistake(ShapeError, name, f"shape {tuple(given)} has a negative size")
+        sizes.append(number)
+    return tuple(sizes)
+
+
+def axis_of(name: str, axis: int, ndim: int, shape: Shape | None = None) -> int:
+    """An axis counted from the front."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise mistake(DTypeError, name, f"an axis must be an integer, not {axis!r}") from None
+    if not -ndim <= number < ndim:
+        where = f"of {ndim}" if shape is None else f"in shape {shape}"
+        valid = f"valid axes: {-ndim} to {ndim - 1}" if ndim else "it has no axes"
+        raise mistake(ShapeError, name, f"no axis {number} {where}", valid)
+    return number % ndim
+
+
+def axes_of(name: str, axis: Axis | Sequence[int], x: Tensor) -> tuple[int, ...]:
+    """Axes counted from the front, in ascending order; all for None."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    given = tuple(axis) if isinstance(axis, tuple | list) else (cast("int", axis),)
+    axes = [axis_of(name, one, x.ndim, x.shape) for one in given]
+    if len(set(axes)) != len(axes):
+        raise mistake(ShapeError, name, f"axes {given} name an axis of shape {x.shape} twice")
+    return tuple(sorted(axes))
