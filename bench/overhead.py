@@ -30,7 +30,7 @@ from planish.runtime.pool import available_cores
 CALLS = 20_000
 
 _EMPTY = """
-declare void @pool_run(ptr, ptr, ptr, i64, i64)
+declare void @pool_run(ptr, ptr, ptr, i64, i64, i64)
 define void @nothing(ptr %arg, i64 %i) {
   ret void
 }
@@ -39,7 +39,7 @@ entry:
   br label %l
 l:
   %i = phi i64 [ 0, %entry ], [ %j, %l ]
-  call void @pool_run(ptr %pool, ptr @nothing, ptr %arg, i64 %count, i64 1000000000)
+  call void @pool_run(ptr %pool, ptr @nothing, ptr %arg, i64 %count, i64 1000000000, i64 %count)
   %j = add i64 %i, 1
   %c = icmp ult i64 %j, %times
   br i1 %c, label %l, label %e

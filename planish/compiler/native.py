@@ -171,15 +171,16 @@ class NativeCode:
     def _state(self, frame: Array, memory: Sequence[Array], count: int) -> State:
         """What a host instruction sees: loops may have exchanged the memory of buffers."""
         arrays = []
-        by_address = {array.ctypes.data: array for array in memory if array.size}
+        spans = [(array.ctypes.data, array.ctypes.data + array.nbytes) for array in memory if array.size]
         for number, array in enumerate(memory):
             address = int(frame[self.layout.buffer(number)])
             if address == array.ctypes.data:
                 arrays.append(array)
                 continue
-            base = by_address.get(address)
-            nbytes = array.nbytes if base is None else base.nbytes
-            raw = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+            # a slice, another dtype, or what a loop left here: up to the end of the memory that it is part of
+            nbytes = max((end - address for begin, end in spans if begin <= address < end), default=0)
+            whole = nbytes - nbytes % array.dtype.itemsize
+            raw = np.ctypeslib.as_array((ctypes.c_uint8 * whole).from_address(address))
             arrays.append(raw.view(array.dtype))
         return State(arrays, frame[entry.HEAD : entry.HEAD + count].tolist(), (), ())
 

@@ -1,94 +1,157 @@
-"""LLVM IR made machine code in this process, and called."""
+"""LLVM IR made machine code: objects and assembly for this machine, or for a processor that is named.
+
+Objects and assembly are made on one path: what is read is what runs. The IR comes vectorised and unrolled as it is wanted, so few
+passes run: registers instead of stack slots, small change, and, where a loop asks for it, unrolling.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import llvmlite.binding as llvm
 from numpy.typing import NDArray
 
+from planish.errors import PlanishError
+from planish.target import Target
+
 Function = Callable[..., None]
 
+_V3: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+LEVELS: Final[dict[str, tuple[str, ...]]] = {
+    "x86-64": (),
+    "x86-64-v3": _V3,
+    "x86-64-v4": (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+"""The levels of x86-64 that code can be made for, and what a machine has to have to run it."""
+_ARM: Final = "aarch64-unknown-linux-gnu"
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What machine code is made for, in LLVM's words."""
+
+    triple: str
+    name: str
+    features: str = ""
+
+    @property
+    def is_arm(self) -> bool:
+        """Whether it is an aarch64."""
+        return self.triple.startswith("aarch64")
+
+    def __str__(self) -> str:
+        return f"{self.triple} {self.name} {self.features}".rstrip()
+
 
 @cache
-def target_machine() -> llvm.TargetMachine:
+def host() -> Processor:
     """The machine we run on, with all its features."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2, reloc="pic")
-
-
-def _optimized(source: str) -> llvm.ModuleRef:
-    module = llvm.parse_assembly(source)
-    module.verify()
-    passes = llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options(speed_level=2))
-    passes.getModulePassManager().run(module, passes)
-    return module
-
-
-@cache
-def _object_machine() -> llvm.TargetMachine:
-    target_machine()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
-        reloc="pic",
-        codemodel="small",
+    return Processor(
+        llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     )
 
 
+def processor(target: Target) -> Processor:
+    """Which processor code for a target is made for: a level of x86-64 or aarch64 as such, anything else this machine."""
+    if target.native:
+        return host()
+    if target.name in LEVELS:
+        here = llvm.get_process_triple()
+        return Processor(here if here.startswith("x86_64") else "x86_64-unknown-linux-gnu", target.name)
+    return Processor(_ARM, "generic") if target.name == "aarch64" else host()
+
+
+def check_runs_here(made_for: Processor) -> None:
+    """Refuse code that this machine cannot run."""
+    here = host()
+    if made_for.triple.split("-")[0] != here.triple.split("-")[0]:
+        raise PlanishError(
+            f"code for {made_for.triple} does not run on this machine ({here.triple})",
+            remedy='read it with as_text("asm"), or compile for "host"',
+        )
+    has = llvm.get_host_cpu_features()
+    missing = [name for name in LEVELS.get(made_for.name, ()) if not has.get(name)]
+    if missing:
+        raise PlanishError(
+            f"code for {made_for.name} does not run on this machine: it lacks {', '.join(missing)}",
+            remedy='read it with as_text("asm"), or compile for "host"',
+        )
+
+
 @cache
-def description() -> str:
-    """The machine that objects are made for: its name and every feature it has."""
-    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+def _machine(made_for: Processor) -> llvm.TargetMachine:
+    if made_for.triple == llvm.get_process_triple():
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(made_for.triple).create_target_machine(
+        cpu=made_for.name, features=made_for.features, opt=2, reloc="pic", codemodel="small"
+    )
 
 
-def emit_object(source: str) -> bytes:
-    """The object code of LLVM IR, to be loaded or kept."""
+def target_machine() -> llvm.TargetMachine:
+    """The machine we run on, as LLVM knows it."""
+    return _machine(host())
+
+
+def _module(source: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     module = llvm.parse_assembly(source)
     module.verify()
-    machine = _object_machine()
-    # the code is vectorised and unrolled as it is wanted: registers instead of stack slots, and small change, are all it lacks
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
+    if "llvm.loop.unroll.count" in source:
+        passes.add_loop_simplify_pass()
+        passes.add_loop_rotate_pass()
+        passes.add_loop_unroll_pass()
     passes.add_instruction_combine_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2)))
-    image: bytes = machine.emit_object(module)
+    return module
+
+
+def emit_object(source: str, made_for: Processor | None = None) -> bytes:
+    """The object code of LLVM IR, to be loaded or kept."""
+    machine = _machine(made_for or host())
+    image: bytes = machine.emit_object(_module(source, machine))
     return image
+
+
+def emit_assembly(source: str, made_for: Processor | None = None) -> str:
+    """The same code as text."""
+    machine = _machine(made_for or host())
+    return str(machine.emit_assembly(_module(source, machine)))
 
 
 class Module:
     """Compiled kernels; they live as long as this object."""
 
     def __init__(self, source: str) -> None:
-        target_machine()
+        from planish.runtime.elf import Loaded
+
         self._source = source
-        self._engine = llvm.create_mcjit_compiler(_optimized(source), target_machine_of_this_module())
-        self._engine.finalize_object()
+        self._loaded = Loaded(emit_object(source))
 
     @property
     def assembly(self) -> str:
         """The code as text. Made anew when asked for: nobody pays for it otherwise."""
-        return str(target_machine().emit_assembly(_optimized(self._source)))
+        return emit_assembly(self._source)
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        return self._loaded.address(name)
 
     def function(self, name: str, pointers: int, integers: int = 0, *, scratch: bool = False) -> Function:
         """A kernel as a function of addresses, then of integers of 64 bits, then of the address of its scratch memory."""
         kinds = [ctypes.c_void_p] * pointers + [ctypes.c_int64] * integers + [ctypes.c_void_p] * scratch
-        found: Function = ctypes.CFUNCTYPE(None, *kinds)(self._engine.get_function_address(name))
+        found: Function = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
         return found
 
     def kernel(self, name: str, parameters: int) -> Callable[[Sequence[NDArray[Any]]], None]:
         """A kernel as a function of as many flat, contiguous arrays."""
         function = self.function(name, parameters)
         return lambda arrays: function(*[array.ctypes.data for array in arrays])
-
-
-def target_machine_of_this_module() -> llvm.TargetMachine:
-    """An engine takes a target machine for itself."""
-    return target_machine.__wrapped__()

@@ -34,9 +34,10 @@ INTERRUPTED: Final = 1
 HOST: Final = 1 << 32
 BAD_SIZE: Final = 2 << 32
 
-POOL, POOL_RUN, RESUME, DEADLINE = range(4)
-"""Words of the frame: the pool's block, its function, where to go on, and when to look for signals next."""
-HEAD: Final = 4
+POOL, POOL_RUN, RESUME, DEADLINE, THREADS = range(5)
+"""Words of the frame: the pool's block, its function, where to go on, when to look for signals next, and how many threads
+the call may use."""
+HEAD: Final = 5
 _PATIENCE_NS: Final = 20_000_000
 
 
@@ -312,9 +313,9 @@ class _Writer:
             return
         pool = self.let(f"load ptr, ptr {self.word(POOL)}")
         run = self.let(f"load ptr, ptr {self.word(POOL_RUN)}")
-        self.emit(
-            f"call void {run}(ptr {pool}, ptr @site{i.site}, ptr %frame, i64 {kernel.points}, i64 {kernel.work})"
-        )
+        threads = self.let(f"load i64, ptr {self.word(THREADS)}")
+        given = f"ptr {pool}, ptr @site{i.site}, ptr %frame, i64 {kernel.points}, i64 {kernel.work}, i64 {threads}"
+        self.emit(f"call void {run}({given})")
 
     def thunk(self, i: Call, kernel: NativeKernel) -> None:
         """The function of a chunk: everything the kernel takes, read from the frame."""

@@ -2,7 +2,8 @@
 
 The whole protocol is one block of memory and two functions in LLVM IR. A job is a function, an argument and a count; chunk
 numbers are taken from a ticket (generation, next chunk) by compare-and-exchange. The caller takes chunks too and waits for
-chunks, not for workers: a late, sleeping or missing worker delays nothing. Who finds the pool busy (another caller, or a
+chunks, not for workers: a late, sleeping or missing worker delays nothing. A job says how many threads may work on it: a
+worker takes one of its seats (generation, how many are free) first. Who finds the pool busy (another caller, or a
 job within a job) runs all its chunks itself. Workers spin for a while after the last job, then sleep in a futex; a job wakes
 them only if it is worth the wake.
 
@@ -16,6 +17,7 @@ import ctypes
 import os
 import platform
 import threading
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +29,7 @@ LINE: Final = 64
 """Fields that different threads write are a cache line apart."""
 FIELDS: Final = {
     name: number * LINE
-    for number, name in enumerate(("ticket", "done", "epoch", "job", "busy", "sleepers", "stop"))
+    for number, name in enumerate(("ticket", "done", "epoch", "job", "busy", "sleepers", "stop", "seats"))
 }
 """Where each field of the block lies. `job` is followed by the argument and the count."""
 BLOCK: Final = LINE * (len(FIELDS) + 1)
@@ -60,27 +62,50 @@ define internal i64 @now() {{
   ret i64 %sum
 }}
 
-; takes one chunk of the job and runs it; false if there is none
-define internal i1 @take(ptr %pool) {{
+; takes one chunk of the job and runs it; false if there is none. The caller's generation is where %seat points: a thread
+; without a seat in the job of the moment looks for one
+define internal i1 @take(ptr %pool, ptr %seat) {{
 entry:
   %jobp = getelementptr i8, ptr %pool, i64 {job}
   %argp = getelementptr i8, ptr %pool, i64 {arg}
   %countp = getelementptr i8, ptr %pool, i64 {count}
   %donep = getelementptr i8, ptr %pool, i64 {done}
+  %seatsp = getelementptr i8, ptr %pool, i64 {seats}
   br label %again
 again:
   %ticket = load atomic i64, ptr %pool seq_cst, align 8
   %next = and i64 %ticket, 4294967295
   %count = load atomic i64, ptr %countp monotonic, align 8
   %some = icmp ult i64 %next, %count
-  br i1 %some, label %try, label %none
+  br i1 %some, label %seated, label %none
+seated:
+  %generation = lshr i64 %ticket, 32
+  %mine = load i64, ptr %seat
+  %sits = icmp eq i64 %generation, %mine
+  br i1 %sits, label %try, label %search
+search:
+  %seats = load atomic i64, ptr %seatsp seq_cst, align 8
+  %of = lshr i64 %seats, 32
+  %free = and i64 %seats, 4294967295
+  %fits = icmp eq i64 %of, %generation
+  %vacant = icmp ne i64 %free, 0
+  %may = and i1 %fits, %vacant
+  br i1 %may, label %sit, label %none
+sit:
+  %fewer = sub i64 %seats, 1
+  %sat = cmpxchg ptr %seatsp, i64 %seats, i64 %fewer seq_cst seq_cst, align 8
+  %got = extractvalue {{ i64, i1 }} %sat, 1
+  br i1 %got, label %keep, label %again
+keep:
+  store i64 %generation, ptr %seat
+  br label %again
 try:
   %job = load atomic ptr, ptr %jobp monotonic, align 8
   %arg = load atomic ptr, ptr %argp monotonic, align 8
   %after = add i64 %ticket, 1
   %pair = cmpxchg ptr %pool, i64 %ticket, i64 %after seq_cst seq_cst, align 8
-  %mine = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %mine, label %run, label %again
+  %taken = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %taken, label %run, label %again
 run:
   call void %job(ptr %arg, i64 %next)
   atomicrmw add ptr %donep, i64 1 seq_cst, align 8
@@ -94,12 +119,14 @@ entry:
   %epochp = getelementptr i8, ptr %pool, i64 {epoch}
   %sleepersp = getelementptr i8, ptr %pool, i64 {sleepers}
   %stopp = getelementptr i8, ptr %pool, i64 {stop}
+  %seat = alloca i64
+  store i64 -1, ptr %seat
   br label %fresh
 fresh:
   %start = call i64 @now()
   br label %look
 look:
-  %took = call i1 @take(ptr %pool)
+  %took = call i1 @take(ptr %pool, ptr %seat)
   br i1 %took, label %fresh, label %idle
 idle:
   %stop = load atomic i64, ptr %stopp seq_cst, align 8
@@ -127,7 +154,7 @@ yield:
 sleep:
   atomicrmw add ptr %sleepersp, i64 1 seq_cst, align 8
   %seen = load atomic i32, ptr %epochp seq_cst, align 8
-  %late = call i1 @take(ptr %pool)
+  %late = call i1 @take(ptr %pool, ptr %seat)
   %stop2 = load atomic i64, ptr %stopp seq_cst, align 8
   %stopped2 = icmp ne i64 %stop2, 0
   %up = or i1 %late, %stopped2
@@ -142,11 +169,14 @@ end:
   ret void
 }}
 
-; runs job(arg, 0 … count-1) on all threads; `work` estimates the nanoseconds it takes on one
-define void @pool_run(ptr %pool, ptr %job, ptr %arg, i64 %count, i64 %work) {{
+; runs job(arg, 0 … count-1) on up to %threads threads; `work` estimates the nanoseconds it takes on one
+define void @pool_run(ptr %pool, ptr %job, ptr %arg, i64 %count, i64 %work, i64 %threads) {{
 entry:
   %busyp = getelementptr i8, ptr %pool, i64 {busy}
-  %several = icmp ugt i64 %count, 1
+  %seat = alloca i64
+  %chunks = icmp ugt i64 %count, 1
+  %company = icmp ugt i64 %threads, 1
+  %several = and i1 %chunks, %company
   br i1 %several, label %claim, label %serial
 claim:
   %pair = cmpxchg ptr %busyp, i64 0, i64 1 seq_cst seq_cst, align 8
@@ -178,6 +208,12 @@ publish:
   %generation = lshr i64 %old, 32
   %generation1 = add i64 %generation, 1
   %ticket = shl i64 %generation1, 32
+  %number = lshr i64 %ticket, 32
+  store i64 %number, ptr %seat
+  %others = sub i64 %threads, 1
+  %places = or i64 %ticket, %others
+  %seatsp = getelementptr i8, ptr %pool, i64 {seats}
+  store atomic i64 %places, ptr %seatsp seq_cst, align 8
   store atomic i64 %ticket, ptr %pool seq_cst, align 8
   %asleep = load atomic i64, ptr %sleepersp seq_cst, align 8
   %some = icmp ne i64 %asleep, 0
@@ -189,7 +225,7 @@ ring:
   call i64 (i64, ...) @syscall(i64 {futex}, ptr %epochp, i64 129, i32 2147483647, ptr null, ptr null, i64 0)
   br label %own
 own:
-  %took = call i1 @take(ptr %pool)
+  %took = call i1 @take(ptr %pool, ptr %seat)
   br i1 %took, label %own, label %joining
 joining:
   %t0 = call i64 @now()
@@ -227,6 +263,7 @@ def source(machine: str | None = None) -> str:
     )
 
 
+@cache
 def available_cores() -> int:
     """The cores this process may use: by affinity and by the quota of its control group."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -237,6 +274,11 @@ def available_cores() -> int:
     except (OSError, ValueError):
         pass
     return max(1, cores)
+
+
+def wanted_threads() -> int:
+    """How many threads a call of this moment may use, its own among them."""
+    return current().threads or available_cores()
 
 
 class Pool:
@@ -255,9 +297,9 @@ class Pool:
         """How many threads there are besides the caller."""
         return self._started
 
-    def prepare(self) -> None:
-        """Start the workers that the settings ask for, if they are not there yet."""
-        wanted = (current().threads or available_cores()) - 1
+    def prepare(self, threads: int | None = None) -> None:
+        """Start the workers that so many threads (by default as the settings say) ask for, if they are not there yet."""
+        wanted = (threads or wanted_threads()) - 1
         if self._started >= wanted:
             return
         with self._lock:

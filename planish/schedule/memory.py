@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
-from planish.dtypes import PtrDType
 from planish.errors import LoweringError
 from planish.ptir.dims import DimLike, bounds, substitute
+from planish.schedule.overwriting import Pairs, in_place, is_copy, written
 from planish.schedule.plan import (
     Bind,
     Branch,
@@ -34,98 +34,12 @@ from planish.schedule.plan import (
     While,
     blocks,
 )
-from planish.uop.movement import resolve
-from planish.uop.node import UOp
-from planish.uop.ops import MOVEMENT, Ops
 
 Loops = tuple[tuple[int, int], ...]
 """Loops around a step, outermost first, as the times they begin and end."""
-Pairs = tuple[tuple[int, int], ...]
-"""Slots of a kernel, written and read, that may be the same memory."""
 ALIGNMENT: Final = 64
 _LARGEST: Final = 2**63 - 1
 _NO_SIZES: Final[Mapping[str, int]] = {}
-
-
-# -- what kernels do to their buffers --------------------------------------------------------------------------
-
-
-def written(sink: UOp) -> frozenset[int]:
-    """The parameter slots that a kernel stores to."""
-    slots = (_slot(node.src[0]) for node in sink.toposort() if node.op is Ops.STORE)
-    return frozenset(slot for slot in slots if slot is not None)
-
-
-def _slot(place: UOp) -> int | None:
-    """The parameter that a place lies in, if it is one."""
-    node = place
-    while node.op in MOVEMENT or node.op in {Ops.INDEX, Ops.AFTER, Ops.CONTIGUOUS, Ops.CAST}:
-        node = node.src[0]
-    return cast("int", node.arg) if node.op is Ops.DEFINE_GLOBAL else None
-
-
-def in_place(sink: UOp) -> tuple[tuple[int, int], ...]:
-    """Pairs (written, read) of slots that may be the same memory.
-
-    The kernel stores once, and reads the other buffer nowhere but at the element it stores: whatever order its elements are
-    computed in, none is read after it was written.
-    """
-    nodes = sink.toposort()
-    stores = [node for node in nodes if node.op is Ops.STORE]
-    if len(stores) != 1 or any(node.op in _SEQUENTIAL for node in nodes):
-        return ()
-    target = _element(stores[0].src[0])
-    if target is None:
-        return ()
-    out, index = target
-    reads: dict[int, list[UOp | None]] = {}
-    for node in nodes:
-        if node.op is not Ops.INDEX or node is stores[0].src[0] or _is_memory(node):
-            continue  # what is written, or memory as a whole, whose elements others read
-        slot = _slot(node)
-        if slot is not None:
-            found = _element(node)
-            reads.setdefault(slot, []).append(None if found is None else found[1])
-    sizes = {
-        cast("int", node.arg): cast("PtrDType", node.dtype) for node in nodes if node.op is Ops.DEFINE_GLOBAL
-    }
-    return tuple(
-        (out, slot)
-        for slot, places in sorted(reads.items())
-        if slot != out
-        and all(place is index for place in places)
-        and sizes[slot].base.itemsize == sizes[out].base.itemsize
-        and sizes[slot].size == sizes[out].size
-    )
-
-
-def is_copy(sink: UOp) -> bool:
-    """Whether a kernel stores what it reads, and does nothing else."""
-    stores = [node for node in sink.toposort() if node.op is Ops.STORE]
-    return len(stores) == 1 and stores[0].src[1].op is Ops.INDEX
-
-
-_SEQUENTIAL: Final = frozenset({Ops.AFTER, Ops.SCAN, Ops.BUFFERIZE, Ops.DEFINE_LOCAL, Ops.BARRIER})
-"""Where these are, the order of the kernel is part of its meaning. (What a reduction runs over is read at indices of its own.)"""
-
-
-def _is_memory(node: UOp) -> bool:
-    """Whether an INDEX is a buffer as a value, not one of its elements."""
-    return len(node.src) == 1 and node.src[0].dtype.is_pointer
-
-
-def _element(place: UOp) -> tuple[int, UOp] | None:
-    """The slot and the flat index of an INDEX that is read or written wherever it is reached; None for others."""
-    view, *indices = place.src
-    if indices and indices[-1].dtype.is_bool:
-        return None
-    found = resolve(view, indices)
-    base = found.base
-    if base.op is Ops.INDEX and len(base.src) == 1:
-        base = base.src[0]
-    if found.valid is not None or base.op is not Ops.DEFINE_GLOBAL:
-        return None
-    return cast("int", base.arg), found.index
 
 
 # -- lifetimes -------------------------------------------------------------------------------------------------

@@ -31,15 +31,15 @@ define void @outer(ptr %arg, i64 %i) {
   %data = load ptr, ptr %dp
   %at = mul i64 %i, 8
   %p = getelementptr i64, ptr %data, i64 %at
-  call void @pool_run(ptr %pool, ptr @job, ptr %p, i64 8, i64 1000000)
+  call void @pool_run(ptr %pool, ptr @job, ptr %p, i64 8, i64 1000000, i64 3)
   ret void
 }
-define void @many(ptr %pool, ptr %job, ptr %arg, i64 %count, i64 %times) {
+define void @many(ptr %pool, ptr %job, ptr %arg, i64 %count, i64 %times, i64 %threads) {
 entry:
   br label %l
 l:
   %i = phi i64 [ 0, %entry ], [ %j, %l ]
-  call void @pool_run(ptr %pool, ptr %job, ptr %arg, i64 %count, i64 1000000)
+  call void @pool_run(ptr %pool, ptr %job, ptr %arg, i64 %count, i64 1000000, i64 %threads)
   %j = add i64 %i, 1
   %c = icmp ult i64 %j, %times
   br i1 %c, label %l, label %e
@@ -69,10 +69,10 @@ def the_pool() -> pool.Pool:
     return made
 
 
-def run(job: str, argument: int, count: int, times: int = 1) -> None:
-    kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 2
+def run(job: str, argument: int, count: int, times: int = 1, threads: int = 3) -> None:
+    kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 3
     function = ctypes.CFUNCTYPE(None, *kinds)(loaded().address("many"))
-    function(the_pool().address, loaded().address(job), argument, count, times)
+    function(the_pool().address, loaded().address(job), argument, count, times, threads)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 64, 1000])

@@ -9,6 +9,7 @@ from planish import dtypes
 from planish.errors import LoweringError
 from planish.schedule import memory
 from planish.schedule.memory import Memory, layout, pack, share
+from planish.schedule.overwriting import written
 from planish.schedule.plan import Buffer, Plan, Role
 from planish.uop.node import Table
 from tests.schedule.memory_plans import arguments, executable, random_plan
@@ -69,7 +70,7 @@ def blind_to_loops(self: memory._Timeline, buffer: int) -> tuple[int, int]:
 
 
 def always_in_place(sink):
-    return ((0, 1),) if len(list(memory.written(sink))) == 1 else ()
+    return ((0, 1),) if len(list(written(sink))) == 1 else ()
 
 
 def always_overwritten(self, old, new, loops, pairs):

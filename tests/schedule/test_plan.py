@@ -397,6 +397,23 @@ func @main(%x: tensor<f32, 3x3>, %n: tensor<i32>) -> tensor<f32, 3x3> {
     assert steps_in(lowered, Host) == 1
 
 
+def test_a_host_op_sees_one_slice_of_a_sequence_and_the_carry_of_now():
+    agree(
+        """ptir 1
+func @main(%x: tensor<f32, 4x2x2>, %c: tensor<f32, 2x2>) -> (tensor<f32, 2x2>, tensor<f32, 4x2x2>) {
+  %a, %ys = scan %c, %x {num_carries=1, length=4, reverse=true} (%s: tensor<f32, 2x2>, %r: tensor<f32, 2x2>) {
+    %p = cholesky %r
+    %q = cholesky %s
+    %t = add %p, %q
+    %u = mul %t, %s
+    return %u, %p
+  }
+  return %a, %ys
+}""",
+        (np.stack([np.eye(2, dtype=np.float32) * k for k in (1, 2, 3, 4)]), np.eye(2, dtype=np.float32)),
+    )
+
+
 def test_complex_numbers_pass_through_parameters_host_ops_and_results():
     graph = ptir.Graph("f")
     x = graph.input("x", ptir.tensor("c64", (2, 4)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from planish.errors import GraphError
 from planish.frontend.autodiff.replay import (
     At,
     Replay,
@@ -18,8 +17,9 @@ from planish.frontend.autodiff.replay import (
     replay,
     zeros,
 )
-from planish.frontend.autodiff.reverse import transposed
+from planish.frontend.autodiff.reverse import differentiable_parameters
 from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
+from planish.frontend.autodiff.sweep import transposed
 from planish.frontend.markers import CHECKPOINT
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
@@ -29,8 +29,10 @@ Tangents = dict[Value, GraphValue]
 
 
 def jvp(function: Function | Program, wrt: Sequence[int] | None = None) -> Function:
-    """A function of the parameters and a tangent for each of `wrt`: the results, then a tangent for each that is a float or
-    complex number. `wrt` defaults to every parameter that is one."""
+    """The results, then a tangent for each that is a float or complex number: a function of parameters and tangents.
+
+    There is a tangent for each parameter in `wrt`, by default for every one that is a float or complex number.
+    """
     function = inlined(function)
     chosen = differentiable_parameters(function, wrt)
     graph = Replay(f"{function.name}_jvp")
@@ -43,20 +45,6 @@ def jvp(function: Function | Program, wrt: Sequence[int] | None = None) -> Funct
         if is_differentiable(result.type)
     ]
     return graph.build(*results, *moved)
-
-
-def differentiable_parameters(function: Function, wrt: Sequence[int] | None) -> list[int]:
-    """The parameters to differentiate by, which must be able to move."""
-    params = function.params
-    if wrt is None:
-        return [n for n, param in enumerate(params) if is_differentiable(param.type)]
-    for number in wrt:
-        if not is_differentiable(params[number].type):
-            raise GraphError(
-                f"{function.name}: parameter {number} is {params[number].type}, which has no derivative",
-                remedy="differentiate with respect to floats or complex numbers",
-            )
-    return list(wrt)
 
 
 def push(graph: Replay, region: Region, values: Values, tangents: Tangents) -> tuple[GraphValue, ...]:
@@ -250,7 +238,7 @@ def _push_custom_vjp(graph: Replay, inst: Inst, values: Values, tangents: Tangen
     count = len(inst.results)
     results, kept = made[:count], made[count:]
     moving = _tangents_of(graph, [v for v in inst.operands if is_differentiable(v.type)], tangents)
-    own = transposed(graph, backward, values, kept, moving)
+    own = transposed(graph, backward, values, kept, backward.results, moving)
     wanted = [is_differentiable(result.type) for result in inst.results]
     _store(inst, [*results, *own], wanted, values, tangents)
 

@@ -80,7 +80,9 @@ class _Scatter:
         rest = self.write(x.eq(0).select(one, x), u.eq(0).select(ones, u), "mul")
         count = self.write(x.eq(0).cast(dtypes.int32), u.eq(0).cast(dtypes.int32), "add")
         here, product_here = self.read(count), self.read(rest)
-        without = u.eq(0).select(here.eq(1).select(product_here, 0), here.eq(0).select(product_here.div(u), 0))
+        without = u.eq(0).select(
+            here.eq(1).select(product_here, 0), here.eq(0).select(product_here.div(u), 0)
+        )
         return of_x, where(self.inside, without)
 
     def shares(self) -> tuple[V, V]:
@@ -140,7 +142,9 @@ def _order(at: At) -> V:
 def _pull_sort(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V | None]:
     order = _order(at)
     return [
-        None if cotangent is None or not need else put(zeros(at.graph, x.type), cotangent, order, at.attrs.axis)
+        None
+        if cotangent is None or not need
+        else put(zeros(at.graph, x.type), cotangent, order, at.attrs.axis)
         for x, cotangent, need in zip(at.x, c, needs, strict=True)
     ]
 

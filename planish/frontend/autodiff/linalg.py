@@ -333,13 +333,16 @@ def _svd_parts(u: V, s: V, vh: V) -> tuple[V, V, V, V]:
 def _push_svd(at: At, t: Sequence[V | None]) -> list[V | None]:
     """X = uᴴ·dx·v: ds = Re diag(X); u and v turn by what is off the diagonal, and move by what lies outside of them."""
     given = the_only(t)
-    u, s, vh = _thin(at, at.attrs.compute_uv)
+    vectors = [at.inst.results[0], at.inst.results[-1]] if at.attrs.compute_uv else []
+    u, s, vh = _thin(at, any(vector.users for vector in vectors))
     columns, rows, gaps, v = _svd_parts(u, s, vh)
     x = _adjoint(u).matmul(given).matmul(v)
     diagonal = _diagonal(x)
     ds = diagonal.real() if diagonal.dtype.is_complex else diagonal
-    if not at.attrs.compute_uv:
+    if not vectors:
         return [ds]
+    if not any(vector.users for vector in vectors):
+        return [None, ds, None]
     adjoint = _adjoint(x)
     phase = _phase(x, columns)
     du = u.matmul(x.mul(columns).add(rows.mul(adjoint)).mul(gaps).add(phase))

@@ -140,7 +140,9 @@ def size_along(x: GraphValue, axis: int, dims: Sequence[DimLike]) -> GraphValue:
 
 def clamped(x: GraphValue, indices: Sequence[GraphValue], axes: Sequence[int]) -> list[GraphValue]:
     """Indices as gather reads them, as int64: those beyond the ends are the ends."""
-    return [index64(index, size_along(x, axis, index.dims)) for index, axis in zip(indices, axes, strict=True)]
+    return [
+        index64(index, size_along(x, axis, index.dims)) for index, axis in zip(indices, axes, strict=True)
+    ]
 
 
 def index64(index: GraphValue, size: GraphValue) -> GraphValue:
@@ -155,9 +157,7 @@ def index64(index: GraphValue, size: GraphValue) -> GraphValue:
 
 def along(axis: int, index: GraphValue) -> list[GraphValue]:
     """Index arrays for every axis of a shape: `index` for one of them, every other is kept."""
-    return [
-        index if k == axis else index.graph.iota(index.dims, k, index.dtype) for k in range(index.rank)
-    ]
+    return [index if k == axis else index.graph.iota(index.dims, k, index.dtype) for k in range(index.rank)]
 
 
 def gathered(x: GraphValue, indices: Sequence[GraphValue], axes: Sequence[int]) -> GraphValue:

@@ -1,29 +1,189 @@
 """Reverse mode: a function that also pulls the cotangents of its results back to its parameters.
 
 Conventions are torch's: the cotangent of a complex value is conjugate to its derivative, so that a step against it descends.
-A loop keeps the carried values of its steps and computes each step again on the way back; everything else that the way back
-needs is kept or computed again as the compiler sees fit, since both ways are one program.
+A loop keeps the carried values of its steps and computes each step again on the way back, and so does a `checkpoint`;
+everything else that the way back needs is kept or computed again as the compiler sees fit, since both ways are one program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from planish import dtypes
 from planish.errors import GraphError
 from planish.frontend.autodiff import loops
-from planish.frontend.autodiff.replay import (
-    At,
-    Replay,
-    Values,
-    captured,
-    emit,
-    inlined,
-    is_differentiable,
-    no_rule,
-    replay,
-    zeros,
-)
-from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
+from planish.frontend.autodiff.replay import Replay, Values, captured, inlined, is_differentiable, replay
+from planish.frontend.autodiff.sweep import BACK, THERE, Cotangents, Sweep, transposed
+from planish.ptir.dims import bounds
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
+
+LOOPS: Final = loops  # they put themselves into the tables
+
+
+def vjp(
+    function: Function | Program, wrt: Sequence[int] | None = None, of: Sequence[int] | None = None
+) -> Function:
+    """The results, then a gradient for each parameter in `wrt`: a function of the parameters and of cotangents.
+
+    There is a cotangent for each result in `of` that is a float or complex number. Both default to all that are.
+    """
+    function = inlined(function)
+    wanted = [function.params[n] for n in differentiable_parameters(function, wrt)]
+    graph = Replay(f"{function.name}_vjp")
+    values: Values = {p: graph.input(f"x{n}", p.type) for n, p in enumerate(function.params)}
+    chosen = range(len(function.results)) if of is None else of
+    given = [
+        (function.results[n], graph.input(f"c{n}", function.results[n].type))
+        for n in chosen
+        if is_differentiable(function.results[n].type)
+    ]
+    sweep = Sweep(graph, function.body, values, wanted)
+    results = sweep.forward()
+    pulled = sweep.backward(given)
+    return graph.build(*results, *(pulled.of(param) for param in wanted))
+
+
+def differentiable_parameters(function: Function, wrt: Sequence[int] | None) -> list[int]:
+    """The parameters to differentiate by, which must be able to move."""
+    params = function.params
+    if wrt is None:
+        return [n for n, param in enumerate(params) if is_differentiable(param.type)]
+    for number in wrt:
+        if not is_differentiable(params[number].type):
+            raise GraphError(
+                f"{function.name}: parameter {number} is {params[number].type}, which has no derivative",
+                remedy="differentiate with respect to floats or complex numbers",
+            )
+    return list(wrt)
+
+
+# -- cond ------------------------------------------------------------------------------------------------------
+
+
+def _cond_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
+    """Each branch is computed again where its gradient is."""
+    outside = sweep.seen(*inst.regions)
+    given = [(n, pulled.found[result]) for n, result in enumerate(inst.results) if result in pulled.found]
+
+    def branch(region: Region) -> list[GraphValue]:
+        inner = Sweep(sweep.graph, region, dict(sweep.values), outside)
+        inner.forward()
+        own = inner.backward((region.results[n], cotangent) for n, cotangent in given)
+        return [own.of(value) for value in outside]
+
+    first, second = inst.regions
+    predicate = sweep.values[inst.operands[0]]
+    made = sweep.graph.cond(predicate, lambda: branch(first), lambda: branch(second))
+    for value, cotangent in zip(outside, made, strict=True):
+        pulled.add(value, cotangent)
+
+
+# -- checkpoint ------------------------------------------------------------------------------------------------
+
+
+def _checkpoint_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
+    """The body once more, on values that nobody can know to be the same before the cotangents are there."""
+    (body,) = inst.regions
+    given = [
+        (result, pulled.found[outer])
+        for result, outer in zip(body.results, inst.results, strict=True)
+        if outer in pulled.found
+    ]
+    outside = sweep.seen(body)
+    barrier = _Barrier([cotangent for _, cotangent in given])
+    inner: Values = dict(sweep.values)
+    inner |= {value: barrier.behind(sweep.values[value]) for value in captured(body)}
+    inner |= {
+        arg: barrier.behind(sweep.values[operand])
+        for arg, operand in zip(body.args, inst.operands, strict=True)
+    }
+    wanted = [arg for arg, operand in zip(body.args, inst.operands, strict=True) if operand in sweep.live]
+    again = Sweep(sweep.graph, body, inner, (*wanted, *outside))
+    again.forward()
+    own = again.backward(given)
+    for value, target in [
+        *((arg, inst.operands[arg.index]) for arg in wanted),
+        *zip(outside, outside, strict=True),
+    ]:
+        if value in own.found:
+            pulled.add(target, own.found[value])
+
+
+class _Barrier:
+    """Values as they are, but only once others are there.
+
+    n·n ≠ 2 holds for the bits n of every number, as no square ends in the bits 10; but no optimiser knows, so that nothing
+    computed behind the barrier can be taken for what was computed before it, nor be computed earlier.
+    """
+
+    def __init__(self, others: Sequence[GraphValue]) -> None:
+        self.holds: GraphValue | None = None
+        for other in others:
+            if all(bounds(dim)[0] > 0 for dim in other.dims):
+                self.holds = self._opaque_truth(other)
+                return
+
+    @staticmethod
+    def _opaque_truth(value: GraphValue) -> GraphValue:
+        one = value.slice([0] * value.rank, [1] * value.rank).reshape(())
+        part = one.real() if one.dtype.is_complex else one
+        bits = part.bitcast(_WORDS[part.dtype.bits])
+        return bits.mul(bits).ne(2)
+
+    def behind(self, value: GraphValue) -> GraphValue:
+        if self.holds is None or value.value.literal is not None or value.type.quant is not None:
+            return value
+        nothing = value.graph.full(value.dims, False if value.dtype.is_bool else 0, value.dtype)
+        return self.holds.broadcast_to(value.dims).select(value, nothing)
+
+
+_WORDS: Final = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
+
+# -- derivatives of one's own ----------------------------------------------------------------------------------
+
+
+def _differentiable(values: Sequence[Value]) -> list[Value]:
+    return [value for value in values if is_differentiable(value.type)]
+
+
+def _custom_jvp_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
+    """The rule says how tangents go; how cotangents go back is the transpose of that."""
+    rule = inst.regions[1]
+    given = [pulled.of(result) for result in _differentiable(inst.results)]
+    fixed = [sweep.values[operand] for operand in inst.operands]
+    moved = rule.results[len(inst.results) :]
+    own = transposed(sweep.graph, rule, sweep.values, fixed, moved, given)
+    for operand, cotangent in zip(_differentiable(inst.operands), own, strict=True):
+        if operand in sweep.live:
+            pulled.add(operand, cotangent)
+
+
+def _custom_vjp_there(sweep: Sweep, inst: Inst) -> tuple[Sequence[GraphValue], Sequence[GraphValue]]:
+    forward = inst.regions[1]
+    given = [sweep.values[operand] for operand in inst.operands]
+    made = replay(sweep.graph, forward, sweep.values | dict(zip(forward.args, given, strict=True)))
+    count = len(inst.results)
+    return made[:count], made[count:]
+
+
+def _custom_vjp_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
+    backward = inst.regions[2]
+    given = [*sweep.saved[inst], *(pulled.of(result) for result in _differentiable(inst.results))]
+    own = replay(sweep.graph, backward, sweep.values | dict(zip(backward.args, given, strict=True)))
+    for operand, cotangent in zip(_differentiable(inst.operands), own, strict=True):
+        if operand in sweep.live:
+            pulled.add(operand, cotangent)
+
+
+THERE["custom_vjp"] = _custom_vjp_there
+BACK.update(
+    {
+        "cond": _cond_back,
+        "checkpoint": _checkpoint_back,
+        "custom_jvp": _custom_jvp_back,
+        "custom_vjp": _custom_vjp_back,
+    }
+)
+__all__ = ["differentiable_parameters", "vjp"]

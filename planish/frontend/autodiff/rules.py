@@ -72,4 +72,15 @@ def spread(region: Region, live: set[Value]) -> None:
             live.update(result for result in inst.results if is_differentiable(result.type))
 
 
-__all__ = ["CONTROL", "DERIVATIVES", "FLAT", "LINEAR", "OPAQUE", "RULES", "emit_moving", "is_flat", "reads", "spread"]
+__all__ = [
+    "CONTROL",
+    "DERIVATIVES",
+    "FLAT",
+    "LINEAR",
+    "OPAQUE",
+    "RULES",
+    "emit_moving",
+    "is_flat",
+    "reads",
+    "spread",
+]

@@ -277,7 +277,12 @@ class Tensor:
         """The same elements under a name of their own."""
         now = self.latest
         return Tensor(
-            now._type, array=now._array, node=now._node, index=now._index, scope=now._scope, device=now._device
+            now._type,
+            array=now._array,
+            node=now._node,
+            index=now._index,
+            scope=now._scope,
+            device=now._device,
         )
 
     def __copy__(self) -> Tensor:
@@ -481,9 +486,7 @@ class Tensor:
         """Without axes of size 1."""
         return functions.squeeze(self, axis)
 
-    def clip(
-        self, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None
-    ) -> Tensor:
+    def clip(self, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
         """Elements moved into a range."""
         return functions.clip(self, min, max)
 

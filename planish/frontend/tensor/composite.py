@@ -24,7 +24,9 @@ def composite(function: Callable[..., Any], *tensors: Tensor | None, **options: 
     return composites(function, *tensors, **options)[0]
 
 
-def composites(function: Callable[..., Any], *tensors: Tensor | None, **options: Hashable) -> tuple[Tensor, ...]:
+def composites(
+    function: Callable[..., Any], *tensors: Tensor | None, **options: Hashable
+) -> tuple[Tensor, ...]:
     """A composition with several results."""
     types = tuple([None if x is None else x._type for x in tensors])
     try:
@@ -40,8 +42,6 @@ def _built(
     function: Callable[..., Any], types: Sequence[TensorType | None], options: Options
 ) -> ptir.Function:
     graph = ptir.Graph(getattr(function, "__name__", "composite"))
-    inputs = [
-        None if type is None else graph.input(f"x{number}", type) for number, type in enumerate(types)
-    ]
+    inputs = [None if type is None else graph.input(f"x{number}", type) for number, type in enumerate(types)]
     result = function(*inputs, **dict(options))
     return graph.build(*result) if isinstance(result, tuple | list) else graph.build(result)

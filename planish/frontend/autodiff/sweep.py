@@ -1,0 +1,152 @@
+"""One region, there and back: its instructions emitted on the way there, cotangents pulled through them on the way back.
+
+Only what moves with the wanted values is followed. Control flow has rules of its own, in two tables that `loops` and
+`reverse` fill: what to keep on the way there, and how to come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from planish.frontend.autodiff.replay import (
+    At,
+    Replay,
+    Scaled,
+    Values,
+    added,
+    captured,
+    emit,
+    is_differentiable,
+    no_rule,
+    zeros,
+)
+from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
+from planish.ptir.function import Inst, Region, Value
+from planish.ptir.graph_value import GraphValue
+
+
+class Cotangents:
+    """What has come back to each value so far."""
+
+    __slots__ = ("found", "graph")
+
+    def __init__(self, graph: Replay) -> None:
+        self.graph = graph
+        self.found: dict[Value, GraphValue] = {}
+
+    def add(self, value: Value, cotangent: GraphValue) -> None:
+        """More of it."""
+        self.found[value] = added(self.found.get(value), cotangent)
+
+    def of(self, value: Value) -> GraphValue:
+        """All of it."""
+        found = self.found.get(value)
+        return zeros(self.graph, value.type) if found is None else found
+
+
+class Sweep:
+    """A region with what its arguments (and what it sees from outside) are, and the values that gradients are wanted of."""
+
+    __slots__ = ("graph", "live", "region", "saved", "values")
+
+    def __init__(self, graph: Replay, region: Region, values: Values, wanted: Iterable[Value]) -> None:
+        self.graph = graph
+        self.region = region
+        self.values = values
+        self.live = {value for value in wanted if is_differentiable(value.type)}
+        """What moves with the wanted values."""
+        spread(region, self.live)
+        self.saved: dict[Inst, Sequence[GraphValue]] = {}
+        """What instructions with regions keep for the way back."""
+
+    def forward(self) -> tuple[GraphValue, ...]:
+        """The results."""
+        for inst in self.region:
+            if not any(result in self.live for result in inst.results):
+                emit(self.graph, inst, self.values)
+                continue
+            keep = THERE.get(inst.op.name)
+            self.graph.loc = inst.loc
+            if keep is None:
+                emit_moving(self.graph, inst, self.values)
+            else:
+                made, self.saved[inst] = keep(self, inst)
+                self.values.update(zip(inst.results, made, strict=True))
+        return tuple(self.values[result] for result in self.region.results)
+
+    def backward(self, given: Iterable[tuple[Value, GraphValue]]) -> Cotangents:
+        """The cotangents of everything that moves, from those of some results."""
+        pulled = Cotangents(self.graph)
+        for value, cotangent in given:
+            pulled.add(value, cotangent)
+        for inst in reversed(self.region):
+            if is_flat(inst) or not any(result in pulled.found for result in inst.results):
+                continue
+            if not any(value in self.live for value in reads(inst)):
+                continue
+            self.graph.loc = inst.loc
+            back = BACK.get(inst.op.name)
+            if back is not None:
+                back(self, inst, pulled)
+            else:
+                self._pull(At.of(self.graph, inst, self.values), pulled)
+        return pulled
+
+    def _pull(self, at: At, pulled: Cotangents) -> None:
+        inst, name = at.inst, at.inst.op.name
+        needs = [operand in self.live for operand in inst.operands]
+        if name in RULES:
+            found = RULES[name][1](at, [pulled.found.get(result) for result in inst.results], needs)
+            for operand, part, need in zip(inst.operands, found, needs, strict=True):
+                if need and part is not None:
+                    pulled.add(operand, part)
+            return
+        cotangent = pulled.of(inst.results[0])
+        if name in DERIVATIVES:
+            for operand, scale, need in zip(inst.operands, DERIVATIVES[name], needs, strict=True):
+                if need and scale is not None:
+                    pulled.add(operand, _conjugated(scale, cotangent, at))
+        elif name in LINEAR:
+            for position, part in LINEAR[name].pull(at, cotangent, needs):
+                pulled.add(inst.operands[position], part)
+        else:
+            raise no_rule(
+                inst, f"{name} has no derivative", "wrap it in stop_gradient, or give it one with custom_vjp"
+            )
+
+    def seen(self, *regions: Region) -> list[Value]:
+        """What regions see from here that gradients are wanted of, each once."""
+        found = (value for region in regions for value in captured(region))
+        return [value for value in dict.fromkeys(found) if value in self.live]
+
+
+def _conjugated(scale: Scaled, cotangent: GraphValue, at: At) -> GraphValue:
+    if not cotangent.dtype.is_complex:
+        return scale(cotangent, at)
+    return scale(cotangent.conj(), at).conj()
+
+
+def transposed(
+    graph: Replay,
+    region: Region,
+    values: Values,
+    fixed: Sequence[GraphValue],
+    results: Sequence[Value],
+    given: Sequence[GraphValue],
+) -> list[GraphValue]:
+    """What a region that is linear in its last arguments pulls back to them from some of its results."""
+    linear = region.args[len(fixed) :]
+    args = [*fixed, *(zeros(graph, arg.type) for arg in linear)]
+    sweep = Sweep(graph, region, values | dict(zip(region.args, args, strict=True)), linear)
+    sweep.forward()
+    pulled = sweep.backward(zip(results, given, strict=True))
+    return [pulled.of(arg) for arg in linear]
+
+
+There = Callable[[Sweep, Inst], tuple[Sequence[GraphValue], Sequence[GraphValue]]]
+"""Emit an instruction: its results, and what the way back needs."""
+Back = Callable[[Sweep, Inst, Cotangents], None]
+"""Add the cotangents of what an instruction reads."""
+THERE: Final[dict[str, There]] = {}
+BACK: Final[dict[str, Back]] = {}

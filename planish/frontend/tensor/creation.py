@@ -1,0 +1,297 @@
+"""Creation functions: tensors from numbers, and from the data of others.
+
+Regular ones (`zeros`, `arange`, `eye` …) are expressions, not memory: they fuse into whatever uses them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import DTypeError, ShapeError
+from planish.frontend.tensor import devices
+from planish.frontend.tensor.array import Scalar, Tensor
+from planish.frontend.tensor.composite import composite
+from planish.frontend.tensor.elementwise import where
+from planish.frontend.tensor.operands import (
+    DTypeLike,
+    Shape,
+    as_dtype,
+    as_shape,
+    axis_of,
+    broadcast,
+    broadcast_all,
+    cast_to,
+    constant,
+    mistake,
+    promoted,
+    reshaped,
+    tensor,
+)
+from planish.ptir import ops
+from planish.ptir.library import shaping
+from planish.ptir.ops.indexing import IotaAttrs
+from planish.ptir.types import DimLike
+
+Sizes = int | Sequence[int]
+
+
+def placed(x: Tensor, device: str | None) -> Tensor:
+    """The tensor, tied to a device if one is named."""
+    if device is None:
+        return x
+    x._device = devices.checked(device)
+    return x
+
+
+def iota(shape: Sequence[DimLike], axis: int, dtype: DType = dtypes.int64) -> Tensor:
+    """0, 1, 2 … along an axis."""
+    return Tensor.apply(ops.iota, attrs=IotaAttrs(dtype, tuple(shape), axis))
+
+
+def full(
+    shape: Sizes, fill_value: Scalar | Tensor, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
+    """One value everywhere."""
+    sizes = as_shape("full", shape)
+    if isinstance(fill_value, Tensor):
+        value = fill_value if dtype is None else cast_to(fill_value, as_dtype(dtype))
+        return placed(broadcast(value, sizes).snapshot(), device)
+    kind = dtypes.result_type(fill_value) if dtype is None else as_dtype(dtype)
+    return placed(constant(fill_value, kind, sizes), device)
+
+
+def zeros(shape: Sizes, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """Zeros."""
+    kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
+    return placed(constant(0, kind, as_shape("zeros", shape)), device)
+
+
+def ones(shape: Sizes, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """Ones."""
+    kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
+    return placed(constant(1, kind, as_shape("ones", shape)), device)
+
+
+def empty(shape: Sizes, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """Zeros: there is no uninitialised memory."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def full_like(
+    x: Tensor, /, fill_value: Scalar | Tensor, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
+    """One value everywhere, in the shape and dtype of another."""
+    given = tensor("full_like", x)
+    return full(
+        given.shape, fill_value, dtype=given.dtype if dtype is None else dtype, device=device or given._device
+    )
+
+
+def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """Zeros in the shape and dtype of another."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """Ones in the shape and dtype of another."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """Zeros in the shape and dtype of another: there is no uninitialised memory."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def arange(
+    start: int | float,
+    /,
+    stop: int | float | None = None,
+    step: int | float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
+    """start, start + step … up to but without stop."""
+    first, last = (0, start) if stop is None else (start, stop)
+    given = [
+        cast("float", number.item()) if isinstance(number, Tensor) else number for number in (first, last, step)
+    ]
+    if any(not isinstance(number, int | float) for number in given):
+        raise mistake(DTypeError, "arange", f"takes real numbers, not {given}")
+    first, last, step = given
+    if step == 0:
+        raise mistake(ShapeError, "arange", "a step of 0 never arrives")
+    kind = dtypes.result_type(*given) if dtype is None else as_dtype(dtype)
+    if all(isinstance(number, int) for number in given):
+        count = len(range(int(first), int(last), int(step)))
+    else:
+        count = max(0, math.ceil((last - first) / step))
+    if kind.is_int and isinstance(first, int) and isinstance(step, int):
+        counted = iota((count,), 0, dtypes.uint64 if kind is dtypes.uint64 else dtypes.int64)
+        wide = counted.dtype
+        line = counted * constant(wide.wrap(step), wide) + constant(wide.wrap(first), wide)
+    else:
+        line = cast_to(iota((count,), 0), dtypes.float64) * float(step) + float(first)
+    return placed(cast_to(line, kind), device)
+
+
+def linspace(
+    start: int | float | complex,
+    stop: int | float | complex,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """Evenly spaced numbers from start to stop."""
+    is_complex = isinstance(start, complex) or isinstance(stop, complex)
+    default = dtypes.DEFAULT_COMPLEX if is_complex else dtypes.DEFAULT_FLOAT
+    kind = default if dtype is None else as_dtype(dtype)
+    wide = dtypes.complex128 if is_complex or kind.is_complex else dtypes.float64
+    if num < 0:
+        raise mistake(ShapeError, "linspace", f"cannot make {num} numbers")
+    parts = num - 1 if endpoint else num
+    step = (stop - start) / parts if parts > 0 else 0.0
+    number = iota((num,), 0)
+    line = cast_to(number, wide) * step + start
+    if endpoint and num > 1:  # the end itself, not what rounding makes of it
+        line = where(number == num - 1, constant(stop, wide), line)
+    return placed(cast_to(line, kind), device)
+
+
+def logspace(
+    start: float,
+    stop: float,
+    /,
+    num: int = 50,
+    *,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
+    """Powers of a base, with evenly spaced exponents."""
+    exponents = linspace(start, stop, num, dtype=dtypes.float64, endpoint=endpoint)
+    kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
+    return placed(cast_to(float(base) ** exponents, kind), device)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
+    """Ones on a diagonal."""
+    shape = as_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
+    kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
+    return placed(cast_to(iota(shape, 1) - iota(shape, 0) == k, kind), device)
+
+
+def _triangle(name: str, x: Tensor, k: int, lower: bool) -> Tensor:
+    given = tensor(name, x)
+    if given.ndim < 2:
+        raise mistake(ShapeError, name, f"shape {given.shape} is not a matrix", "it needs two axes")
+    return composite(shaping.tril if lower else shaping.triu, given, diagonal=k)
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Zeros above a diagonal."""
+    return _triangle("tril", x, k, True)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Zeros below a diagonal."""
+    return _triangle("triu", x, k, False)
+
+
+def tri(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
+    """Ones on and below a diagonal."""
+    shape = as_shape("tri", (n_rows, n_rows if n_cols is None else n_cols))
+    kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
+    return placed(cast_to(iota(shape, 1) - iota(shape, 0) <= k, kind), device)
+
+
+def diag(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """A matrix with a vector on a diagonal; for a matrix, that diagonal."""
+    given = tensor("diag", x)
+    if given.ndim == 2:
+        return composite(shaping.diagonal, given, offset=k)
+    if given.ndim != 1:
+        raise mistake(ShapeError, "diag", f"shape {given.shape} is neither a vector nor a matrix")
+    size = given.shape[0] + abs(k)
+    row, column = iota((size, size), 0), iota((size, size), 1)
+    line = Tensor.apply(
+        ops.pad,
+        given,
+        constant(0, given.dtype),
+        attrs=ops.PadAttrs((max(0, -k),), (max(0, k),), (0,)),
+    )
+    return where(column - row == k, reshaped(line, (size, 1)), constant(0, given.dtype))
+
+
+def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
+    """Coordinates: each vector along an axis of its own, repeated along the others."""
+    if indexing not in ("xy", "ij"):
+        raise mistake(ShapeError, "meshgrid", f"there is no indexing {indexing!r}", "xy or ij")
+    lines = [tensor("meshgrid", x) for x in arrays]
+    for line in lines:
+        if line.ndim != 1:
+            raise mistake(ShapeError, "meshgrid", f"shape {line.shape} is not a vector")
+    order = list(range(len(lines)))
+    if indexing == "xy" and len(lines) > 1:
+        order[:2] = [1, 0]
+    laid = []
+    for number, line in enumerate(lines):
+        shape = [1] * len(lines)
+        shape[order.index(number)] = line.shape[0]
+        laid.append(reshaped(line, shape))
+    return tuple([x.snapshot() for x in broadcast_all("meshgrid", laid)]) if laid else ()
+
+
+def one_hot(
+    x: Tensor, /, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Tensor:
+    """A new axis that is 1 at the index and 0 elsewhere; an index outside gives zeros."""
+    given = tensor("one_hot", x)
+    if not given.dtype.is_int:
+        raise mistake(DTypeError, "one_hot", f"{given.dtype.name} is no index", "convert it to int64")
+    kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
+    place = axis_of("one_hot", axis, given.ndim + 1)
+    shape: Shape = (*given.shape[:place], num_classes, *given.shape[place:])
+    line = reshaped(given, (*given.shape[:place], 1, *given.shape[place:]))
+    index = cast_to(line, dtypes.int64) if given.dtype.bits < 64 else line
+    return cast_to(broadcast(index, shape) == iota(shape, place, index.dtype), kind)
+
+
+def vander(x: Tensor, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
+    """Powers of a vector as columns, the highest first."""
+    given = tensor("vander", x)
+    count = given.shape[0] if n is None else n
+    powers = iota((count,), 0, given.dtype)
+    line = powers if increasing else (count - 1) - powers
+    base, exponent = promoted("vander", reshaped(given, (given.shape[0], 1)), line)
+    return base**exponent
+
+
+def identity(n: int, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """The identity matrix."""
+    return eye(n, dtype=dtype, device=device)
+

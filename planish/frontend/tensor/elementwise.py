@@ -1,0 +1,400 @@
+"""Elementwise functions: the standard's chapter of that name, and what people know beside it.
+
+Most are one PTIR op each, and stand in tables: which dtypes are taken and what happens to the others is the only
+difference. Integers given to a function of real numbers become the default float dtype; Python numbers take the dtype of
+what they meet.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import DTypeError
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.composite import composite
+from planish.frontend.tensor.operands import (
+    Operand,
+    broadcast_all,
+    cast_to,
+    constant,
+    default_float,
+    mistake,
+    promoted,
+    tensor,
+    together,
+)
+from planish.ptir import ops
+from planish.ptir.library import cumulative
+from planish.ptir.ops.convert import BitcastAttrs
+from planish.ptir.ops.definition import OpDef
+
+Prepare = Callable[[str, Tensor], Tensor]
+F = TypeVar("F", bound=Callable[..., Tensor])
+
+
+class Unary(Protocol):
+    """A function of one tensor."""
+
+    def __call__(self, x: Tensor, /) -> Tensor: ...
+
+
+class Binary(Protocol):
+    """A function of two tensors, or of a tensor and a number."""
+
+    def __call__(self, x1: Operand, x2: Operand, /) -> Tensor: ...
+
+
+# --- which dtypes a function takes ------------------------------------------------------------------------
+
+
+def _refuse(name: str, x: Tensor, wanted: str, remedy: str) -> DTypeError:
+    return mistake(DTypeError, name, f"{x.dtype.short} is not {wanted}", remedy)
+
+
+def numeric(name: str, x: Tensor) -> Tensor:
+    """Every number."""
+    if x.dtype.is_bool:
+        raise _refuse(name, x, "a number", "convert it first: planish.astype(x, planish.int32)")
+    return x
+
+
+def real_numeric(name: str, x: Tensor) -> Tensor:
+    """Integers and floats."""
+    if x.dtype.is_complex:
+        raise _refuse(name, x, "a real number", "take planish.real(x), planish.imag(x) or planish.abs(x)")
+    return numeric(name, x)
+
+
+def ordered(name: str, x: Tensor) -> Tensor:
+    """What can be compared."""
+    return x if x.dtype.is_bool else real_numeric(name, x)
+
+
+def floating(name: str, x: Tensor) -> Tensor:
+    """Floats and complex numbers; integers become floats."""
+    return default_float(numeric(name, x))
+
+
+def real_floating(name: str, x: Tensor) -> Tensor:
+    """Floats; integers become floats."""
+    return default_float(real_numeric(name, x))
+
+
+def bits(name: str, x: Tensor) -> Tensor:
+    """Integers and bools."""
+    if not (x.dtype.is_int or x.dtype.is_bool):
+        raise _refuse(name, x, "an integer or bool", "convert it first: planish.astype(x, planish.int32)")
+    return x
+
+
+def integers(name: str, x: Tensor) -> Tensor:
+    """Integers."""
+    if not x.dtype.is_int:
+        raise _refuse(name, x, "an integer", "convert it first: planish.astype(x, planish.int32)")
+    return x
+
+
+def truth(name: str, x: Tensor) -> Tensor:
+    """As bools: whatever is not zero is true."""
+    return cast_to(x, dtypes.bool_)
+
+
+def anything(name: str, x: Tensor) -> Tensor:
+    """Every dtype."""
+    return x
+
+
+# --- the tables -------------------------------------------------------------------------------------------
+
+
+def _unary(name: str, op: OpDef, prepare: Prepare, doc: str) -> Unary:
+    def function(x: Tensor, /) -> Tensor:
+        return Tensor.apply(op, prepare(name, tensor(name, x)))
+
+    return _named(function, name, doc)
+
+
+def _rounding(name: str, op: OpDef, doc: str) -> Unary:
+    """Integers are what they are already."""
+
+    def function(x: Tensor, /) -> Tensor:
+        given = real_numeric(name, tensor(name, x))
+        return given.snapshot() if given.dtype.is_int else Tensor.apply(op, given)
+
+    return _named(function, name, doc)
+
+
+def _predicate(name: str, op: OpDef, exact: bool, doc: str) -> Unary:
+    """What is asked of floats has one answer for all integers."""
+
+    def function(x: Tensor, /) -> Tensor:
+        given = tensor(name, x)
+        if given.dtype.is_float or given.dtype.is_complex:
+            return Tensor.apply(op, given)
+        return constant(exact, dtypes.bool_, given.shape)
+
+    return _named(function, name, doc)
+
+
+def _binary(name: str, op: OpDef, prepare: Prepare, doc: str) -> Binary:
+    def function(x1: Operand, x2: Operand, /) -> Tensor:
+        left, right = promoted(name, x1, x2)
+        left, right = broadcast_all(name, [prepare(name, left), prepare(name, right)])
+        return Tensor.apply(op, left, right)
+
+    return _named(function, name, doc)
+
+
+def _named(function: F, name: str, doc: str) -> F:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+abs: Final = _unary("abs", ops.abs, numeric, "|x|; the modulus of complex numbers.")
+acos: Final = _unary("acos", ops.acos, floating, "The inverse cosine.")
+acosh: Final = _unary("acosh", ops.acosh, floating, "The inverse hyperbolic cosine.")
+asin: Final = _unary("asin", ops.asin, floating, "The inverse sine.")
+asinh: Final = _unary("asinh", ops.asinh, floating, "The inverse hyperbolic sine.")
+atan: Final = _unary("atan", ops.atan, floating, "The inverse tangent.")
+atanh: Final = _unary("atanh", ops.atanh, floating, "The inverse hyperbolic tangent.")
+bitwise_count: Final = _unary("bitwise_count", ops.popcount, integers, "The number of one bits.")
+bitwise_invert: Final = _unary("bitwise_invert", ops.not_, bits, "Every bit the other way; not, for bools.")
+cbrt: Final = _unary("cbrt", ops.cbrt, real_floating, "The cube root.")
+cos: Final = _unary("cos", ops.cos, floating, "The cosine.")
+cosh: Final = _unary("cosh", ops.cosh, floating, "The hyperbolic cosine.")
+digamma: Final = _unary("digamma", ops.digamma, real_floating, "The derivative of lgamma.")
+erf: Final = _unary("erf", ops.erf, real_floating, "The error function.")
+erfc: Final = _unary("erfc", ops.erfc, real_floating, "1 - erf(x), accurate in the tail.")
+erfinv: Final = _unary("erfinv", ops.erfinv, real_floating, "The inverse of erf.")
+exp: Final = _unary("exp", ops.exp, floating, "e ** x.")
+exp2: Final = _unary("exp2", ops.exp2, real_floating, "2 ** x.")
+expm1: Final = _unary("expm1", ops.expm1, floating, "e ** x - 1, accurate near 0.")
+lgamma: Final = _unary("lgamma", ops.lgamma, real_floating, "The logarithm of |gamma(x)|.")
+log: Final = _unary("log", ops.log, floating, "The natural logarithm.")
+log1p: Final = _unary("log1p", ops.log1p, floating, "log(1 + x), accurate near 0.")
+log2: Final = _unary("log2", ops.log2, floating, "The logarithm to base 2.")
+logical_not: Final = _unary("logical_not", ops.not_, truth, "Whether x is zero.")
+negative: Final = _unary("negative", ops.neg, numeric, "-x.")
+reciprocal: Final = _unary("reciprocal", ops.reciprocal, floating, "1 / x.")
+rsqrt: Final = _unary("rsqrt", ops.rsqrt, floating, "1 / sqrt(x).")
+sign: Final = _unary("sign", ops.sign, numeric, "-1, 0 or 1; x / |x| for complex numbers.")
+sin: Final = _unary("sin", ops.sin, floating, "The sine.")
+sinh: Final = _unary("sinh", ops.sinh, floating, "The hyperbolic sine.")
+sqrt: Final = _unary("sqrt", ops.sqrt, floating, "The square root.")
+tan: Final = _unary("tan", ops.tan, floating, "The tangent.")
+tanh: Final = _unary("tanh", ops.tanh, floating, "The hyperbolic tangent.")
+
+ceil: Final = _rounding("ceil", ops.ceil, "The next integer above.")
+floor: Final = _rounding("floor", ops.floor, "The next integer below.")
+trunc: Final = _rounding("trunc", ops.trunc, "The next integer toward zero.")
+
+isfinite: Final = _predicate("isfinite", ops.is_finite, True, "Neither infinite nor NaN.")
+isinf: Final = _predicate("isinf", ops.is_inf, False, "Infinite.")
+isnan: Final = _predicate("isnan", ops.is_nan, False, "Not a number.")
+
+add: Final = _binary("add", ops.add, numeric, "x1 + x2.")
+atan2: Final = _binary("atan2", ops.atan2, real_floating, "The angle of the point (x2, x1).")
+bitwise_and: Final = _binary("bitwise_and", ops.and_, bits, "x1 & x2; and, for bools.")
+bitwise_left_shift: Final = _binary("bitwise_left_shift", ops.shl, integers, "x1 << x2.")
+bitwise_or: Final = _binary("bitwise_or", ops.or_, bits, "x1 | x2; or, for bools.")
+bitwise_xor: Final = _binary("bitwise_xor", ops.xor, bits, "x1 ^ x2; exclusive or, for bools.")
+copysign: Final = _binary("copysign", ops.copysign, real_floating, "|x1| with the sign of x2.")
+divide: Final = _binary("divide", ops.div, floating, "x1 / x2.")
+equal: Final = _binary("equal", ops.eq, anything, "x1 == x2.")
+floor_divide: Final = _binary("floor_divide", ops.floor_div, real_numeric, "x1 / x2, rounded down.")
+fmod: Final = _binary("fmod", ops.trunc_mod, real_numeric, "The remainder with the sign of x1.")
+greater: Final = _binary("greater", ops.gt, ordered, "x1 > x2.")
+greater_equal: Final = _binary("greater_equal", ops.ge, ordered, "x1 >= x2.")
+hypot: Final = _binary("hypot", ops.hypot, real_floating, "sqrt(x1**2 + x2**2) without overflow.")
+less: Final = _binary("less", ops.lt, ordered, "x1 < x2.")
+less_equal: Final = _binary("less_equal", ops.le, ordered, "x1 <= x2.")
+logical_and: Final = _binary("logical_and", ops.and_, truth, "Whether both are true.")
+logical_or: Final = _binary("logical_or", ops.or_, truth, "Whether one is true.")
+logical_xor: Final = _binary("logical_xor", ops.xor, truth, "Whether exactly one is true.")
+maximum: Final = _binary("maximum", ops.max, ordered, "The greater of each pair; NaN if either is.")
+minimum: Final = _binary("minimum", ops.min, ordered, "The smaller of each pair; NaN if either is.")
+multiply: Final = _binary("multiply", ops.mul, numeric, "x1 * x2.")
+nextafter: Final = _binary("nextafter", ops.nextafter, real_floating, "The next number from x1 toward x2.")
+not_equal: Final = _binary("not_equal", ops.ne, anything, "x1 != x2.")
+pow: Final = _binary("pow", ops.pow, numeric, "x1 ** x2.")
+remainder: Final = _binary("remainder", ops.floor_mod, real_numeric, "The remainder with the sign of x2.")
+subtract: Final = _binary("subtract", ops.sub, numeric, "x1 - x2.")
+
+
+# --- the ones that are more than an op --------------------------------------------------------------------
+
+
+def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
+    """x1 >> x2; the sign stays."""
+    left, right = together("bitwise_right_shift", x1, x2)
+    left = integers("bitwise_right_shift", left)
+    return Tensor.apply(ops.shr_arithmetic if left.dtype.is_signed else ops.shr_logical, left, right)
+
+
+def positive(x: Tensor, /) -> Tensor:
+    """+x."""
+    return numeric("positive", tensor("positive", x)).snapshot()
+
+
+def square(x: Tensor, /) -> Tensor:
+    """x * x."""
+    given = numeric("square", tensor("square", x))
+    return Tensor.apply(ops.mul, given, given)
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """The complex conjugate."""
+    given = tensor("conj", x)
+    return Tensor.apply(ops.conj, given) if given.dtype.is_complex else given.snapshot()
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The real parts."""
+    given = tensor("real", x)
+    return Tensor.apply(ops.real, given) if given.dtype.is_complex else given.snapshot()
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary parts; zeros for real numbers."""
+    given = tensor("imag", x)
+    return Tensor.apply(ops.imag, given) if given.dtype.is_complex else constant(0, given.dtype, given.shape)
+
+
+def angle(x: Tensor, /) -> Tensor:
+    """The argument of complex numbers."""
+    given = floating("angle", tensor("angle", x))
+    return atan2(imag(given), real(given))
+
+
+def log10(x: Tensor, /) -> Tensor:
+    """The logarithm to base 10."""
+    natural = log(x)
+    return Tensor.apply(
+        ops.mul, *broadcast_all("log10", [natural, constant(1 / math.log(10), natural.dtype)])
+    )
+
+
+def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
+    """log(exp(x1) + exp(x2)) without overflow."""
+    left, right = together("logaddexp", x1, x2)
+    return composite(
+        cumulative.logaddexp, real_floating("logaddexp", left), real_floating("logaddexp", right)
+    )
+
+
+def signbit(x: Tensor, /) -> Tensor:
+    """Whether the sign is negative, that of zeros and NaN included."""
+    given = real_numeric("signbit", tensor("signbit", x))
+    if given.dtype.is_int:
+        return less(given, 0) if given.dtype.is_signed else constant(False, dtypes.bool_, given.shape)
+    unsigned = dtypes.parse(f"u{given.dtype.bits}")
+    stored = Tensor.apply(ops.bitcast, given, attrs=BitcastAttrs(unsigned))
+    return greater_equal(stored, 1 << (given.dtype.bits - 1))
+
+
+def round(x: Tensor, /, decimals: int = 0) -> Tensor:
+    """The nearest integer (or multiple of 10**-decimals), half to even."""
+    given = numeric("round", tensor("round", x))
+    if given.dtype.is_complex:
+        return complex(round(real(given), decimals), round(imag(given), decimals))
+    if decimals == 0:
+        return given.snapshot() if given.dtype.is_int else Tensor.apply(ops.round, given)
+    if given.dtype.is_int:
+        if decimals > 0:
+            return given.snapshot()
+        unit = 10**-decimals
+        return cast_to(round(cast_to(given, dtypes.float64) / unit) * unit, given.dtype)
+    unit = 10.0 ** builtins.abs(decimals)
+    scaled = given * unit if decimals > 0 else given / unit
+    whole = Tensor.apply(ops.round, scaled)
+    return whole / unit if decimals > 0 else whole * unit
+
+
+def complex(real: Operand, imag: Operand, /) -> Tensor:
+    """The numbers real + i·imag."""
+    parts = [real_floating("complex", x) for x in together("complex", real, imag)]
+    dtype = dtypes.float64 if parts[0].dtype.bits == 64 else dtypes.float32
+    return Tensor.apply(ops.complex, *[cast_to(x, dtype) for x in parts])
+
+
+def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Elements moved into a range; NaN where the element or a bound is."""
+    result = real_numeric("clip", tensor("clip", x))
+    for op, bound in ((maximum, min), (minimum, max)):
+        if bound is not None:
+            result = op(result, _reachable(result.dtype, bound))
+    if x is result:
+        return result.snapshot()
+    return cast_to(result, x.dtype) if isinstance(x, Tensor) else result
+
+
+def _reachable(dtype: DType, bound: Operand) -> Operand:
+    """A bound outside the range of an integer dtype is as good as its end."""
+    if not dtype.is_int or not isinstance(bound, int) or dtype.min is None or dtype.max is None:
+        return bound
+    return builtins.max(int(dtype.min), builtins.min(bound, int(dtype.max)))
+
+
+def isclose(
+    x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """|x1 - x2| <= atol + rtol * |x2|; infinities only equal themselves."""
+    left, right = together("isclose", x1, x2)
+    if left.dtype.is_bool:
+        return equal(left, right)
+    near = less_equal(abs(floating("isclose", left) - right), atol + rtol * abs(right))
+    found = logical_or(equal(left, right), logical_and(near, logical_and(isfinite(left), isfinite(right))))
+    return logical_or(found, logical_and(isnan(left), isnan(right))) if equal_nan else found
+
+
+def nan_to_num(
+    x: Tensor, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """NaN and infinities replaced, by default by 0 and the extreme finite numbers."""
+    given = tensor("nan_to_num", x)
+    if not given.dtype.is_float:
+        return given.snapshot()
+    largest = dtypes.float_format(given.dtype).largest
+    high = constant(largest if posinf is None else posinf, given.dtype, given.shape)
+    low = constant(-largest if neginf is None else neginf, given.dtype, given.shape)
+    bounded = Tensor.apply(ops.select, equal(given, math.inf), high, given)
+    bounded = Tensor.apply(ops.select, equal(given, -math.inf), low, bounded)
+    return Tensor.apply(ops.select, isnan(given), constant(nan, given.dtype, given.shape), bounded)
+
+
+def sinc(x: Tensor, /) -> Tensor:
+    """sin(πx) / (πx), and 1 at 0."""
+    given = real_floating("sinc", tensor("sinc", x))
+    is_zero = equal(given, 0)
+    one = constant(1, given.dtype, given.shape)
+    scaled = Tensor.apply(ops.select, is_zero, one, given) * math.pi
+    return Tensor.apply(ops.select, is_zero, one, sin(scaled) / scaled)
+
+
+def deg2rad(x: Tensor, /) -> Tensor:
+    """Degrees as radians."""
+    return real_floating("deg2rad", tensor("deg2rad", x)) * (math.pi / 180)
+
+
+def rad2deg(x: Tensor, /) -> Tensor:
+    """Radians as degrees."""
+    return real_floating("rad2deg", tensor("rad2deg", x)) * (180 / math.pi)
+
+
+def lerp(x1: Operand, x2: Operand, weight: Operand, /) -> Tensor:
+    """x1 + weight * (x2 - x1)."""
+    start, end, share = [floating("lerp", x) for x in promoted("lerp", x1, x2, weight)]
+    return start + share * (end - start)
+
+
+def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
+    """x1 where the condition is true, else x2."""
+    chosen, other = promoted("where", x1, x2)
+    decided = truth("where", tensor("where", condition))
+    return Tensor.apply(ops.select, *broadcast_all("where", [decided, chosen, other]))

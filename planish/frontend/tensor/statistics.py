@@ -1,0 +1,273 @@
+"""Statistical functions: reductions and running reductions over axes.
+
+Sums and products of small integers (and of bools) are computed in 64 bits; everything else keeps its dtype.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import ShapeError
+from planish.frontend.tensor.array import Axis, Tensor
+from planish.frontend.tensor.composite import composite
+from planish.frontend.tensor.elementwise import (
+    abs,
+    floating,
+    isnan,
+    maximum,
+    numeric,
+    ordered,
+    real_floating,
+    sqrt,
+    square,
+    where,
+)
+from planish.frontend.tensor.operands import (
+    DTypeLike,
+    as_dtype,
+    axes_of,
+    axis_of,
+    cast_to,
+    constant,
+    mistake,
+    reshaped,
+    tensor,
+)
+from planish.ptir import ops
+from planish.ptir.library import cumulative
+from planish.ptir.ops.definition import OpDef
+from planish.ptir.ops.movement import ConcatAttrs
+from planish.ptir.ops.reduce import CumulativeAttrs, ReduceAttrs
+from planish.ptir.ops.sizes import DimensionSizeAttrs
+from planish.ptir.types import bounds
+
+
+def reduce(op: OpDef, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """One of PTIR's reductions; over no axes nothing happens."""
+    return Tensor.apply(op, x, attrs=ReduceAttrs(axes, keepdims)) if axes else x.snapshot()
+
+
+def summed_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:
+    """What sums and products of a dtype are computed in."""
+    if dtype is not None:
+        return as_dtype(dtype)
+    if x.dtype.is_bool or (x.dtype.is_int and x.dtype.is_signed):
+        return dtypes.DEFAULT_INT
+    return dtypes.uint64 if x.dtype.is_int else x.dtype
+
+
+def _total(
+    name: str, op: OpDef, x: Tensor, axis: Axis, dtype: DTypeLike | None, keepdims: bool
+) -> Tensor:
+    given = tensor(name, x)
+    return reduce(op, cast_to(given, summed_dtype(given, dtype)), axes_of(name, axis, given), keepdims)
+
+
+def sum(x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+    """The sum over axes."""
+    return _total("sum", ops.reduce_sum, x, axis, dtype, keepdims)
+
+
+def prod(
+    x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Tensor:
+    """The product over axes."""
+    return _total("prod", ops.reduce_prod, x, axis, dtype, keepdims)
+
+
+def _extreme(name: str, op: OpDef, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    given = ordered(name, tensor(name, x))
+    axes = axes_of(name, axis, given)
+    rest = [size for number, size in enumerate(given.shape) if number not in axes]
+    if 0 not in rest and any(given.shape[number] == 0 for number in axes):
+        raise mistake(
+            ShapeError, name, f"shape {given.shape} has no elements along axis {axis}", "nothing is extreme"
+        )
+    return reduce(op, given, axes, keepdims)
+
+
+def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The greatest over axes; NaN if there is one."""
+    return _extreme("max", ops.reduce_max, x, axis, keepdims)
+
+
+def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The smallest over axes; NaN if there is one."""
+    return _extreme("min", ops.reduce_min, x, axis, keepdims)
+
+
+def _count(x: Tensor, axes: tuple[int, ...], dtype: DType) -> Tensor | float:
+    """How many elements meet in one."""
+    fixed, moving = 1.0, []
+    for axis in axes:
+        size = x.shape[axis]
+        if isinstance(size, int):
+            fixed *= size
+        else:
+            moving.append(Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis)))
+    if not moving:
+        return fixed
+    total = cast_to(moving[0], dtype) * fixed
+    for size in moving[1:]:
+        total = total * cast_to(size, dtype)
+    return total
+
+
+def mean(
+    x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Tensor:
+    """The mean over axes."""
+    given = tensor("mean", x)
+    given = cast_to(given, as_dtype(dtype)) if dtype is not None else given
+    given = cast_to(given, dtypes.DEFAULT_FLOAT) if given.dtype.is_bool else floating("mean", given)
+    axes = axes_of("mean", axis, given)
+    wide = _wide(given)
+    total = reduce(ops.reduce_sum, wide, axes, keepdims)
+    part = dtypes.float64 if wide.dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32
+    return cast_to(total / _count(given, axes, part), given.dtype)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Narrow floats are averaged in float32."""
+    return cast_to(x, dtypes.float32) if x.dtype.is_float and x.dtype.bits < 32 else x
+
+
+def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The variance over axes; the sum of squares is divided by the count minus `correction`."""
+    given = floating("var", tensor("var", x))
+    axes = axes_of("var", axis, given)
+    wide = _wide(given)
+    centred = wide - mean(wide, axis=axes, keepdims=True)
+    squares = square(abs(centred)) if wide.dtype.is_complex else square(centred)
+    count = _count(given, axes, squares.dtype)
+    if isinstance(count, Tensor):
+        divisor: Tensor | float = maximum(count - correction, 0.0)
+    else:
+        divisor = builtins.max(count - correction, 0.0)
+    result = reduce(ops.reduce_sum, squares, axes, keepdims) / divisor
+    return result if given.dtype.is_complex else cast_to(result, given.dtype)
+
+
+def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The standard deviation over axes."""
+    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+# --- running ----------------------------------------------------------------------------------------------
+
+
+def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """The axis to run along; the only one if none is named."""
+    given = tensor(name, x)
+    if axis is None:
+        if given.ndim != 1:
+            raise mistake(
+                ShapeError, name, f"shape {given.shape} has {given.ndim} axes", "say which: axis=0"
+            )
+        return given, 0
+    return given, axis_of(name, axis, given.ndim, given.shape)
+
+
+def _running(
+    name: str,
+    op: OpDef,
+    x: Tensor,
+    axis: int | None,
+    dtype: DTypeLike | None,
+    include_initial: bool,
+    initial: int,
+) -> Tensor:
+    given, along = _line(name, x, axis)
+    wide = numeric(name, cast_to(given, summed_dtype(given, dtype)))
+    result = Tensor.apply(op, wide, attrs=CumulativeAttrs(along))
+    if not include_initial:
+        return result
+    shape = tuple(1 if number == along else size for number, size in enumerate(given.shape))
+    first = constant(initial, wide.dtype, shape)
+    return Tensor.apply(ops.concat, first, result, attrs=ConcatAttrs(along))
+
+
+def cumulative_sum(
+    x: Tensor,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Tensor:
+    """Running sums along an axis; with `include_initial` they start with 0."""
+    return _running("cumulative_sum", ops.cumsum, x, axis, dtype, include_initial, 0)
+
+
+def cumulative_prod(
+    x: Tensor,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Tensor:
+    """Running products along an axis; with `include_initial` they start with 1."""
+    return _running("cumulative_prod", ops.cumprod, x, axis, dtype, include_initial, 1)
+
+
+def cumulative_max(x: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Running maxima along an axis."""
+    given, along = _line("cumulative_max", x, axis)
+    return Tensor.apply(ops.cummax, ordered("cumulative_max", given), attrs=CumulativeAttrs(along))
+
+
+def cumulative_min(x: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Running minima along an axis."""
+    given, along = _line("cumulative_min", x, axis)
+    return Tensor.apply(ops.cummin, ordered("cumulative_min", given), attrs=CumulativeAttrs(along))
+
+
+def cumulative_logsumexp(x: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Running log(sum(exp(x))) along an axis, without overflow."""
+    given, along = _line("cumulative_logsumexp", x, axis)
+    return composite(cumulative.cumlogsumexp, real_floating("cumulative_logsumexp", given), axis=along)
+
+
+# --- more -------------------------------------------------------------------------------------------------
+
+
+def quantile(x: Tensor, q: float, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The value below which a share `q` of the elements lies, interpolated linearly; NaN if there is one."""
+    from planish.frontend.tensor.indexing import take
+    from planish.frontend.tensor.sorting import sort
+
+    given = real_floating("quantile", tensor("quantile", x))
+    if not 0 <= q <= 1:
+        raise mistake(ShapeError, "quantile", f"{q} is not between 0 and 1")
+    line = reshaped(given, (given.size,)) if axis is None else given
+    along = 0 if axis is None else axis_of("quantile", axis, given.ndim, given.shape)
+    size = line.shape[along]
+    if not isinstance(size, int) or bounds(size)[0] == 0:
+        raise mistake(ShapeError, "quantile", f"shape {given.shape} may have no elements to choose from")
+    ascending = sort(line, axis=along)
+    place = q * (size - 1)
+    low = int(place)
+    high = builtins.min(low + 1, size - 1)
+    below, above = (take(ascending, constant(number, dtypes.int64, (1,)), axis=along) for number in (low, high))
+    last = take(ascending, constant(size - 1, dtypes.int64, (1,)), axis=along)
+    found = where(isnan(last), last, below + (above - below) * (place - low))
+    if axis is None:
+        return reshaped(found, (1,) * given.ndim if keepdims else ())
+    shape = tuple(number for at, number in enumerate(found.shape) if keepdims or at != along)
+    return reshaped(found, shape)
+
+
+def median(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The middle element, or the mean of the two in the middle."""
+    return quantile(x, 0.5, axis=axis, keepdims=keepdims)
+
+
+def average(x: Tensor, /, *, axis: Axis = None, weights: Tensor | None = None) -> Tensor:
+    """The mean over axes, weighted."""
+    if weights is None:
+        return mean(x, axis=axis)
+    given, share = tensor("average", x), tensor("average", weights)
+    return sum(given * share, axis=axis) / sum(share + given * 0, axis=axis)

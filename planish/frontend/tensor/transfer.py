@@ -1,0 +1,251 @@
+"""Data in and out: NumPy, Python lists, DLPack, pickling, printing, devices.
+
+Data given to `asarray` is copied, so that nothing done to the source later can change a result; `copy=False` and `from_dlpack`
+share it. What leaves by `numpy()` is a copy, what leaves by `__array__` or DLPack a read-only view: elements of a tensor never
+change.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, Final, Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
+from planish.frontend.expression import current_scope
+from planish.frontend.tensor import devices
+from planish.frontend.tensor.array import Array, Nested, Scalar, Tensor
+from planish.frontend.tensor.evaluate import evaluate
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
+from planish.ptir.types import TensorType
+
+API_VERSION: Final = "2025.12"
+VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+DLPACK_CPU: Final = (1, 0)
+"""DLPack's name for the memory of the host."""
+
+
+class SupportsDLPack(Protocol):
+    """An array of another library."""
+
+    def __dlpack__(self) -> object: ...
+
+
+# --- in ---------------------------------------------------------------------------------------------------
+
+
+def asarray(
+    obj: ArrayLike | Tensor | SupportsDLPack | Sequence[Any],
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    copy: bool | None = None,
+) -> Tensor:
+    """A tensor of numbers, of nested sequences, or of another library's array.
+
+    Arrays are copied: later changes to the source do not show. With `copy=False` they are shared, or refused if that cannot be.
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    place = None if device is None else devices.checked(device)
+    if isinstance(obj, Tensor):
+        return _of_tensor(obj, wanted, place, copy)
+    if isinstance(obj, list | tuple) and _holds_tensors(obj):
+        return _of_tensors(obj, wanted, place)
+    array = _as_numpy(obj, wanted, copy)
+    if array.dtype.kind in "OUSVM" and not dtypes_known(array.dtype):
+        raise mistake(
+            DTypeError,
+            "asarray",
+            f"the data is not a rectangular array of numbers (NumPy calls it {array.dtype})",
+            "all rows must have the same length and hold numbers",
+        )
+    is_python = not isinstance(obj, np.ndarray | np.generic) and not hasattr(obj, "__array__")
+    is_python = is_python and not hasattr(obj, "__dlpack__") and not _is_buffer(obj)
+    if wanted is None and is_python and array.dtype.kind in "fc":
+        default = dtypes.DEFAULT_FLOAT if array.dtype.kind == "f" else dtypes.DEFAULT_COMPLEX
+        array = array.astype(default.numpy)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        found = dtypes.from_numpy(array.dtype)
+    except PlanishError as error:
+        error.location = error.location or Location.caller()
+        raise
+    if copy is not False:
+        array.flags.writeable = False
+    return Tensor(TensorType(found, array.shape), array=array, scope=current_scope(), device=place)
+
+
+def dtypes_known(dtype: np.dtype[Any]) -> bool:
+    """Whether a NumPy dtype is one of ours; those of ml_dtypes call themselves void."""
+    try:
+        dtypes.from_numpy(dtype)
+    except PlanishError:
+        return False
+    return True
+
+
+def _of_tensor(x: Tensor, dtype: DType | None, device: str | None, copy: bool | None) -> Tensor:
+    changes = dtype is not None and dtype is not x.dtype
+    if copy is False and changes:
+        raise ValueError(f"asarray: {x.dtype.name} cannot become {dtype} without a copy")
+    result = cast_to(x, dtype) if dtype is not None and changes else x
+    if device is not None and device != x.device:
+        result = to_device(result, device)
+    return x.snapshot() if result is x and copy else result
+
+
+def _holds_tensors(obj: Sequence[Any]) -> bool:
+    return any(
+        isinstance(one, Tensor) or (isinstance(one, list | tuple) and _holds_tensors(one)) for one in obj
+    )
+
+
+def _of_tensors(obj: Sequence[Any], dtype: DType | None, device: str | None) -> Tensor:
+    """Nested sequences with tensors in them are stacked, so that this can be traced."""
+    from planish.frontend.tensor.manipulation import stack
+
+    return stack([asarray(one, dtype=dtype, device=device) for one in obj])
+
+
+def _is_buffer(obj: object) -> bool:
+    try:
+        memoryview(obj)  # type: ignore[arg-type] # that is the question
+    except TypeError:
+        return False
+    return True
+
+
+def _as_numpy(obj: Any, dtype: DType | None, copy: bool | None) -> Array:
+    target = None if dtype is None else dtype.numpy
+    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
+        obj = np.from_dlpack(obj)
+    if copy is False:
+        return np.array(obj, dtype=target, copy=False)
+    try:
+        source = np.asarray(obj)
+        if target is not None and source.dtype.kind == "c" and target.kind != "c":
+            raise mistake(DTypeError, "asarray", f"complex data cannot become {dtype}", "take its real part")
+        if target is not None and isinstance(obj, int | list | tuple) and target.kind in "iu":
+            return np.array(obj, dtype=target)  # out of range is an error
+        return np.array(source, dtype=target, order="C", copy=True)
+    except (ValueError, TypeError, OverflowError) as error:
+        if isinstance(error, PlanishError):
+            raise
+        kind = ShapeError if "inhomogeneous" in str(error) else DTypeError
+        raise mistake(kind, "asarray", str(error)) from None
+
+
+def array(
+    obj: ArrayLike | Tensor | SupportsDLPack | Sequence[Any],
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
+    """A tensor of its own, as `asarray(obj, copy=True)`."""
+    return asarray(obj, dtype=dtype, device=device, copy=True)
+
+
+def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
+    """Another library's array, sharing its memory unless `copy=True`: changes made there show here."""
+    if isinstance(x, Tensor):
+        return asarray(x, device=device, copy=copy)
+    given = np.from_dlpack(cast("Any", x), copy=copy)
+    found = dtypes.from_numpy(given.dtype)
+    place = None if device is None else devices.checked(device)
+    return Tensor(TensorType(found, given.shape), array=given, scope=current_scope(), device=place)
+
+
+def to_dlpack(
+    x: Tensor,
+    stream: int | None,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
+) -> object:
+    """A capsule for another library."""
+    if stream is not None:
+        raise ValueError(f"a tensor on {x.device} has no stream")
+    if dl_device is not None and tuple(dl_device) != DLPACK_CPU:
+        raise BufferError(f"a tensor on {x.device} cannot be exported to device {dl_device}")
+    shared = x._data()
+    if max_version is None or max_version[0] < 1:
+        # the old protocol cannot say "read-only"
+        if copy is False:
+            raise BufferError("sharing read-only memory needs DLPack 1.0: ask for max_version=(1, 0)")
+        return shared.copy().__dlpack__()
+    given = shared.copy() if copy else shared
+    return given.__dlpack__(max_version=max_version)
+
+
+def rebuilt(array: Array, device: str | None) -> Tensor:
+    """A tensor that was pickled."""
+    return from_data(array, device)
+
+
+def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
+    """The same elements on another device."""
+    target = devices.checked(device)
+    if stream is not None:
+        raise ValueError(f"device {target} has no streams")
+    now = x.latest
+    if now._device == target:
+        return now.snapshot()
+    if now._device is not None and now._array is None:
+        if now._node is None:
+            raise GraphError(
+                "to_device: a parameter of a traced function cannot be moved",
+                location=Location.caller(),
+                remedy="move the argument before the call",
+            )
+        evaluate([now])
+    moved = now.snapshot()
+    moved._device = target
+    return moved
+
+
+# --- out --------------------------------------------------------------------------------------------------
+
+
+def python_number(array: Array, dtype: DType) -> Scalar:
+    """The only element as a Python number."""
+    value = array.item()
+    if isinstance(value, bool | int | float | complex):
+        return value
+    return int(value) if dtype.is_int else float(value)
+
+
+def python_list(array: Array, dtype: DType) -> Nested:
+    """The elements as nested lists."""
+    if array.dtype.kind == "V":  # ml_dtypes: its numbers stay what they are in tolist
+        array = array.astype(np.int64 if dtype.is_int else np.float64)
+    found: Nested = array.tolist()
+    return found
+
+
+def represent(x: Tensor) -> str:
+    """Values, shape, dtype, device; what is traced has no values yet."""
+    about = f"shape={x.shape}, dtype={x.dtype.name}, device={x.device!r}"
+    now = x.latest
+    if now._array is None:
+        try:
+            evaluate([now])
+        except GraphError:
+            return f"Tensor(<traced>, {about})"
+    shown = np.array2string(cast("Array", now._array), separator=", ", prefix="Tensor(", threshold=200)
+    return f"Tensor({shown}, {about})"
+
+
+def array_namespace(api_version: str | None = None) -> ModuleType:
+    """planish, if it speaks that version of the standard."""
+    if api_version is not None and api_version not in VERSIONS:
+        raise ValueError(f"planish has no array API {api_version!r}; it has {', '.join(VERSIONS)}")
+    return importlib.import_module(__name__.split(".", maxsplit=1)[0])
