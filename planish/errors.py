@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import CodeType, FrameType
 
 __all__ = [
     "DTypeError",
@@ -74,6 +75,38 @@ class Location:
                 found = position[2] + 1
         function = None if code.co_name == "<module>" else code.co_qualname
         return Location(code.co_filename, frame.f_lineno, found, function)
+
+    @staticmethod
+    def at(site: Site | None) -> Location | None:
+        """The place that `call_site` found."""
+        if site is None:
+            return None
+        code, offset = site
+        position = next(islice(code.co_positions(), offset // 2, None), None)
+        line = None if position is None else position[0]
+        function = None if code.co_name == "<module>" else code.co_qualname
+        return Location(code.co_filename, code.co_firstlineno if line is None else line, None, function)
+
+
+Site = tuple[CodeType, int]
+"""Code, and how far into it: a place that costs next to nothing to remember. `Location.at` finds its line."""
+_OURS: dict[str, bool] = {}
+"""Whether a file is planish's own."""
+
+
+def call_site(depth: int = 1) -> Site | None:
+    """The innermost frame outside planish, from `depth` frames above on: `Location.caller` for those who call it often."""
+    frame: FrameType | None = sys._getframe(depth + 1)
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        ours = _OURS.get(file)
+        if ours is None:
+            ours = _OURS[file] = file.startswith((_PACKAGE_PREFIX, "<frozen "))
+        if not ours:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str | None:

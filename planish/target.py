@@ -6,7 +6,7 @@ machine is a new row in `TARGETS`; `dataclasses.replace` makes a variant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from typing import Final
@@ -93,6 +93,8 @@ class Target:
     """Its own rules in the final rewrite (stage 19)."""
     tensor_cores: tuple[Core, ...] = ()
     """Its tensor cores, the preferred ones first."""
+    native: bool = field(default=False, compare=False)
+    """Whether it stands for the machine we run on: then code uses all that machine has, not only what the name promises."""
 
     def lanes(self, dtype: DType) -> int:
         """How many elements of a dtype one operation works on."""
@@ -155,10 +157,12 @@ def host() -> Target:
 
     features = llvm.get_host_cpu_features()
     if features.get("avx512f"):
-        return TARGETS["x86-64-v4"]
-    if features.get("avx2"):
-        return TARGETS["x86-64-v3"]
-    return TARGETS["aarch64"] if llvm.get_process_triple().startswith("aarch64") else TARGETS["x86-64"]
+        name = "x86-64-v4"
+    elif features.get("avx2"):
+        name = "x86-64-v3"
+    else:
+        name = "aarch64" if llvm.get_process_triple().startswith("aarch64") else "x86-64"
+    return replace(TARGETS[name], native=True)
 
 
 def find(name: str) -> Target:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from planish import dtypes
+from planish.codegen.blocks import block_bytes, points
 from planish.codegen.c_helpers import GENERIC, NEEDS, SINGLE
 from planish.codegen.c_table import (
     MATH,
@@ -80,8 +81,9 @@ def _is_wide(dtype: DType) -> bool:
 class _Writer:
     """Writes one file."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, scratch: bool) -> None:
         self.program = program
+        self.scratch = scratch
         self.lines: list[str] = []
         self.types: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
@@ -211,6 +213,7 @@ class _Writer:
         integers += list(dict.fromkeys(s.name for s in program.specials))
         params = [f"{self.pointer(b.pointer)}{b.name}" for b in program.params]
         params += [f"int64_t {name}" for name in integers]
+        params += ["uint8_t *scratch"] if self.scratch else []
         parts = [
             _QUIET + "\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>"
         ]
@@ -224,18 +227,29 @@ class _Writer:
 
     def memory(self) -> None:
         """What the kernel keeps for itself. Memory with planned offsets is one block, so that it may overlap."""
-        planned = [b for b in self.program.locals if b.offset is not None and b.space is AddrSpace.LOCAL]
-        if planned:
-            arena = pack(planned)
+        shared = [b for b in self.program.locals if b.space is AddrSpace.LOCAL]
+        planned = shared if self.scratch else [b for b in shared if b.offset is not None]
+        arena = pack(planned)
+        if self.scratch:
+            self.emit(f"uint8_t *arena = scratch + ({self.block_number()}) * {block_bytes(self.program)};")
+        elif planned:
             self.emit(f"uint8_t arena[{arena.nbytes}] __attribute__((aligned({arena.alignment})));")
+        places = {buffer: placed.offset for buffer, placed in zip(planned, arena.buffers, strict=True)}
         for buffer in self.program.locals:
             kind = memory_type(buffer.dtype)
-            if buffer in planned:
-                self.emit(f"{kind} *{buffer.name} = ({kind} *)(void *)(arena + {buffer.offset});")
+            if buffer in places:
+                self.emit(f"{kind} *{buffer.name} = ({kind} *)(void *)(arena + {places[buffer]});")
             else:
                 self.emit(
                     f"{kind} {buffer.name}[{max(buffer.elements, 1)}] __attribute__((aligned({buffer.alignment})));"
                 )
+
+    def block_number(self) -> str:
+        """Which of all blocks this is."""
+        number = "0"
+        for special in {special.name: special for special in self.program.specials}.values():
+            number = f"({number} * {points(special)} + {special.name})"
+        return number
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -604,6 +618,9 @@ _WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
 }
 
 
-def render(program: Program) -> str:
-    """The C of one kernel, with the types and helpers it needs."""
-    return _Writer(program).write()
+def render(program: Program, *, scratch: bool = False) -> str:
+    """The C of one kernel, with the types and helpers it needs.
+
+    With `scratch`, LOCAL memory is not on the stack but where a last parameter points.
+    """
+    return _Writer(program, scratch).write()

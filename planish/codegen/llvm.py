@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from planish import dtypes
+from planish.codegen.blocks import block_bytes, points, scratch_bytes
 from planish.codegen.llvm_table import (
     constant,
     element_type,
@@ -32,7 +33,6 @@ from planish.errors import LoweringError
 from planish.llir.layout import pack
 from planish.llir.program import (
     COMPARISONS,
-    MIN_ALIGNMENT,
     Address,
     Barrier,
     Bitcast,
@@ -44,7 +44,6 @@ from planish.llir.program import (
     EndIf,
     EndLoop,
     If,
-    Immediate,
     Instruction,
     Lanes,
     Load,
@@ -82,26 +81,6 @@ def signature(program: Program) -> Signature:
         tuple(v.name for v in program.variables),
         tuple(dict.fromkeys(s.name for s in program.specials)),
     )
-
-
-def scratch_bytes(program: Program) -> int:
-    """What the LOCAL memory of a launch takes if it comes from a `scratch` pointer: all blocks may run at the same time."""
-    total = _block_bytes(program)
-    for special in {special.name: special for special in program.specials}.values():
-        total *= _points(special)
-    return total
-
-
-def _block_bytes(program: Program) -> int:
-    """The LOCAL memory of one block, up to the next cache line."""
-    need = pack([b for b in program.locals if b.space is AddrSpace.LOCAL]).nbytes
-    return -(-need // MIN_ALIGNMENT) * MIN_ALIGNMENT
-
-
-def _points(special: Special) -> int:
-    if isinstance(special.bound, Immediate) and isinstance(special.bound.value, int):
-        return special.bound.value
-    raise LoweringError(f"the bound of {special.name} is not known when it is compiled", op="SPECIAL")
 
 
 class _Writer(Values):
@@ -177,9 +156,9 @@ class _Writer(Values):
         """Where the scratch memory of this block begins: blocks have one piece each, by their number."""
         number = "0"
         for special in {special.name: special for special in self.program.specials}.values():
-            longer = self.let(f"mul i64 {number}, {_points(special)}")
+            longer = self.let(f"mul i64 {number}, {points(special)}")
             number = self.let(f"add i64 {longer}, %{special.name}")
-        offset = self.let(f"mul i64 {number}, {_block_bytes(self.program)}")
+        offset = self.let(f"mul i64 {number}, {block_bytes(self.program)}")
         return self.let(f"getelementptr inbounds i8, ptr %scratch, i64 {offset}")
 
     def integer_argument(self, result: Register, name: str) -> None:

@@ -15,18 +15,20 @@ from functools import cached_property
 from typing import Final, Literal, get_args
 
 from planish import ptir
-from planish.codegen import llvm
+from planish.codegen import c, llvm
+from planish.codegen.blocks import block_bytes, scratch_bytes
 from planish.compiler import stored
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Cost, Executable, KernelInfo
+from planish.compiler.native import Backend
 from planish.config import current, settings
 from planish.errors import PlanishError, ShapeError
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.text import print_program
 from planish.optimize.heuristic import choose
+from planish.runtime import cpu
 from planish.runtime import kernels as kernel_calls
-from planish.runtime.cpu import Module
 from planish.schedule.memory import Memory, Sharing, layout, share
 from planish.schedule.plan import Launch, Plan, mapped
 from planish.schedule.planner import plan as make_plan
@@ -40,11 +42,11 @@ from planish.uop.text import print_graph
 
 __all__ = ["PIPELINE", "Cost", "Executable", "KernelInfo", "Level", "Lowered", "compile", "lower"]
 
-Level = Literal["ptir", "plan", "uop", "llir", "llvm", "asm"]
+Level = Literal["ptir", "plan", "uop", "llir", "llvm", "c", "asm"]
 PIPELINE: Final = "inline,expand,expand-complex,canonicalize,cse,dce"
 """What runs before a function is cut into kernels: composite ops become others, then what repeats goes."""
 _STACK: Final = 64 << 10
-"""LOCAL memory of a kernel up to this many bytes is on the stack of whoever runs it; more is in the arena."""
+"""LOCAL memory of a block up to this many bytes is on the stack of whoever runs it; more is in the arena."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,9 @@ class Lowered:
     @cached_property
     def scratch(self) -> tuple[int, ...]:
         """The bytes that each kernel takes from the arena for itself."""
-        needs = map(llvm.scratch_bytes, self.programs)
-        return tuple(need if need > _STACK else 0 for need in needs)
+        return tuple(
+            scratch_bytes(program) if block_bytes(program) > _STACK else 0 for program in self.programs
+        )
 
     def layout(self, sizes: Mapping[str, int]) -> Memory:
         """The memory of a call at given sizes."""
@@ -94,7 +97,7 @@ class Lowered:
         return kernels
 
     def as_text(self, level: str) -> str:
-        """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir, llvm or asm."""
+        """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir, llvm, c or asm."""
         if level == "ptir":
             return ptir.print(self.function)
         if level == "plan":
@@ -108,7 +111,11 @@ class Lowered:
         if level == "llvm":
             return "\n".join(self._rendered())
         if level == "asm":
-            return "\n".join(Module(source).assembly for source in self._rendered())
+            made_for = cpu.processor(self.target)
+            return "\n".join(cpu.emit_assembly(source, made_for) for source in self._rendered())
+        if level == "c":
+            pairs = zip(self.programs, self.scratch, strict=True)
+            return "\n".join(c.render(program, scratch=bool(scratch)) for program, scratch in pairs)
         raise PlanishError(
             f"unknown level {level!r}", remedy=f"one of {', '.join(get_args(Level))}, or uop:NN"
         )
@@ -131,9 +138,13 @@ class Lowered:
             )
         ]
 
-    def compile(self) -> Executable:
-        """Machine code."""
-        return Executable(self)
+    def compile(self, backend: Backend = "llvm") -> Executable:
+        """Machine code: by LLVM, or by the system's C compiler ("c")."""
+        if backend not in get_args(Backend):
+            raise PlanishError(
+                f"unknown back end {backend!r}", remedy=f"one of {', '.join(get_args(Backend))}"
+            )
+        return Executable(self, backend=backend)
 
     def interpreted(self, observer: kernel_calls.Observer | None = None) -> Executable:
         """The same plan, its kernels executed by the LLIR interpreter; the observer hears what each run of one did."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from planish import ptir
 from planish.compiler.arguments import flat
 from planish.compiler.assemble import assemble
-from planish.compiler.native import NativeCode, fast_call
+from planish.compiler.native import Backend, NativeCode, fast_call
+from planish.errors import InternalError
 from planish.llir.program import Compute, EndLoop, Immediate, Loop, Ops, Program
 from planish.runtime.plan import KernelCall, State, run
 from planish.schedule.memory import ALIGNMENT, Memory, elements
@@ -51,8 +53,10 @@ class Cost:
 class Executable:
     """A compiled function: call it with one array per parameter."""
 
-    def __init__(self, lowered: Lowered, calls: Sequence[KernelCall] | None = None) -> None:
-        """`calls` run the kernels one by one; without them the function is machine code as a whole."""
+    def __init__(
+        self, lowered: Lowered, calls: Sequence[KernelCall] | None = None, backend: Backend = "llvm"
+    ) -> None:
+        """`calls` run the kernels one by one; without them the function is machine code as a whole, by a back end."""
         self.lowered = lowered
         self._calls = () if calls is None else tuple(calls)
         assembled = assemble(lowered.plan, lowered.programs, lowered.arguments.names)
@@ -60,9 +64,11 @@ class Executable:
         self._sizes = assembled.sizes
         self._results = assembled.results
         self._layouts: dict[tuple[int, ...], _Layout] = {}
-        self._native = NativeCode(lowered, assembled) if calls is None else None
-        found = None if self._native is None else fast_call(lowered, assembled, self._native, self.general)
+        self._native = NativeCode(lowered, assembled, backend) if calls is None else None
+        self._backend = backend if calls is None else "llir-interpreter"
+        found = None if self._native is None else fast_call(lowered, assembled, self._native, _weakly(self))
         self._fast = None if found is None else found.call
+        self._threads = _alone if self._native is None or not self._native.parallel else self._native.threads
         self._kept = found
 
     @property
@@ -98,7 +104,7 @@ class Executable:
     def __call__(self, *arrays: object) -> tuple[Array, ...]:
         """The results, in new arrays; in those of donated parameters where they fit."""
         if self._fast is not None and ptir.trace.current_sink() is None:
-            return self._fast(*arrays)
+            return self._fast(self._threads(), *arrays)
         return self.general(*arrays)
 
     def general(self, *arrays: object) -> tuple[Array, ...]:
@@ -113,7 +119,7 @@ class Executable:
         with ptir.trace.execution(
             ptir.Program([function]),
             targets=[value.id for value in function.results],
-            backend="llir-interpreter" if self._native is None else "llvm",
+            backend=self._backend,
         ) as running:
             if self._native is None:
                 state = State(memory, slots, self._calls, scratch)
@@ -187,6 +193,26 @@ class _Layout:
             for place in self.scratch
         ]
         return memory, scratch
+
+
+def _alone() -> int:
+    return 1
+
+
+def _weakly(executable: Executable) -> Callable[..., tuple[Array, ...]]:
+    """What its builtin falls back to.
+
+    It does not keep the executable alive: memory goes with the last who knows it, not with the next collection.
+    """
+    known = weakref.ref(executable)
+
+    def general(*arrays: object) -> tuple[Array, ...]:
+        found = known()
+        if found is None:
+            raise InternalError("a compiled function is gone while it is called")
+        return found.general(*arrays)
+
+    return general
 
 
 _NOTHING: Final = np.empty(0, np.uint8)

@@ -7,25 +7,21 @@ needs from Python is prepared here once: the frame that the code works on, the a
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.codegen import llvm
+from planish.codegen import c, llvm
 from planish.compiler.assemble import Assembled
+from planish.compiler.objects import library_of, object_of, pool, support, threads
 from planish.errors import InternalError, ShapeError
-from planish.llir.program import Immediate, Program
+from planish.llir.program import EndLoop, Immediate, Loop, Program
 from planish.runtime import cpu, entry, fastcall
-from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded
 from planish.runtime.plan import Host, Read, State
-from planish.runtime.pool import Pool
-from planish.runtime.pool import source as pool_source
 from planish.schedule.memory import ALIGNMENT
 from planish.schedule.plan import Role
 
@@ -37,43 +33,9 @@ _LARGEST_KEPT: Final = 64 << 20
 """An arena up to this size is kept between calls; a larger one is made for each, and given back."""
 
 
-@dataclass(slots=True)
-class Counters:
-    """What this process compiled, and what it found ready."""
-
-    compiled: int = 0
-    loaded: int = 0
-
-
-counters: Final = Counters()
-_lock: Final = threading.Lock()
-
-
-def object_of(source: str) -> bytes:
-    """The object code of LLVM IR for this machine, from the cache or compiled."""
-    kept = disk_cache()
-    key = key_of("object", cpu.description(), source)
-    found = kept.get(key)
-    if found is not None:
-        counters.loaded += 1
-        return found
-    with _lock:
-        made = cpu.emit_object(source)
-    counters.compiled += 1
-    kept.put(key, made)
-    return made
-
-
-@cache
-def support() -> Loaded:
-    """The thread pool and the way in from Python."""
-    return Loaded(object_of(pool_source() + fastcall.SOURCE))
-
-
-@cache
-def pool() -> Pool:
-    """The threads of this process."""
-    return Pool(support().address("pool_worker"))
+Backend = Literal["llvm", "c"]
+_SLOW_CALL: Final = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+_MARCH: Final = {name: f"-march={name}" for name in cpu.LEVELS}
 
 
 def _grid(program: Program) -> tuple[int, ...]:
@@ -87,10 +49,51 @@ def _grid(program: Program) -> tuple[int, ...]:
     return tuple(found.values())
 
 
+def _work(program: Program, points: int) -> int:
+    """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each."""
+    most = {variable.result: variable.high for variable in program.variables}
+    times, total = [points], 0
+    for instruction in program.body:
+        if isinstance(instruction, Loop):
+            bound = instruction.bound
+            count = bound.value if isinstance(bound, Immediate) else most.get(bound, 1)
+            times.append(times[-1] * (count if isinstance(count, int) else 1))
+        elif isinstance(instruction, EndLoop):
+            times.pop()
+        else:
+            total += times[-1]
+    return min(total // 2, 1 << 62)
+
+
+def _by_llvm(lowered: Lowered, processor: cpu.Processor) -> tuple[list[int], object]:
+    """The addresses of the kernels, and what they live in: an object per kernel."""
+    loaded = []
+    texts = zip(lowered.programs, lowered.sharing.aliased, lowered.scratch, strict=True)
+    for program, aliased, scratch in texts:
+        # its name is not part of what is cached: equal kernels are one entry, whatever they are called
+        source = llvm.render(
+            replace(program, name="kernel"), aliased=[f"arg{slot}" for slot in aliased], scratch=bool(scratch)
+        )
+        loaded.append(Loaded(object_of(source, processor)))
+    return [kernel.address("kernel") for kernel in loaded], loaded
+
+
+def _by_c(lowered: Lowered, processor: cpu.Processor) -> tuple[list[int], object]:
+    """The same by the system's C compiler: one library for the function."""
+    sources = [
+        c.render(replace(program, name=f"k{number}"), scratch=bool(scratch))
+        for number, (program, scratch) in enumerate(zip(lowered.programs, lowered.scratch, strict=True))
+    ]
+    if not sources:
+        return [], None
+    library = library_of(sources, (_MARCH.get(processor.name, "-march=native"),))
+    return [library.address(f"k{number}") for number in range(len(sources))], library
+
+
 class NativeCode:
     """The machine code of a function, and its frame."""
 
-    def __init__(self, lowered: Lowered, assembled: Assembled) -> None:
+    def __init__(self, lowered: Lowered, assembled: Assembled, backend: Backend = "llvm") -> None:
         self.code = assembled.code
         self.itemsizes = [buffer.dtype.itemsize for buffer in lowered.plan.buffers]
         results = [
@@ -100,41 +103,27 @@ class NativeCode:
         self.layout = entry.Layout(
             len(self.code.slots), len(self.itemsizes), len(self.code.sites), len(results)
         )
-        self._objects: list[Loaded] = []
-        symbols: dict[str, int] = {}
+        processor = cpu.processor(lowered.target)
+        cpu.check_runs_here(processor)
+        addresses, self._kernels = (_by_c if backend == "c" else _by_llvm)(lowered, processor)
+        symbols = {f"k{number}": address for number, address in enumerate(addresses)}
         kernels: list[entry.NativeKernel] = []
-        texts = zip(lowered.programs, lowered.sharing.aliased, lowered.scratch, strict=True)
-        for number, (program, aliased, scratch) in enumerate(texts):
-            # its name is not part of what is cached: equal kernels are one entry, whatever they are called
-            source = llvm.render(
-                replace(program, name="kernel"),
-                aliased=[f"arg{slot}" for slot in aliased],
-                scratch=bool(scratch),
+        for name, program, scratch in zip(symbols, lowered.programs, lowered.scratch, strict=True):
+            kernel = entry.NativeKernel(
+                name, len(program.params), len(program.variables), _grid(program), bool(scratch)
             )
-            loaded = Loaded(object_of(source))
-            self._objects.append(loaded)
-            name = f"k{number}"
-            symbols[name] = loaded.address("kernel")
-            kernels.append(
-                entry.NativeKernel(
-                    name,
-                    len(program.params),
-                    len(program.variables),
-                    _grid(program),
-                    bool(scratch),
-                    work=1 << 40,
-                )
-            )
+            kernels.append(replace(kernel, work=_work(program, kernel.points)))
         homes = lowered.memory.homes
-        way = Loaded(object_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols)
-        self._objects.append(way)
-        self.run = way.address("run")
-        self.parallel = any(kernel.points > 1 for kernel in kernels)
-        self._call = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(
-            support().address("slow_call")
+        self._way = Loaded(
+            object_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols
         )
-        if self.parallel:
-            pool().prepare()
+        self.run = self._way.address("run")
+        self.parallel = any(kernel.points > 1 for kernel in kernels)
+        self._call = _SLOW_CALL(support().address("slow_call"))
+
+    def threads(self) -> int:
+        """How many threads a call of this moment may use."""
+        return threads() if self.parallel else 1
 
     def template(self) -> list[int]:
         """A frame with what every call has in common."""
@@ -145,10 +134,9 @@ class NativeCode:
 
     def __call__(self, memory: list[Array], slots: list[int], scratch: Sequence[Array | None]) -> None:
         """One call, on arrays by buffer; afterwards `slots` and `memory` are as the code left them."""
-        if self.parallel:
-            pool().prepare()
         layout, count = self.layout, len(slots)
         frame = np.array(self.template(), np.int64)
+        frame[entry.THREADS] = self.threads()
         frame[entry.HEAD : entry.HEAD + count] = slots
         for number, array in enumerate(memory):
             frame[layout.buffer(number)] = array.ctypes.data

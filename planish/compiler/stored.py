@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from planish import ptir
 from planish.compiler.arguments import Arguments
 from planish.config import current
+from planish.errors import PlanishError
 from planish.runtime import cpu
 from planish.runtime.cache import disk_cache, key_of
 from planish.target import Target
@@ -53,7 +54,7 @@ def key(
     settings = current()
     chosen = ",".join(f"{name}={getattr(settings, name)}" for name in _RELEVANT)
     return key_of(
-        "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, cpu.description()
+        "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, str(cpu.processor(target))
     )  # fmt: skip
 
 
@@ -79,7 +80,8 @@ def load(where: str, function: ptir.Function | ptir.Program) -> Lowered | None:
     try:
         text, plan, sharing, programs, target = _Unpickler(io.BytesIO(raw)).load()
         prepared = ptir.parse(text).entry
-    except Exception:  # a record of another make: lower it again
+    except (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError, PlanishError):
+        # a record of another make: lower it again
         return None
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
     return Lowered(prepared, arguments, plan, sharing, programs, target)

@@ -3,33 +3,43 @@
 A `Node` is one op applied; a tensor is one of its results. A `Body` is a Python function that was called with parameters
 instead of data: the region of a loop, the function under `jit`. Everything created during that call belongs to the scope of
 the body; what it uses from outside is `free`, and stays outside.
+
+Programs apply the same ops to the same types over and over, so that is what is remembered: a `Signature` is an op with its
+attributes on operands of certain types, inferred once. Its number stands for all of that where expressions are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+import threading
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
+from weakref import ref
 
-from planish.errors import GraphError, Location
-from planish.ptir.ops.definition import Attrs, OpDef
-from planish.ptir.types import TensorType
+from planish.dtypes import DType
+from planish.errors import GraphError, Location, Site
+from planish.ptir.ops.definition import Attrs, ConstantAttrs, OpDef
+from planish.ptir.types import DimLike, TensorType
 
 if TYPE_CHECKING:
     from planish.frontend.tensor.array import Tensor
+    from planish.ptir.function import Region
 
 
 class Scope:
     """One call of a function with parameters: which body is being traced, and inside which other."""
 
-    __slots__ = ("open", "parent", "what")
+    __slots__ = ("names", "open", "parent", "what")
 
     def __init__(self, what: str, parent: Scope | None) -> None:
         self.what = what
         """What traces: `jit`, `scan` …, for messages."""
         self.parent = parent
         self.open = True
+        self.names: dict[int, str] = {}
+        """What its parameters are called, by identity, where that is known: for messages."""
 
     def within(self, other: Scope | None) -> bool:
         """Whether it is that scope, or inside it. Everything is inside None."""
@@ -42,11 +52,8 @@ class Scope:
 
 
 _CURRENT: ContextVar[Scope | None] = ContextVar("scope", default=None)
-
-
-def current_scope() -> Scope | None:
-    """The scope that is being traced."""
-    return _CURRENT.get()
+current_scope: Final = _CURRENT.get
+"""The scope that is being traced."""
 
 
 @contextmanager
@@ -61,27 +68,160 @@ def tracing(what: str) -> Iterator[Scope]:
         scope.open = False
 
 
-class Node:
-    """An op applied to tensors."""
+# --- types and signatures -----------------------------------------------------------------------------------
 
-    __slots__ = ("attrs", "bodies", "inputs", "location", "op", "scope", "types")
+
+_LARGEST: Final = 1 << 16
+"""Types and signatures that are kept before the tables start again."""
+_TYPES: Final[dict[tuple[DType, tuple[DimLike, ...]], TensorType]] = {}
+
+
+def tensor_type(dtype: DType, dims: tuple[DimLike, ...]) -> TensorType:
+    """The type of a tensor, made once: tensors of equal types mostly have the same object."""
+    found = _TYPES.get((dtype, dims))
+    if found is None:
+        if len(_TYPES) >= _LARGEST:
+            _TYPES.clear()
+        found = _TYPES[dtype, dims] = TensorType(dtype, dims)
+    return found
+
+
+def interned(type: TensorType) -> TensorType:
+    """The object that stands for a type."""
+    return type if type.quant is not None else _TYPES.setdefault((type.dtype, type.dims), type)
+
+
+class Signature:
+    """An op with its attributes, and the types of its operands and results."""
+
+    __slots__ = ("attrs", "number", "op", "operands", "types")
 
     def __init__(
         self,
         op: OpDef,
-        inputs: tuple[Tensor, ...],
         attrs: Attrs,
-        bodies: tuple[Body, ...],
+        operands: tuple[TensorType, ...],
         types: tuple[TensorType, ...],
+        number: int,
     ) -> None:
         self.op = op
-        self.inputs = inputs
         self.attrs = attrs
-        self.bodies = bodies
+        self.operands = operands
         self.types = types
         """Of its results."""
-        self.location = Location.caller()
-        self.scope = _CURRENT.get()
+        self.number = number
+        """Equal for equal signatures. That of a constant tells its type, not its value."""
+
+
+class _Signatures:
+    """Signatures by what they are, with a table in front of it that asks for the identity of types alone."""
+
+    def __init__(self) -> None:
+        self.fast: dict[tuple[object, ...], Signature] = {}
+        self.alive: list[tuple[TensorType, ...]] = []
+        """Types whose identity is in the table: they must not be replaced by others at the same address."""
+        self.known: dict[Hashable, Signature] = {}
+        self.numbers = itertools.count(1)
+        self.lock = threading.Lock()
+
+    def find(self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...]) -> Signature:
+        """That of an op without bodies; raises what inference raises."""
+        found = self.known.get((op, attrs, operands))
+        if found is None:
+            types = tuple([interned(type) for type in op.infer(operands, attrs, ())])
+            found = self._new((op, attrs, operands), op, attrs, operands, types)
+        with self.lock:
+            if len(self.fast) >= _LARGEST:
+                self.fast.clear()
+                self.alive.clear()
+            self.alive.append(operands)
+            self.fast[(op, attrs, *map(id, operands))] = found
+        return found
+
+    def with_bodies(
+        self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...], bodies: tuple[Body, ...]
+    ) -> Signature:
+        # bodies have the types of arguments and results that inference asks regions for
+        types = tuple([interned(t) for t in op.infer(operands, attrs, cast("Sequence[Region]", bodies))])
+        key = (op, attrs, operands, types)
+        return self.known.get(key) or self._new(key, op, attrs, operands, types)
+
+    def constant(self, op: OpDef, attrs: ConstantAttrs) -> Signature:
+        literal = attrs.literal
+        type = (
+            tensor_type(literal.dtype, literal.shape)
+            if attrs.quant is None
+            else TensorType(literal.dtype, literal.shape, attrs.quant)
+        )
+        found = self.known.get((op, type)) or self._new((op, type), op, attrs, (), (type,))
+        return Signature(op, attrs, (), found.types, found.number)
+
+    def _new(
+        self,
+        key: Hashable,
+        op: OpDef,
+        attrs: Attrs,
+        operands: tuple[TensorType, ...],
+        types: tuple[TensorType, ...],
+    ) -> Signature:
+        with self.lock:
+            if len(self.known) >= _LARGEST:
+                self.known.clear()
+                self.fast.clear()
+                self.alive.clear()
+            made = Signature(op, attrs, operands, types, next(self.numbers))
+            return self.known.setdefault(key, made)
+
+
+SIGNATURES: Final = _Signatures()
+
+
+# --- nodes --------------------------------------------------------------------------------------------------
+
+
+class Node:
+    """An op applied to tensors."""
+
+    __slots__ = ("bodies", "depth", "inputs", "made", "scope", "signature", "site")
+
+    def __init__(
+        self,
+        signature: Signature,
+        inputs: tuple[Tensor, ...],
+        bodies: tuple[Body, ...],
+        depth: int,
+        scope: Scope | None,
+        site: Site | None,
+    ) -> None:
+        self.signature = signature
+        self.inputs = inputs
+        self.bodies = bodies
+        self.depth = depth
+        """Greater than that of every node it needs."""
+        self.scope = scope
+        self.site = site
+        self.made: tuple[ref[Tensor], ...] = ()
+        """Its results where there are several, as long as somebody has them."""
+
+    @property
+    def op(self) -> OpDef:
+        """What is applied."""
+        return self.signature.op
+
+    @property
+    def attrs(self) -> Attrs:
+        """How."""
+        return self.signature.attrs
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """Of its results."""
+        return self.signature.types
+
+    @property
+    def location(self) -> Location | None:
+        """The user's line."""
+        return Location.at(self.site)
 
     def needs(self) -> Iterator[Tensor]:
         """What has to be there before it: its inputs, and what its bodies use from outside."""

@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 from numpy.typing import NDArray
 
 from planish.errors import PlanishError
+from planish.runtime.elf import Loaded, mathematics
 from planish.target import Target
 
 Function = Callable[..., None]
@@ -100,41 +101,49 @@ def target_machine() -> llvm.TargetMachine:
     return _machine(host())
 
 
-def _module(source: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    module = llvm.parse_assembly(source)
-    module.verify()
+@cache
+def _passes(made_for: Processor, *, unrolling: bool) -> tuple[llvm.ModulePassManager, llvm.PassBuilder]:
+    """The passes that run. Kept: LLVM does not give back all that they take."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
-    if "llvm.loop.unroll.count" in source:
+    if unrolling:
         passes.add_loop_simplify_pass()
         passes.add_loop_rotate_pass()
         passes.add_loop_unroll_pass()
     passes.add_instruction_combine_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2)))
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    return passes, llvm.create_pass_builder(_machine(made_for), options)
+
+
+def _module(source: str, made_for: Processor) -> llvm.ModuleRef:
+    # in a context of its own: what it interns goes with it
+    module = llvm.parse_assembly(source, context=llvm.create_context())
+    module.verify()
+    passes, builder = _passes(made_for, unrolling="llvm.loop.unroll.count" in source)
+    passes.run(module, builder)
     return module
 
 
 def emit_object(source: str, made_for: Processor | None = None) -> bytes:
     """The object code of LLVM IR, to be loaded or kept."""
-    machine = _machine(made_for or host())
-    image: bytes = machine.emit_object(_module(source, machine))
+    made_for = made_for or host()
+    image: bytes = _machine(made_for).emit_object(_module(source, made_for))
     return image
 
 
 def emit_assembly(source: str, made_for: Processor | None = None) -> str:
     """The same code as text."""
-    machine = _machine(made_for or host())
-    return str(machine.emit_assembly(_module(source, machine)))
+    made_for = made_for or host()
+    return str(_machine(made_for).emit_assembly(_module(source, made_for)))
 
 
 class Module:
     """Compiled kernels; they live as long as this object."""
 
     def __init__(self, source: str) -> None:
-        from planish.runtime.elf import Loaded
-
+        image = emit_object(source)
         self._source = source
-        self._loaded = Loaded(emit_object(source))
+        self._loaded = Loaded(image, mathematics(image))
 
     @property
     def assembly(self) -> str:

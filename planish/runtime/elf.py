@@ -10,7 +10,7 @@ import ctypes
 import ctypes.util
 import mmap
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -24,6 +24,13 @@ EXTERNAL: Final = frozenset(
 )  # fmt: skip
 """What generated code may call: the C library's memory and remainder functions, rounding on machines without an instruction for
 it, what the thread pool asks of the system, and what a call from Python asks of Python."""
+
+MATHEMATICS: Final = frozenset(
+    name + ending
+    for name in ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "sincos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "pow")
+    for ending in ("", "f")
+)  # fmt: skip
+"""What code that was not decomposed by the compiler (LLIR written by hand) calls in the C library."""
 
 _ALLOC, _WRITE = 2, 1
 _PAGE: Final = mmap.PAGESIZE
@@ -59,6 +66,7 @@ def _libraries() -> tuple[ctypes.CDLL, ...]:
     return ctypes.CDLL(None), ctypes.CDLL(ctypes.util.find_library("m"))
 
 
+@cache
 def external(name: str) -> int:
     """The address of a symbol from outside."""
     if name not in EXTERNAL:
@@ -72,6 +80,12 @@ def external(name: str) -> int:
         except AttributeError:
             continue
     raise PlanishError(f"this system has no {name!r}, which generated code needs")
+
+
+def mathematics(image: bytes) -> dict[str, int]:
+    """The addresses of the mathematical functions that an object calls."""
+    wanted = [name for name in undefined_symbols(image) if name in MATHEMATICS]
+    return {name: ctypes.cast(_libraries()[1][name], ctypes.c_void_p).value or 0 for name in wanted}
 
 
 def undefined_symbols(image: bytes) -> list[str]:
@@ -143,7 +157,7 @@ class Loaded:
             places[number] = end
             end += section.size
         self._memory = mmap.mmap(-1, max(_up(end, _PAGE), _PAGE))
-        view = (ctypes.c_char * len(self._memory)).from_buffer(self._memory)
+        view = ctypes.c_char.from_buffer(self._memory)  # as long as it lives, the memory cannot be unmapped
         base = ctypes.addressof(view)
         for number, section in kept:
             if section.kind != 8:  # .bss has no bytes
@@ -200,10 +214,16 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+@cache
+def _mprotect() -> Callable[[int, int, int], int]:
+    function = ctypes.CDLL(None, use_errno=True).mprotect
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    found: Callable[[int, int, int], int] = function
+    return found
+
+
 def _protect(address: int, size: int) -> None:
-    mprotect = ctypes.CDLL(None, use_errno=True).mprotect
-    mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    if mprotect(address, size, _PROT_READ_EXEC):
+    if _mprotect()(address, size, _PROT_READ_EXEC):
         raise PlanishError(
             f"this system does not let memory be made executable (errno {ctypes.get_errno()})",
             remedy="run without the security policy that forbids it, or use the interpreter",

@@ -2,7 +2,7 @@
 
 `fast_call` is the body of a Python builtin whose `self` is the address of a `Description`: what the parameters must be, what the
 results are, and a template of the frame that the plan works on. It reads NumPy arrays where they lie, and runs the plan
-without the interpreter's lock. Whatever is not plain (an argument that is no array, another dtype or layout, a shape that does
+without the interpreter's lock. Its first argument is the number of threads it may use. Whatever is not plain (an argument that is no array, another dtype or layout, a shape that does
 not fit, a frame already in use by another thread) goes to the Python function in the description, which sorts it out or says what is wrong.
 """
 
@@ -15,6 +15,8 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+
+from planish.runtime.entry import THREADS
 
 SOURCE: Final = """
 declare ptr @PyLong_AsVoidPtr(ptr)
@@ -167,10 +169,14 @@ out:
   ret ptr %array
 }
 
-define ptr @fast_call(ptr %self, ptr %args, i64 %nargs) {
+define ptr @fast_call(ptr %self, ptr %all, i64 %nall) {
 entry:
   %d = call ptr @PyLong_AsVoidPtr(ptr %self)
   %nparams = load i64, ptr %d
+  %first = load ptr, ptr %all
+  %limit = call ptr @PyLong_AsVoidPtr(ptr %first)
+  %args = getelementptr ptr, ptr %all, i64 1
+  %nargs = sub i64 %nall, 1
   %counted = icmp eq i64 %nparams, %nargs
   br i1 %counted, label %claim, label %slow
 claim:
@@ -186,6 +192,8 @@ open:
   %frame = alloca i64, i64 %nslots
   %nbytes = mul i64 %nslots, 8
   call void @llvm.memcpy.p0.p0.i64(ptr %frame, ptr %template, i64 %nbytes, i1 false)
+  %threadsp = getelementptr i64, ptr %frame, i64 THREADS
+  store ptr %limit, ptr %threadsp
   %paramsp = getelementptr i64, ptr %d, i64 5
   %params = load ptr, ptr %paramsp
   br label %param
@@ -215,11 +223,14 @@ results:
   %nresultsp = getelementptr i64, ptr %d, i64 1
   %nresults = load i64, ptr %nresultsp
   %list = call ptr @PyTuple_New(i64 %nresults)
+  %nolist = icmp eq ptr %list, null
+  br i1 %nolist, label %broke, label %listed
+listed:
   %resultsp = getelementptr i64, ptr %d, i64 6
   %rtable = load ptr, ptr %resultsp
   br label %result
 result:
-  %r = phi i64 [ 0, %results ], [ %r1, %stored ]
+  %r = phi i64 [ 0, %listed ], [ %r1, %stored ]
   %allresults = icmp eq i64 %r, %nresults
   br i1 %allresults, label %run, label %make
 make:
@@ -241,8 +252,10 @@ run:
   %fine = icmp eq i64 %status, 0
   br i1 %fine, label %done, label %failed
 failed:
-  store atomic i64 0, ptr %busyp seq_cst, align 8
   call void @Py_DecRef(ptr %list)
+  br label %broke
+broke:
+  store atomic i64 0, ptr %busyp seq_cst, align 8
   ret ptr null
 done:
   store atomic i64 0, ptr %busyp seq_cst, align 8
@@ -256,7 +269,7 @@ define i64 @slow_call(ptr %run, ptr %frame) {
   call void @PyEval_RestoreThread(ptr %saved)
   ret i64 %status
 }
-"""
+""".replace("THREADS", str(THREADS))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

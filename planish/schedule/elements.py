@@ -68,6 +68,13 @@ def element(memory: UOp, indices: tuple[UOp, ...]) -> tuple[UOp, ...]:
     return memory.table.make(Ops.RESHAPE, memory.dtype, (memory,), (1,)), memory.table.const(0)
 
 
+def _may_concern(valid: UOp, index: UOp) -> bool:
+    """Whether a condition may be about an index: both depend on a range, or the index on something that is not one."""
+    if not index.ranges.isdisjoint(valid.ranges):
+        return True
+    return any(node.op in {Ops.INDEX, Ops.DEFINE_VAR} for node in index.toposort())
+
+
 class InMemory:
     """Which tensors are in memory when a kernel runs: what is realised, except what the kernel itself makes."""
 
@@ -218,7 +225,7 @@ class Elements:
         """The element of a view of memory, read where it is one."""
         gate: tuple[UOp, ...] = ()
         # indices that the condition does not concern are in memory whether it holds or not
-        if valid is not None and any(not index.ranges.isdisjoint(valid.ranges) for index in indices):
+        if valid is not None and any(_may_concern(valid, index) for index in indices):
             gate = (valid,)
         return self.table.make(Ops.INDEX, memory.dtype, (*element(memory, indices), *gate))
 

@@ -23,7 +23,18 @@ from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.schedule.elements import COMPUTED, LEAVES, Elements, InMemory, Key, Place, Recipe, both, element
 from planish.schedule.graph import Graph
+from planish.schedule.limits import (
+    AGAIN,
+    CHEAP,
+    COSTLY_AGAIN,
+    FEW_ROWS,
+    MOST_NESTED,
+    MOST_PLACES,
+    NARROW,
+    SMALL,
+)
 from planish.schedule.nest import Nest, Ranges, most, runs
+from planish.schedule.rows import Rows, spans
 from planish.schedule.tensors import Tensors, is_empty, same_dim
 from planish.uop.movement import flat_index
 from planish.uop.node import UOp
@@ -32,31 +43,8 @@ from planish.uop.rewrite import substitute
 from planish.uop.shape import Dim, shape
 from planish.uop.symbolic import simplify
 
-MOST_KEPT: Final = 256 << 10
-"""Bytes of a row that is kept: what stays in a core's own cache beside the rest."""
-MOST_NESTED: Final = 8 << 20
-"""Bytes that every row reads again, if a product of matrices is computed row by row."""
-NARROW: Final = 256
-"""Terms of an element of such a product: beyond, computing it costs more than memory does, and a kernel of its own is faster."""
-FEW_ROWS: Final = 16
-"""Fewer rows than that do not keep all cores busy."""
-SMALL: Final = 1 << 16
-"""Elements that one core has done before others have started."""
-_AGAIN: Final = 1.25
-"""How often an element may be computed and still count as computed once: the rest is what paddings add."""
-_COSTLY_AGAIN: Final = 8
-"""How often a function such as exp may be computed again before memory is cheaper."""
-_MOST_PLACES: Final = 16
-"""Places of one computed tensor in a kernel; beyond, the code grows faster than it helps."""
 _STAND_IN: Final = 1 << 29
 """The first slot of buffers that stand for an index that is not known yet."""
-
-CHEAP: Final = frozenset(
-    {Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.NOT,
-     Ops.SHL, Ops.SHR, Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.CAST, Ops.BITCAST, Ops.NOOP,
-     Ops.FLOOR, Ops.CEIL, Ops.TRUNC, Ops.ROUND}
-)  # fmt: skip
-"""Ops that cost no more than reading their result from memory would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +57,6 @@ class Around:
     """Results that other kernels will compute."""
     joining: Collection[UOp] = ()
     """Results that no kernel computes yet: this one may, on its way."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """The axes of a tensor along which its rows run, and the ranges on which a row depends."""
-
-    axes: tuple[int, ...]
-    held: Ranges
 
 
 class Fusion:
@@ -103,6 +83,7 @@ class Fusion:
         """Output axes that should run backwards, which is found out on the way."""
         dims = [dim for dim in shape(roots[0]) if not same_dim(dim, 1)]
         self.nest = Nest(self.table, dims, max(self.level(root) for root in roots), ordered)
+        self.rows = Rows(self.nest)
         self.asked: dict[UOp, dict[Place, None]] = {}
         self.waiting: list[tuple[int, UOp]] = []
         self.recipes: dict[Key, Recipe] = {}
@@ -244,7 +225,7 @@ class Fusion:
         dims = [dim for dim in shape(node) if not same_dim(dim, 1)]
         if not once or place.valid is not None or len(ranges) != len(dims) or not self.nest.can_lead(ranges):
             return False
-        if not all(_spans(r, dim) for r, dim in zip(ranges, dims, strict=True)):
+        if not all(spans(r, dim) for r, dim in zip(ranges, dims, strict=True)):
             return False
         self.nest.lead(ranges)
         self.on_the_way[node] = place
@@ -267,13 +248,13 @@ class Fusion:
         times, costly = self._times(node, places), node.op not in CHEAP and node.op is not Ops.INDEX
         # elements at positions are in memory, or will be: what they are taken from decides
         if node is not self.roots[0] and node.op is not Ops.INDEX and not node.dtype.is_index:
-            if len(places) > _MOST_PLACES:
+            if len(places) > MOST_PLACES:
                 return self._need(node)
-            if times > _AGAIN and self.reduces(node):  # in the middle of a product of matrices
+            if times > AGAIN and self.reduces(node):  # in the middle of a product of matrices
                 if not (self._is_worth_a_row(node, places) and self._keep(node, places)):
                     self._need(node)
                 return None
-            if costly and times >= _COSTLY_AGAIN:
+            if costly and times >= COSTLY_AGAIN:
                 return self._need(node)
         several = len(self._loops(places)) > 1 and (costly or self._row_operands(node, places) > 1)
         if not (several and self._keep(node, places)):
@@ -306,7 +287,7 @@ class Fusion:
             return False
         (place,) = places
         again = runs(self.nest.closure(place.ranges) - place.ranges)
-        row = self._row(node, places)
+        row = self.rows.of(node, places)
         if row is None or again * most(shape(node)[a] for a in row.axes) * node.dtype.itemsize > MOST_NESTED:
             return False
         if again * 2 > most(shape(node)[a] for a in row.axes):
@@ -331,7 +312,7 @@ class Fusion:
             self._pass_on(node, places)
         elif self._is_shared(node) or any(self._is_unknown(place) for place in places):
             self._need(node)
-        elif len(places) == 1 and self._times(node, places) <= _AGAIN:
+        elif len(places) == 1 and self._times(node, places) <= AGAIN:
             if self._fits(node, places[0].ranges):
                 self.nest.lead(places[0].ranges)
                 self._pass_on(node, places)
@@ -369,7 +350,7 @@ class Fusion:
     def _keeps_reduction(self, node: UOp, places: Sequence[Place]) -> bool:
         if any(self.nest.closure(place.ranges) != place.ranges for place in places):
             return False
-        row = self._row(node, places)
+        row = self.rows.of(node, places)
         if row is None:
             return False
         length = most(shape(node)[axis] for axis in row.axes)
@@ -409,9 +390,9 @@ class Fusion:
             and place.valid is None
             and along in self.nest.outputs
             and all(along not in index.ranges for a, index in enumerate(place.indices) if a != axis)
-            and _spans(along, shape(node)[axis])
+            and spans(along, shape(node)[axis])
             and place.ranges <= self.nest.outputs
-            and self._times(node, places) <= _AGAIN
+            and self._times(node, places) <= AGAIN
             and self.nest.can_lead(others)
             and self.nest.can_lead(place.ranges)
         )
@@ -497,37 +478,17 @@ class Fusion:
 
     # -- rows that are kept -----------------------------------------------------------------------------------------
 
-    def _row(self, node: UOp, places: Sequence[Place]) -> _Row | None:
-        """The axes that differ from place to place, or lie in loops that the tensor does not depend on."""
-        if node.dtype.is_index or any(place.valid is not None for place in places):
-            return None
-        first, dims = places[0].indices, shape(node)
-        fixed = {
-            axis for axis, index in enumerate(first) if all(place.indices[axis] is index for place in places)
-        }
-        while True:
-            held = frozenset(r for axis in fixed for r in first[axis].ranges)
-            astray = {axis for axis in fixed if not self.nest.closure(first[axis].ranges) <= held}
-            if not astray:
-                break
-            fixed -= astray
-        axes = tuple(axis for axis, dim in enumerate(dims) if axis not in fixed and not same_dim(dim, 1))
-        size = most(dims[axis] for axis in axes) * node.dtype.itemsize
-        if not axes or size > MOST_KEPT or not self.nest.can_lead(held):
-            return None
-        return _Row(axes, held)
-
     def _keep(self, node: UOp, places: Sequence[Place], own_loop: bool = True, terms: int = 1) -> bool:
         """Store the row once, where the first loop over it runs (or in a loop of its own), and read it elsewhere."""
-        row = self._row(node, places)
+        row = self.rows.of(node, places)
         if row is None:
             return False
-        filling = self._filling(node, places, row)
+        filling = self.rows.filling(node, places, row)
         if filling is None:
             work = most(shape(node)[axis] for axis in row.axes) * terms
             if not own_loop or (runs(row.held) < FEW_ROWS and work > SMALL):
                 return False
-            filling = self._own_loop(node, places[0], row)
+            filling = self.rows.own_loop(node, places[0], row, self.level(node))
         self.nest.lead(row.held)
         filled = Key(node, filling)
         dims = tuple(shape(node)[axis] for axis in row.axes)
@@ -549,37 +510,6 @@ class Fusion:
             if place != filling:
                 self.recipes[Key(node, place)] = reader(place)
         return True
-
-    def _filling(self, node: UOp, places: Sequence[Place], row: _Row) -> Place | None:
-        """The place of the first loop, if it runs over whole rows and all others are loops that come later."""
-        dims = shape(node)
-        found: list[tuple[int, Place]] = []
-        levels = []
-        for place in places:
-            indices = [place.indices[axis] for axis in row.axes]
-            ranges = frozenset(r for index in indices for r in index.ranges)
-            level = self.nest.level_of(ranges)
-            levels.append(level)
-            plain = len(ranges) == len(indices) and all(
-                _spans(index, dims[axis]) for index, axis in zip(indices, row.axes, strict=True)
-            )
-            if (
-                plain
-                and ranges.isdisjoint(self.nest.outputs)
-                and self.nest.closure(ranges) == ranges | row.held
-            ):
-                found.append((level, place))
-        if not found:
-            return None
-        level, place = min(found, key=lambda each: each[0])
-        return place if sum(each <= level for each in levels) == 1 else None
-
-    def _own_loop(self, node: UOp, place: Place, row: _Row) -> Place:
-        dims = shape(node)
-        ranges = iter(self.nest.fresh(self.level(node), row.held, [dims[axis] for axis in row.axes]))
-        return Place(
-            tuple(next(ranges) if axis in row.axes else index for axis, index in enumerate(place.indices))
-        )
 
     # -- making -----------------------------------------------------------------------------------------------------
 
@@ -612,11 +542,3 @@ def _stored(dtype: DType) -> DType:
 def _turned(r: UOp, dim: Dim) -> UOp:
     """The index that runs from the last element to the first."""
     return simplify(r * -1 + (dim - 1))
-
-
-def _spans(index: UOp, dim: Dim) -> bool:
-    """Whether an index is a range over all of a dim."""
-    if index.op is not Ops.RANGE:
-        return False
-    bound = index.src[0]
-    return bound.op is Ops.CONST and bound.arg == dim if isinstance(dim, int) else bound is dim

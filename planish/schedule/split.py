@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from planish import dtypes
-from planish.schedule.fusion import FEW_ROWS, SMALL
+from planish.schedule.limits import FEW_ROWS, SMALL
 from planish.schedule.nest import most
 from planish.schedule.tensors import Tensors, full, pad
 from planish.uop.node import UOp

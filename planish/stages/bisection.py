@@ -21,7 +21,7 @@ from planish.stages.pipeline import LINE_STAGES, STAGES, Form, LineStage, Machin
 from planish.stages.symptoms import SCHEDULE, Kind
 from planish.uop.infix import infix
 from planish.uop.interpret import ExecutionError, interpret
-from planish.uop.loops import Facts, memory_below
+from planish.uop.machine.loops import Facts, memory_below
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.text import copy_nodes, in_order

@@ -131,7 +131,7 @@ import json, sys
 import numpy as np
 import planish as pn
 from planish import compiler, ptir
-from planish.compiler.native import counters
+from planish.compiler.objects import counters
 with pn.settings(cache_dir=sys.argv[1]):
     function = ptir.parse(sys.stdin.read()).entry
     x = np.arange(35, dtype=np.float32).reshape(5, 7)

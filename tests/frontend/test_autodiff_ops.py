@@ -44,7 +44,8 @@ class Point:
 
     def like(self, array):
         t = self.rng.standard_normal(array.shape)
-        return (t + 1j * self.rng.standard_normal(array.shape)) if array.dtype.kind == "c" else t
+        t = (t + 1j * self.rng.standard_normal(array.shape)) if array.dtype.kind == "c" else t
+        return np.asarray(t, array.dtype)
 
     def smooth(self, results):
         return [y for y in results if y.dtype.kind in "fc"]

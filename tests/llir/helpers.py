@@ -26,7 +26,7 @@ def native(program: Program, arrays: Sequence[Array], **integers: int) -> None:
     module = Module(llvm.render(program))
     own = llvm.signature(program)
     names = (*own.variables, *own.specials)
-    address = module._engine.get_function_address(program.name)
+    address = module.address(program.name)
     kinds = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * len(names)
     function = ctypes.CFUNCTYPE(None, *kinds)(address)
     function(*[array.ctypes.data for array in arrays], *[integers[name] for name in names])

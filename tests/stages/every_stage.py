@@ -21,7 +21,8 @@ from planish.stages.pipeline import Form, Machine
 from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS
 from planish.uop.interpret import interpret
-from planish.uop.node import Table
+from planish.uop.node import Table, UOp
+from planish.uop.ops import Ops
 from tests.schedule.running import memory_of
 
 Array = NDArray[Any]
@@ -36,7 +37,8 @@ class Report:
     kernels: int = 0
     executed: dict[int, int] = field(default_factory=dict)
     """Stage → kernels that it changed, and that were executed after it."""
-    wrong: list[str] = field(default_factory=list)
+    ops: set[Ops] = field(default_factory=set)
+    """What occurred in the last graphs."""
 
 
 def machine_for(target: str | None) -> Machine:
@@ -98,13 +100,17 @@ def check_function(
 
             judged(expected, f"{kernel.name}, as scheduled")
             lines: Form = kernel.sink
+            seen = kernel.sink
             for step in pipeline.steps(kernel.sink, machine_for(target), kernel.name):
                 lines = step.form
+                if isinstance(lines, UOp):
+                    seen = lines
                 if step.changed:
                     number = step.stage.number
                     report.executed[number] = report.executed.get(number, 0) + 1
                     found = interpret(step.form, given, known, undefined=fresh)
                     judged(found, f"{kernel.name}, after stage {number} ({step.stage.name})")
+            report.ops |= {node.op for node in seen.toposort()}
             assert isinstance(lines, list)
             program = lower_to_llir(kernel.name, lines)
             slots = [int(buffer.name.removeprefix("arg")) for buffer in program.params]

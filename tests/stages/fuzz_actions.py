@@ -17,10 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planish import dtypes
+from planish.codegen import llvm
 from planish.dtypes import PtrDType
 from planish.errors import PlanishError
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
+from planish.llir.program import Immediate
+from planish.runtime.cpu import Module
 from planish.stages import pipeline
 from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.s07_apply_opts import apply_action
@@ -230,6 +233,22 @@ def results(
     return memory_
 
 
+def native_results(
+    sink: UOp, before: dict[int, Array], machine: pipeline.Machine, *, reverse: bool = False
+) -> dict[int, Array]:
+    """The same by machine code, piece of work by piece of work."""
+    memory_ = {slot: array.copy() for slot, array in before.items()}
+    program = lower("kernel", pipeline.run(sink, machine))
+    pieces = {special.name: special.bound for special in program.specials}
+    module = Module(llvm.render(program))
+    call = module.function("kernel", len(program.params), len(pieces))
+    addresses = [memory_[int(p.name.removeprefix("arg"))].ctypes.data for p in program.params]
+    counts = [bound.value for bound in pieces.values() if isinstance(bound, Immediate)]
+    for numbers in np.ndindex(*(int(count) for count in counts if isinstance(count, int))):
+        call(*addresses, *numbers)
+    return memory_
+
+
 @dataclass(slots=True)
 class Mistake:
     """A sequence of actions that changed a result, or that the stages could not take."""
@@ -251,6 +270,7 @@ def fuzz(
     kinds: Sequence[ActionKind] = _KINDS,
     tries: int = 12,
     counts: Counter[ActionKind] | None = None,
+    run: Callable[..., dict[int, Array]] = results,
 ) -> Mistake | None:
     """One random kernel, one random sequence; None if the result is what it was. `counts` learns what was applied."""
     rng = random.Random(seed)
@@ -268,10 +288,10 @@ def fuzz(
         before = contents(sink, seed)
         expected = results(sink, before, pipeline.PLAIN)
         try:
-            found = [results(sink, before, pipeline.Machine(target, choose))]
+            found = [run(sink, before, pipeline.Machine(target, choose))]
             if target.block:
                 found.append(
-                    results(sink, before, pipeline.Machine(target, lambda _: tuple(taken)), reverse=True)
+                    run(sink, before, pipeline.Machine(target, lambda _: tuple(taken)), reverse=True)
                 )
         except (PlanishError, AssertionError) as error:
             return Mistake(name, target.name, taken, f"{type(error).__name__}: {error}")

@@ -11,15 +11,19 @@ import pytest
 from planish.stages.devectorizer import s12_add_gpu_dims
 from planish.stages.expander import s10_add_local_buffers
 from planish.stages.rangeify import padding, s07_apply_opts
-from planish.target import TARGETS, Target
+from planish.target import TARGETS, Target, host
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
-from tests.stages.fuzz_actions import CPUS, GPUS, KERNELS, SMALL_GPU, fuzz
+from tests.stages.fuzz_actions import CPUS, GPUS, KERNELS, SMALL_GPU, fuzz, native_results
 
 CUDA = TARGETS["cuda"]
-Apply = Callable[[UOp, Action, Target], UOp]
+
+
+def host_runs(target: Target) -> bool:
+    """Whether this machine has vectors as long as those of a target."""
+    return target.register_bytes <= host().register_bytes
 
 
 def test_a_sample_of_sequences_keeps_results() -> None:
@@ -28,6 +32,14 @@ def test_a_sample_of_sequences_keeps_results() -> None:
     assert not mistakes, "\n".join(mistakes)
     # the sample is worth something: nearly every action was applied
     assert len(counts) >= len(ActionKind) - 2, counts
+
+
+def test_a_sample_of_sequences_keeps_results_in_machine_code() -> None:
+    targets = tuple(target for target in CPUS if host_runs(target))
+    mistakes = [
+        str(m) for seed in range(40) if (m := fuzz(seed, targets=targets, run=native_results)) is not None
+    ]
+    assert not mistakes, "\n".join(mistakes)
 
 
 def test_tensor_cores_keep_results() -> None:
@@ -44,6 +56,17 @@ def test_tensor_cores_keep_results() -> None:
 def test_many_sequences_keep_results(batch: int) -> None:
     mistakes = [
         str(m) for seed in range(1000 + batch * 100, 1100 + batch * 100) if (m := fuzz(seed)) is not None
+    ]
+    assert not mistakes, "\n".join(mistakes)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("batch", range(10))
+def test_many_sequences_keep_results_in_machine_code(batch: int) -> None:
+    targets = tuple(target for target in CPUS if host_runs(target))
+    seeds = range(9000 + batch * 200, 9200 + batch * 200)
+    mistakes = [
+        str(m) for seed in seeds if (m := fuzz(seed, targets=targets, run=native_results)) is not None
     ]
     assert not mistakes, "\n".join(mistakes)
 

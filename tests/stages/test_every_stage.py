@@ -21,6 +21,7 @@ from planish.stages import pipeline
 from planish.stages.bisection import difference, outputs_of
 from planish.target import TARGETS
 from planish.uop.interpret import interpret
+from planish.uop.ops import Ops
 from tests.e2e.comparing import held
 from tests.e2e.op_cases import CASES, DYNAMIC, Maker
 from tests.ptir.generate import HOST, random_inputs, random_program
@@ -112,6 +113,24 @@ def _agree(each: Program, target: str | None) -> Report:
 def test_fused_kernels_agree(name: str, target: str | None) -> None:
     report = _agree(FUSED[name], target)
     assert {1, 11, 13, 15, 21} <= report.executed.keys()
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype"), [("cuda", "float16"), ("cuda", "bfloat16"), ("x86-64-amx", "bfloat16")]
+)
+def test_tensor_cores_agree(target: str, dtype: str) -> None:
+    """The tiles of a warp, and those of one core, before and after they are WMMA."""
+    each = program(
+        lambda g, a, b: a.cast("f32") @ b.cast("f32"),
+        *(data(*dims, dtype="int32").astype(dtypes.parse(dtype).numpy) for dims in ((32, 64), (64, 32))),
+    )
+    (wanted,) = ptir.interpret(each.function, each.arrays)
+
+    def judge(number: int, found: Array, where: str) -> None:
+        np.testing.assert_array_equal(found, wanted, err_msg=where)
+
+    report = check_function(each.function, each.arrays, judge, target)
+    assert Ops.WMMA in report.ops
 
 
 # -- random programs -----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.uop.interpret import interpret
-from planish.uop.loops import make_plan
+from planish.uop.machine.loops import make_plan
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops, TensorCore
 from planish.uop.tensor_cores import CORES, MATRICES

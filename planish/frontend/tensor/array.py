@@ -35,7 +35,7 @@ Array: TypeAlias = NDArray[Any]
 Scalar: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = "list[Nested] | Scalar"
 IndexItem: TypeAlias = "int | slice | EllipsisType | None | bool | Tensor | Array | list[Any]"
-Index: TypeAlias = IndexItem | tuple[IndexItem, ...]
+Index: TypeAlias = "IndexItem | tuple[IndexItem, ...]"
 Axis: TypeAlias = int | tuple[int, ...] | None
 
 

@@ -45,6 +45,11 @@ def evaluate(tensors: Sequence[Tensor]) -> None:
         _settle(tensor, array)
 
 
+def realize(*tensors: Tensor) -> None:
+    """Compute the elements of several tensors at once."""
+    evaluate([tensor.latest for tensor in tensors])
+
+
 def _look_up(tensor: Tensor) -> None:
     """A constant needs no computation."""
     node = tensor._node

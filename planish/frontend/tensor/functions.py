@@ -1,217 +1,242 @@
-"""Functions of the Array API standard on lazy tensors: promotion and broadcasting happen here, PTIR has neither."""
+"""All functions of the Tensor API by name, from the chapters they stand in. Methods and operators call them here."""
 
 from __future__ import annotations
 
-from math import prod
-
-import numpy as np
-
-from planish import dtypes
-from planish.dtypes import DType
-from planish.errors import DTypeError, Location, ShapeError
-from planish.frontend.tensor.array import Scalar, Tensor
-from planish.ptir import ops
-from planish.ptir.ops.contract import DotGeneralAttrs
-from planish.ptir.ops.convert import CastAttrs
-from planish.ptir.ops.definition import ConstantAttrs, OpDef
-from planish.ptir.ops.literal import Literal
-from planish.ptir.ops.movement import BroadcastToAttrs, ReshapeAttrs, TransposeAttrs
-from planish.ptir.ops.reduce import ReduceAttrs
-
-Operand = Tensor | Scalar
-Axis = int | tuple[int, ...] | None
-
-
-def astype(x: Tensor, dtype: DType) -> Tensor:
-    """The elements converted."""
-    return x if x.dtype is dtype else Tensor.apply(ops.cast, x, attrs=CastAttrs(dtype))
-
-
-def broadcast_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Axes of size 1 (and missing ones in front) repeated."""
-    return x if x.shape == shape else Tensor.apply(ops.broadcast_to, x, attrs=BroadcastToAttrs(shape))
-
-
-def _both(name: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """The operands in one dtype and one shape; Python numbers take the other's dtype."""
-    given = [x if isinstance(x, Tensor) else _checked(name, x) for x in (x1, x2)]
-    dtype = dtypes.result_type(*(x.dtype if isinstance(x, Tensor) else x for x in given))
-    tensors = [astype(x, dtype) if isinstance(x, Tensor) else _constant(x, dtype) for x in given]
-    try:
-        shape = np.broadcast_shapes(tensors[0].shape, tensors[1].shape)
-    except ValueError:
-        raise ShapeError(
-            f"{name}: shapes {tensors[0].shape} and {tensors[1].shape} do not broadcast together",
-            op=name,
-            location=Location.caller(),
-            remedy="sizes of an axis must be equal, or one of them 1",
-        ) from None
-    return broadcast_to(tensors[0], shape), broadcast_to(tensors[1], shape)
-
-
-def _checked(name: str, x: object) -> Scalar:
-    if isinstance(x, bool | int | float):
-        return x
-    raise DTypeError(
-        f"{name}: an operand must be a Tensor or a number, not {type(x).__name__}",
-        op=name,
-        location=Location.caller(),
-        remedy="convert arrays with planish.asarray",
-    )
-
-
-def _constant(value: Scalar, dtype: DType) -> Tensor:
-    return Tensor.apply(ops.constant, attrs=ConstantAttrs(Literal.full(dtype, (), value)))
-
-
-def _binary(name: str, op: OpDef, x1: Operand, x2: Operand) -> Tensor:
-    return Tensor.apply(op, *_both(name, x1, x2))
-
-
-def _floating(name: str, x: Tensor) -> Tensor:
-    if not x.dtype.is_float:
-        raise DTypeError(
-            f"{name}: {x.dtype} is not a float type",
-            op=name,
-            location=Location.caller(),
-            remedy="convert it first",
-        )
-    return x
-
-
-def add(x1: Operand, x2: Operand) -> Tensor:
-    """x1 + x2."""
-    return _binary("add", ops.add, x1, x2)
-
-
-def subtract(x1: Operand, x2: Operand) -> Tensor:
-    """x1 - x2."""
-    return _binary("subtract", ops.sub, x1, x2)
-
-
-def multiply(x1: Operand, x2: Operand) -> Tensor:
-    """x1 * x2."""
-    return _binary("multiply", ops.mul, x1, x2)
-
-
-def divide(x1: Operand, x2: Operand) -> Tensor:
-    """x1 / x2, on floats."""
-    left, right = _both("divide", x1, x2)
-    return Tensor.apply(ops.div, _floating("divide", left), right)
-
-
-def maximum(x1: Operand, x2: Operand) -> Tensor:
-    """The greater of each pair; NaN if either is."""
-    return _binary("maximum", ops.max, x1, x2)
-
-
-def minimum(x1: Operand, x2: Operand) -> Tensor:
-    """The smaller of each pair; NaN if either is."""
-    return _binary("minimum", ops.min, x1, x2)
-
-
-def negative(x: Tensor) -> Tensor:
-    """-x."""
-    return Tensor.apply(ops.neg, x)
-
-
-def abs(x: Tensor) -> Tensor:
-    """|x|."""
-    return Tensor.apply(ops.abs, x)
-
-
-def exp(x: Tensor) -> Tensor:
-    """e ** x."""
-    return Tensor.apply(ops.exp, _floating("exp", x))
-
-
-def log(x: Tensor) -> Tensor:
-    """The natural logarithm."""
-    return Tensor.apply(ops.log, _floating("log", x))
-
-
-def sqrt(x: Tensor) -> Tensor:
-    """The square root."""
-    return Tensor.apply(ops.sqrt, _floating("sqrt", x))
-
-
-def tanh(x: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
-    return Tensor.apply(ops.tanh, _floating("tanh", x))
-
-
-def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Other dims, the same row-major order; one size may be -1 and is then computed."""
-    if shape.count(-1) == 1:
-        known = prod(size for size in shape if size != -1)
-        if known and prod(x.shape) % known == 0:
-            shape = tuple(prod(x.shape) // known if size == -1 else size for size in shape)
-    if prod(shape) != prod(x.shape) or any(size < 0 for size in shape):
-        raise ShapeError(
-            f"reshape: {x.shape} has {prod(x.shape)} elements and cannot take shape {shape}",
-            op="reshape",
-            location=Location.caller(),
-        )
-    return x if shape == x.shape else Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(shape))
-
-
-def permute_dims(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Axes reordered."""
-    return Tensor.apply(ops.transpose, x, attrs=TransposeAttrs(tuple(axes)))
-
-
-def _reduce(name: str, op: OpDef, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    given = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    for one in given:
-        if not -x.ndim <= one < x.ndim:
-            raise ShapeError(f"{name}: no axis {one} in shape {x.shape}", op=name, location=Location.caller())
-    axes = tuple(sorted({one % x.ndim for one in given}))
-    return Tensor.apply(op, x, attrs=ReduceAttrs(axes, keepdims)) if axes else x
-
-
-def sum(x: Tensor, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The sum over axes."""
-    return _reduce("sum", ops.reduce_sum, x, axis, keepdims)
-
-
-def max(x: Tensor, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The greatest over axes."""
-    return _reduce("max", ops.reduce_max, x, axis, keepdims)
-
-
-def min(x: Tensor, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The smallest over axes."""
-    return _reduce("min", ops.reduce_min, x, axis, keepdims)
-
-
-def matmul(x1: Tensor, x2: Tensor) -> Tensor:
-    """The matrix product over the last two axes; a vector counts as a row on the left, as a column on the right."""
-    if x1.ndim == 0 or x2.ndim == 0 or x1.shape[-1] != x2.shape[-2 if x2.ndim > 1 else 0]:
-        raise ShapeError(
-            f"matmul: shapes {x1.shape} and {x2.shape} do not fit",
-            op="matmul",
-            location=Location.caller(),
-            remedy="the last axis of the first must be as long as the second-last of the second",
-        )
-    dtype = dtypes.result_type(x1.dtype, x2.dtype)
-    left, right = astype(x1, dtype), astype(x2, dtype)
-    rows, columns = x1.ndim == 1, x2.ndim == 1
-    left = reshape(left, (1, *left.shape)) if rows else left
-    right = reshape(right, (*right.shape, 1)) if columns else right
-    try:
-        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    except ValueError:
-        raise ShapeError(
-            f"matmul: batch axes of {x1.shape} and {x2.shape} do not broadcast",
-            op="matmul",
-            location=Location.caller(),
-        ) from None
-    left = broadcast_to(left, (*batch, *left.shape[-2:]))
-    right = broadcast_to(right, (*batch, *right.shape[-2:]))
-    count = len(batch)
-    axes = tuple(range(count))
-    wide = dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
-    attrs = DotGeneralAttrs(axes, axes, (count + 1,), (count,), wide, dtype)
-    result = Tensor.apply(ops.dot_general, left, right, attrs=attrs)
-    kept = [size for size, dropped in zip(result.shape[-2:], (rows, columns), strict=True) if not dropped]
-    return reshape(result, (*batch, *kept))
+from planish.frontend.tensor.creation import (
+    arange as arange,
+    diag as diag,
+    empty as empty,
+    empty_like as empty_like,
+    eye as eye,
+    full as full,
+    full_like as full_like,
+    identity as identity,
+    linspace as linspace,
+    logspace as logspace,
+    meshgrid as meshgrid,
+    one_hot as one_hot,
+    ones as ones,
+    ones_like as ones_like,
+    tri as tri,
+    tril as tril,
+    triu as triu,
+    vander as vander,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from planish.frontend.tensor.data_types import (
+    FInfo as FInfo,
+    IInfo as IInfo,
+    astype as astype,
+    can_cast as can_cast,
+    finfo as finfo,
+    iinfo as iinfo,
+    isdtype as isdtype,
+    result_type as result_type,
+)
+from planish.frontend.tensor.elementwise import (
+    abs as abs,
+    acos as acos,
+    acosh as acosh,
+    add as add,
+    angle as angle,
+    asin as asin,
+    asinh as asinh,
+    atan as atan,
+    atan2 as atan2,
+    atanh as atanh,
+    bitwise_and as bitwise_and,
+    bitwise_count as bitwise_count,
+    bitwise_invert as bitwise_invert,
+    bitwise_left_shift as bitwise_left_shift,
+    bitwise_or as bitwise_or,
+    bitwise_right_shift as bitwise_right_shift,
+    bitwise_xor as bitwise_xor,
+    cbrt as cbrt,
+    ceil as ceil,
+    clip as clip,
+    complex as complex,
+    conj as conj,
+    copysign as copysign,
+    cos as cos,
+    cosh as cosh,
+    deg2rad as deg2rad,
+    digamma as digamma,
+    divide as divide,
+    equal as equal,
+    erf as erf,
+    erfc as erfc,
+    erfinv as erfinv,
+    exp as exp,
+    exp2 as exp2,
+    expm1 as expm1,
+    floor as floor,
+    floor_divide as floor_divide,
+    fmod as fmod,
+    greater as greater,
+    greater_equal as greater_equal,
+    hypot as hypot,
+    imag as imag,
+    isclose as isclose,
+    isfinite as isfinite,
+    isinf as isinf,
+    isnan as isnan,
+    lerp as lerp,
+    less as less,
+    less_equal as less_equal,
+    lgamma as lgamma,
+    log as log,
+    log10 as log10,
+    log1p as log1p,
+    log2 as log2,
+    logaddexp as logaddexp,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    maximum as maximum,
+    minimum as minimum,
+    multiply as multiply,
+    nan_to_num as nan_to_num,
+    negative as negative,
+    nextafter as nextafter,
+    not_equal as not_equal,
+    positive as positive,
+    pow as pow,
+    rad2deg as rad2deg,
+    real as real,
+    reciprocal as reciprocal,
+    remainder as remainder,
+    round as round,
+    rsqrt as rsqrt,
+    sign as sign,
+    signbit as signbit,
+    sin as sin,
+    sinc as sinc,
+    sinh as sinh,
+    sqrt as sqrt,
+    square as square,
+    subtract as subtract,
+    tan as tan,
+    tanh as tanh,
+    trunc as trunc,
+    where as where,
+)
+from planish.frontend.tensor.indexing import (
+    At as At,
+    gather_nd as gather_nd,
+    getitem as getitem,
+    scatter as scatter,
+    scatter_nd as scatter_nd,
+    segment_sum as segment_sum,
+    setitem as setitem,
+    take as take,
+    take_along_axis as take_along_axis,
+)
+from planish.frontend.tensor.inspection import (
+    Info as Info,
+    __array_namespace_info__ as __array_namespace_info__,
+)
+from planish.frontend.tensor.linear_algebra import (
+    dot as dot,
+    einsum as einsum,
+    inner as inner,
+    kron as kron,
+    matmul as matmul,
+    matrix_transpose as matrix_transpose,
+    outer as outer,
+    tensordot as tensordot,
+    vecdot as vecdot,
+)
+from planish.frontend.tensor.manipulation import (
+    atleast_1d as atleast_1d,
+    atleast_2d as atleast_2d,
+    broadcast_arrays as broadcast_arrays,
+    broadcast_shapes as broadcast_shapes,
+    broadcast_to as broadcast_to,
+    concat as concat,
+    expand_dims as expand_dims,
+    flatten as flatten,
+    flip as flip,
+    hstack as hstack,
+    moveaxis as moveaxis,
+    pad as pad,
+    permute_dims as permute_dims,
+    ravel as ravel,
+    repeat as repeat,
+    reshape as reshape,
+    roll as roll,
+    rot90 as rot90,
+    split as split,
+    squeeze as squeeze,
+    stack as stack,
+    swapaxes as swapaxes,
+    tile as tile,
+    unstack as unstack,
+    vstack as vstack,
+)
+from planish.frontend.tensor.searching import (
+    argmax as argmax,
+    argmin as argmin,
+    argwhere as argwhere,
+    count_nonzero as count_nonzero,
+    digitize as digitize,
+    interp as interp,
+    nonzero as nonzero,
+    searchsorted as searchsorted,
+)
+from planish.frontend.tensor.sets import (
+    UniqueAll as UniqueAll,
+    UniqueCounts as UniqueCounts,
+    UniqueInverse as UniqueInverse,
+    bincount as bincount,
+    isin as isin,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
+from planish.frontend.tensor.sorting import (
+    argsort as argsort,
+    lexsort as lexsort,
+    sort as sort,
+    topk as topk,
+)
+from planish.frontend.tensor.statistics import (
+    average as average,
+    cumulative_logsumexp as cumulative_logsumexp,
+    cumulative_max as cumulative_max,
+    cumulative_min as cumulative_min,
+    cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum,
+    max as max,
+    mean as mean,
+    median as median,
+    min as min,
+    prod as prod,
+    quantile as quantile,
+    std as std,
+    sum as sum,
+    var as var,
+)
+from planish.frontend.tensor.transfer import (
+    API_VERSION as API_VERSION,
+    DLPACK_CPU as DLPACK_CPU,
+    array as array,
+    array_namespace as array_namespace,
+    asarray as asarray,
+    from_dlpack as from_dlpack,
+    python_list as python_list,
+    python_number as python_number,
+    rebuilt as rebuilt,
+    represent as represent,
+    to_device as to_device,
+    to_dlpack as to_dlpack,
+)
+from planish.frontend.tensor.utility import (
+    all as all,
+    allclose as allclose,
+    any as any,
+    array_equal as array_equal,
+    diff as diff,
+)

@@ -29,7 +29,7 @@ _ORDERED: Final = frozenset({AxisType.LOOP, AxisType.REDUCE})
 _LIMIT: Final = 1 << 22
 """Elements of one array before outer ranges become loops."""
 _BELOW: Final = MOVEMENT | {
-    Ops.INDEX, Ops.AFTER, Ops.CAST, Ops.NOOP, Ops.CONTIGUOUS, Ops.GEP, Ops.PTRCAT, Ops.UNROLL,
+    Ops.INDEX, Ops.AFTER, Ops.CAST, Ops.NOOP, Ops.CONTIGUOUS, Ops.GEP, Ops.UNROLL,
 }  # fmt: skip
 _PASSES: Final = frozenset({Ops.AFTER, Ops.NOOP, Ops.GEP, Ops.UNROLL})
 """What may stand between a place and its STORE."""

@@ -1,0 +1,82 @@
+"""Machine code, from the cache or compiled: kernels, the way through a plan, and what all functions share.
+
+The key of an entry is the source and the processor with every feature it has: code that uses what a machine lacks has another key
+there. At a fork nothing is in the middle of being compiled: the child can compile too.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from planish.runtime import cc, cpu, fastcall
+from planish.runtime.cache import disk_cache, key_of
+from planish.runtime.elf import Loaded
+from planish.runtime.pool import Pool, wanted_threads
+from planish.runtime.pool import source as pool_source
+
+
+@dataclass(slots=True)
+class Counters:
+    """What this process compiled, and what it found ready."""
+
+    compiled: int = 0
+    loaded: int = 0
+
+
+counters: Final = Counters()
+_lock: Final = threading.Lock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def object_of(source: str, processor: cpu.Processor | None = None) -> bytes:
+    """The object code of LLVM IR, by default for this machine."""
+    kept = disk_cache()
+    made_for = processor or cpu.host()
+    key = key_of("object", str(made_for), source)
+    found = kept.get(key)
+    if found is not None:
+        counters.loaded += 1
+        return found
+    with _lock:
+        made = cpu.emit_object(source, made_for)
+    counters.compiled += 1
+    kept.put(key, made)
+    return made
+
+
+def library_of(sources: Sequence[str], flags: Sequence[str]) -> cc.CModule:
+    """C files as a library of the system's compiler."""
+    kept = disk_cache()
+    key = key_of("library", cc.version(), str(cpu.host()), *flags, *sources)
+    found = kept.get(key)
+    if found is not None:
+        counters.loaded += 1
+        return cc.CModule.from_image(found)
+    made, _ = cc.build(sources, flags=flags)
+    counters.compiled += 1
+    kept.put(key, made)
+    return cc.CModule.from_image(made)
+
+
+@cache
+def support() -> Loaded:
+    """The thread pool and the way in from Python."""
+    return Loaded(object_of(pool_source() + fastcall.SOURCE))
+
+
+@cache
+def pool() -> Pool:
+    """The threads of this process."""
+    return Pool(support().address("pool_worker"))
+
+
+def threads() -> int:
+    """How many threads a call of this moment may use; so many are there."""
+    wanted = wanted_threads()
+    pool().prepare(wanted)
+    return wanted

@@ -1,0 +1,234 @@
+"""An index taken apart: NumPy's rules for integers, slices, `...`, None, masks and integer arrays, as data.
+
+`plan` reads `x[key]` and says which part is regular (slices, reversals, new axes) and which axes are then gathered by arrays.
+Both reading and writing elements follow the same plan.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from planish import dtypes
+from planish.errors import ShapeError
+from planish.frontend.tensor.array import Index, Tensor
+from planish.frontend.tensor.operands import (
+    broadcast_all,
+    cast_to,
+    from_data,
+    mistake,
+    reshaped,
+)
+from planish.ptir.basic_index import IndexPlan, plan_index
+
+Item: TypeAlias = "int | slice | EllipsisType | None | Tensor"
+Nonzero: TypeAlias = Callable[[Tensor], tuple[Tensor, ...]]
+
+
+class IndexOutOfRange(ShapeError, IndexError):
+    """An index that names no element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How an index is carried out."""
+
+    basic: IndexPlan
+    """Slices, reversals, and the shape after them."""
+    indices: tuple[Tensor, ...]
+    """Index arrays of one shape; none if the index is regular."""
+    axes: tuple[int, ...]
+    """Which axes of the regular part they address."""
+    front: int
+    """Where their axes go in the result."""
+    is_whole: bool
+    """Whether the regular part is the whole tensor."""
+
+
+def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, Plan]:
+    """The tensor (with new axes for masks without axes) and the plan."""
+    items = [_item(one) for one in (key if isinstance(key, tuple) else (key,))]
+    x, items = _without_masks(x, items, nonzero)
+    items = _spelt_out(x, items)
+    arrays = [at for at, item in enumerate(items) if isinstance(item, Tensor)]
+    regular = tuple(slice(None) if isinstance(item, Tensor) else item for item in items)
+    _check_integers(x, items)
+    try:
+        basic = plan_index(x._type, cast("tuple[int | slice | None, ...]", regular))
+    except ShapeError as error:
+        raise mistake(IndexOutOfRange, "x[…]", error.message, error.remedy) from None
+    whole = all(item == slice(None) for item in regular)
+    if not arrays:
+        return x, Plan(basic, (), (), 0, whole)
+    indices = _broadcast(x, [cast("Tensor", items[at]) for at in arrays])
+    places = _axes_of(items)
+    axes = tuple(places[at] for at in arrays)
+    wrapped = tuple(
+        _inside(index, basic.dims[axis], x) for index, axis in zip(indices, axes, strict=True)
+    )
+    return x, Plan(basic, wrapped, axes, _front(items), whole)
+
+
+def _item(item: object) -> Item:
+    """One item of an index; bools and sequences become tensors."""
+    if item is None or item is Ellipsis:
+        return cast("Item", item)
+    if isinstance(item, Tensor):
+        if item.dtype.is_int or item.dtype.is_bool:
+            return item
+        raise mistake(
+            IndexOutOfRange,
+            "x[…]",
+            f"a tensor of dtype {item.dtype.name} is no index",
+            "use integers or bools: planish.astype(i, planish.int64)",
+        )
+    if isinstance(item, slice):
+        parts = [None if part is None else operator.index(part) for part in (item.start, item.stop, item.step)]
+        if parts[2] == 0:
+            raise mistake(ShapeError, "x[…]", "a slice cannot have step 0")
+        return slice(*parts)
+    if isinstance(item, bool | np.bool_ | list | np.ndarray):
+        array = np.asarray(item)
+        if array.size == 0 and not isinstance(item, np.ndarray):
+            array = array.astype(np.int64)
+        if array.dtype.kind in "biu":
+            return from_data(np.array(array))
+    else:
+        try:
+            return operator.index(cast("int", item))
+        except TypeError:
+            pass
+    raise mistake(
+        IndexOutOfRange,
+        "x[…]",
+        f"{item!r} is no index",
+        "use integers, slices, ..., None, masks or integer arrays",
+    )
+
+
+def _without_masks(x: Tensor, items: Sequence[Item], nonzero: Nonzero) -> tuple[Tensor, list[Item]]:
+    """Masks become the positions where they are true; one without axes addresses a new axis of size 1."""
+    result: list[Item] = []
+    used = _used(items)
+    axis = 0
+    for item in items:
+        if isinstance(item, EllipsisType):
+            axis += x.ndim - used
+        elif isinstance(item, Tensor) and item.dtype.is_bool:
+            if item.ndim == 0:
+                x = reshaped(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+                result += nonzero(reshaped(item, (1,)))
+                axis += 1
+                used += 1
+                continue
+            shape = x.shape[axis : axis + item.ndim]
+            if shape != item.shape:
+                raise mistake(
+                    IndexOutOfRange,
+                    "x[…]",
+                    f"a mask of shape {item.shape} does not fit axes {axis} to {axis + item.ndim - 1} of "
+                    f"shape {x.shape}",
+                    "a mask has the sizes of the axes it selects from",
+                )
+            result += nonzero(item)
+            axis += item.ndim
+            continue
+        elif item is not None:
+            axis += 1
+        result.append(item)
+    return x, result
+
+
+def _used(items: Sequence[Item]) -> int:
+    """How many axes an index names."""
+    count = 0
+    for item in items:
+        if isinstance(item, Tensor) and item.dtype.is_bool:
+            count += item.ndim
+        elif item is not None and not isinstance(item, EllipsisType):
+            count += 1
+    return count
+
+
+def _spelt_out(x: Tensor, items: Sequence[Item]) -> list[int | slice | None | Tensor]:
+    """One item per axis and per new axis."""
+    dots = [at for at, item in enumerate(items) if isinstance(item, EllipsisType)]
+    used = _used(items)
+    if len(dots) > 1:
+        raise mistake(IndexOutOfRange, "x[…]", "an index may have only one ...")
+    if used > x.ndim:
+        raise mistake(
+            IndexOutOfRange, "x[…]", f"{used} indices are too many for shape {x.shape}", "one per axis"
+        )
+    at = dots[0] if dots else len(items)
+    before = cast("list[int | slice | None | Tensor]", list(items[:at]))
+    after = cast("list[int | slice | None | Tensor]", list(items[at + 1 :]))
+    return [*before, *[slice(None)] * (x.ndim - used), *after]
+
+
+def _check_integers(x: Tensor, items: Sequence[int | slice | None | Tensor]) -> None:
+    axis = 0
+    for item in items:
+        if isinstance(item, int):
+            size = x.shape[axis]
+            if isinstance(size, int) and not -size <= item < size:
+                raise mistake(
+                    IndexOutOfRange,
+                    "x[…]",
+                    f"index {item} is outside axis {axis} of shape {x.shape}",
+                    f"valid: {-size} to {size - 1}" if size else "the axis is empty",
+                )
+        axis += item is not None
+
+
+def _axes_of(items: Sequence[int | slice | None | Tensor]) -> list[int]:
+    """Which axis of the regular part each item is about."""
+    places, axis = [], 0
+    for item in items:
+        places.append(axis)
+        axis += not isinstance(item, int)
+    return places
+
+
+def _front(items: Sequence[int | slice | None | Tensor]) -> int:
+    """NumPy's rule: the axes of arrays stand where the first stood, or in front if others lie between them."""
+    places = [at for at, item in enumerate(items) if isinstance(item, int | Tensor)]
+    if places != list(range(places[0], places[-1] + 1)):
+        return 0
+    return places[0]
+
+
+def _broadcast(x: Tensor, indices: Sequence[Tensor]) -> list[Tensor]:
+    try:
+        return broadcast_all("x[…]", indices)
+    except ShapeError as error:
+        raise mistake(IndexOutOfRange, "x[…]", error.message.removeprefix("x[…]: "), error.remedy) from None
+
+
+def _inside(index: Tensor, size: object, x: Tensor) -> Tensor:
+    """An index array that counts from the front. Known ones are checked; others are clamped when they are used."""
+    wide = cast_to(index, dtypes.int64) if index.dtype.bits < 32 else index
+    if index._array is not None and isinstance(size, int) and index._array.size:
+        low, high = int(index._array.min()), int(index._array.max())
+        if low < -size or high >= size:
+            raise mistake(
+                IndexOutOfRange,
+                "x[…]",
+                f"index {low if low < -size else high} is outside an axis of size {size} of shape {x.shape}",
+                f"valid: {-size} to {size - 1}" if size else "the axis is empty",
+            )
+        if low >= 0:
+            return wide
+    return wide if wide.dtype.is_unsigned else counted_from_front(wide, size)
+
+
+def counted_from_front(index: Tensor, size: object) -> Tensor:
+    """Negative positions counted from the end."""
+    from planish.frontend.tensor.elementwise import where
+
+    return where(index < 0, index + cast("int", size), index)

@@ -1,0 +1,178 @@
+"""Linear algebra functions of the main namespace: products of matrices, vectors and tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planish import dtypes
+from planish.errors import PlanishError, ShapeError
+from planish.frontend.tensor.array import Array, Tensor
+from planish.frontend.tensor.composite import composite
+from planish.frontend.tensor.elementwise import conj, multiply, numeric
+from planish.frontend.tensor.manipulation import moveaxis
+from planish.frontend.tensor.operands import (
+    axis_of,
+    broadcast,
+    broadcast_all,
+    common_shape,
+    mistake,
+    permuted,
+    promoted,
+    reshaped,
+    tensor,
+)
+from planish.ptir import ops
+from planish.ptir.library import contraction
+from planish.ptir.ops.contract import DotGeneralAttrs
+from planish.ptir.ops.reduce import ReduceAttrs
+
+
+def contract(
+    left: Tensor,
+    right: Tensor,
+    batch: Sequence[int],
+    left_axes: Sequence[int],
+    right_axes: Sequence[int],
+) -> Tensor:
+    """Sums of products over axes; the first `batch` axes of both go together."""
+    dtype = left.dtype
+    wide = dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
+    axes = tuple(batch)
+    attrs = DotGeneralAttrs(axes, axes, tuple(left_axes), tuple(right_axes), wide, dtype)
+    return Tensor.apply(ops.dot_general, left, right, attrs=attrs)
+
+
+def _numbers(name: str, x1: object, x2: object) -> tuple[Tensor, Tensor]:
+    left, right = promoted(name, tensor(name, x1), tensor(name, x2))
+    return numeric(name, left), numeric(name, right)
+
+
+def matmul(x1: Tensor | Array, x2: Tensor | Array, /) -> Tensor:
+    """The matrix product over the last two axes; a vector counts as a row on the left, as a column on the right."""
+    left, right = _numbers("matmul", x1, x2)
+    if left.ndim == 0 or right.ndim == 0 or left.shape[-1] != right.shape[-2 if right.ndim > 1 else 0]:
+        raise mistake(
+            ShapeError,
+            "matmul",
+            f"shapes {left.shape} and {right.shape} do not fit",
+            "the last axis of the first must be as long as the second-last of the second",
+        )
+    is_row, is_column = left.ndim == 1, right.ndim == 1
+    left = reshaped(left, (1, *left.shape)) if is_row else left
+    right = reshaped(right, (*right.shape, 1)) if is_column else right
+    lead = common_shape("matmul", [left.shape[:-2], right.shape[:-2]])
+    count = len(lead)
+    if right.ndim == 2 and count:
+        # one matrix for all: its product with all rows at once
+        result = contract(left, right, (), (left.ndim - 1,), (0,))
+    else:
+        left, right = broadcast(left, (*lead, *left.shape[-2:])), broadcast(right, (*lead, *right.shape[-2:]))
+        result = contract(left, right, range(count), (count + 1,), (count,))
+    kept = [size for size, gone in zip(result.shape[-2:], (is_row, is_column), strict=True) if not gone]
+    return reshaped(result, (*lead, *kept))
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """The last two axes exchanged."""
+    given = tensor("matrix_transpose", x)
+    if given.ndim < 2:
+        raise mistake(
+            ShapeError, "matrix_transpose", f"shape {given.shape} is not a matrix", "it needs two axes at least"
+        )
+    return permuted(given, (*range(given.ndim - 2), given.ndim - 1, given.ndim - 2))
+
+
+def tensordot(
+    x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
+) -> Tensor:
+    """Sums of products over the last axes of the first and the first of the second, or over pairs of axes."""
+    left, right = _numbers("tensordot", x1, x2)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(left.ndim, right.ndim):
+            raise mistake(
+                ShapeError, "tensordot", f"shapes {left.shape} and {right.shape} have no {axes} axes to sum over"
+            )
+        pairs = (tuple(range(left.ndim - axes, left.ndim)), tuple(range(axes)))
+    else:
+        pairs = (
+            tuple(axis_of("tensordot", axis, left.ndim, left.shape) for axis in axes[0]),
+            tuple(axis_of("tensordot", axis, right.ndim, right.shape) for axis in axes[1]),
+        )
+    sizes = [tuple(x.shape[axis] for axis in chosen) for x, chosen in zip((left, right), pairs, strict=True)]
+    if sizes[0] != sizes[1]:
+        raise mistake(
+            ShapeError,
+            "tensordot",
+            f"axes {pairs[0]} of {left.shape} and {pairs[1]} of {right.shape} differ in size",
+            "axes that are summed over together must be equally long",
+        )
+    return contract(left, right, (), *pairs)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The product of vectors along an axis; those of the first are conjugated."""
+    left, right = _numbers("vecdot", x1, x2)
+    if left.ndim == 0 or right.ndim == 0:
+        raise mistake(ShapeError, "vecdot", f"shapes {left.shape} and {right.shape} hold no vectors")
+    left, right = (moveaxis(x, axis_of("vecdot", axis, x.ndim, x.shape), -1) for x in (left, right))
+    if left.shape[-1] != right.shape[-1]:
+        raise mistake(
+            ShapeError,
+            "vecdot",
+            f"shapes {tensor('vecdot', x1).shape} and {tensor('vecdot', x2).shape} differ along axis {axis}",
+            "both vectors must be equally long",
+        )
+    left, right = broadcast_all("vecdot", [conj(left), right])
+    return Tensor.apply(ops.reduce_sum, multiply(left, right), attrs=ReduceAttrs((left.ndim - 1,)))
+
+
+def einsum(equation: str, /, *arrays: Tensor) -> Tensor:
+    """Sums of products by names of axes: `einsum("bij,bjk->bik", x, y)`."""
+    if not arrays:
+        raise mistake(ShapeError, "einsum", "there is nothing to multiply")
+    given = [numeric("einsum", x) for x in promoted("einsum", *[tensor("einsum", x) for x in arrays])]
+    try:
+        return composite(_einsum, *given, equation=equation)
+    except PlanishError as error:
+        error.op = "einsum"
+        raise
+
+
+def _einsum(*values: object, equation: str) -> object:
+    return contraction.einsum(equation, *values)  # type: ignore[arg-type] # handles of a graph
+
+
+def dot(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The sum of products over the last axis of the first and the second-last (or only) of the second."""
+    left, right = _numbers("dot", x1, x2)
+    if left.ndim == 0 or right.ndim == 0:
+        return multiply(left, right)
+    return tensordot(left, right, axes=((left.ndim - 1,), (max(right.ndim - 2, 0),)))
+
+
+def inner(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The sum of products over the last axes."""
+    left, right = _numbers("inner", x1, x2)
+    if left.ndim == 0 or right.ndim == 0:
+        return multiply(left, right)
+    return tensordot(left, right, axes=((left.ndim - 1,), (right.ndim - 1,)))
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """All products of elements of two vectors."""
+    left, right = _numbers("outer", x1, x2)
+    if left.ndim != 1 or right.ndim != 1:
+        raise mistake(ShapeError, "outer", f"shapes {left.shape} and {right.shape} are not vectors")
+    return multiply(reshaped(left, (left.shape[0], 1)), right)
+
+
+def kron(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The Kronecker product."""
+    left, right = _numbers("kron", x1, x2)
+    ndim = max(left.ndim, right.ndim)
+    first = (1,) * (ndim - left.ndim) + left.shape
+    second = (1,) * (ndim - right.ndim) + right.shape
+    spread = [part for size in first for part in (size, 1)]
+    between = [part for size in second for part in (1, size)]
+    sizes = tuple(a * b for a, b in zip(first, second, strict=True))
+    return reshaped(multiply(reshaped(left, spread), reshaped(right, between)), sizes)

@@ -1,0 +1,145 @@
+"""Searching functions: where elements are.
+
+How many there are may depend on the data. Then the data is computed at once, and a function that is being traced has to say
+how many results it wants (`size=`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from planish import dtypes
+from planish.errors import DTypeError, GraphError, ShapeError
+from planish.frontend.tensor.array import Array, Axis, Tensor, apply
+from planish.frontend.tensor.composite import composite
+from planish.frontend.tensor.elementwise import floating, ordered, real_numeric, truth
+from planish.frontend.tensor.evaluate import evaluate
+from planish.frontend.tensor.operands import (
+    Operand,
+    axes_of,
+    axis_of,
+    cast_to,
+    from_data,
+    mistake,
+    promoted,
+    reshaped,
+    tensor,
+)
+from planish.frontend.tensor.statistics import reduce
+from planish.ptir import ops
+from planish.ptir.library import order
+from planish.ptir.ops.definition import OpDef
+from planish.ptir.ops.reduce import ArgReduceAttrs
+from planish.ptir.ops.sizes import NonzeroAttrs
+
+
+def known(name: str, tensors: tuple[Tensor, ...], remedy: str) -> list[Array]:
+    """The elements, now: what follows depends on them."""
+    try:
+        evaluate(tensors)
+    except GraphError as error:
+        raise mistake(
+            GraphError, name, f"how many results there are depends on data: {error.message}", remedy
+        ) from None
+    return [cast("Array", x._array) for x in tensors]
+
+
+def _arg(name: str, op: OpDef, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    given = ordered(name, tensor(name, x))
+    if axis is None:
+        line, place = reshaped(given, (given.size,)), 0
+    else:
+        line, place = given, axis_of(name, axis, given.ndim, given.shape)
+    if line.shape[place] == 0:
+        raise mistake(ShapeError, name, f"shape {given.shape} has no elements to choose from")
+    result = Tensor.apply(op, line, attrs=ArgReduceAttrs(place, keepdims and axis is not None))
+    return reshaped(result, (1,) * given.ndim) if keepdims and axis is None else result
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the greatest element is; the first of equals, the first NaN."""
+    return _arg("argmax", ops.argmax, x, axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the smallest element is; the first of equals, the first NaN."""
+    return _arg("argmin", ops.argmin, x, axis, keepdims)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not zero."""
+    given = tensor("count_nonzero", x)
+    counted = cast_to(truth("count_nonzero", given), dtypes.DEFAULT_INT)
+    return reduce(ops.reduce_sum, counted, axes_of("count_nonzero", axis, given), keepdims)
+
+
+def nonzero(x: Tensor, /, *, size: int | None = None) -> tuple[Tensor, ...]:
+    """Positions of the elements that are not zero, in row-major order, one tensor per axis.
+
+    With `size` there are so many, the last ones cut off or zero, and the data need not be known.
+    """
+    given = tensor("nonzero", x)
+    if given.ndim == 0:
+        raise mistake(ShapeError, "nonzero", "a tensor without axes has no positions", "use x != 0")
+    limit = given.size if size is None else size
+    rows, count = apply(ops.nonzero, given, attrs=NonzeroAttrs(limit))
+    if size is None:
+        array, found = known("nonzero", (rows, count), "give the number of results: nonzero(x, size=…)")
+        return tuple([from_data(row[: int(found)].copy(), given._device) for row in array])
+    from planish.frontend.tensor.manipulation import unstack
+
+    return unstack(rows)
+
+
+def argwhere(x: Tensor, /, *, size: int | None = None) -> Tensor:
+    """Positions of the elements that are not zero, one row each."""
+    from planish.frontend.tensor.manipulation import stack
+
+    return stack(nonzero(x, size=size), axis=-1)
+
+
+def searchsorted(
+    x1: Tensor,
+    x2: Operand,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Where elements of x2 would have to be put into the ascending vector x1 to keep it ascending."""
+    line, wanted = promoted("searchsorted", x1, x2)
+    if side not in ("left", "right"):
+        raise mistake(ShapeError, "searchsorted", f"there is no side {side!r}", "left or right")
+    if line.ndim != 1:
+        raise mistake(ShapeError, "searchsorted", f"shape {line.shape} is not a vector")
+    line, wanted = real_numeric("searchsorted", line), real_numeric("searchsorted", wanted)
+    if sorter is not None:
+        from planish.frontend.tensor.indexing import take
+
+        line = take(line, sorter, axis=0)
+    return composite(order.searchsorted, line, wanted, right=side == "right")
+
+
+def digitize(x: Tensor, bins: Tensor, /, *, right: bool = False) -> Tensor:
+    """The number of the interval between ascending bins that each element lies in."""
+    return searchsorted(bins, x, side="left" if right else "right")
+
+
+def interp(x: Operand, xp: Tensor, fp: Tensor, /) -> Tensor:
+    """A function known at ascending points xp, linear between them and constant outside."""
+    from planish.frontend.tensor.elementwise import clip
+    from planish.frontend.tensor.indexing import take
+
+    wanted, points, values = [floating("interp", one) for one in promoted("interp", x, xp, fp)]
+    if points.ndim != 1 or points.shape != values.shape or points.shape[0] < 2:
+        raise mistake(
+            ShapeError, "interp", f"points {points.shape} and values {values.shape}", "two vectors of one length"
+        )
+    if wanted.dtype.is_complex:
+        raise mistake(DTypeError, "interp", "complex points have no order")
+    last = points.shape[0] - 1
+    after = clip(searchsorted(points, wanted, side="right"), 1, last)
+    left, right = take(points, after - 1), take(points, after)
+    low, high = take(values, after - 1), take(values, after)
+    share = clip((wanted - left) / (right - left), 0.0, 1.0)
+    return low + share * (high - low)

@@ -1,0 +1,141 @@
+"""Set functions: distinct values. Every NaN is distinct from every other; how many values there are depends on the data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from planish import dtypes
+from planish.errors import ShapeError
+from planish.frontend.tensor.array import Array, Tensor, apply
+from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, ordered, real
+from planish.frontend.tensor.indexing import take
+from planish.frontend.tensor.operands import (
+    Operand,
+    cast_to,
+    constant,
+    from_data,
+    mistake,
+    promoted,
+    reshaped,
+    tensor,
+)
+from planish.frontend.tensor.searching import known, searchsorted
+from planish.frontend.tensor.sorting import sort
+from planish.frontend.tensor.utility import any
+from planish.ptir import ops
+from planish.ptir.ops.sizes import UniqueAttrs
+
+
+class UniqueAll(NamedTuple):
+    """Distinct values in order, where each comes first, which one each element is, and how often each occurs."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct values in order, and how often each occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct values in order, and which one each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def _unique(name: str, x: Tensor, size: int | None) -> UniqueAll:
+    given = tensor(name, x)
+    if given.dtype.is_complex:
+        return _unique_pairs(name, given, size)
+    flat = reshaped(ordered(name, given), (given.size,))
+    found = apply(ops.unique, flat, attrs=UniqueAttrs(given.size if size is None else size))
+    values, first, inverse, counts, count = found
+    if size is None:
+        arrays = known(name, found, f"give the number of results: {name}(x, size=…)")
+        number = int(arrays[-1])
+        place = given._device
+        values, first, counts = (from_data(arrays[at][:number].copy(), place) for at in (0, 1, 3))
+        inverse = from_data(arrays[2].copy(), place)
+    return UniqueAll(values, first, reshaped(inverse, given.shape), counts)
+
+
+def _unique_pairs(name: str, x: Tensor, size: int | None) -> UniqueAll:
+    """Complex numbers are distinct as rows of two."""
+    rows = Tensor.apply(
+        ops.concat,
+        *[reshaped(part, (x.size, 1)) for part in (real(x), imag(x))],
+        attrs=ops.ConcatAttrs(1),
+    )
+    found = apply(ops.unique, rows, attrs=UniqueAttrs(x.size if size is None else size, 0))
+    values, first, inverse, counts, count = found
+    if size is None:
+        arrays: list[Array] = known(name, found, f"give the number of results: {name}(x, size=…)")
+        number = int(arrays[-1])
+        values, first, counts = (from_data(arrays[at][:number].copy(), x._device) for at in (0, 1, 3))
+        inverse = from_data(arrays[2].copy(), x._device)
+    joined = Tensor.apply(ops.complex, values[:, 0], values[:, 1])
+    return UniqueAll(cast_to(joined, x.dtype), first, reshaped(inverse, x.shape), counts)
+
+
+def unique_all(x: Tensor, /, *, size: int | None = None) -> UniqueAll:
+    """Distinct values with all there is to know about them; with `size` so many, padded with zeros."""
+    return _unique("unique_all", x, size)
+
+
+def unique_counts(x: Tensor, /, *, size: int | None = None) -> UniqueCounts:
+    """Distinct values and how often each occurs."""
+    found = _unique("unique_counts", x, size)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /, *, size: int | None = None) -> UniqueInverse:
+    """Distinct values and which one each element is."""
+    found = _unique("unique_inverse", x, size)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /, *, size: int | None = None) -> Tensor:
+    """Distinct values."""
+    return _unique("unique_values", x, size).values
+
+
+def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
+    """Which elements of x1 are among those of x2."""
+    left, right = promoted("isin", x1, x2)
+    flat = reshaped(right, (right.size,))
+    if flat.size == 0:
+        found = constant(False, dtypes.bool_, left.shape)
+    elif left.dtype.is_complex or left.dtype.is_bool or flat.size <= 16:
+        column = reshaped(left, (*left.shape, 1))
+        found = any(equal(column, flat), axis=-1)
+    else:
+        line = sort(flat)
+        place = clip(searchsorted(line, left), 0, flat.size - 1)
+        found = equal(take(line, reshaped(place, (left.size,))), reshaped(left, (left.size,)))
+        found = reshaped(found, left.shape)
+    return logical_not(found) if invert else found
+
+
+def bincount(x: Tensor, /, *, weights: Tensor | None = None, length: int | None = None) -> Tensor:
+    """How often each of 0, 1, 2 … occurs (or the sum of the weights of its elements)."""
+    from planish.frontend.tensor.indexing import updated
+    from planish.frontend.tensor.statistics import max
+
+    given = tensor("bincount", x)
+    if given.ndim != 1 or not given.dtype.is_int:
+        raise mistake(ShapeError, "bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers")
+    if length is None:
+        if given.shape[0] == 0:
+            length = 0
+        else:
+            (most,) = known("bincount", (max(given),), "give the number of results: length=…")
+            length = int(most) + 1
+    share: Operand = 1 if weights is None else weights
+    dtype = dtypes.DEFAULT_INT if weights is None else tensor("bincount", weights).dtype
+    return updated(constant(0, dtype, (length,)), given, share, "add")

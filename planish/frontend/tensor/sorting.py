@@ -1,0 +1,49 @@
+"""Sorting functions. Sorting is stable always; NaN counts as greater than every number."""
+
+from __future__ import annotations
+
+from planish.errors import ShapeError
+from planish.frontend.tensor.array import Tensor, apply
+from planish.frontend.tensor.creation import iota
+from planish.frontend.tensor.elementwise import ordered
+from planish.frontend.tensor.operands import axis_of, mistake, tensor
+from planish.ptir import ops
+from planish.ptir.ops.order import SortAttrs, TopKAttrs
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Elements in order along an axis."""
+    given = ordered("sort", tensor("sort", x))
+    place = axis_of("sort", axis, given.ndim, given.shape)
+    return Tensor.apply(ops.sort, given, attrs=SortAttrs(place, descending))
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The positions that put the elements in order along an axis."""
+    given = ordered("argsort", tensor("argsort", x))
+    place = axis_of("argsort", axis, given.ndim, given.shape)
+    return apply(ops.sort, given, iota(given.shape, place), attrs=SortAttrs(place, descending))[1]
+
+
+def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+    """The k greatest (or smallest) elements along an axis, in order, and where they are."""
+    given = ordered("topk", tensor("topk", x))
+    place = axis_of("topk", axis, given.ndim, given.shape)
+    size = given.shape[place]
+    if isinstance(size, int) and not 0 <= k <= size:
+        raise mistake(ShapeError, "topk", f"axis {place} of shape {given.shape} has no {k} elements")
+    values, indices = apply(ops.top_k, given, attrs=TopKAttrs(k, place, largest))
+    return values, indices
+
+
+def lexsort(keys: tuple[Tensor, ...] | list[Tensor], /, *, axis: int = -1) -> Tensor:
+    """The positions that sort by several keys, the last one first."""
+    if not keys:
+        raise mistake(ShapeError, "lexsort", "there is nothing to sort by")
+    given = [ordered("lexsort", tensor("lexsort", x)) for x in reversed(keys)]
+    for other in given[1:]:
+        if other.shape != given[0].shape:
+            raise mistake(ShapeError, "lexsort", f"shapes {given[0].shape} and {other.shape} differ")
+    place = axis_of("lexsort", axis, given[0].ndim, given[0].shape)
+    attrs = SortAttrs(place, False, len(given))
+    return apply(ops.sort, *given, iota(given[0].shape, place), attrs=attrs)[-1]

@@ -1,0 +1,59 @@
+"""Utility functions: truth of all, truth of any, differences of neighbours."""
+
+from __future__ import annotations
+
+from planish.errors import ShapeError
+from planish.frontend.tensor.array import Axis, Tensor
+from planish.frontend.tensor.elementwise import isclose, not_equal, numeric, subtract, truth
+from planish.frontend.tensor.manipulation import concat, section
+from planish.frontend.tensor.operands import Operand, axes_of, axis_of, mistake, tensor
+from planish.frontend.tensor.statistics import reduce
+from planish.ptir import ops
+
+
+def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Whether all elements are true; so it is of none."""
+    given = truth("all", tensor("all", x))
+    return reduce(ops.reduce_and, given, axes_of("all", axis, given), keepdims)
+
+
+def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Whether any element is true."""
+    given = truth("any", tensor("any", x))
+    return reduce(ops.reduce_or, given, axes_of("any", axis, given), keepdims)
+
+
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """Differences of neighbours along an axis, `n` times."""
+    given = tensor("diff", x)
+    if n < 0:
+        raise mistake(ShapeError, "diff", f"cannot take differences {n} times")
+    place = axis_of("diff", axis, given.ndim, given.shape)
+    parts = [part for part in (prepend, given, append) if part is not None]
+    line = concat(parts, axis=place) if len(parts) > 1 else given.snapshot()
+    for _ in range(n):
+        size = line.shape[place]
+        if size == 0:
+            break
+        later, sooner = section(line, place, 1, size), section(line, place, 0, size - 1)
+        line = not_equal(later, sooner) if line.dtype.is_bool else subtract(numeric("diff", later), sooner)
+    return line
+
+
+def allclose(
+    x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Whether all elements are close to each other, as `isclose` says."""
+    return all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan))
+
+
+def array_equal(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Whether shapes and elements are the same."""
+    from planish import dtypes
+    from planish.frontend.tensor.elementwise import equal
+    from planish.frontend.tensor.operands import constant
+
+    left, right = tensor("array_equal", x1), tensor("array_equal", x2)
+    return constant(False, dtypes.bool_) if left.shape != right.shape else all(equal(left, right))

@@ -1,0 +1,113 @@
+"""npz: NumPy's zip archive of npy files.
+
+Members that are not compressed are mapped; what `save_npz` writes lies at addresses that kernels can read from. Pickled
+objects are refused.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from planish import dtypes
+from planish.errors import DTypeError, Location, PlanishError
+from planish.frontend.tensor import asarray
+from planish.frontend.tensor.array import Tensor
+from planish.io.archive import Archive
+from planish.io.files import Bytes, PathLike, checked, refuse, replaced, tensor_of
+
+_ALIGNMENT: Final = 64
+_PADDING: Final = 0xD935
+"""The kind of extra field that tools which align zip members use."""
+
+
+def load_npz(path: PathLike) -> dict[str, Tensor]:
+    """All arrays of an npz file."""
+    place = Path(path)
+    archive = Archive(place)
+    result: dict[str, Tensor] = {}
+    for member in archive.names():
+        name = member.removesuffix(".npy")
+        if name == member:
+            raise refuse(place, f"{member!r} is not an array: an npz file holds .npy members alone")
+        if name in result:
+            raise refuse(place, f"{name!r} is there twice")
+        result[name] = _array(place, name, archive.read(member))
+    return result
+
+
+def _array(path: Path, name: str, data: Bytes) -> Tensor:
+    start = io.BytesIO(data[:65536].tobytes())
+    try:
+        version = npy.read_magic(start)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise ValueError(f"version {version}")
+        shape, is_fortran, dtype = read(start)
+    except (ValueError, EOFError, SyntaxError, TypeError) as error:
+        raise refuse(path, f"{name!r} has no valid npy header ({error})") from None
+    if dtype.hasobject:
+        raise refuse(
+            path,
+            f"{name!r} is a pickled Python object, which planish does not run",
+            "save it as an array of numbers",
+        )
+    try:
+        found = dtypes.from_numpy(dtype.newbyteorder("="))
+    except PlanishError:
+        raise refuse(path, f"{name!r} has dtype {dtype}, which planish does not have") from None
+    rest = data[start.tell() :]
+    wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
+    if rest.size != wanted:
+        raise refuse(path, f"{name!r} is {dtype}{list(shape)}: {wanted} bytes, but {rest.size} are there")
+    if dtype.isnative and not is_fortran:
+        return tensor_of(rest, found, shape, path, name)
+    array: NDArray[Any] = np.frombuffer(rest.tobytes(), dtype).reshape(shape, order="F" if is_fortran else "C")
+    return asarray(np.ascontiguousarray(array.astype(found.numpy)).reshape(shape))
+
+
+def save_npz(path: PathLike, tensors: Mapping[str, Tensor], *, compress: bool = False) -> None:
+    """Tensors by name, as NumPy's savez; compressed ones have to be unpacked to be loaded."""
+    given = checked(tensors)
+    for name, tensor in given.items():
+        if tensor.dtype.numpy.kind == "V" or tensor.dtype.numpy.isbuiltin != 1:
+            raise DTypeError(
+                f"save_npz: {name!r} is {tensor.dtype.name}, which NumPy does not have",
+                op="save_npz",
+                location=Location.caller(),
+                remedy="save it as safetensors, or convert it to float32",
+            )
+    kind = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with replaced(path) as file, zipfile.ZipFile(file, "w", kind, allowZip64=True) as archive:
+        for name, tensor in given.items():
+            array = np.ascontiguousarray(np.asarray(tensor)).reshape(tensor.shape)
+            header = io.BytesIO()
+            npy.write_array_header_1_0(header, npy.header_data_from_array_1_0(array))
+            _write(archive, file.tell(), f"{name}.npy", header.getvalue(), array)
+
+
+def _write(archive: zipfile.ZipFile, at: int, name: str, header: bytes, array: NDArray[Any]) -> None:
+    info = zipfile.ZipInfo(name)
+    info.compress_type = archive.compression
+    info.external_attr = 0o600 << 16
+    info.file_size = len(header) + array.nbytes
+    is_large = info.file_size * 1.05 > zipfile.ZIP64_LIMIT
+    fixed = at + 30 + len(name.encode("utf-8")) + (20 if is_large else 0) + 4
+    # npy headers are a multiple of 64 long, so that the elements lie as the member does.
+    padding = -fixed % _ALIGNMENT
+    info.extra = _PADDING.to_bytes(2, "little") + padding.to_bytes(2, "little") + bytes(padding)
+    with archive.open(info, "w", force_zip64=is_large) as member:
+        member.write(header)
+        flat = array.reshape(-1)
+        if flat.size:
+            member.write(flat.view(np.uint8).data)
+
+
+__all__ = ["load_npz", "save_npz"]

@@ -1,0 +1,44 @@
+"""The interface of ONNX's own test suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from onnx import ModelProto
+
+from planish.onnx.model import Model
+
+
+class Representation:
+    """A prepared model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def run(self, inputs: Sequence[Any], **kwargs: Any) -> list[Any]:
+        """All outputs, for inputs in order."""
+        names = [info.name for info in self.model.inputs]
+        return self.model.run(None, dict(zip(names, inputs, strict=False)))
+
+
+class Backend:
+    """planish as an ONNX backend."""
+
+    @classmethod
+    def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        return cls.supports_device(device)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        return device.split(":")[0] == "CPU"
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Representation:
+        return Representation(Model(model))
+
+    @classmethod
+    def run_model(
+        cls, model: ModelProto, inputs: Sequence[Any], device: str = "CPU", **kwargs: Any
+    ) -> list[Any]:
+        return cls.prepare(model, device).run(inputs)

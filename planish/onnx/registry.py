@@ -1,0 +1,77 @@
+"""How ONNX ops become PTIR: one table, keyed by domain, name and the opset version since which a form holds.
+
+    @op("Reshape", since=5, known=(1,))
+    def reshape(at: At, x: V, shape: Array) -> V: ...
+
+A handler gets its inputs as values of the graph under construction; those in `known` as NumPy arrays (the engine finds out what
+they are, by computing everything before if need be), absent ones as None. It returns a value, or as many as the node has
+outputs. `host` handlers get everything as arrays and return arrays: strings, sequences, and what no kernel can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from planish.errors import PlanishError
+
+if TYPE_CHECKING:
+    from planish.onnx.engine import At
+
+Handler: TypeAlias = Callable[..., Any]
+Known: TypeAlias = tuple[int, ...] | Literal["all"] | Callable[["At", Sequence[Any]], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One form of an op."""
+
+    domain: str
+    name: str
+    since: int
+    handler: Handler
+    known: Known = ()
+    """Inputs whose data the handler needs (negative: from the end)."""
+    host: bool = False
+    sequences: bool = False
+    """Whether it deals with sequences and optionals, which are Python lists and None."""
+
+
+_TABLE: Final[dict[tuple[str, str], list[Entry]]] = {}
+
+
+def op(
+    *names: str,
+    since: int = 1,
+    domain: str = "",
+    known: Known = (),
+    host: bool = False,
+    sequences: bool = False,
+) -> Callable[[Handler], Handler]:
+    """Register a handler for ops of one domain."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            forms = _TABLE.setdefault((domain, name), [])
+            forms.append(Entry(domain, name, since, handler, known, host, sequences))
+            forms.sort(key=lambda entry: entry.since)
+        return handler
+
+    return register
+
+
+def find(domain: str, name: str, version: int) -> Entry | None:
+    """The form of an op that holds at an opset version."""
+    domain = "" if domain == "ai.onnx" else domain
+    forms = [entry for entry in _TABLE.get((domain, name), ()) if entry.since <= version]
+    return forms[-1] if forms else None
+
+
+def names() -> list[tuple[str, str]]:
+    """Every op there is an entry for."""
+    return sorted(_TABLE)
+
+
+class Unsupported(PlanishError):
+    """Something in a model that planish does not do."""

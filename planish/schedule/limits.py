@@ -1,0 +1,30 @@
+"""The numbers by which kernels are chosen, each with its reason. None depends on the machine: equal programs, equal kernels."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.uop.ops import Ops
+
+MOST_KEPT: Final = 256 << 10
+"""Bytes of a row that is kept: what stays in a core's own cache beside the rest."""
+MOST_NESTED: Final = 8 << 20
+"""Bytes that every row reads again, if a product of matrices is computed row by row."""
+NARROW: Final = 256
+"""Terms of an element of such a product: beyond, computing it costs more than memory does, and a kernel of its own is faster."""
+FEW_ROWS: Final = 16
+"""Fewer rows than that do not keep all cores busy."""
+SMALL: Final = 1 << 16
+"""Elements that one core has done before others have started."""
+AGAIN: Final = 1.25
+"""How often an element may be computed and still count as computed once: the rest is what paddings add."""
+COSTLY_AGAIN: Final = 8
+"""How often a function such as exp may be computed again before memory is cheaper."""
+MOST_PLACES: Final = 16
+"""Places of one computed tensor in a kernel; beyond, the code grows faster than it helps."""
+CHEAP: Final = frozenset(
+    {Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.NOT,
+     Ops.SHL, Ops.SHR, Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.CAST, Ops.BITCAST, Ops.NOOP,
+     Ops.FLOOR, Ops.CEIL, Ops.TRUNC, Ops.ROUND}
+)  # fmt: skip
+"""Ops that cost no more than reading their result from memory would."""

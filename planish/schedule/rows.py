@@ -1,0 +1,93 @@
+"""Rows that are kept: which axes of a tensor they run along, and which loop fills them.
+
+A row depends on *held* ranges, and is stored for all values of the others. The first loop over it may fill it, if it runs over
+whole rows and everybody else asks in a later loop; a loop of its own always may. Levels decide what is later: a loop depends
+on loops of lower levels only, so a row filled at one level and read at higher ones closes no circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from planish.schedule.elements import Place
+from planish.schedule.limits import MOST_KEPT
+from planish.schedule.nest import Nest, Ranges, most
+from planish.schedule.tensors import same_dim
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.shape import Dim, shape
+
+
+class Row(NamedTuple):
+    """The axes of a tensor along which its rows run, and the ranges on which a row depends."""
+
+    axes: tuple[int, ...]
+    held: Ranges
+
+
+class Rows:
+    """The rows of tensors in the loops of one kernel."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+
+    def of(self, node: UOp, places: Sequence[Place]) -> Row | None:
+        """The axes that differ from place to place, or lie in loops that the tensor does not depend on."""
+        if node.dtype.is_index or any(place.valid is not None for place in places):
+            return None
+        first, dims = places[0].indices, shape(node)
+        fixed = {
+            axis for axis, index in enumerate(first) if all(place.indices[axis] is index for place in places)
+        }
+        while True:
+            held = frozenset(r for axis in fixed for r in first[axis].ranges)
+            astray = {axis for axis in fixed if not self.nest.closure(first[axis].ranges) <= held}
+            if not astray:
+                break
+            fixed -= astray
+        axes = tuple(axis for axis, dim in enumerate(dims) if axis not in fixed and not same_dim(dim, 1))
+        size = most(dims[axis] for axis in axes) * node.dtype.itemsize
+        if not axes or size > MOST_KEPT or not self.nest.can_lead(held):
+            return None
+        return Row(axes, held)
+
+    def filling(self, node: UOp, places: Sequence[Place], row: Row) -> Place | None:
+        """The place of the first loop, if it runs over whole rows and all others are loops that come later."""
+        dims = shape(node)
+        found: list[tuple[int, Place]] = []
+        levels = []
+        for place in places:
+            indices = [place.indices[axis] for axis in row.axes]
+            ranges = frozenset(r for index in indices for r in index.ranges)
+            level = self.nest.level_of(ranges)
+            levels.append(level)
+            plain = len(ranges) == len(indices) and all(
+                spans(index, dims[axis]) for index, axis in zip(indices, row.axes, strict=True)
+            )
+            if (
+                plain
+                and ranges.isdisjoint(self.nest.outputs)
+                and self.nest.closure(ranges) == ranges | row.held
+            ):
+                found.append((level, place))
+        if not found:
+            return None
+        level, place = min(found, key=lambda each: each[0])
+        return place if sum(each <= level for each in levels) == 1 else None
+
+    def own_loop(self, node: UOp, place: Place, row: Row, level: int) -> Place:
+        """The place of a new loop over whole rows."""
+        dims = shape(node)
+        ranges = iter(self.nest.fresh(level, row.held, [dims[axis] for axis in row.axes]))
+        return Place(
+            tuple(next(ranges) if axis in row.axes else index for axis, index in enumerate(place.indices))
+        )
+
+
+def spans(index: UOp, dim: Dim) -> bool:
+    """Whether an index is a range over all of a dim."""
+    if index.op is not Ops.RANGE:
+        return False
+    bound = index.src[0]
+    return bound.op is Ops.CONST and bound.arg == dim if isinstance(dim, int) else bound is dim

@@ -1,0 +1,1 @@
+"""The parts of the kernel interpreter (`planish.uop.interpret`)."""

@@ -1,0 +1,129 @@
+"""Reads and writes: inside the buffer, of what is known, by one thread at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planish.dtypes import DType
+from planish.uop import arithmetic
+from planish.uop.machine.contents import Contents
+from planish.uop.machine.places import Places
+from planish.uop.machine.state import Array, InTheWay, Mask, Place, first_of
+from planish.uop.node import UOp
+
+
+class Accesses(Places):
+    """A run that loads and stores."""
+
+    __slots__ = ()
+
+    def _element(self, node: UOp) -> None:
+        """An INDEX, which until stage 13 is both a place and the value there."""
+        place = self._index(node)
+        if place is None:
+            return
+        self.place[node] = place
+        if not node.dtype.is_pointer and node in self.facts.read:
+            self.values[node] = self._fetch(node, place, node.dtype, True, None)
+
+    def _accessed(
+        self, node: UOp, place: Place, lanes: int, gate: Mask, active: Mask
+    ) -> tuple[Array, Array, Array]:
+        """Elements in their buffer, the same in all copies of it, and where they are accessed; all inside."""
+        offset, is_open = self._elements(place, lanes)
+        touched = np.asarray(is_open & gate & active)
+        contents = self.contents[place.memory]
+        bad = touched & ((offset < 0) | (offset >= contents.size))
+        if bad.any():
+            first = first_of(np.broadcast_to(offset, np.broadcast_shapes(offset.shape, bad.shape)), bad)
+            self._fail(
+                node, "outside", f"{contents.name}[{first}] is outside its {contents.size} elements", bad
+            )
+        copy = self._copy(place.memory)
+        return offset, offset + (copy if lanes == 1 else copy[..., None]), touched
+
+    def _fetch(self, node: UOp, place: Place, dtype: DType, gate: Mask, alternative: Array | None) -> Array:
+        lanes = dtype.lanes
+        _, places, touched = self._accessed(node, place, lanes, gate, self._active(node, lanes))
+        contents = self.contents[place.memory]
+        wide = np.broadcast_shapes(places.shape, touched.shape)
+        places, touched = np.broadcast_to(places, wide), np.broadcast_to(touched, wide)
+        read = places[touched]
+        unknown = contents.unknown(read)
+        if unknown.any():
+            if not self.slow and self.root is not None:
+                raise InTheWay
+            where = np.zeros(wide, np.bool_)
+            where[touched] = unknown
+            number = int(read[unknown][0]) % max(contents.size, 1)
+            self._fail(
+                node,
+                "unwritten",
+                f"{contents.name}[{number}] is read before anything is written there",
+                where,
+            )
+        if contents.shared and self.threads is not None:
+            threads = self._lanes(self.threads, 1, lanes)
+            every = np.broadcast_shapes(wide, threads.shape)
+            touching = np.broadcast_to(touched, every)
+            by_all = np.broadcast_to(places, every)[touching]
+            racing = contents.hears(by_all, np.broadcast_to(threads, every)[touching], self.time)
+            if racing.size:
+                number = int(racing[0]) % contents.size
+                self._fail(node, "race", f"{contents.name}[{number}] is read while another thread writes it: no barrier stands between")  # fmt: skip
+        otherwise = np.zeros((), arithmetic.carrier(dtype)) if alternative is None else alternative
+        result = np.array(np.broadcast_to(otherwise, np.broadcast_shapes(wide, np.shape(otherwise))))
+        touched = np.broadcast_to(touched, result.shape)
+        result[touched] = arithmetic.load(contents.data[np.broadcast_to(places, result.shape)[touched]], dtype.scalar)  # fmt: skip
+        return result
+
+    def _load(self, node: UOp) -> None:
+        alternative = self.values[node.src[1]] if len(node.src) > 1 else None
+        gate: Mask = True
+        if len(node.src) > 2:
+            gate = self._lanes(self.values[node.src[2]], node.src[2].dtype.lanes, node.dtype.lanes)
+        self.values[node] = self._fetch(node, self._place_of(node.src[0]), node.dtype, gate, alternative)
+
+    def _store(self, node: UOp) -> None:
+        target, x = node.src[:2]
+        if any(not self.values[r].size for r in self.facts.around.get(node, ()) if r in self.axes):
+            return  # a loop around it that never runs
+        place, lanes = self._place_of(target), x.dtype.lanes
+        lanes = max(lanes, place.lanes)
+        gate: Mask = True
+        if len(node.src) > 2:
+            gate = self._lanes(self.values[node.src[2]], node.src[2].dtype.lanes, lanes)
+        _, places, touched = self._accessed(node, place, lanes, gate, self._active(node, lanes))
+        contents = self.contents[place.memory]
+        stored = arithmetic.store(self._lanes(self.values[x], x.dtype.lanes, lanes), x.dtype)
+        wide = np.broadcast_shapes(places.shape, touched.shape, stored.shape)
+        touched = np.broadcast_to(touched, wide)
+        flat, values = np.broadcast_to(places, wide)[touched], np.broadcast_to(stored, wide)[touched]
+        self._check_races(node, contents, flat, values)
+        if contents.shared and self.threads is not None:
+            threads = self._lanes(self.threads, 1, lanes)
+            every = np.broadcast_shapes(wide, threads.shape)
+            touching = np.broadcast_to(touched, every)
+            racing = contents.disturbs(
+                np.broadcast_to(places, every)[touching],
+                np.broadcast_to(threads, every)[touching],
+                np.broadcast_to(stored, every)[touching],
+                self.time,
+            )
+            if racing.size:
+                number = int(racing[0]) % contents.size
+                self._fail(node, "race", f"{contents.name}[{number}] is written while another thread uses it: no barrier stands between")  # fmt: skip
+        contents.write(flat, values)
+
+    def _check_races(self, node: UOp, contents: Contents, flat: Array, values: Array) -> None:
+        clash = contents.clash(flat, values)
+        is_global = contents.name.startswith("buffer")
+        if not clash.size and is_global and node not in self.ordered:
+            clash = contents.overwritten(flat, values)
+        if clash.size:
+            if not self.slow:
+                raise InTheWay
+            number = int(clash[0]) % contents.size
+            self._fail(
+                node, "race", f"{contents.name}[{number}] gets two different values, and nothing orders them"
+            )

@@ -1,0 +1,83 @@
+"""WMMA: the matrices that a group of threads holds together, multiplied."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+import numpy as np
+
+from planish.uop import arithmetic
+from planish.uop.machine.loops import is_thread, kind_of
+from planish.uop.machine.state import Array, State
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType, Ops, TensorCore
+from planish.uop.tensor_cores import MATRICES, core_of
+
+
+class Tiles(State):
+    """A run that has tensor cores."""
+
+    __slots__ = ()
+
+    def _tile(self, node: UOp) -> Array:
+        """a @ b + c; the threads of a group hold the matrices together."""
+        arg = cast("TensorCore", node.arg)
+        core = core_of(arg)
+        m, n, k = arg.dims
+        shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
+        threads = 1 if core is None else core.threads
+        axes = self._thread_axes(threads)
+        count = prod(self.values[axis].size for axis in axes)
+        if count % threads:
+            self._fail(node, "crash", f"{count} threads are not groups of {threads}")
+        whole: dict[str, Array] = {}
+        for name, source in zip(MATRICES, node.src, strict=True):
+            rows, columns = shapes[name]
+            held = rows * columns // threads
+            positions = source.dtype.lanes // held
+            value = self.full(self.values[source], source.dtype)
+            value = self._threads_last(value, axes, count, threads)  # …, group, thread, lane
+            value = np.moveaxis(value.reshape(*value.shape[:-1], held, positions), -1, -3)
+            matrix = np.empty((*value.shape[:-2], rows * columns), value.dtype)
+            where = np.arange(held)[None] if core is None else core.places(name)
+            matrix[..., where] = value
+            whole[name] = matrix.reshape(*value.shape[:-2], rows, columns)
+        narrow, wide = node.src[0].dtype.scalar, node.dtype.scalar
+        a, b = (arithmetic.convert(whole[name], narrow, wide) for name in ("a", "b"))
+        total = whole["c"]
+        for step in range(k):
+            left, right = a[..., :, step, None], b[..., None, step, :]
+            total = arithmetic.apply(Ops.MULACC, wide, *np.broadcast_arrays(left, right, total))
+        flat = total.reshape(*total.shape[:-2], m * n)
+        where = np.arange(m * n)[None] if core is None else core.places("c")
+        lanes = np.moveaxis(flat[..., where], -3, -1)  # …, group, thread, lane, position
+        lanes = lanes.reshape(*lanes.shape[:-2], node.dtype.lanes)
+        return self._threads_back(lanes, axes)
+
+    def _thread_axes(self, threads: int) -> list[UOp]:
+        """The axes over the threads of a block, the fastest last."""
+        if threads == 1:
+            return []
+        special = [n for n in self.axes if isinstance(n, UOp) and n.op is Ops.SPECIAL and is_thread(n)]
+        if special:
+            return sorted(special, key=lambda n: str(n.arg), reverse=True)
+        ranges = [n for n in self.axes if isinstance(n, UOp) and n.op is Ops.RANGE]
+        return sorted((n for n in ranges if kind_of(n) is AxisType.WARP), key=lambda n: n.order)
+
+    def _threads_last(self, value: Array, axes: list[UOp], count: int, threads: int) -> Array:
+        dims = list(value.shape)
+        for axis in axes:
+            dims[self.axes[axis]] = self.values[axis].size
+        value = np.broadcast_to(value, dims)
+        places = [self.axes[axis] for axis in axes]
+        moved = np.moveaxis(value, places, range(value.ndim - 1 - len(places), value.ndim - 1))
+        outer = moved.shape[: moved.ndim - 1 - len(places)]
+        return moved.reshape(*outer, count // threads, threads, moved.shape[-1])
+
+    def _threads_back(self, value: Array, axes: list[UOp]) -> Array:
+        sizes = [self.values[axis].size for axis in axes]
+        outer = value.shape[: value.ndim - 3]
+        spread = value.reshape(*outer, *sizes, value.shape[-1])
+        places = [self.axes[axis] for axis in axes]
+        return np.moveaxis(spread, range(len(outer), len(outer) + len(places)), places)
