@@ -22,7 +22,7 @@ from typing import Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, cas
 
 from planish.errors import SettingsError, did_you_mean
 
-Check = Literal["none", "spec", "expensive", "all"]
+Check = Literal["none", "spec", "expensive", "all", "nan"]
 Debug = Literal["none", "ir"]
 Devectorize = Literal[0, 1, 2]
 Value = str | int | bool | None
@@ -66,7 +66,10 @@ class Settings:
     )
     check: Check = field(
         default="none",
-        metadata={"doc": "verify IR at stage boundaries: by spec, by expensive proofs, or by all"},
+        metadata={
+            "doc": "verify IR at stage boundaries: by spec, by expensive proofs, or by all; "
+            "'nan': find the operation that makes a NaN"
+        },
     )
     debug: Debug = field(default="none", metadata={"doc": "'ir' prints the IR after every stage"})
     rewrite_budget: int = field(
@@ -74,6 +77,10 @@ class Settings:
     )
     cache_dir: str | None = field(
         default=None, metadata={"doc": "directory of the compilation cache; none: the user's cache directory"}
+    )
+    cache: bool = field(default=True, metadata={"doc": "keep compiled code on disk for the next process"})
+    cache_limit: int = field(
+        default=2048, metadata={"doc": "MiB that the compilation cache may grow to; old entries go first", "min": 1}
     )
     dump_dir: str | None = field(default=None, metadata={"doc": "directory to write every stage's IR to"})
     disable_stages: str | None = field(
@@ -101,6 +108,8 @@ class Changes(TypedDict, total=False):
     debug: Debug
     rewrite_budget: int
     cache_dir: str | None
+    cache: bool
+    cache_limit: int
     dump_dir: str | None
     disable_stages: str | None
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import re
 import struct
+import threading
 from collections.abc import Callable
 from enum import Enum, unique
 from functools import lru_cache
-from typing import NoReturn
+from typing import Final, NoReturn
+from weakref import WeakValueDictionary
 
 import ml_dtypes
 import numpy as np
@@ -237,7 +239,11 @@ class DType:
             )
         key = (self, size, space)
         known = _POINTERS.get(key)
-        return known if known is not None else _POINTERS.setdefault(key, PtrDType(self, size, space))
+        if known is None:
+            made = PtrDType(self, size, space)
+            with _POINTERS_LOCK:
+                known = _POINTERS.setdefault(key, made)
+        return known
 
     def const(self, value: Scalar | np.generic) -> Scalar:
         """The canonical constant of this type for `value`: a bool, int, float or complex it holds exactly.
@@ -265,7 +271,7 @@ class DType:
 class PtrDType(DType):
     """A pointer to elements of `base`; printed `*f32[100]`, `*local f32[16]`, `*reg f32[4]`, `*f32[?]`."""
 
-    __slots__ = ("base", "size", "space")
+    __slots__ = ("__weakref__", "base", "size", "space")
 
     base: DType
     size: int
@@ -410,7 +416,9 @@ _CONST: dict[Kind, Callable[[DType, object], Scalar]] = {
 # --- the types --------------------------------------------------------------------------------------------
 
 _VECTORS: dict[tuple[DType, int], DType] = {}
-_POINTERS: dict[tuple[DType, int, AddrSpace], PtrDType] = {}
+# A process may see any number of sizes: a pointer type lives while somebody has it.
+_POINTERS: WeakValueDictionary[tuple[DType, int, AddrSpace], PtrDType] = WeakValueDictionary()
+_POINTERS_LOCK: Final = threading.Lock()
 
 
 def _number(

@@ -23,6 +23,8 @@ __all__ = [
     "InternalError",
     "Location",
     "LoweringError",
+    "NanError",
+    "OutOfMemoryError",
     "ParseError",
     "PassError",
     "PlanishError",
@@ -287,6 +289,31 @@ class PassError(PlanishError):
 
 class LoweringError(PlanishError):
     """An operation or shape that cannot be lowered to the next IR."""
+
+
+class NanError(PlanishError, FloatingPointError):
+    """An operation made a NaN of numbers, where `settings(check="nan")` forbids it."""
+
+
+class OutOfMemoryError(PlanishError, MemoryError):
+    """There is no memory for a call: `nbytes` for one buffer, `peak` for all of it."""
+
+    nbytes: int
+    peak: int
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        nbytes: int = 0,
+        peak: int = 0,
+        location: Location | None = None,
+        op: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, location=location, op=op, remedy=remedy)
+        self.nbytes = nbytes
+        self.peak = peak
 
 
 class InternalError(PlanishError):

@@ -1,9 +1,11 @@
-"""Shared test machinery: the `golden` fixture and its `--update-golden` flag, and hypothesis profiles."""
+"""Shared test machinery: the `golden` fixture and its `--update-golden` flag, hypothesis profiles, a cache folder of its own."""
 
 from __future__ import annotations
 
 import difflib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,16 @@ GOLDEN = Path(__file__).parent / "golden"
 hypothesis_settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
 hypothesis_settings.register_profile("fuzz", max_examples=2000, deadline=None)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+# Compiled code goes to a folder of this session, never to the user's. Workers of pytest-xdist inherit it and share it.
+_OWN_CACHE = None if "TESTS_OF_PLANISH_CACHE" in os.environ else tempfile.mkdtemp(prefix="planish-tests-")
+os.environ["XDG_CACHE_HOME"] = os.environ.setdefault("TESTS_OF_PLANISH_CACHE", _OWN_CACHE or "")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _OWN_CACHE is not None:
+        shutil.rmtree(_OWN_CACHE, ignore_errors=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

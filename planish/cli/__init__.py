@@ -1,4 +1,4 @@
-"""The command line: `planish opt`, `planish lower`, `planish bisect`, `planish info`.
+"""The command line: `planish opt`, `planish lower`, `planish bisect`, `planish cache`, `planish info`.
 
 Standard output carries the product and nothing else; whatever is said about it goes to standard error. The exit
 status is 0 on success, 1 when the input or a pass is at fault, 2 when the command line is. Nothing reaches standard
@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "opt": "rewrite a program with a pipeline of passes",
     "lower": "show a program at a later level: uop, llir, llvm, asm",
     "bisect": "find the stage, and the rule, that makes a program's result wrong",
+    "cache": "show or clear what is kept of earlier compilations",
     "info": "versions, machine and settings, as bug reports want them",
 }
 
@@ -84,6 +85,10 @@ def _command(name: str) -> Run:
             from planish.cli import stage_bisect
 
             return stage_bisect.run
+        case "cache":
+            from planish.cli import cache
+
+            return cache.run
         case "info":
             from planish.cli import info
 

@@ -14,6 +14,8 @@ from typing import Final
 from planish._version import __version__
 from planish.cli.console import OK, Console, Parser
 from planish.config import Settings, current, from_environment
+from planish.runtime.cache import default_folder
+from planish.runtime.pool import wanted_threads
 
 REQUIRED: Final = ("numpy", "llvmlite", "ml_dtypes")
 OPTIONAL: Final = ("onnx", "torch", "cuda-bindings", "rich")
@@ -54,7 +56,9 @@ def versions() -> dict[str, str | None]:
 
 def machine() -> dict[str, str | int | list[str]]:
     """The host as planish compiles for it."""
-    found: dict[str, str | int | list[str]] = {"platform": platform.platform(), "cores": os.cpu_count() or 1}
+    found: dict[str, str | int | list[str]] = {
+        "platform": platform.platform(), "cores": os.cpu_count() or 1, "threads": wanted_threads()
+    }  # fmt: skip
     try:
         from llvmlite import binding
     except (ImportError, OSError) as error:
@@ -87,10 +91,7 @@ def settings_in_force(environment: Mapping[str, str]) -> dict[str, dict[str, str
 def cache_directory(environment: Mapping[str, str]) -> Path:
     """Where compiled code is kept: the setting, or the user's cache directory."""
     chosen = current().cache_dir
-    if chosen is not None:
-        return Path(chosen)
-    base = environment.get("XDG_CACHE_HOME")
-    return Path(base) / "planish" if base else Path.home() / ".cache" / "planish"
+    return default_folder(environment) if chosen is None else Path(chosen)
 
 
 def _text(record: Mapping[str, object]) -> str:

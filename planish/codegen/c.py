@@ -329,9 +329,7 @@ class _Writer:
             self.emit(f"{condition}*({self.type(dtype)}_at *){self.value(i.address)} = {self.value(value)};")
         else:
             size = dtype.itemsize * dtype.lanes
-            self.emit(f"{condition}memcpy({self.value(i.address)}, &({self.type(dtype)}){{{self.value(value)}}}, {size});"
-                      if isinstance(value, Immediate) else
-                      f"{condition}memcpy({self.value(i.address)}, &{self.value(value)}, {size});")  # fmt: skip
+            self.emit(f"{condition}memcpy({self.value(i.address)}, &{self.value(value)}, {size});")
 
     def prefetch(self, i: Prefetch) -> None:
         self.emit(f"__builtin_prefetch({self.value(i.address)}, {int(i.write)}, {i.locality});")

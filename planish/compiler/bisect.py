@@ -27,7 +27,7 @@ from planish.schedule.kernels import Kernel
 from planish.schedule.memory import share
 from planish.schedule.planner import plan as make_plan
 from planish.stages import pipeline
-from planish.stages.bisection import Finding, close, difference, first_wrong
+from planish.stages.bisection import Finding, close, difference, first_wrong, written_by
 from planish.stages.symptoms import CODE, LLIR, SCHEDULE, row_for, row_text
 from planish.target import Target, host
 from planish.uop.node import Table
@@ -81,13 +81,13 @@ def run_plan(
 
         def call(kernel: Kernel, program: Program) -> KernelCall:
             slots = [int(buffer.name.removeprefix("arg")) for buffer in program.params]
+            written = written_by(kernel.sink)
 
             def launch(memory: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
                 given = dict(zip(slots, memory, strict=True))
                 after = run(kernel, given, dict(zip(kernel.variables, values, strict=True)))
-                for slot, array in given.items():
-                    if after[slot] is not array:
-                        array[...] = after[slot]
+                for slot in written:
+                    given[slot][...] = after[slot]
 
             return launch
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planish.codegen import c, llvm
 from planish.compiler.assemble import Assembled
-from planish.compiler.objects import library_of, object_of, pool, support, threads
+from planish.compiler.objects import helpers, library_of, object_of, pool, support, threads
 from planish.errors import InternalError, ShapeError
 from planish.llir.program import EndLoop, Immediate, Loop, Program
 from planish.runtime import cpu, entry, fastcall
@@ -74,7 +74,7 @@ def _by_llvm(lowered: Lowered, processor: cpu.Processor) -> tuple[list[int], obj
         source = llvm.render(
             replace(program, name="kernel"), aliased=[f"arg{slot}" for slot in aliased], scratch=bool(scratch)
         )
-        loaded.append(Loaded(object_of(source, processor)))
+        loaded.append(Loaded(object_of(source, processor), helpers()))
     return [kernel.address("kernel") for kernel in loaded], loaded
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from planish.runtime import cc, cpu, fastcall
+from planish.runtime import cc, cpu, fastcall, half
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded
 from planish.runtime.pool import Pool, wanted_threads
@@ -65,8 +65,14 @@ def library_of(sources: Sequence[str], flags: Sequence[str]) -> cc.CModule:
 
 @cache
 def support() -> Loaded:
-    """The thread pool and the way in from Python."""
-    return Loaded(object_of(pool_source() + fastcall.SOURCE))
+    """The thread pool, the way in from Python, and helpers."""
+    return Loaded(object_of(pool_source() + fastcall.SOURCE + half.SOURCE))
+
+
+@cache
+def helpers() -> Mapping[str, int]:
+    """What code for processors without 16-bit floats calls."""
+    return {name: support().address(name) for name in half.NAMES}
 
 
 @cache

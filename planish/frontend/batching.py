@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from planish import dtypes
 from planish.errors import GraphError
-from planish.frontend.autodiff.replay import Replay, clamped, index64, size_along
+from planish.frontend.replay import Replay, clamped, index64, size_along
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds, product
 from planish.ptir.function import Inst
@@ -229,6 +229,12 @@ def _examples(b: Batch, dims: Sequence[DimLike]) -> V:
     return b.graph.iota(dims, 0)
 
 
+def _nothing(b: Batch) -> V:
+    """A result that has no elements."""
+    type = b.inst.results[0].type
+    return b.graph.full([b.size, *type.dims], False if type.dtype.is_bool else 0, type.dtype)
+
+
 def _indices(b: Batch, first: int) -> tuple[list[V], bool]:
     """Index operands from a position on, batched if any is."""
     flags, given = b.batched[first:], b.x[first:]
@@ -239,6 +245,8 @@ def _indices(b: Batch, first: int) -> tuple[list[V], bool]:
 
 def _gather(b: Batch) -> Sequence[V]:
     x, axes = b.x[0], b.attrs.axes
+    if 0 in b.inst.results[0].type.dims:
+        return [_nothing(b)]
     indices, batched = _indices(b, 1)
     further = tuple(axis + 1 for axis in axes)
     if not b.batched[0]:
@@ -246,19 +254,11 @@ def _gather(b: Batch) -> Sequence[V]:
     if not batched:
         found = b.emit([x, *indices], ops.GatherAttrs(further))
         return [moved_axis(found, indices[0].rank, 0)]
-    if 0 in found_dims(x, indices, further):
-        return [b.graph.full(found_dims(x, indices, further), False if x.dtype.is_bool else 0, x.dtype)]
     # clamped by hand, as all indices take one dtype and the number of an example may need more than theirs
     wide = clamped(x, indices, further)
     if bounds(b.size)[0] == 0:
         x = x.pad([0] * x.rank, [1, *[0] * (x.rank - 1)])
     return [b.emit([x, _examples(b, indices[0].dims), *wide], ops.GatherAttrs((0, *further)))]
-
-
-def found_dims(x: V, indices: Sequence[V], axes: Sequence[int]) -> list[DimLike]:
-    """The shape that gathering has, with the examples counted once."""
-    rest = [dim for axis, dim in enumerate(x.dims) if axis not in (0, *axes)]
-    return [*indices[0].dims, *rest]
 
 
 def _scatter(b: Batch) -> Sequence[V]:
@@ -290,9 +290,11 @@ def _dynamic_slice(b: Batch) -> Sequence[V]:
         zero = b.graph.full((), 0, starts[0].dtype if starts else dtypes.int64)
         return [b.emit([x, zero, *starts], ops.DynamicSliceAttrs((b.size, *sizes)))]
     lead = int(b.batched[0])
-    if 0 in sizes or 0 in x.dims:
-        return [b.graph.full([b.size, *sizes], False if x.dtype.is_bool else 0, x.dtype)]
+    if 0 in sizes:
+        return [_nothing(b)]
     axes, index = _window(b, x, starts, sizes, lead)
+    if not axes:
+        return [x if lead else spread(x, b.size)]
     # those axes in front, after the batch: bring them back among the others
     padded = x
     if lead and bounds(b.size)[0] == 0:
@@ -306,9 +308,9 @@ def _dynamic_slice(b: Batch) -> Sequence[V]:
 def _window(
     b: Batch, x: V, starts: Sequence[V], sizes: Sequence[DimLike], lead: int
 ) -> tuple[list[int], list[V]]:
-    """The axes along which a window may move, and index arrays (batch, window) of them, clamped as the op does."""
+    """The axes along which a window can move, and index arrays (batch, window) of them, clamped as the op does."""
     dims = x.dims[lead:]
-    axes = [axis for axis, size in enumerate(sizes) if size != dims[axis]] or [0]
+    axes = [axis for axis, size in enumerate(sizes) if size != dims[axis]]
     shape = [b.size, *(sizes[axis] for axis in axes)]
     index: list[V] = [b.graph.iota(shape, 0)] if lead else []
     for place, axis in enumerate(axes):
@@ -338,6 +340,8 @@ def _dynamic_update_slice(b: Batch) -> Sequence[V]:
     if 0 in update.dims:
         return [x]
     axes, index = _window(b, x, starts, sizes, 1)
+    if not axes:
+        return [update]
     rest = [axis for axis in range(len(sizes)) if axis not in axes]
     update = update.transpose([0, *(axis + 1 for axis in (*axes, *rest))])
     return [x.scatter(update, index, [0, *(axis + 1 for axis in axes)], "replace", unique_indices=True)]

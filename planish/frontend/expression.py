@@ -21,6 +21,7 @@ from weakref import ref
 from planish.dtypes import DType
 from planish.errors import GraphError, Location, Site
 from planish.ptir.ops.definition import Attrs, ConstantAttrs, OpDef
+from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Scope:
         return other is None
 
 
+GIVEN_AWAY: Final = Scope("donation", None)
+"""Where tensors end whose memory was donated."""
 _CURRENT: ContextVar[Scope | None] = ContextVar("scope", default=None)
 current_scope: Final = _CURRENT.get
 """The scope that is being traced."""
@@ -182,7 +185,7 @@ SIGNATURES: Final = _Signatures()
 class Node:
     """An op applied to tensors."""
 
-    __slots__ = ("bodies", "depth", "inputs", "made", "scope", "signature", "site")
+    __slots__ = ("arrays", "bodies", "depth", "inputs", "made", "scope", "signature", "site")
 
     def __init__(
         self,
@@ -191,7 +194,7 @@ class Node:
         bodies: tuple[Body, ...],
         depth: int,
         scope: Scope | None,
-        site: Site | None,
+        site: Site | Location | None,
     ) -> None:
         self.signature = signature
         self.inputs = inputs
@@ -202,6 +205,8 @@ class Node:
         self.site = site
         self.made: tuple[ref[Tensor], ...] = ()
         """Its results where there are several, as long as somebody has them."""
+        self.arrays: dict[int, Array] | None = None
+        """Results that were computed, for those who ask for them again under another name."""
 
     @property
     def op(self) -> OpDef:
@@ -221,7 +226,7 @@ class Node:
     @property
     def location(self) -> Location | None:
         """The user's line."""
-        return Location.at(self.site)
+        return self.site if isinstance(self.site, Location) else Location.at(self.site)
 
     def needs(self) -> Iterator[Tensor]:
         """What has to be there before it: its inputs, and what its bodies use from outside."""

@@ -11,10 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from planish import ptir
-from planish.errors import GraphError, PlanishError
+from planish.errors import GraphError, Location, PlanishError
 from planish.frontend.expression import Body, Node, tracing
+from planish.frontend.markers import MARKERS
+from planish.frontend.replay import captured
 from planish.frontend.tensor.array import Tensor, apply
-from planish.ptir.function import Region
+from planish.ptir import ops
+from planish.ptir.function import Inst, Region
+from planish.ptir.ops.definition import ConstantAttrs
+from planish.ptir.ops.movement import BroadcastToAttrs
 from planish.ptir.types import TensorType
 
 
@@ -26,9 +31,14 @@ def trace(what: str, function: Callable[..., Sequence[Tensor]], types: Sequence[
     return Body(scope, params, results)
 
 
-def capture_body(body: Body, name: str = "main") -> tuple[ptir.Function, tuple[Tensor, ...]]:
-    """A body as a function of its parameters and then of what it uses from outside, which is returned too."""
-    writer = _Writer(name)
+def capture_body(
+    body: Body, name: str = "main", *, markers: bool = False
+) -> tuple[ptir.Function, tuple[Tensor, ...]]:
+    """A body as a function of its parameters and then of what it uses from outside, which is returned too.
+
+    `markers` keeps what only transforms know (`planish.frontend.markers`); the compiler is given the function without.
+    """
+    writer = _Writer(name, markers)
     params = [*body.params, *body.free]
     for number, param in enumerate(params):
         writer.parameter(param, f"x{number}")
@@ -36,13 +46,23 @@ def capture_body(body: Body, name: str = "main") -> tuple[ptir.Function, tuple[T
     return writer.finish(body.results), body.free
 
 
-def capture(roots: Sequence[Tensor], name: str = "main") -> tuple[ptir.Function, list[Tensor]]:
-    """Tensors as a function of the data that they are computed from, and the tensors that hold the data."""
+def capture(
+    roots: Sequence[Tensor],
+    name: str = "main",
+    params: Sequence[Tensor] | None = None,
+    lifted: Sequence[Node] = (),
+) -> tuple[ptir.Function, list[Tensor]]:
+    """Tensors as a function of the data that they are computed from, and the tensors that hold the data.
+
+    `params` says in which order the data comes; constants in `lifted` become parameters after it.
+    """
     writer = _Writer(name)
     roots = [root.latest for root in roots]
-    found = leaves(roots)
+    found = leaves(roots) if params is None else list(params)
     for number, tensor in enumerate(found):
         writer.parameter(tensor, f"x{number}")
+    for number, node in enumerate(lifted):
+        writer.lift(node, f"c{number}")
     writer.write(roots)
     return writer.finish(roots), found
 
@@ -62,20 +82,39 @@ def leaves(roots: Sequence[Tensor]) -> list[Tensor]:
         elif tensor._node is not None:
             stack.extend(reversed(list(tensor._node.needs())))
         else:
-            scope = tensor.scope
-            what = "a transform" if scope is None else scope.what
-            raise GraphError(
-                f"the value of a tensor is asked for while {what} traces the function: it is not known yet",
-                remedy="return it, or decide with planish.cond, planish.where, or a static argument",
-            )
+            raise unknown(tensor)
     return found
+
+
+def unknown(parameter: Tensor, what: str | None = None) -> GraphError:
+    """What is raised when the value of a parameter is asked for."""
+    scope = parameter._scope
+    tracer = "a transform" if scope is None else scope.what
+    name = None if scope is None else scope.names.get(id(parameter))
+    which = "a parameter" if name is None else name
+    if scope is not None and not scope.open:
+        return GraphError(
+            f"the value of a tensor is asked for that {tracer} made while it traced a function: it depends on {which}",
+            op=what,
+            location=Location.caller(),
+            remedy="return it from the function, and use what that returns",
+        )
+    return GraphError(
+        f"the value of a tensor is asked for while {tracer} traces the function: it depends on {which},"
+        " which is not known yet",
+        op=what,
+        location=Location.caller(),
+        remedy="decide with planish.where or planish.cond, loop with planish.while_loop, make the argument static,"
+        " or return the tensor and look at it outside",
+    )
 
 
 class _Writer:
     """Writes nodes into a PTIR function, each into the region of its scope."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, markers: bool = False) -> None:
         self.function = ptir.Function(name)
+        self.markers = markers
         self.region: Region = self.function.body
         self.values: dict[int, ptir.SSAValue] = {}
         """By tensor: what holds data or is a parameter."""
@@ -83,6 +122,16 @@ class _Writer:
 
     def parameter(self, tensor: Tensor, name: str) -> None:
         self.values[id(tensor)] = self.function.body.add_arg(tensor._type, name)
+
+    def lift(self, node: Node, name: str) -> None:
+        """A parameter in place of a constant; of one number, if the constant is one number everywhere."""
+        body, (type,) = self.function.body, node.types
+        literal = cast("ConstantAttrs", node.attrs).literal
+        if literal.splat and literal.shape:
+            number = body.add_arg(TensorType(type.dtype, ()), name)
+            self.results[node] = body.append(ops.broadcast_to, [number], BroadcastToAttrs(type.dims)).results
+        else:
+            self.results[node] = [body.add_arg(type, name)]
 
     def value(self, tensor: Tensor) -> ptir.SSAValue:
         found = self.values.get(id(tensor))
@@ -109,9 +158,19 @@ class _Writer:
 
     def emit(self, node: Node) -> None:
         operands = [self.value(source) for source in node.inputs]
+        if node.op in MARKERS and not self.markers:
+            self.results[node] = self.in_place(node.bodies[0], operands)
+            return
         regions = [self.body(body) for body in node.bodies]
         inst = self.region.append(node.op, operands, node.attrs, regions, loc=node.location)
         self.results[node] = inst.results
+
+    def in_place(self, body: Body, operands: Sequence[ptir.SSAValue]) -> list[ptir.SSAValue]:
+        """A body without a region of its own."""
+        for param, value in zip(body.params, operands, strict=True):
+            self.values[id(param)] = value
+        self.write(body.results)
+        return [self.value(result) for result in body.results]
 
     def body(self, body: Body) -> Region:
         region = Region(self.function, body.arg_types, ())
@@ -138,13 +197,28 @@ def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, 
     return _inline(function.body, values)
 
 
+def inline_known(function: ptir.Function, values: dict[ptir.SSAValue, Tensor]) -> None:
+    """As much of a PTIR function as can be applied to the tensors that are known; what they become is added."""
+    for inst in function:
+        seen = [value for inner in inst.regions for value in captured(inner)]
+        if inst.results[0] not in values and all(value in values for value in (*inst.operands, *seen)):
+            _apply_inst(inst, values)
+
+
 def _inline(region: Region, values: dict[ptir.SSAValue, Tensor]) -> tuple[Tensor, ...]:
     for inst in region:
-        bodies = tuple(_inlined_body(inst.op.name, inner, values) for inner in inst.regions)
-        inputs = [values[operand] for operand in inst.operands]
-        made = apply(inst.op, *inputs, attrs=inst.attrs, bodies=bodies)
-        values.update(zip(inst.results, made, strict=True))
+        _apply_inst(inst, values)
     return tuple(values[result] for result in region.results)
+
+
+def _apply_inst(inst: Inst, values: dict[ptir.SSAValue, Tensor]) -> None:
+    bodies = tuple(_inlined_body(inst.op.name, inner, values) for inner in inst.regions)
+    inputs = [values[operand] for operand in inst.operands]
+    made = apply(inst.op, *inputs, attrs=inst.attrs, bodies=bodies)
+    if inst.loc is not None and made[0]._node is not None:
+        # the line that the function was written in, not that of the transform
+        made[0]._node.site = inst.loc
+    values.update(zip(inst.results, made, strict=True))
 
 
 def _inlined_body(what: str, region: Region, values: dict[ptir.SSAValue, Tensor]) -> Body:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from planish.errors import GraphError
-from planish.frontend.autodiff.replay import Replay, Values, captured, emit, inlined
 from planish.frontend.batching import (
     BATCHING,
     UNBATCHED,
@@ -22,6 +21,7 @@ from planish.frontend.batching import (
     spread,
 )
 from planish.frontend.markers import MARKERS
+from planish.frontend.replay import Replay, Values, captured, emit, inlined
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue

@@ -191,24 +191,22 @@ class _Reader:
         if is_empty:
             return asarray(np.empty(sizes, kind.numpy))
         line = self.elements(storage, kind, offset, last + 1)
-        array = np.lib.stride_tricks.as_strided(
-            line, sizes, [step * width for step in steps], writeable=False
-        )
+        array: NDArray[Any] = np.ndarray(sizes, kind.numpy, line, strides=[step * width for step in steps])
         return asarray(array, copy=False)
 
-    def elements(self, storage: _Storage, dtype: DType, start: int, stop: int) -> NDArray[Any]:
+    def elements(self, storage: _Storage, dtype: DType, start: int, stop: int) -> Bytes:
+        """The bytes of elements in the machine's order, at an address where they can be read."""
         width = dtype.numpy.itemsize
         data = storage.data[start * width : stop * width].view(np.ndarray)
         if dtype.is_bool and int(data.max()) > 1:
             raise PickleError(f"the storage {storage.key!r} holds bools other than 0 and 1")
         if data.ctypes.data % width:
             data = data.copy()
-        found: NDArray[Any] = data.view(dtype.numpy)
         if self.is_big and width > 1:
             parts = width // 2 if dtype.is_complex else width
-            found = data.reshape(-1, parts)[:, ::-1].copy().reshape(-1).view(dtype.numpy)
-        found.flags.writeable = False
-        return found
+            data = data.reshape(-1, parts)[:, ::-1].reshape(-1)
+        data.flags.writeable = False
+        return data
 
 
 def _numbers(given: Any) -> tuple[int, ...]:

@@ -291,6 +291,13 @@ class Engine:
                     values[n] = at.scope.find(name)
         return values
 
+    def require(self, at: At, scope: Scope, name: str) -> Array:
+        """The data of a name, whatever it takes."""
+        if isinstance(scope.find(name), GraphValue):
+            self.cut(At(self, at.node, at.attributes, at.version, scope), {name})
+        found: Array = scope.find(name)
+        return found
+
     def cut(self, at: At, demanded: set[str]) -> None:
         """Run what has been written, and go on with arrays where there were values."""
         if self.execute is None or self.depth:
@@ -298,19 +305,25 @@ class Engine:
                 f"{_title(at.node)} needs the data of {', '.join(sorted(demanded))}, which depends on the inputs"
             )
         visible = at.scope.every()
-        live: dict[GraphValue, list[tuple[Scope, str]]] = {}
+        live: dict[GraphValue, None] = {}
         for name, scope in visible.items():
-            value = scope.names[name]
-            if isinstance(value, GraphValue):
-                live.setdefault(value, []).append((scope, name))
-            elif isinstance(value, list):
-                raise at.refuse("a sequence of computed values is cut here")
-        results = self.finish(list(live))
+            live.update(dict.fromkeys(_lazy_in(scope.names[name])))
+        arrays = dict(zip(live, self.finish(list(live)), strict=True))
         self.cuts += 1
-        for places, array in zip(live.values(), results, strict=True):
-            for scope, name in places:
-                # what was demanded is data from now on; the rest are inputs of the next segment
-                scope.names[name] = array if name in demanded else self.segment.parameter(array)
+        for name, scope in visible.items():
+            # what was demanded is data from now on; the rest are inputs of the next segment
+            scope.names[name] = self._after_cut(scope.names[name], arrays, name in demanded)
+
+    def _after_cut(self, value: Value, arrays: Mapping[GraphValue, Array], demanded: bool) -> Value:
+        if isinstance(value, list):
+            return [self._after_cut(item, arrays, demanded) for item in value]
+        if not isinstance(value, GraphValue):
+            return value
+        array = arrays[value]
+        if demanded:
+            return array
+        known = self.segment.parameters.get(id(array))
+        return self.segment.parameter(array) if known is None else known
 
     def finish(self, values: Sequence[GraphValue]) -> list[Array]:
         """Run the segment for these values; a new one begins."""
@@ -319,6 +332,13 @@ class Engine:
         if self.execute is None:
             raise CannotTrace("nothing can be computed here")
         return [np.asarray(result) for result in self.execute(function, done.arrays)]
+
+
+def _lazy_in(value: Value) -> list[GraphValue]:
+    """The values of the segment in a value, those in sequences too."""
+    if isinstance(value, list):
+        return [found for item in value for found in _lazy_in(item)]
+    return [value] if isinstance(value, GraphValue) else []
 
 
 def _several(outputs: Any) -> list[Value]:

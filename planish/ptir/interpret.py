@@ -8,7 +8,7 @@ bounds; every result is checked against the inferred type.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,21 +24,24 @@ from planish.ptir.types import Dim, DimLike, substitute
 
 # Calls nest on Python's stack; real programs nest a handful deep, so this many mean endless recursion.
 _MAX_CALL_DEPTH = 100
+Observer = Callable[[Inst, Sequence[Array], Sequence[Array]], None]
 
 
 def interpret(
     function: Function | Program,
     inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike] = (),
     program: Program | None = None,
+    observer: Observer | None = None,
 ) -> tuple[Array, ...]:
     """The results of a function (or of a program's entry) for arrays given in order or by parameter name.
 
-    `program` is where `call` finds its callees; without it a function may not call others.
+    `program` is where `call` finds its callees; without it a function may not call others. The `observer` is told of every
+    instruction that ran, with what it was given and what it gave.
     """
     if isinstance(function, Program):
         program = function if program is None else program
         function = function.entry
-    machine = _Interpreter(program)
+    machine = _Interpreter(program, observer)
     machine.check_runnable(function)
     arrays = [np.asarray(x) for x in _in_order(function, inputs)]
     with trace.execution(
@@ -67,8 +70,9 @@ def _in_order(
 class _Interpreter:
     """One run of a program: callees, and which functions were found runnable."""
 
-    def __init__(self, program: Program | None) -> None:
+    def __init__(self, program: Program | None, observer: Observer | None = None) -> None:
         self.program = program
+        self.observer = observer
         self.depth = 0
 
     def check_runnable(self, function: Function) -> None:
@@ -132,6 +136,8 @@ class _Interpreter:
             error.op = error.op or inst.op.name
             raise
         _check_results(inst, results, sizes)
+        if self.observer is not None:
+            self.observer(inst, arrays, results)
         return results
 
     def run_call(self, callee: Function, arrays: Sequence[Array]) -> tuple[Array, ...]:

@@ -14,6 +14,7 @@ import os
 import struct
 import tempfile
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -224,13 +225,20 @@ def _opened(folder: Path) -> DiskCache:
     return DiskCache(folder)
 
 
-def default_folder() -> Path:
+def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """The user's cache folder for planish."""
-    base = os.environ.get("XDG_CACHE_HOME")
+    base = environment.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "planish"
 
 
+_OFF: Final = DiskCache(Path(os.devnull), _usable=False)
+
+
 def disk_cache() -> DiskCache:
-    """The cache that the settings name."""
-    chosen = current().cache_dir
-    return _opened(Path(chosen) if chosen else default_folder())
+    """The cache that the settings name; one that keeps nothing if it is off."""
+    chosen = current()
+    if not chosen.cache:
+        return _OFF
+    found = _opened(Path(chosen.cache_dir) if chosen.cache_dir else default_folder())
+    found.limit = chosen.cache_limit << 20
+    return found

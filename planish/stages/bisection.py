@@ -63,6 +63,12 @@ def outputs_of(kernel: UOp) -> frozenset[int]:
     return frozenset(cast("int", memory.arg) for memory in found if memory.op is Ops.DEFINE_GLOBAL)
 
 
+def written_by(kernel: UOp) -> frozenset[int]:
+    """The slots that a kernel writes."""
+    places = [memory_below(store.src[0]) for store in Facts(kernel.toposort()).stores]
+    return frozenset(cast("int", memory.arg) for memory in places if memory.op is Ops.DEFINE_GLOBAL)
+
+
 def difference(expected: Memory, found: Memory) -> str | None:
     """What differs between two memories, if anything does beyond rounding in another order."""
     for slot, want in expected.items():
@@ -227,4 +233,4 @@ def _first_rule(
     return RuleFound(name, bad, total, was, became, good)
 
 
-__all__ = ["Finding", "RuleFound", "close", "difference", "first_wrong", "outputs_of"]
+__all__ = ["Finding", "RuleFound", "close", "difference", "first_wrong", "outputs_of", "written_by"]

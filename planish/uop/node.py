@@ -45,10 +45,15 @@ KIND_CODE: Final = {
 }
 
 
+_MOST_KINDS: Final = 4096
+
+
 class _KindBits(dict[DType, int]):
     """DType → its kind, shifted to its place in a form; by identity, since an enum hashes slowly."""
 
     def __missing__(self, dtype: DType) -> int:
+        if len(self) >= _MOST_KINDS:  # pointers to ever other sizes
+            self.clear()
         self[dtype] = bits = KIND_CODE[dtype.kind] << 7
         return bits
 

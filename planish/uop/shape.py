@@ -15,6 +15,7 @@ from planish.dtypes import PtrDType
 from planish.errors import GraphError
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, DEFINES, MOVEMENT, Ops, ReduceAxes
+from planish.uop.symbolic import simplify
 from planish.uop.symbolic.polynomial import Polynomial, number, polynomial, times
 
 Dim = int | UOp
@@ -109,17 +110,23 @@ def _expands(source: Shape, target: Shape) -> bool:
 
 
 def _sum(x: Dim, y: Dim) -> Dim:
-    if isinstance(x, int) and x == 0:
-        return y
-    return x if isinstance(y, int) and y == 0 else x + y
+    if isinstance(x, int) and isinstance(y, int):
+        return x + y
+    return _canonical(x + y)
 
 
 def _difference(x: Dim, y: Dim) -> Dim:
-    if isinstance(y, int) and y == 0:
-        return x
-    if x is y:
-        return 0
-    return x - y
+    if isinstance(x, int) and isinstance(y, int):
+        return x - y
+    return _canonical(x - y)
+
+
+def _canonical(size: Dim) -> Dim:
+    """Equal sizes are one node; a constant is a number."""
+    if isinstance(size, int):
+        return size
+    simple = simplify(size)
+    return cast("int", simple.arg) if simple.op is Ops.CONST else simple
 
 
 def size(dims: Shape) -> Polynomial | None:

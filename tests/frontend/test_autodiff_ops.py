@@ -8,7 +8,7 @@ import pytest
 from planish import ptir
 from planish.errors import GraphError
 from planish.frontend.autodiff import jvp, vjp
-from planish.frontend.autodiff.replay import is_differentiable
+from planish.frontend.autodiff.instruction import is_differentiable
 from planish.frontend.autodiff.rules import CONTROL, DERIVATIVES, FLAT, LINEAR, OPAQUE, RULES
 from planish.ptir import ops
 from tests.frontend.derivative_cases import CASES, Case

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 
@@ -30,7 +29,7 @@ def examples(array: np.ndarray) -> np.ndarray:
     return np.stack([np.roll(array.reshape(-1), n).reshape(array.shape) for n in range(SIZE)])
 
 
-def check(function, flags, arrays, size: int | Dim = SIZE, *, exact=False, length=SIZE):
+def check(function, flags, arrays, size: int | Dim = SIZE, length=SIZE):
     """The batched function against the function, example by example."""
     batched, results = batch(function, flags, size)
     ptir.verify(batched)
@@ -41,11 +40,7 @@ def check(function, flags, arrays, size: int | Dim = SIZE, *, exact=False, lengt
     ]
     for number, (own, flag) in enumerate(zip(found, results, strict=True)):
         wanted = np.stack([one[number] for one in each])
-        own = own if flag else np.stack([own] * length)
-        if exact:
-            assert own.dtype == wanted.dtype and own.tobytes() == wanted.tobytes()
-        else:
-            np.testing.assert_allclose(own, wanted, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(own if flag else np.stack([own] * length), wanted, rtol=1e-10, atol=1e-10)
     return found
 
 
@@ -55,10 +50,6 @@ def choices(count: int):
     every += [tuple(n == k for n in range(count)) for k in range(count)]
     every += [tuple(n != k for n in range(count)) for k in range(count)]
     return [flags for flags in dict.fromkeys(every) if any(flags)]
-
-
-def phases_are_free(case: Case) -> bool:
-    return case.op in ("qr", "eigh", "svd")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -110,14 +101,7 @@ def test_twice():
     np.testing.assert_allclose(ptir.interpret(table, [a, b])[0], b @ a.T)
 
 
-def _programs(seeds, exclude=()):
-    for seed in seeds:
-        program = random_program(seed, exclude=("custom_call", "bind_dim", *exclude))
-        yield seed, program
-
-
 def _check_program(seed: int, program) -> None:
-    function = program.entry
     rng = np.random.default_rng(seed)
     first = random_inputs(program, seed, odd=False)
     sizes = [a.shape for a in first]
@@ -126,8 +110,7 @@ def _check_program(seed: int, program) -> None:
     same = [arrays for arrays in others if [a.shape for a in arrays] == sizes][: SIZE - 1]
     rows = [first, *same, *[first] * (SIZE - 1 - len(same))]
     arrays = [np.stack([row[n] for row in rows]) if flag else first[n] for n, flag in enumerate(flags)]
-    whole = ptir.Program([function, *[f for f in program if f is not function]], function.name)
-    batched, results = batch(whole, flags, SIZE)
+    batched, results = batch(program, flags, SIZE)
     ptir.verify(batched)
     found = ptir.interpret(batched, arrays)
     each = [
@@ -136,26 +119,29 @@ def _check_program(seed: int, program) -> None:
     ]
     for number, (own, flag) in enumerate(zip(found, results, strict=True)):
         wanted = np.stack([one[number] for one in each])
-        own = own if flag else np.stack([own] * SIZE)
-        assert own.shape == wanted.shape and own.dtype == wanted.dtype
-        if own.dtype.kind in "fcV" or own.dtype not in (np.bool_, np.int64):
-            own, wanted = own.astype(np.complex128), wanted.astype(np.complex128)
-        np.testing.assert_allclose(own, wanted, rtol=1e-3, atol=1e-3, equal_nan=True, err_msg=f"seed {seed}")
+        whole = own if flag else np.stack([own] * SIZE)
+        assert (whole.shape, whole.dtype) == (wanted.shape, wanted.dtype)
+        if whole.dtype.kind not in "biu":
+            whole, wanted = whole.astype(np.complex128), wanted.astype(np.complex128)
+        np.testing.assert_allclose(whole, wanted, rtol=1e-3, atol=1e-3, err_msg=f"seed {seed}")
 
 
-_STRAY = ("qr", "svd", "eigh", "lu", "cholesky", "triangular_solve", "fft", "ifft", "rfft", "irfft", "while")
+# What is ill-conditioned on arbitrary numbers, loops that need not end on other numbers, and what is an error.
+_STRAY = (
+    "qr", "svd", "eigh", "lu", "cholesky", "triangular_solve", "fft", "ifft", "rfft", "irfft", "while", "bind_dim"
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("block", range(4))
 def test_random_programs(block):
-    for seed, program in _programs(range(block * 15, block * 15 + 15), _STRAY):
-        _check_program(seed, program)
+    for seed in range(block * 100, block * 100 + 100):
+        _check_program(seed, random_program(seed, exclude=_STRAY))
 
 
 @pytest.mark.fuzz
 def test_many_random_programs():
-    for seed, program in _programs(range(1000, 3000), _STRAY):
-        _check_program(seed, program)
+    for seed in range(1000, 10000):
+        _check_program(seed, random_program(seed, exclude=_STRAY))
 
 
 def test_flags_must_fit():

@@ -254,6 +254,16 @@ def test_scatter_keeps_its_order(t: Table):
     assert interpret(added, given)[0].tolist() == [6, 0, 4]
 
 
+def test_what_a_loop_changes_is_read_anew_in_every_iteration(t: Table):
+    """Even if the place does not depend on the loop, and the other loop is an axis."""
+    i, u = t.range(3, 0), t.range(4, 1, AxisType.UPCAST)
+    element = t.param(0, f32, 4).index(u)
+    product = element * t.param(1, f32, 12).index(i * 4 + u)
+    sink = t.sink(element.store(product).end(i, u))
+    out = interpret(sink, {0: np.ones(4, "f4"), 1: numbers(12)})[0]
+    np.testing.assert_array_equal(out, numbers(12).reshape(3, 4).prod(0))
+
+
 def test_one_place_with_two_values_is_a_race(t: Table):
     i = t.range(4, 0)
     sink = t.sink(t.param(0, f32, 4).index(i // 2).store(i.cast(f32)).end(i))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planish.frontend.autodiff.replay import At, zeros
+from planish.frontend.autodiff.instruction import At, zeros
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs, convolution_axes, free_axes

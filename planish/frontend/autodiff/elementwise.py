@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from planish.frontend.autodiff.replay import At, Pull, Push, Scaled, the_only, where, zeros
+from planish.frontend.autodiff.instruction import At, Pull, Push, Scaled, the_only, where, zeros
 from planish.ptir.graph_value import GraphValue as V
 
 LN2: Final = math.log(2.0)

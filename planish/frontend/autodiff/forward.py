@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from planish.frontend.autodiff.replay import (
-    At,
-    Replay,
-    Values,
-    added,
-    emit,
-    inlined,
-    is_differentiable,
-    no_rule,
-    replay,
-    zeros,
-)
+from planish.frontend.autodiff.instruction import At, added, is_differentiable, no_rule, zeros
 from planish.frontend.autodiff.reverse import differentiable_parameters
 from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
 from planish.frontend.autodiff.sweep import transposed
 from planish.frontend.markers import CHECKPOINT
+from planish.frontend.replay import Replay, Values, emit, inlined, replay
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.ops.control import ScanAttrs

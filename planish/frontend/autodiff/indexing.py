@@ -10,20 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from planish import dtypes
-from planish.frontend.autodiff.replay import (
-    At,
-    Pull,
-    Push,
-    Replay,
-    clamped,
-    gathered,
-    put,
-    size_along,
-    taken,
-    the_only,
-    where,
-    zeros,
-)
+from planish.frontend.autodiff.instruction import At, Pull, Push, gathered, put, taken, the_only, where, zeros
+from planish.frontend.replay import Replay, clamped, size_along
 from planish.ptir import ops
 from planish.ptir.dims import product
 from planish.ptir.function import Inst

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from planish.frontend.autodiff.replay import At, Pull, Push, Replay, added, put, taken, the_only, where, zeros
+from planish.frontend.autodiff.instruction import At, Pull, Push, added, put, taken, the_only, where, zeros
+from planish.frontend.replay import Replay
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Inst

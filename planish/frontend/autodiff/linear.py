@@ -11,7 +11,8 @@ from typing import Final
 
 from planish.dtypes import DType
 from planish.frontend.autodiff.contraction import transposed_convolution, transposed_dot
-from planish.frontend.autodiff.replay import At, added, clamped, is_differentiable, where, zeros
+from planish.frontend.autodiff.instruction import At, added, is_differentiable, where, zeros
+from planish.frontend.replay import clamped
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planish.frontend.autodiff.replay import Values, is_differentiable, no_rule, replay, zeros
+from planish.frontend.autodiff.instruction import is_differentiable, no_rule, zeros
 from planish.frontend.autodiff.sweep import BACK, THERE, Cotangents, Sweep
+from planish.frontend.replay import Values, replay
 from planish.ptir import ops
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.graph_value import GraphValue

@@ -12,21 +12,20 @@ from itertools import product
 from typing import Final
 
 from planish import dtypes
-from planish.frontend.autodiff.linear import kept
-from planish.frontend.autodiff.replay import (
+from planish.frontend.autodiff.instruction import (
     At,
     Pull,
     Push,
     added,
-    clamped,
     gathered,
     put,
-    size_along,
     taken,
     the_only,
     where,
     zeros,
 )
+from planish.frontend.autodiff.linear import kept
+from planish.frontend.replay import clamped, size_along
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.dims import product as product_of

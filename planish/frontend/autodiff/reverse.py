@@ -13,8 +13,9 @@ from typing import Final
 from planish import dtypes
 from planish.errors import GraphError
 from planish.frontend.autodiff import loops
-from planish.frontend.autodiff.replay import Replay, Values, captured, inlined, is_differentiable, replay
+from planish.frontend.autodiff.instruction import is_differentiable
 from planish.frontend.autodiff.sweep import BACK, THERE, Cotangents, Sweep, transposed
+from planish.frontend.replay import Replay, Values, captured, inlined, replay
 from planish.ptir.dims import bounds
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue

@@ -11,11 +11,12 @@ from typing import Final
 
 from planish.frontend.autodiff.elementwise import CURVED, DERIVATIVES
 from planish.frontend.autodiff.indexing import INDEXING, emit_sort
+from planish.frontend.autodiff.instruction import Pull, Push, is_differentiable
 from planish.frontend.autodiff.linalg import LINALG, emit_svd
 from planish.frontend.autodiff.linear import LINEAR, is_linear_bitcast
 from planish.frontend.autodiff.reductions import REDUCTIONS
-from planish.frontend.autodiff.replay import Pull, Push, Replay, Values, captured, emit, is_differentiable
 from planish.frontend.markers import CUSTOM_JVP, CUSTOM_VJP
+from planish.frontend.replay import Replay, Values, captured, emit
 from planish.ptir import ops
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.graph_value import GraphValue as V

@@ -9,19 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from planish.frontend.autodiff.replay import (
-    At,
-    Replay,
-    Scaled,
-    Values,
-    added,
-    captured,
-    emit,
-    is_differentiable,
-    no_rule,
-    zeros,
-)
+from planish.frontend.autodiff.instruction import At, Scaled, added, is_differentiable, no_rule, zeros
 from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
+from planish.frontend.replay import Replay, Values, captured, emit
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.graph_value import GraphValue
 

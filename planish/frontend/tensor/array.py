@@ -13,16 +13,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planish.dtypes import DType
-from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
-from planish.frontend.expression import Body, Node, Scope, current_scope
+from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, call_site
+from planish.frontend.expression import GIVEN_AWAY, SIGNATURES, Body, Node, Scope, current_scope
 from planish.frontend.tensor import devices
-from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
+from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
 from planish.ptir.types import TensorType, product
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ Axis: TypeAlias = int | tuple[int, ...] | None
 class Tensor:
     """An array whose elements are computed when they are asked for."""
 
-    __slots__ = ("__weakref__", "_array", "_device", "_index", "_latest", "_node", "_scope", "_type")
+    __slots__ = ("__weakref__", "_array", "_device", "_index", "_latest", "_node", "_scope", "_type", "_used")
     __hash__ = None  # type: ignore[assignment] # == is elementwise
     __array_ufunc__ = None
     """NumPy leaves `array + tensor` to us."""
@@ -65,6 +66,8 @@ class Tensor:
         self._device = device
         """None: wherever it is needed."""
         self._latest: Tensor | None = None
+        self._used = False
+        """Whether an op was applied to it, which may still need its data."""
 
     @staticmethod
     def parameter(type: TensorType, scope: Scope) -> Tensor:
@@ -74,7 +77,7 @@ class Tensor:
     @staticmethod
     def apply(op: OpDef, *inputs: Tensor, attrs: Attrs = NO_ATTRS) -> Tensor:
         """An op with one result on tensors of exactly the types it takes."""
-        return apply(op, *inputs, attrs=attrs)[0]
+        return applied(op, inputs, attrs)
 
     # --- what it is ---
 
@@ -91,6 +94,12 @@ class Tensor:
         found = self
         while found._latest is not None:
             found = found._latest
+        if found._scope is GIVEN_AWAY:
+            raise GraphError(
+                f"a tensor {self.dtype.name}{list(self.shape)} was donated: its memory holds a result now",
+                location=Location.caller(),
+                remedy="use the result in its place, donate a copy, or leave it out of donate_argnums",
+            )
         return found
 
     @property
@@ -165,16 +174,16 @@ class Tensor:
         evaluate([self.latest])
         return self
 
-    def _data(self) -> Array:
-        """The elements, read-only, shared."""
+    def _data(self, what: str | None = None) -> Array:
+        """The elements, read-only, shared. `what` asks for them, for messages."""
         latest = self.latest
         if latest._array is None:
-            evaluate([latest])
+            evaluate([latest], what)
         return cast("Array", latest._array)
 
     def numpy(self) -> Array:
         """The elements, in an array of their own."""
-        return self._data().copy()
+        return self._data("numpy").copy()
 
     def item(self) -> Scalar:
         """The only element, as a Python number."""
@@ -185,11 +194,11 @@ class Tensor:
                 location=Location.caller(),
                 remedy="pick one with x[…], or take all with tolist()",
             )
-        return functions.python_number(self._data().reshape(()), self.dtype)
+        return functions.python_number(self._data("item").reshape(()), self.dtype)
 
     def tolist(self) -> Nested:
         """The elements as nested lists of Python numbers."""
-        return functions.python_list(self._data(), self.dtype)
+        return functions.python_list(self._data("tolist"), self.dtype)
 
     def _scalar(self, what: str, allowed: bool) -> Scalar:
         if self.ndim != 0:
@@ -206,7 +215,7 @@ class Tensor:
                 location=Location.caller(),
                 remedy="convert it with astype, or take real(x)",
             )
-        return functions.python_number(self._data(), self.dtype)
+        return functions.python_number(self._data(what), self.dtype)
 
     def __bool__(self) -> bool:
         return bool(self._scalar("bool", True))
@@ -246,7 +255,7 @@ class Tensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """For NumPy: without copying it is a read-only view."""
-        array = self._data()
+        array = self._data("numpy")
         if dtype is None or np.dtype(dtype) == array.dtype:
             return array.copy() if copy else array
         if copy is False:
@@ -539,21 +548,87 @@ def apply(
     op: OpDef, *inputs: Tensor, attrs: Attrs = NO_ATTRS, bodies: tuple[Body, ...] = ()
 ) -> tuple[Tensor, ...]:
     """An op on tensors of exactly the types it takes; its results."""
+    if op.num_results == 1 and not bodies:
+        return (applied(op, inputs, attrs),)
+    node, device = _noted(op, inputs, attrs, bodies)
+    results = [Tensor(type, node=node, index=index, device=device) for index, type in enumerate(node.types)]
+    node.made = tuple(map(ref, results))
+    if node.depth >= DEEPEST and node.scope is None:
+        evaluate(results)
+    return tuple(results)
+
+
+def _noted(
+    op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs, bodies: tuple[Body, ...]
+) -> tuple[Node, str | None]:
+    """An op applied, and the device of its operands."""
     given = tuple([x if x._latest is None else x.latest for x in inputs])
+    types = tuple([x._type for x in given])
     try:
-        # bodies have the types of arguments and results that inference asks regions for
-        types = op.infer([x._type for x in given], attrs, cast("Sequence[Region]", bodies))
+        if bodies:
+            signature = SIGNATURES.with_bodies(op, attrs, types, bodies)
+        elif isinstance(attrs, ConstantAttrs):
+            signature = SIGNATURES.constant(op, attrs)
+        else:
+            signature = SIGNATURES.find(op, attrs, types)
     except PlanishError as error:
         if error.location is None:
             error.location = Location.caller()
         raise
-    node = Node(op, given, attrs, bodies, tuple(types))
+    node = Node(signature, given, bodies, 0, current_scope(), call_site())
     device = None
-    for source in given if not bodies else node.needs():
+    for source in node.needs():
+        source._used = True
         found = source._device
         if found is not None and found != device:
             device = found if device is None else devices.common_device(op.name, {found, device})
-    return tuple([Tensor(type, node=node, index=index, device=device) for index, type in enumerate(types)])
+        if source._node is not None and source._node.depth > node.depth:
+            node.depth = source._node.depth
+    node.depth += 1
+    return node, device
+
+
+def applied(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> Tensor:
+    """An op with one result and no bodies. Every operation of a program comes through here, so it is written out."""
+    key: list[object] = [op, attrs]
+    depth, device = 0, None
+    for x in inputs:
+        if x._latest is not None:
+            return applied(op, tuple([x.latest for x in inputs]), attrs)
+        x._used = True
+        key.append(id(x._type))
+        if x._node is not None and x._node.depth > depth:
+            depth = x._node.depth
+        if x._device is not None and x._device != device:
+            device = x._device if device is None else devices.common_device(op.name, {x._device, device})
+    signature = _FAST.get(tuple(key)) if inputs else None
+    if signature is None:
+        made, device = _noted(op, inputs, attrs, ())
+    else:
+        made = _new(Node)
+        made.signature = signature
+        made.inputs = inputs
+        made.bodies = made.made = ()
+        made.arrays = None
+        made.depth = depth + 1
+        made.scope = current_scope()
+        made.site = call_site()
+    result = _new(Tensor)
+    result._type = made.signature.types[0]
+    result._array = result._latest = result._scope = None
+    result._node = made
+    result._index = 0
+    result._device = device
+    result._used = False
+    if made.depth >= DEEPEST and made.scope is None:
+        evaluate((result,))
+    return result
+
+
+_FAST: Final = SIGNATURES.fast
+_new: Final = object.__new__
+DEEPEST: Final = 256
+"""Expressions are computed when this many ops wait on top of each other, so that a loop of any length has plans of one size."""
 
 
 def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
@@ -568,4 +643,4 @@ def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
 
 
 from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other
-from planish.frontend.tensor.evaluate import evaluate  # noqa: E402
+from planish.frontend.realize import evaluate  # noqa: E402

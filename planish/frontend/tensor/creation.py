@@ -34,7 +34,7 @@ from planish.frontend.tensor.operands import (
 from planish.ptir import ops
 from planish.ptir.library import shaping
 from planish.ptir.ops.indexing import IotaAttrs
-from planish.ptir.types import DimLike
+from planish.ptir.types import DimLike, bounds
 
 Sizes = int | Sequence[int]
 
@@ -194,14 +194,20 @@ def eye(
     """Ones on a diagonal."""
     shape = as_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
     kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
-    return placed(cast_to(iota(shape, 1) - iota(shape, 0) == k, kind), device)
+    return placed(cast_to(iota(shape, 1) - iota(shape, 0) == _diagonal(k, shape), kind), device)
 
 
 def _triangle(name: str, x: Tensor, k: int, lower: bool) -> Tensor:
     given = tensor(name, x)
     if given.ndim < 2:
         raise mistake(ShapeError, name, f"shape {given.shape} is not a matrix", "it needs two axes")
-    return composite(shaping.tril if lower else shaping.triu, given, diagonal=k)
+    return composite(shaping.tril if lower else shaping.triu, given, diagonal=_diagonal(k, given.shape[-2:]))
+
+
+def _diagonal(k: int, shape: Shape) -> int:
+    """The number of a diagonal; those outside are all alike."""
+    rows, columns = (bounds(size)[1] for size in shape)
+    return max(-rows, min(k, columns))
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
@@ -226,7 +232,7 @@ def tri(
     """Ones on and below a diagonal."""
     shape = as_shape("tri", (n_rows, n_rows if n_cols is None else n_cols))
     kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
-    return placed(cast_to(iota(shape, 1) - iota(shape, 0) <= k, kind), device)
+    return placed(cast_to(iota(shape, 1) - iota(shape, 0) <= _diagonal(k, shape), kind), device)
 
 
 def diag(x: Tensor, /, *, k: int = 0) -> Tensor:

@@ -95,7 +95,7 @@ def iinfo(type: DTypeLike | Tensor, /) -> IInfo:
     return IInfo(dtype.bits, int(dtype.max), int(dtype.min), dtype)
 
 
-def isdtype(dtype: DTypeLike, kind: KindName | tuple[KindName, ...], /) -> bool:
+def isdtype(dtype: DTypeLike, kind: KindName | tuple[KindName, ...]) -> bool:
     """Whether a dtype is of a kind, or of one of several."""
     given = as_dtype(dtype)
     if isinstance(kind, tuple):

@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeVar
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError
+from planish.frontend.tensor import dispatch
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.operands import (
@@ -113,9 +114,7 @@ def anything(name: str, x: Tensor) -> Tensor:
 
 
 def _unary(name: str, op: OpDef, prepare: Prepare, doc: str) -> Unary:
-    def function(x: Tensor, /) -> Tensor:
-        return Tensor.apply(op, prepare(name, tensor(name, x)))
-
+    function = dispatch.unary(op, lambda x: prepare(name, tensor(name, x)))
     return _named(function, name, doc)
 
 
@@ -142,12 +141,11 @@ def _predicate(name: str, op: OpDef, exact: bool, doc: str) -> Unary:
 
 
 def _binary(name: str, op: OpDef, prepare: Prepare, doc: str) -> Binary:
-    def function(x1: Operand, x2: Operand, /) -> Tensor:
+    def ready(x1: Operand, x2: Operand) -> list[Tensor]:
         left, right = promoted(name, x1, x2)
-        left, right = broadcast_all(name, [prepare(name, left), prepare(name, right)])
-        return Tensor.apply(op, left, right)
+        return broadcast_all(name, [prepare(name, left), prepare(name, right)])
 
-    return _named(function, name, doc)
+    return _named(dispatch.binary(op, ready), name, doc)
 
 
 def _named(function: F, name: str, doc: str) -> F:

@@ -65,7 +65,7 @@ def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, Plan]:
     whole = all(item == slice(None) for item in regular)
     if not arrays:
         return x, Plan(basic, (), (), 0, whole)
-    indices = _broadcast(x, [cast("Tensor", items[at]) for at in arrays])
+    indices = _broadcast([cast("Tensor", items[at]) for at in arrays])
     places = _axes_of(items)
     axes = tuple(places[at] for at in arrays)
     wrapped = tuple(
@@ -203,16 +203,26 @@ def _front(items: Sequence[int | slice | None | Tensor]) -> int:
     return places[0]
 
 
-def _broadcast(x: Tensor, indices: Sequence[Tensor]) -> list[Tensor]:
+def _broadcast(indices: Sequence[Tensor]) -> list[Tensor]:
+    """In one shape, and in one dtype that holds every position."""
+    first = indices[0].dtype
+    if first.bits < 32 or any(index.dtype is not first for index in indices):
+        indices = [index if index.dtype is dtypes.int64 else _widened(index) for index in indices]
     try:
         return broadcast_all("x[…]", indices)
     except ShapeError as error:
         raise mistake(IndexOutOfRange, "x[…]", error.message.removeprefix("x[…]: "), error.remedy) from None
 
 
+def _widened(index: Tensor) -> Tensor:
+    if index._array is not None:  # known positions stay known
+        return from_data(index._array.astype(np.int64), index._device)
+    return cast_to(index, dtypes.int64)
+
+
 def _inside(index: Tensor, size: object, x: Tensor) -> Tensor:
     """An index array that counts from the front. Known ones are checked; others are clamped when they are used."""
-    wide = cast_to(index, dtypes.int64) if index.dtype.bits < 32 else index
+    wide = index
     if index._array is not None and isinstance(size, int) and index._array.size:
         low, high = int(index._array.min()), int(index._array.max())
         if low < -size or high >= size:

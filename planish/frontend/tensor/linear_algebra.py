@@ -15,6 +15,7 @@ from planish.frontend.tensor.operands import (
     broadcast,
     broadcast_all,
     common_shape,
+    constant,
     mistake,
     permuted,
     promoted,
@@ -22,7 +23,7 @@ from planish.frontend.tensor.operands import (
     tensor,
 )
 from planish.ptir import ops
-from planish.ptir.library import contraction
+from planish.ptir.library import contraction, shaping
 from planish.ptir.ops.contract import DotGeneralAttrs
 from planish.ptir.ops.reduce import ReduceAttrs
 
@@ -176,3 +177,14 @@ def kron(x1: Tensor, x2: Tensor, /) -> Tensor:
     between = [part for size in second for part in (1, size)]
     sizes = tuple(a * b for a, b in zip(first, second, strict=True))
     return reshaped(multiply(reshaped(left, spread), reshaped(right, between)), sizes)
+
+
+def diagonal_of(name: str, x: Tensor, offset: int) -> Tensor:
+    """A diagonal of matrices, which becomes the last axis."""
+    given = tensor(name, x)
+    if given.ndim < 2:
+        raise mistake(ShapeError, name, f"shape {given.shape} is not a matrix", "it needs two axes at least")
+    rows, columns = given.shape[-2:]
+    if isinstance(rows, int) and isinstance(columns, int) and not -rows < offset < columns:
+        return constant(0, given.dtype, (*given.shape[:-2], 0))
+    return composite(shaping.diagonal, given, offset=offset)

@@ -179,11 +179,20 @@ def to_dlpack(
     shared = x._data()
     if max_version is None or max_version[0] < 1:
         # the old protocol cannot say "read-only"
-        if copy is False:
-            raise BufferError("sharing read-only memory needs DLPack 1.0: ask for max_version=(1, 0)")
-        return shared.copy().__dlpack__()
+        return (shared.copy() if copy is not False else _writable(shared)).__dlpack__()
     given = shared.copy() if copy else shared
     return given.__dlpack__(max_version=max_version)
+
+
+def _writable(array: Array) -> Array:
+    """The same memory for a consumer that insists on it and cannot be told that it must not be written to."""
+    try:
+        array.flags.writeable = True
+    except ValueError:
+        raise BufferError("this memory is read-only: ask for max_version=(1, 0), or for a copy") from None
+    view = array.view()
+    array.flags.writeable = False
+    return view
 
 
 def rebuilt(array: Array, device: str | None) -> Tensor:

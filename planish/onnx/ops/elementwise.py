@@ -1,12 +1,14 @@
-"""Elementwise ops."""
+"""Elementwise ops: arithmetic, comparisons, bits and logic, with the broadcasting of each opset version."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
 
+from planish import dtypes
 from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import together
+from planish.onnx.ops.common import cast, scalar, spread
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 
@@ -16,39 +18,140 @@ _UNARY = {
     "Atan": V.atan, "Sinh": V.sinh, "Cosh": V.cosh, "Tanh": V.tanh, "Asinh": V.asinh, "Acosh": V.acosh, "Atanh": V.atanh,
     "Erf": V.erf, "Not": V.not_, "BitwiseNot": V.not_, "IsNaN": V.is_nan,
 }  # fmt: skip
+
+
+def quotient(x: V, y: V) -> V:
+    """Integers are divided towards zero."""
+    return x.trunc_div(y) if x.dtype.is_int else x.div(y)
+
+
 _BINARY = {
-    "Add": V.add, "Sub": V.sub, "Mul": V.mul, "And": V.and_, "Or": V.or_, "Xor": V.xor, "BitwiseAnd": V.and_,
+    "Add": V.add, "Sub": V.sub, "Mul": V.mul, "Div": quotient, "And": V.and_, "Or": V.or_, "Xor": V.xor, "BitwiseAnd": V.and_,
     "BitwiseOr": V.or_, "BitwiseXor": V.xor, "Equal": V.eq, "Less": V.lt, "LessOrEqual": V.le, "Greater": V.gt,
     "GreaterOrEqual": V.ge,
 }  # fmt: skip
 
 
+def power(x: V, y: V) -> V:
+    """x ** y in the dtype of x, whatever that of y."""
+    if x.dtype is y.dtype:
+        return x.pow(y)
+    if x.dtype.is_float:
+        wide = dtypes.float64 if dtypes.float64 in (x.dtype, y.dtype) else dtypes.float32
+        return cast(cast(x, wide).pow(cast(y, wide)), x.dtype)
+    wide = dtypes.float64 if y.dtype.is_float else dtypes.int64
+    return cast(cast(x, wide).pow(cast(y, wide)), x.dtype)
+
+
+def aligned(at: At, x: V, y: V) -> V:
+    """y for every element of x by the rule before opset 7: `broadcast` allows it, `axis` says where y begins in x."""
+    axis = at.attr("axis")
+    at.attr("consumed_inputs")
+    if not at.attr("broadcast", 0):
+        return y
+    start = x.rank - y.rank if axis is None else axis % x.rank
+    return y.reshape((*[1] * start, *y.dims, *[1] * (x.rank - start - y.rank))).broadcast_to(x.dims)
+
+
 def _unary(name: str, function: Callable[[V], V]) -> None:
-    op(name, since=6)(lambda at, x: function(x))
+    def handler(at: At, x: V) -> V:
+        at.attr("consumed_inputs")
+        return function(x)
+
+    op(name)(handler)
 
 
 def _binary(name: str, function: Callable[[V, V], V]) -> None:
+    op(name)(lambda at, x, y: function(x, aligned(at, x, y)))
     op(name, since=7)(lambda at, x, y: function(*together(x, y)))
 
 
 for _name, _function in _UNARY.items():
     _unary(_name, _function)
-for _name, _pair in _BINARY.items():
+for _name, _pair in {**_BINARY, "Pow": power}.items():
     _binary(_name, _pair)
 
 
-@op("Div", since=7)
-def div(at: At, x: V, y: V) -> V:
-    """Integers are divided towards zero."""
+def _variadic(name: str, function: Callable[[V, V], V]) -> None:
+    def handler(at: At, *xs: V) -> V:
+        at.attr("consumed_inputs")
+        return reduce(function, together(*xs))
+
+    op(name)(handler)
+
+
+for _name, _pair in {"Sum": V.add, "Max": V.max, "Min": V.min}.items():
+    _variadic(_name, _pair)
+
+
+@op("Mean")
+def mean(at: At, *xs: V) -> V:
+    at.attr("consumed_inputs")
+    return reduce(V.add, together(*xs)).div(float(len(xs)))
+
+
+@op("Mod")
+def mod(at: At, x: V, y: V) -> V:
     a, b = together(x, y)
-    return a.div(b) if a.dtype.is_float else a.trunc_div(b)
+    return a.trunc_mod(b) if at.attr("fmod", 0) else a.floor_mod(b)
 
 
-@op("Relu", since=6)
-def relu(at: At, x: V) -> V:
-    return x.max(at.graph.full(x.dims, 0, x.dtype))
+@op("BitShift")
+def bit_shift(at: At, x: V, y: V) -> V:
+    a, b = together(x, y)
+    way = at.attr("direction")
+    if way == "LEFT":
+        return a.shl(b)
+    if way != "RIGHT":
+        raise at.refuse(f"there is no direction {way!r}")
+    return a.shr_arithmetic(b) if a.dtype.is_signed else a.shr_logical(b)
 
 
-@op("Sum", since=8)
-def sum_(at: At, *xs: V) -> V:
-    return reduce(V.add, together(*xs))
+@op("Where")
+def where(at: At, condition: V, x: V, y: V) -> V:
+    chosen, a, b = together(condition, x, y)
+    return chosen.select(a, b)
+
+
+@op("IsInf")
+def is_inf(at: At, x: V) -> V:
+    below, above = at.attr("detect_negative", 1), at.attr("detect_positive", 1)
+    found = x.is_inf()
+    if below and above:
+        return found
+    if not below and not above:
+        return at.graph.full(x.dims, False, dtypes.bool_)
+    return found.and_(x.gt(0) if above else x.lt(0))
+
+
+@op("Clip")
+def clip_between(at: At, x: V) -> V:
+    at.attr("consumed_inputs")
+    low, high = at.attr("min"), at.attr("max")
+    x = x if low is None else x.max(low)
+    return x if high is None else x.min(high)
+
+
+@op("Clip", since=11)
+def clip(at: At, x: V, low: V | None = None, high: V | None = None) -> V:
+    x = x if low is None else x.max(spread(low, x))
+    return x if high is None else x.min(spread(high, x))
+
+
+@op("PRelu")
+def prelu_channels(at: At, x: V, slope: V) -> V:
+    at.attr("consumed_inputs")
+    if slope.rank == 1 and slope.dims[0] != 1 and x.rank > 1:
+        slope = slope.reshape((*slope.dims, *[1] * (x.rank - 2)))
+    elif slope.type.size == 1:
+        slope = scalar(slope)
+    return _prelu(x, slope.broadcast_to(x.dims))
+
+
+@op("PRelu", since=7)
+def prelu(at: At, x: V, slope: V) -> V:
+    return _prelu(x, slope.broadcast_to(x.dims))
+
+
+def _prelu(x: V, slope: V) -> V:
+    return x.lt(0).select(x.mul(slope), x)

@@ -87,6 +87,8 @@ class Facts:
             elif node.op is Ops.SCAN:
                 self.scanned.add(node.src[1])
         self.read |= _values_among(self.nodes)
+        for store in self.stores:
+            self._repeat_reads(store)
 
     def _enclose(self, end: UOp) -> None:
         closed = frozenset(closed_by(end))
@@ -102,6 +104,22 @@ class Facts:
                         seen.add(source)
                         stack.append(source)
 
+    def _repeat_reads(self, store: UOp) -> None:
+        """What a store changes is read anew in every iteration, whether or not the place depends on all of them.
+
+        (From stage 11 on an AFTER says so.)
+        """
+        memory = memory_below(store.src[0])
+        reads = {r for r in self.read if _is_memory_itself(r.src[0], memory)}
+        if not reads:
+            return
+        inside = self.open(store)
+        again: set[UOp] = set()
+        for node in store.toposort():
+            if node is not store and (node in reads or not again.isdisjoint(node.src)):
+                again.add(node)
+                self.around[node] = self.around.get(node, frozenset()) | inside
+
     def open(self, node: UOp) -> frozenset[UOp]:
         """The ranges a node runs inside of."""
         extra = self.around.get(node)
@@ -113,6 +131,13 @@ class Facts:
         return any(memory_below(r) is memory for r in self.read) or any(
             n.op is Ops.LOAD or n in self.read for i in _indices(store.src[0]) for n in i.toposort()
         )
+
+
+def _is_memory_itself(buffer: UOp, memory: UOp) -> bool:
+    """Whether a buffer is this memory, or a view of it, not observed after anything."""
+    while buffer is not memory and (buffer.op in MOVEMENT or buffer.op is Ops.INDEX):
+        buffer = buffer.src[0]
+    return buffer is memory
 
 
 def closed_by(end: UOp) -> Iterator[UOp]:

@@ -1,0 +1,49 @@
+"""`planish cache [info|clear]`: what is kept of earlier compilations, and how to be rid of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from planish.cli.console import OK, Console, Parser
+from planish.config import current
+from planish.runtime.cache import CacheInfo, DiskCache, disk_cache
+
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parser = Parser("planish cache", "Show or clear what is kept of earlier compilations.")
+    parser.add_argument("action", nargs="?", choices=("info", "clear"), default="info", help="info (default) or clear")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    args = parser.parse(arguments, console)
+    cache = disk_cache()
+    found = cache.clear() if args.action == "clear" else cache.info()
+    console.write(_record(found, cache) if args.json else _text(found, cache, args.action))
+    return OK
+
+
+def _record(found: CacheInfo, cache: DiskCache) -> str:
+    record = {
+        "folder": str(found.folder), "entries": found.entries, "bytes": found.nbytes, "limit": cache.limit, "on": current().cache,
+    }  # fmt: skip
+    return json.dumps(record, indent=2) + "\n"
+
+
+def _text(found: CacheInfo, cache: DiskCache, action: str) -> str:
+    if not current().cache:
+        return "the cache is off (setting cache)\n"
+    held = f"{found.entries} {'entry' if found.entries == 1 else 'entries'}, {size(found.nbytes)}"
+    if action == "clear":
+        return f"removed {held} from {found.folder}\n"
+    return f"folder   {found.folder}\ncontents {held}\nlimit    {size(cache.limit)}\n"
+
+
+def size(count: int) -> str:
+    """Bytes, as people say them."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit + 1 < len(_UNITS):
+        value, unit = value / 1024, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit else f"{count} bytes"

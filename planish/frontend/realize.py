@@ -1,0 +1,363 @@
+"""Realisation: what happens when the elements of lazy tensors are asked for.
+
+Everything below the tensors that are asked for becomes one PTIR function, which their device runs. Its executable is kept
+under the *structure* of the expression: its signatures and how they are connected. The same expression on other data, in the
+next iteration of a loop, is found there without being captured, lowered or compiled again.
+
+Numbers in an expression are not part of its structure. Those that no rewrite can make anything of (a learning rate, an
+epsilon) are parameters of the compiled function; others (0, 1, 2, 0.5, integers) are compiled in, where they fold, and
+become parameters once they turn out to change. Either way an expression is compiled a bounded number of times, not once per
+number.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import ptir
+from planish.compiler import Executable, compile
+from planish.config import Settings, current
+from planish.errors import LoweringError
+from planish.frontend import execute, tree
+from planish.ptir import ops
+from planish.ptir.ops.definition import ConstantAttrs
+from planish.ptir.ops.literal import Literal
+
+if TYPE_CHECKING:
+    from planish.frontend.expression import Body, Node
+    from planish.frontend.tensor.array import Tensor
+
+Array = NDArray[Any]
+_KEPT: Final = 4096
+"""Structures that are kept: more than an interactive session has different expressions."""
+_HELD: Final = 1 << 30
+"""Bytes of arenas that kept executables may hold on to."""
+_CONSTANT: Final = ops.constant
+_RESULTS: Final = 16
+"""Bits for the number of a result."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What realisation did in this process."""
+
+    runs: int = 0
+    hits: int = 0
+    """Runs of something that was there already."""
+    captured: int = 0
+    """Expressions that became a function, and were compiled (or found in the cache on disk)."""
+
+
+counters: Final = Counters()
+
+
+def realize(*trees: object) -> None:
+    """Compute the elements of tensors (or containers of them) now, all in one plan."""
+    from planish.frontend.tensor.array import Tensor
+
+    found = [leaf for given in trees for leaf in tree.leaves(given) if isinstance(leaf, Tensor)]
+    evaluate([tensor.latest for tensor in found])
+
+
+def evaluate(tensors: Sequence[Tensor], what: str | None = None) -> None:
+    """Give tensors their data, computed together. `what` asks for it, for messages."""
+    waiting: dict[int, Tensor] = {}
+    for tensor in tensors:
+        node = tensor._node
+        if node is None:
+            if tensor._array is None:
+                raise tracer.unknown(tensor, what)
+            continue
+        if node.arrays is not None or node.signature.op is _CONSTANT:
+            _look_up(tensor, node)
+            if tensor._array is not None:
+                continue
+        waiting[id(tensor)] = tensor
+        for other in node.made:
+            sibling = other()
+            if sibling is not None and sibling._node is node:
+                waiting[id(sibling)] = sibling
+    if not waiting:
+        return
+    roots = list(waiting.values())
+    placed = {tensor._device for tensor in roots if tensor._device is not None}
+    device = common_device("realize", placed) or default_device()
+    for tensor, array in zip(roots, _run(roots, device, what), strict=True):
+        _settle(tensor, array)
+
+
+def _look_up(tensor: Tensor, node: Node) -> None:
+    """A constant needs no computation, and what was computed under another name needs none again."""
+    found = None if node.arrays is None else node.arrays.get(tensor._index)
+    if found is None and isinstance(node.attrs, ConstantAttrs):
+        literal = node.attrs.literal
+        try:
+            found = np.full(literal.shape, literal.data) if literal.splat else literal.data
+        except (MemoryError, ValueError) as error:
+            raise execute.no_room(tensor._type) from error
+    if found is not None:
+        _settle(tensor, found)
+
+
+def _settle(tensor: Tensor, array: Array) -> None:
+    array.flags.writeable = False
+    node = tensor._node
+    tensor._array = array  # first: another thread may look at the tensor now
+    if node is not None:
+        if node.arrays is None:
+            node.arrays = {}
+        node.arrays[tensor._index] = array
+        tensor._scope = node.scope
+        tensor._node = None  # what it was computed from is no longer needed
+
+
+# --- plans --------------------------------------------------------------------------------------------------
+
+
+class _Plan:
+    """An executable for a structure, for certain values of some of its constants."""
+
+    __slots__ = ("baked", "exe", "function", "lifted")
+
+    def __init__(
+        self,
+        exe: Executable,
+        function: ptir.Function,
+        baked: tuple[tuple[int, Literal], ...],
+        lifted: tuple[int, ...],
+    ) -> None:
+        self.exe = exe
+        self.function = function
+        self.baked = baked
+        self.lifted = lifted
+
+    def fits(self, literals: Sequence[Literal]) -> bool:
+        for number, literal in self.baked:
+            other = literals[number]
+            if other is not literal and other != literal:
+                return False
+        return True
+
+
+class _Family:
+    """The plans of one structure, the last one used first."""
+
+    __slots__ = ("held", "plans", "varying")
+
+    def __init__(self) -> None:
+        self.plans: list[_Plan] = []
+        self.varying: set[int] = set()
+        """Constants that had several values."""
+        self.held = 0
+
+
+_FAMILIES: OrderedDict[tuple[int, ...], _Family] = OrderedDict()
+
+
+def _run(roots: Sequence[Tensor], device: str, what: str | None) -> tuple[Array, ...]:
+    settings = current()
+    reading = _Reading(settings, what)
+    key = reading.read(roots)
+    arrays = [cast("Array", leaf._array) for leaf in reading.leaves]
+    counters.runs += 1
+    if device != CPU or settings.check == "nan":
+        function, _ = tracer.capture(roots, params=reading.leaves)
+        run = execute.interpret_without_nan if settings.check == "nan" else execute.interpret
+        return run(function, arrays)
+    literals = [cast("ConstantAttrs", node.signature.attrs).literal for node in reading.constants]
+    family = _FAMILIES.get(key)
+    if family is None:
+        family = _FAMILIES[key] = _Family()
+    plan = None
+    for found in family.plans:
+        if found.fits(literals):
+            plan = found
+            counters.hits += 1
+            break
+    if plan is None:
+        plan = _planned(family, roots, reading, literals)
+    if _FAMILIES:
+        _keep(key, family)
+    for number in plan.lifted:
+        arrays.append(literals[number].data)
+    return execute.guarded(plan.exe, plan.exe, arrays)
+
+
+def _keep(key: tuple[int, ...], family: _Family) -> None:
+    try:
+        _FAMILIES.move_to_end(key)
+    except KeyError:  # another thread made room meanwhile
+        _FAMILIES[key] = family
+
+
+def _planned(
+    family: _Family, roots: Sequence[Tensor], reading: _Reading, literals: Sequence[Literal]
+) -> _Plan:
+    for plan in family.plans:
+        family.varying.update(number for number, literal in plan.baked if literals[number] != literal)
+    lifted = tuple(
+        number
+        for number, literal in enumerate(literals)
+        if number in family.varying or _is_arbitrary(literal)
+    )
+    try:
+        plan = _compiled(roots, reading, literals, lifted)
+    except LoweringError:
+        if not lifted:
+            raise
+        # some op has to know its operand when it is compiled
+        plan = _compiled(roots, reading, literals, ())
+    family.plans.insert(0, plan)
+    del family.plans[8:]
+    _make_room(family, plan.exe.memory.peak)
+    return plan
+
+
+def _compiled(
+    roots: Sequence[Tensor], reading: _Reading, literals: Sequence[Literal], lifted: tuple[int, ...]
+) -> _Plan:
+    counters.captured += 1
+    nodes = [reading.constants[number] for number in lifted]
+    function, _ = tracer.capture(roots, params=reading.leaves, lifted=nodes)
+    baked = tuple((n, literal) for n, literal in enumerate(literals) if n not in lifted)
+    return _Plan(compile(function), function, baked, lifted)
+
+
+def _make_room(newest: _Family, more: int) -> None:
+    newest.held += more
+    held = sum(family.held for family in _FAMILIES.values())
+    while len(_FAMILIES) > _KEPT or (held > _HELD and len(_FAMILIES) > 1):
+        key = next(iter(_FAMILIES))
+        if _FAMILIES[key] is newest:
+            _FAMILIES.move_to_end(key)
+            continue
+        held -= _FAMILIES.pop(key).held
+
+
+def _is_arbitrary(literal: Literal) -> bool:
+    """Whether no rewrite could make anything of a number: a float that is neither whole nor a half, nor infinite."""
+    if not literal.dtype.is_float or not literal.splat:
+        return False
+    value = literal.item
+    if not isinstance(value, float) or value != value or abs(value) == float("inf"):
+        return False
+    return abs(value) > 1024 or not (2 * value).is_integer()
+
+
+# --- structure ----------------------------------------------------------------------------------------------
+
+_SETTINGS: Final[dict[int, tuple[Settings, int]]] = {}
+_NUMBERS: Final[dict[Settings, int]] = {}
+
+
+def settings_number(settings: Settings) -> int:
+    """A number for settings, the same for equal ones."""
+    found = _SETTINGS.get(id(settings))
+    if found is None:
+        if len(_SETTINGS) > 256:
+            _SETTINGS.clear()
+        number = _NUMBERS.setdefault(settings, len(_NUMBERS))
+        found = _SETTINGS[id(settings)] = (settings, number)
+    return found[1]
+
+
+_depth: Final = attrgetter("depth")
+
+
+class _Reading:
+    """An expression read once: its structure as numbers, and the data and constants in the order of the structure.
+
+    A node is its signature and where its inputs come from. Data is -1, -2 …; the result `r` of the `n`-th node is
+    `n << 16 | r`. Nodes stand in the order of their depth, which is one in which each comes after what it needs.
+    """
+
+    __slots__ = ("constants", "leaves", "names", "parts", "places", "what")
+
+    def __init__(self, settings: Settings, what: str | None) -> None:
+        self.parts: list[int] = [settings_number(settings)]
+        self.places: dict[Node, int] = {}
+        self.names: dict[int, int] = {}
+        """Of data and parameters, by identity."""
+        self.leaves: list[Tensor] = []
+        self.constants: list[Node] = []
+        self.what = what
+
+    def read(self, roots: Sequence[Tensor]) -> tuple[int, ...]:
+        self._visit([root._node for root in roots])
+        self._end(roots)
+        return tuple(self.parts)
+
+    def _visit(self, pending: list[Node | None]) -> None:
+        found: dict[Node, None] = {}
+        places = self.places
+        while pending:
+            node = pending.pop()
+            if node is None or node in found or node in places:
+                continue
+            found[node] = None
+            for x in node.inputs:
+                source = x._node
+                if source is not None:
+                    if source.arrays is not None:
+                        _look_up(x, source)
+                        source = x._node
+                    pending.append(source)
+            for body in node.bodies:
+                pending.extend([x._node for x in body.free])
+        parts, names = self.parts, self.names
+        for node in sorted(found, key=_depth):
+            signature = node.signature
+            if not node.bodies:
+                places[node] = len(places) << _RESULTS
+                parts.append(signature.number)
+            if signature.op is _CONSTANT:
+                self.constants.append(node)
+                continue
+            for x in node.inputs:
+                source = x._node
+                if source is not None:
+                    parts.append(places[source] + x._index)
+                else:
+                    name = names.get(id(x))
+                    parts.append(self._leaf(x) if name is None else name)
+            if node.bodies:
+                for body in node.bodies:
+                    self._body(body)
+                places[node] = len(places) << _RESULTS
+                parts.append(signature.number)
+
+    def _leaf(self, x: Tensor) -> int:
+        if x._array is None:
+            raise tracer.unknown(x, self.what)
+        self.leaves.append(x)
+        name = self.names[id(x)] = -1 - len(self.names)
+        return name
+
+    def _body(self, body: Body) -> None:
+        for param in body.params:
+            self.names[id(param)] = -1 - len(self.names)
+        self.parts.append(len(body.params))
+        for x in body.free:
+            if x._node is None and id(x) not in self.names:
+                self._leaf(x)
+        self.parts.append(len(self.names))
+        self._visit([result._node for result in body.results])
+        self._end(body.results)
+
+    def _end(self, results: Sequence[Tensor]) -> None:
+        for x in results:
+            node = x._node
+            self.parts.append(self.names[id(x)] if node is None else self.places[node] + x._index)
+        self.parts.append(len(results))
+
+
+# Tensors and their evaluation need each other.
+from planish.frontend import trace as tracer  # noqa: E402
+from planish.frontend.tensor.devices import CPU, common_device, default_device  # noqa: E402

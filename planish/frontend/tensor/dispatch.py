@@ -1,0 +1,157 @@
+"""Remembered dispatch: what has to happen to the operands of a function before its op applies, worked out once per types.
+
+Promotion and broadcasting depend on the types of operands alone, and programs apply the same functions to the same types over
+and over. The first call prepares its operands the long way (with all checks and messages); what was done to them is kept
+under their types, and done again without asking. Python numbers become constants of the shape and dtype that they are used in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, cast
+
+from planish.errors import Location, PlanishError
+from planish.frontend.expression import current_scope
+from planish.frontend.tensor.array import Array, Scalar, Tensor, applied
+from planish.ptir import ops
+from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
+from planish.ptir.ops.literal import Literal
+from planish.ptir.types import TensorType
+
+Operand: TypeAlias = Tensor | Scalar | Array
+Steps: TypeAlias = tuple[tuple[OpDef, Attrs], ...]
+Way: TypeAlias = tuple[Steps, TensorType]
+"""Ops from one type to another (for a number: none, from nothing to a constant of the type)."""
+_LARGEST: Final = 4096
+_NUMBERS: Final[dict[tuple[int, type, object], Tensor]] = {}
+"""Constants by the identity of their type. Each keeps its type alive."""
+_PYTHON: Final = frozenset({bool, int, float, complex})
+
+
+def number(type: TensorType, value: Scalar) -> Tensor:
+    """A number everywhere in a tensor of a static type."""
+    kind = value.__class__
+    # 0.0 and -0.0 are equal, and two constants
+    key = (id(type), kind, value or str(value))
+    eager = current_scope() is None
+    if eager:
+        found = _NUMBERS.get(key)
+        if found is not None:
+            return found
+    try:
+        literal = Literal.of_item(type.dtype, type.shape, type.dtype.const(value))
+    except PlanishError as error:
+        error.location = error.location or Location.caller()
+        raise
+    made = Tensor.apply(ops.constant, attrs=ConstantAttrs(literal))
+    if eager and made._type is type:
+        if len(_NUMBERS) >= _LARGEST:
+            _NUMBERS.clear()
+        _NUMBERS[key] = made
+    return made
+
+
+def binary(
+    op: OpDef, prepare: Callable[[Operand, Operand], Sequence[Tensor]]
+) -> Callable[[Operand, Operand], Tensor]:
+    """An op on two operands that `prepare` makes into what it takes."""
+    # The types stand in the ways, so that their identities stay theirs.
+    pairs: dict[tuple[object, object], tuple[Way, Way, object, object]] = {}
+
+    def function(x1: Operand, x2: Operand, /) -> Tensor:
+        if x1.__class__ is Tensor:
+            if x2.__class__ is Tensor:
+                found = pairs.get((id(x1._type), id(x2._type)))
+                if found is not None:
+                    left, right = x1, x2
+                    for step, attrs in found[0][0]:
+                        left = applied(step, (left,), attrs)
+                    for step, attrs in found[1][0]:
+                        right = applied(step, (right,), attrs)
+                    return applied(op, (left, right), NO_ATTRS)
+            else:
+                found = pairs.get((id(x1._type), x2.__class__))
+                if found is not None:
+                    left = x1
+                    for step, attrs in found[0][0]:
+                        left = applied(step, (left,), attrs)
+                    return applied(op, (left, number(found[1][1], cast("Scalar", x2))), NO_ATTRS)
+        elif x2.__class__ is Tensor:
+            found = pairs.get((x1.__class__, id(x2._type)))
+            if found is not None:
+                right = x2
+                for step, attrs in found[1][0]:
+                    right = applied(step, (right,), attrs)
+                return applied(op, (number(found[0][1], cast("Scalar", x1)), right), NO_ATTRS)
+        left, right = prepare(x1, x2)
+        ways = _way(x1, left), _way(x2, right)
+        if ways[0] is not None and ways[1] is not None:
+            if len(pairs) >= _LARGEST:
+                pairs.clear()
+            pairs[_key(x1), _key(x2)] = (ways[0], ways[1], _kept(x1), _kept(x2))
+            return function(x1, x2)  # so that the first expression is like all others
+        return applied(op, (left, right), NO_ATTRS)
+
+    return function
+
+
+def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """An op on one operand that `prepare` makes into what it takes."""
+    known: dict[int, tuple[Steps, TensorType]] = {}
+
+    def function(x: Tensor, /) -> Tensor:
+        if x.__class__ is Tensor:
+            found = known.get(id(x._type))
+            if found is not None:
+                for step, attrs in found[0]:
+                    x = applied(step, (x,), attrs)
+                return applied(op, (x,), NO_ATTRS)
+        ready = prepare(x)
+        way = _way(x, ready)
+        if way is not None and isinstance(x, Tensor):
+            if len(known) >= _LARGEST:
+                known.clear()
+            known[id(x._type)] = (way[0], x._type)
+        return applied(op, (ready,), NO_ATTRS)
+
+    return function
+
+
+def _key(x: Operand) -> object:
+    return id(x._type) if isinstance(x, Tensor) else x.__class__
+
+
+def _kept(x: Operand) -> object:
+    return x._type if isinstance(x, Tensor) else None
+
+
+def _way(given: Operand, ready: Tensor) -> Way | None:
+    """How an operand was made ready; None where that depends on more than its type."""
+    if given.__class__ is Tensor:
+        start = given.latest
+        if start._scope is not None or start._type is not given._type:
+            return None
+        steps: list[tuple[OpDef, Attrs]] = []
+        now = ready
+        while now is not start:
+            node = now._node
+            if node is None or len(node.inputs) != 1 or node.bodies or node.op.num_results != 1:
+                return None
+            steps.append((node.op, node.attrs))
+            now = node.inputs[0]
+        return tuple(reversed(steps)), ready._type
+    if given.__class__ not in _PYTHON or not ready._type.is_static or ready._type.quant is not None:
+        return None
+    now, converted = ready, False
+    while now._node is not None and now._node.op in (ops.broadcast_to, ops.cast):
+        converted = converted or now._node.op is ops.cast
+        now = now._node.inputs[0]
+    if now._node is None or now._node.op is not ops.constant:
+        return None
+    # An integer that is converted afterwards is the same number of that dtype; a truth value is not.
+    if converted and not (given.__class__ is int and ready.dtype.is_float):
+        return None
+    return (), ready._type
+
+
+__all__ = ["binary", "number", "unary"]

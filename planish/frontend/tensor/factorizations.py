@@ -1,0 +1,111 @@
+"""Factorisations of matrices: PTIR's linear algebra ops on tensors. `planish.linalg` is made of these.
+
+They run in LAPACK, between compiled kernels. Matrices are the last two axes. Narrow floats are computed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import ShapeError
+from planish.frontend.tensor.array import Array, Tensor, apply
+from planish.frontend.tensor.elementwise import floating
+from planish.frontend.tensor.operands import cast_to, mistake, tensor
+from planish.ptir import ops
+from planish.ptir.ops.control import CustomCallAttrs, register_custom_call
+from planish.ptir.ops.linalg import CholeskyAttrs, EighAttrs, QrAttrs, SvdAttrs, TriangularSolveAttrs
+from planish.ptir.types import TensorType
+
+_EIG: Final = "planish.linalg.eig"
+
+
+def matrices(name: str, x: object, *, square: bool = False) -> Tensor:
+    """Matrices of a dtype that LAPACK has."""
+    given = floating(name, tensor(name, x))
+    if given.dtype.is_float and given.dtype.bits < 32:
+        given = cast_to(given, dtypes.float32)
+    if given.ndim < 2:
+        raise mistake(
+            ShapeError, name, f"shape {given.shape} is not a matrix", "the last two axes are rows and columns"
+        )
+    if square and given.shape[-1] != given.shape[-2]:
+        raise mistake(
+            ShapeError, name, f"matrices of shape {given.shape} are not square", "the last two sizes must be equal"
+        )
+    return given
+
+
+def part_dtype(dtype: DType) -> DType:
+    """The dtype of moduli."""
+    return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(dtype, dtype)
+
+
+def complex_dtype(dtype: DType) -> DType:
+    """The complex dtype of the same precision."""
+    return {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}.get(dtype, dtype)
+
+
+def cholesky(x: Tensor, upper: bool) -> Tensor:
+    """The triangular factor of a positive definite matrix; NaN if it is not."""
+    return Tensor.apply(ops.cholesky, x, attrs=CholeskyAttrs(lower=not upper))
+
+
+def qr(x: Tensor, full: bool) -> tuple[Tensor, Tensor]:
+    """Orthonormal columns and an upper triangle."""
+    q, r = apply(ops.qr, x, attrs=QrAttrs(full))
+    return q, r
+
+
+def svd(x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """u, singular values in descending order, vh."""
+    u, s, vh = apply(ops.svd, x, attrs=SvdAttrs(full, True))
+    return u, s, vh
+
+
+def singular_values(x: Tensor) -> Tensor:
+    """Singular values in descending order."""
+    return apply(ops.svd, x, attrs=SvdAttrs(False, False))[0]
+
+
+def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues in ascending order, and eigenvectors, of a Hermitian matrix."""
+    values, vectors = apply(ops.eigh, x, attrs=EighAttrs())
+    return values, vectors
+
+
+def lu(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Both triangles in one matrix, and the order of the rows."""
+    packed, order = apply(ops.lu, x)
+    return packed, order
+
+
+def triangular_solve(
+    a: Tensor, b: Tensor, *, lower: bool, unit: bool = False, transform: str = "none"
+) -> Tensor:
+    """x with a·x = b for a triangular a."""
+    return Tensor.apply(ops.triangular_solve, a, b, attrs=TriangularSolveAttrs(True, lower, transform, unit))
+
+
+def eig(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of any square matrix."""
+    dtype = complex_dtype(x.dtype)
+    types = (TensorType(dtype, x.shape[:-1]), TensorType(dtype, x.shape))
+    values, vectors = apply(ops.custom_call, x, attrs=CustomCallAttrs(_EIG, types))
+    return values, vectors
+
+
+def _eig(arrays: Sequence[Array], attrs: CustomCallAttrs) -> tuple[Array, ...]:
+    x = arrays[0]
+    values, vectors = (np.full(type.shape, np.nan, type.dtype.numpy) for type in attrs.results)
+    for index in np.ndindex(*x.shape[:-2]):
+        if np.isfinite(x[index]).all():
+            values[index], vectors[index] = np.linalg.eig(x[index])
+    return values, vectors
+
+
+register_custom_call(_EIG, _eig)

@@ -1,0 +1,493 @@
+"""Linear algebra: the standard's `linalg` extension, and what people know beside it.
+
+Matrices are the last two axes, leading axes are batch. Factorisations run in LAPACK; products, norms and everything around
+them is compiled. A singular matrix gives infinities or NaN where NumPy raises: what is in a tensor is not known when the
+call is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from planish import dtypes
+from planish.errors import DTypeError, ShapeError
+from planish.frontend.tensor import factorizations as lapack
+from planish.frontend.tensor.array import Axis, Tensor
+from planish.frontend.tensor.creation import eye, iota, zeros
+from planish.frontend.tensor.elementwise import (
+    abs,
+    conj,
+    floating,
+    log,
+    sign,
+    sqrt,
+    square,
+    where,
+)
+from planish.frontend.tensor.indexing import take_along_axis
+from planish.frontend.tensor.linear_algebra import (
+    diagonal_of,
+    inner,
+    kron,
+    matmul,
+    matrix_transpose,
+    outer,
+    tensordot,
+    vecdot,
+)
+from planish.frontend.tensor.manipulation import broadcast_to, moveaxis, reshape, stack
+from planish.frontend.tensor.operands import (
+    DTypeLike,
+    axes_of,
+    axis_of,
+    cast_to,
+    common_shape,
+    mistake,
+    permuted,
+    promoted,
+    reshaped,
+    tensor,
+)
+from planish.frontend.tensor.statistics import max, min, prod, sum, summed_dtype
+
+__all__ = [
+    "EigResult",
+    "EighResult",
+    "LstsqResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inner",
+    "inv",
+    "kron",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+Order = int | float | Literal["fro", "nuc"]
+
+
+class EighResult(NamedTuple):
+    """Real eigenvalues in ascending order, and eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class EigResult(NamedTuple):
+    """Complex eigenvalues, and eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QRResult(NamedTuple):
+    """Orthonormal columns and an upper triangle."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors, singular values in descending order, right singular vectors as rows."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    """The sign (or phase) of a determinant and the logarithm of its modulus."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class LstsqResult(NamedTuple):
+    """What solves a system best, the squared distance left, the rank and the singular values of its matrix."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+# --- factorisations ---------------------------------------------------------------------------------------
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangular factor of positive definite matrices; NaN for others."""
+    return lapack.cholesky(lapack.matrices("cholesky", x, square=True), upper)
+
+
+def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+    """Orthonormal columns times an upper triangle."""
+    if mode not in ("reduced", "complete"):
+        raise mistake(ShapeError, "qr", f"there is no mode {mode!r}", "reduced or complete")
+    return QRResult(*lapack.qr(lapack.matrices("qr", x), mode == "complete"))
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    """Singular values and vectors."""
+    return SVDResult(*lapack.svd(lapack.matrices("svd", x), full_matrices))
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    """Singular values in descending order."""
+    return lapack.singular_values(lapack.matrices("svdvals", x))
+
+
+def eigh(x: Tensor, /) -> EighResult:
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices."""
+    return EighResult(*lapack.eigh(lapack.matrices("eigh", x, square=True)))
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """Eigenvalues of symmetric or Hermitian matrices."""
+    return eigh(x).eigenvalues
+
+
+def eig(x: Tensor, /) -> EigResult:
+    """Eigenvalues and eigenvectors of square matrices."""
+    return EigResult(*lapack.eig(lapack.matrices("eig", x, square=True)))
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """Eigenvalues of square matrices."""
+    return eig(x).eigenvalues
+
+
+# --- systems ----------------------------------------------------------------------------------------------
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x with x1·x = x2; x2 is a vector if it has one axis, else a stack of matrices."""
+    a, b = promoted("solve", tensor("solve", x1), tensor("solve", x2))
+    a, b = lapack.matrices("solve", a, square=True), floating("solve", b)
+    is_vector = b.ndim == 1
+    b = cast_to(reshaped(b, (b.shape[0], 1)) if is_vector else b, a.dtype)
+    if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
+        raise mistake(
+            ShapeError,
+            "solve",
+            f"shapes {a.shape} and {tensor('solve', x2).shape} do not fit",
+            "the right side needs a row per row of the matrix",
+        )
+    lead = common_shape("solve", [a.shape[:-2], b.shape[:-2]])
+    a = broadcast_to(a, (*lead, *a.shape[-2:]))
+    b = broadcast_to(b, (*lead, *b.shape[-2:]))
+    result = _solved(a, b)
+    return reshaped(result, result.shape[:-1]) if is_vector else result
+
+
+def _solved(a: Tensor, b: Tensor) -> Tensor:
+    if 0 in a.shape or 0 in b.shape:
+        return zeros(b.shape, dtype=b.dtype)
+    packed, order = lapack.lu(a)
+    rows = take_along_axis(b, reshaped(order, (*order.shape, 1)), axis=-2)
+    forward = lapack.triangular_solve(packed, rows, lower=True, unit=True)
+    return lapack.triangular_solve(packed, forward, lower=False)
+
+
+def solve_triangular(x1: Tensor, x2: Tensor, /, *, lower: bool = False, unit_diagonal: bool = False) -> Tensor:
+    """x with x1·x = x2, where only one triangle of x1 is read."""
+    a, b = promoted("solve_triangular", tensor("solve_triangular", x1), tensor("solve_triangular", x2))
+    a, b = lapack.matrices("solve_triangular", a, square=True), lapack.matrices("solve_triangular", b)
+    lead = common_shape("solve_triangular", [a.shape[:-2], b.shape[:-2]])
+    a, b = broadcast_to(a, (*lead, *a.shape[-2:])), broadcast_to(b, (*lead, *b.shape[-2:]))
+    return lapack.triangular_solve(a, b, lower=lower, unit=unit_diagonal)
+
+
+def inv(x: Tensor, /) -> Tensor:
+    """The inverse."""
+    a = lapack.matrices("inv", x, square=True)
+    if 0 in a.shape:
+        return a.snapshot()
+    size = a.shape[-1]
+    return _solved(a, broadcast_to(eye(size, dtype=a.dtype), a.shape))
+
+
+def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: float | None = None) -> LstsqResult:
+    """What comes closest to x1·x = x2, and is shortest if several do."""
+    a, b = promoted("lstsq", tensor("lstsq", x1), tensor("lstsq", x2))
+    a, b = lapack.matrices("lstsq", a), floating("lstsq", b)
+    is_vector = b.ndim == 1
+    right = reshaped(b, (b.shape[0], 1)) if is_vector else b
+    if right.shape[-2] != a.shape[-2]:
+        raise mistake(ShapeError, "lstsq", f"shapes {a.shape} and {b.shape} do not fit", "both need the same rows")
+    u, s, vh = lapack.svd(a, False)
+    keep = s > _threshold(a, s, rtol)
+    factor = where(keep, 1.0 / where(keep, s, 1.0), 0.0)
+    solution = _adjoint(vh) @ (_column(factor, a) * (_adjoint(u) @ right))
+    left = square(abs(a @ solution - right))
+    found = reshaped(solution, solution.shape[:-1]) if is_vector else solution
+    residuals = sum(left, axis=-2)
+    return LstsqResult(found, residuals, sum(cast_to(keep, dtypes.int64), axis=-1), s)
+
+
+def _column(values: Tensor, like: Tensor) -> Tensor:
+    return cast_to(reshaped(values, (*values.shape, 1)), like.dtype)
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    return conj(matrix_transpose(x))
+
+
+def _threshold(a: Tensor, values: Tensor, rtol: float | Tensor | None) -> Tensor:
+    """Singular values below this count as zero."""
+    largest = values[..., :1]
+    if rtol is None:
+        eps = dtypes.float_format(values.dtype).eps
+        return largest * (eps * _longest(a))
+    if isinstance(rtol, Tensor):
+        share = cast_to(rtol, values.dtype)
+        return largest * reshaped(share, (*share.shape, 1))
+    return largest * rtol
+
+
+def _longest(a: Tensor) -> int:
+    rows, columns = a.shape[-2:]
+    return rows if rows > columns else columns
+
+
+def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """The pseudo-inverse; singular values below `rtol` times the largest count as zero."""
+    a = lapack.matrices("pinv", x)
+    if 0 in a.shape:
+        return zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), dtype=a.dtype)
+    u, s, vh = lapack.svd(a, False)
+    keep = s > _threshold(a, s, rtol)
+    factor = where(keep, 1.0 / where(keep, s, 1.0), 0.0)
+    return _adjoint(vh) @ (_column(factor, a) * _adjoint(u))
+
+
+def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """How many singular values are above `rtol` times the largest."""
+    a = lapack.matrices("matrix_rank", x)
+    if 0 in a.shape:
+        return zeros(a.shape[:-2], dtype=dtypes.int64)
+    s = lapack.singular_values(a)
+    return sum(cast_to(s > _threshold(a, s, rtol), dtypes.int64), axis=-1)
+
+
+def cond(x: Tensor, /) -> Tensor:
+    """The largest singular value over the smallest."""
+    s = svdvals(x)
+    return s[..., 0] / s[..., -1]
+
+
+# --- determinants -----------------------------------------------------------------------------------------
+
+
+def _factors(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The diagonal of U, and the sign of the order of the rows."""
+    packed, order = lapack.lu(x)
+    size = x.shape[-1]
+    later = iota((size, size), 0) < iota((size, size), 1)
+    swapped = reshaped(order, (*order.shape, 1)) > reshaped(order, (*order.shape[:-1], 1, size))
+    swaps = sum(cast_to(later & swapped, dtypes.int64), axis=(-2, -1))
+    return diagonal(packed), where(swaps % 2 == 0, 1.0, -1.0)
+
+
+def det(x: Tensor, /) -> Tensor:
+    """The determinant."""
+    a = lapack.matrices("det", x, square=True)
+    if a.shape[-1] == 0:
+        return zeros(a.shape[:-2], dtype=a.dtype) + 1
+    values, parity = _factors(a)
+    return prod(values, axis=-1) * cast_to(parity, a.dtype)
+
+
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    """The sign of the determinant and the logarithm of its modulus, where the determinant itself could overflow."""
+    a = lapack.matrices("slogdet", x, square=True)
+    if a.shape[-1] == 0:
+        nothing = zeros(a.shape[:-2], dtype=lapack.part_dtype(a.dtype))
+        return SlogdetResult(cast_to(nothing + 1, a.dtype), nothing)
+    values, parity = _factors(a)
+    return SlogdetResult(
+        prod(sign(values), axis=-1) * cast_to(parity, a.dtype), sum(log(abs(values)), axis=-1)
+    )
+
+
+# --- parts and products -----------------------------------------------------------------------------------
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """A diagonal of matrices."""
+    return diagonal_of("diagonal", x, offset)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+    """The sum of a diagonal."""
+    line = diagonal_of("trace", x, offset)
+    return sum(line, axis=-1, dtype=summed_dtype(line, dtype))
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The cross product of vectors of three elements."""
+    left, right = promoted("cross", tensor("cross", x1), tensor("cross", x2))
+    if left.dtype.is_bool:
+        raise mistake(DTypeError, "cross", "bools are not numbers", "convert them first")
+    ndim = left.ndim if left.ndim > right.ndim else right.ndim
+    if not -ndim <= axis < ndim:
+        raise mistake(ShapeError, "cross", f"no axis {axis} in shapes {left.shape} and {right.shape}")
+    shape = common_shape("cross", [left.shape, right.shape])
+    place = axis_of("cross", axis, len(shape), shape)
+    if shape[place] != 3 or 1 in (
+        x.shape[axis if axis < 0 else axis - ndim] for x in (left, right) if x.ndim
+    ):
+        raise mistake(
+            ShapeError, "cross", f"shapes {left.shape} and {right.shape} have no 3 elements along axis {axis}"
+        )
+    left, right = (moveaxis(broadcast_to(x, shape), place, -1) for x in (left, right))
+    a, b = ([x[..., at] for at in range(3)] for x in (left, right))
+    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    return moveaxis(stack(parts, axis=-1), -1, place)
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """The product of n equal square matrices; of inverses if n is negative."""
+    given = tensor("matrix_power", x)
+    if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
+        raise mistake(ShapeError, "matrix_power", f"matrices of shape {given.shape} are not square")
+    base = inv(given) if n < 0 else given
+    power = -n if n < 0 else n
+    result: Tensor | None = None
+    while power:
+        if power & 1:
+            result = base if result is None else matmul(result, base)
+        power >>= 1
+        base = matmul(base, base) if power else base
+    if result is None:
+        return broadcast_to(eye(given.shape[-1], dtype=given.dtype), given.shape)
+    return result.snapshot() if result is given else result
+
+
+def multi_dot(arrays: Sequence[Tensor], /) -> Tensor:
+    """The product of several matrices, in the order that needs the least work."""
+    given = [tensor("multi_dot", x) for x in arrays]
+    if len(given) < 2:
+        raise mistake(ShapeError, "multi_dot", f"{len(given)} matrices have no product")
+    first, last = given[0].ndim == 1, given[-1].ndim == 1
+    chain = [reshaped(x, (1, x.shape[0])) if at == 0 and first else x for at, x in enumerate(given)]
+    chain[-1] = reshaped(chain[-1], (chain[-1].shape[0], 1)) if last else chain[-1]
+    sizes = [chain[0].shape[0], *[x.shape[-1] for x in chain]]
+    count = len(chain)
+    cost = [[0] * count for _ in range(count)]
+    cut = [[0] * count for _ in range(count)]
+    for length in range(2, count + 1):
+        for low in range(count - length + 1):
+            high = low + length - 1
+            options = [
+                (cost[low][at] + cost[at + 1][high] + sizes[low] * sizes[at + 1] * sizes[high + 1], at)
+                for at in range(low, high)
+            ]
+            cost[low][high], cut[low][high] = sorted(options)[0]
+
+    def multiplied(low: int, high: int) -> Tensor:
+        if low == high:
+            return chain[low]
+        at = cut[low][high]
+        return matmul(multiplied(low, at), multiplied(at + 1, high))
+
+    result = multiplied(0, count - 1)
+    kept = [size for size, gone in zip(result.shape, (first, last), strict=True) if not gone]
+    return reshaped(result, kept)
+
+
+# --- norms ------------------------------------------------------------------------------------------------
+
+
+def vector_norm(
+    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2
+) -> Tensor:
+    """The length of vectors: (sum of |x|**ord) ** (1/ord), the greatest for inf, the number of nonzeros for 0."""
+    given = floating("vector_norm", tensor("vector_norm", x))
+    axes = axes_of("vector_norm", axis, given)
+    sizes = abs(given)
+    if not axes:
+        return cast_to(sizes != 0, sizes.dtype) if ord == 0 else sizes
+    if ord == math.inf:
+        return max(sizes, axis=axes, keepdims=keepdims)
+    if ord == -math.inf:
+        return min(sizes, axis=axes, keepdims=keepdims)
+    if ord == 0:
+        return sum(cast_to(sizes != 0, sizes.dtype), axis=axes, keepdims=keepdims)
+    if ord == 1:
+        return sum(sizes, axis=axes, keepdims=keepdims)
+    if ord == 2:
+        return sqrt(sum(square(sizes), axis=axes, keepdims=keepdims))
+    return sum(sizes ** float(ord), axis=axes, keepdims=keepdims) ** (1.0 / float(ord))
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order | None = "fro") -> Tensor:
+    """The size of matrices: Frobenius, nuclear, or by rows (inf), columns (1) or singular values (2)."""
+    given = lapack.matrices("matrix_norm", x)
+    pair = (given.ndim - 2, given.ndim - 1)
+    if ord in ("fro", None):
+        return sqrt(sum(square(abs(given)), axis=pair, keepdims=keepdims))
+    if ord == "nuc" or ord in (2, -2):
+        s = lapack.singular_values(given)
+        if ord == "nuc":
+            found = sum(s, axis=-1)
+        else:
+            found = max(s, axis=-1) if ord == 2 else min(s, axis=-1)
+        return reshaped(found, (*found.shape, 1, 1)) if keepdims else found
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise mistake(
+            ShapeError, "matrix_norm", f"there is no norm {ord!r}", "fro, nuc, 1, -1, 2, -2, inf or -inf"
+        )
+    columns = ord in (1, -1)
+    sums = sum(abs(given), axis=pair[0] if columns else pair[1], keepdims=True)
+    best = max if isinstance(ord, int | float) and ord > 0 else min
+    return best(sums, axis=pair, keepdims=keepdims)
+
+
+def norm(x: Tensor, /, *, ord: Order | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """NumPy's: a vector norm over one axis, a matrix norm over two, of all elements if nothing is said."""
+    given = tensor("norm", x)
+    if axis is None and ord is None:
+        return vector_norm(given, keepdims=keepdims)
+    axes = tuple(range(given.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    if len(axes) == 1:
+        if isinstance(ord, str):
+            raise mistake(ShapeError, "norm", f"{ord!r} is a norm of matrices", "name two axes")
+        return vector_norm(given, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise mistake(ShapeError, "norm", f"{len(axes)} axes hold neither vectors nor matrices")
+    first, second = (axis_of("norm", one, given.ndim, given.shape) for one in axes)
+    rest = [at for at in range(given.ndim) if at not in (first, second)]
+    found = matrix_norm(permuted(given, [*rest, first, second]), ord=ord)
+    if not keepdims:
+        return found
+    return reshape(found, [1 if at in (first, second) else size for at, size in enumerate(given.shape)])

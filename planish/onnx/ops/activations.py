@@ -1,0 +1,137 @@
+"""Activation functions: tables of names, formulas and defaults of their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planish import dtypes
+from planish.onnx.engine import At
+from planish.onnx.ops.common import axis_of, cast, sizes
+from planish.onnx.registry import op
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library import activations as act
+from planish.ptir.library import normalize
+
+
+def thresholded(x: V, alpha: float) -> V:
+    """x above alpha, else 0."""
+    return x.gt(alpha).select(x, 0)
+
+
+def swish(x: V, alpha: float = 1.0) -> V:
+    """x · sigmoid(alpha·x)."""
+    return x.mul((x if alpha == 1.0 else x.mul(alpha)).sigmoid())
+
+
+_PLAIN: dict[str, Callable[[V], V]] = {
+    "Relu": act.relu, "Sigmoid": V.sigmoid, "Softplus": act.softplus, "Softsign": act.softsign, "Mish": act.mish,
+    "HardSwish": act.hard_swish,
+}  # fmt: skip
+_ALPHA: dict[str, tuple[Callable[[V, float], V], float]] = {
+    "LeakyRelu": (act.leaky_relu, 0.01), "Elu": (act.elu, 1.0), "Celu": (act.celu, 1.0), "ThresholdedRelu": (thresholded, 1.0),
+    "Swish": (swish, 1.0),
+}  # fmt: skip
+
+
+def wide(function: Callable[[V], V], x: V) -> V:
+    """A formula of several steps, for narrow floats in float32 and rounded once."""
+    return cast(function(normalize.widened(x)), x.dtype) if x.dtype.is_float else function(x)
+
+
+def _plain(name: str, function: Callable[[V], V]) -> None:
+    def handler(at: At, x: V) -> V:
+        at.attr("consumed_inputs")
+        return wide(function, x)
+
+    op(name)(handler)
+
+
+def _alpha(name: str, function: Callable[[V, float], V], default: float) -> None:
+    def handler(at: At, x: V) -> V:
+        at.attr("consumed_inputs")
+        alpha = at.attr("alpha", default)
+        return wide(lambda v: function(v, alpha), x)
+
+    op(name)(handler)
+
+
+for _name, _function in _PLAIN.items():
+    _plain(_name, _function)
+for _name, (_scaled, _default) in _ALPHA.items():
+    _alpha(_name, _scaled, _default)
+
+
+@op("Selu")
+def selu(at: At, x: V) -> V:
+    at.attr("consumed_inputs")
+    early = at.version < 6
+    alpha = at.attr("alpha", 1.6732 if early else 1.67326319217681884765625)
+    gamma = at.attr("gamma", 1.0507 if early else 1.05070102214813232421875)
+    return wide(lambda v: act.selu(v, alpha, gamma), x)
+
+
+@op("HardSigmoid")
+def hard_sigmoid(at: At, x: V) -> V:
+    at.attr("consumed_inputs")
+    alpha, beta = at.attr("alpha", 0.2), at.attr("beta", 0.5)
+    return wide(lambda v: act.hard_sigmoid(v, alpha, beta), x)
+
+
+@op("Gelu")
+def gelu(at: At, x: V) -> V:
+    how = at.attr("approximate", "none")
+    if how not in ("none", "tanh"):
+        raise at.refuse(f"there is no approximation {how!r}")
+    return wide(lambda v: act.gelu(v, how), x)
+
+
+@op("Shrink")
+def shrink(at: At, x: V) -> V:
+    bias, edge = at.attr("bias", 0.0), at.attr("lambd", 0.5)
+    v = x if x.dtype.is_float else x.cast(dtypes.float32)
+    zero = at.graph.full(v.dims, 0, v.dtype)
+    return cast(v.lt(-edge).select(v.add(bias), v.gt(edge).select(v.sub(bias), zero)), x.dtype)
+
+
+@op("SwiGLU")
+def swiglu(at: At, a: V, b: V) -> V:
+    alpha = at.attr("alpha", 1.0)
+    wide_a, wide_b = normalize.widened(a), normalize.widened(b)
+    return cast(swish(wide_a, alpha).mul(wide_b), a.dtype)
+
+
+# -- along an axis ---------------------------------------------------------------------------------------------------
+
+
+def hardmax(x: V, axis: int) -> V:
+    """1 at the first largest, else 0."""
+    best = x.argmax(axis, keepdims=True).broadcast_to(x.dims)
+    return x.graph.iota(x.dims, axis, dtypes.int64).eq(best).cast(x.dtype)
+
+
+def _rows(name: str, function: Callable[[V, int], V]) -> None:
+    def flattened(at: At, x: V) -> V:
+        """Before opset 13: all axes from `axis` on are one."""
+        axis = axis_of(at, at.attr("axis", 1), x.rank)
+        dims = sizes(at, x)
+        left = 1
+        for size in dims[:axis]:
+            left *= size
+        right = 1
+        for size in dims[axis:]:
+            right *= size
+        return function(x.reshape((left, right)), 1).reshape(dims)
+
+    def along(at: At, x: V) -> V:
+        return function(x, axis_of(at, at.attr("axis", -1), x.rank))
+
+    op(name)(flattened)
+    op(name, since=13)(along)
+
+
+for _name, _row in {
+    "Softmax": normalize.softmax,
+    "LogSoftmax": normalize.log_softmax,
+    "Hardmax": hardmax,
+}.items():
+    _rows(_name, _row)

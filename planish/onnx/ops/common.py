@@ -1,0 +1,116 @@
+"""What handlers share: sizes, dtypes by ONNX's numbers, lists of integers, arrays of dtypes that no kernel knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import DTypeError, PlanishError
+from planish.onnx.engine import At
+from planish.ptir.graph_value import GraphValue as V
+
+Array = NDArray[Any]
+Tensor = V | Array
+
+
+def is_device(dtype: np.dtype[Any]) -> bool:
+    """Whether PTIR has the dtype; arrays of others are computed on the host."""
+    try:
+        dtypes.from_numpy(dtype)
+    except (DTypeError, PlanishError, TypeError):
+        return False
+    return True
+
+
+def is_host(value: object) -> bool:
+    """Whether this is an array of a dtype that PTIR has not."""
+    return isinstance(value, np.ndarray) and not is_device(value.dtype)
+
+
+def host_arrays(at: At, given: Sequence[Any]) -> list[int]:
+    """For `known`: every input, if one of them is of a dtype that PTIR has not."""
+    return list(range(len(given))) if any(is_host(value) for value in given) else []
+
+
+def if_known(*positions: int) -> Callable[[At, Sequence[Any]], list[int]]:
+    """For `known`: these inputs if their data is there anyway."""
+
+    def chosen(at: At, given: Sequence[Any]) -> list[int]:
+        return [n for n in positions if n < len(given) and isinstance(given[n], np.ndarray)]
+
+    return chosen
+
+
+def numpy_kind(at: At, number: int) -> np.dtype[Any]:
+    """The NumPy dtype of ONNX's number of an element type."""
+    try:
+        return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
+    except KeyError:
+        raise at.refuse(f"there is no element type {number}") from None
+
+
+def kind(at: At, number: int) -> DType:
+    """The dtype of ONNX's number of an element type."""
+    found = numpy_kind(at, number)
+    if not is_device(found):
+        raise at.refuse(f"{found} is not a dtype that programs have")
+    return dtypes.from_numpy(found)
+
+
+def ints(array: Array | Sequence[int]) -> list[int]:
+    """Plain integers."""
+    return [int(v) for v in np.asarray(array).reshape(-1)]
+
+
+def number(array: Array) -> Any:
+    """The only element of an array, as a plain number."""
+    return np.asarray(array).reshape(-1)[0].item()
+
+
+def sizes(at: At, x: V) -> list[int]:
+    """The dims, which must be numbers."""
+    found = []
+    for dim in x.dims:
+        if not isinstance(dim, int):
+            raise at.refuse(f"needs the size of {dim} in {x.type}")
+        found.append(dim)
+    return found
+
+
+def axis_of(at: At, axis: int, rank: int) -> int:
+    """An axis counted from the front."""
+    if not -max(rank, 1) <= axis < max(rank, 1):
+        raise at.refuse(f"axis {axis} is out of range for rank {rank}")
+    return axis % rank if rank else 0
+
+
+def axes_of(at: At, axes: Sequence[int], rank: int) -> list[int]:
+    """Axes counted from the front."""
+    return [axis_of(at, axis, rank) for axis in axes]
+
+
+def scalar(x: V) -> V:
+    """A value of one element, without axes."""
+    return x if x.rank == 0 else x.reshape(())
+
+
+def spread(x: V, like: V) -> V:
+    """A value of one element, as often as `like` has elements."""
+    return scalar(x).broadcast_to(like.dims)
+
+
+def cast(x: V, dtype: DType) -> V:
+    """A cast, where it is one."""
+    return x if x.dtype is dtype else x.cast(dtype)
+
+
+def outputs(at: At) -> int:
+    """How many outputs of the node anybody asks for (names at the end may be left out)."""
+    wanted = [n for n, name in enumerate(at.node.output) if name]
+    return wanted[-1] + 1 if wanted else 0

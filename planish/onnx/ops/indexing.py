@@ -1,0 +1,232 @@
+"""Gathering and scattering by index, one-hot, and ops whose number of results depends on data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planish import dtypes
+from planish.onnx.engine import At
+from planish.onnx.ops.common import Array, Tensor, axis_of, cast, if_known, ints, number, sizes
+from planish.onnx.registry import op
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library import common as lib
+
+_KINDS = {"none": "replace", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def wrapped(index: V, size: int) -> V:
+    """Indices counted from the end become indices from the front."""
+    index = cast(index, dtypes.int64) if index.dtype.bits < 32 or not index.dtype.is_signed else index
+    return index.lt(0).select(index.add(size), index)
+
+
+@op("Gather", known=if_known(1))
+def gather(at: At, x: V, index: Tensor) -> V:
+    axis = axis_of(at, at.attr("axis", 0), x.rank)
+    size = sizes(at, x)[axis]
+    if isinstance(index, np.ndarray):
+        positions = np.where(index < 0, index + size, index).astype(np.int64)
+        if positions.size and (positions.min() < 0 or positions.max() >= size):
+            raise at.refuse(f"an index is outside axis {axis} of {x.type}")
+        if positions.size == 1:
+            here = int(positions.reshape(-1)[0])
+            part = x.slice(
+                [here if n == axis else 0 for n in range(x.rank)],
+                [here + 1 if n == axis else d for n, d in enumerate(x.dims)],
+            )
+            return part.reshape((*x.dims[:axis], *positions.shape, *x.dims[axis + 1 :]))
+        if size == 0:
+            return at.graph.full((*x.dims[:axis], *positions.shape, *x.dims[axis + 1 :]), 0, x.dtype)
+        return x.take(at.value(positions), axis)
+    if size == 0:
+        return at.graph.full((*x.dims[:axis], *index.dims, *x.dims[axis + 1 :]), 0, x.dtype)
+    return x.take(wrapped(index, size), axis)
+
+
+@op("GatherElements")
+def gather_elements(at: At, x: V, index: V) -> V:
+    axis = axis_of(at, at.attr("axis", 0), x.rank)
+    return lib.take_along_axis(x, wrapped(index, sizes(at, x)[axis]), axis)
+
+
+def _columns(at: At, x: V, index: V, batch: int) -> tuple[list[V], list[int]]:
+    """The last axis of an index array as one index per axis of x, batch axes in front counted."""
+    *lead, depth = sizes(at, index)
+    if batch + depth > x.rank:
+        raise at.refuse(f"{depth} indices for the {x.rank - batch} axes of {x.type}")
+    found = [at.graph.iota(lead, axis, dtypes.int64) for axis in range(batch)]
+    for n in range(depth):
+        one = index.slice([0] * len(lead) + [n], [*lead, n + 1]).reshape(lead)
+        found.append(cast(wrapped(one, sizes(at, x)[batch + n]), dtypes.int64))
+    return found, list(range(batch + depth))
+
+
+@op("GatherND")
+def gather_nd(at: At, x: V, index: V) -> V:
+    batch = at.attr("batch_dims", 0)
+    indices, axes = _columns(at, x, index, batch)
+    if not indices:
+        return x.broadcast_to((*index.dims[:-1], *x.dims))
+    return lib.gather(x, indices, axes)
+
+
+def _reduction(at: At) -> str:
+    name = at.attr("reduction", "none")
+    if name not in _KINDS:
+        raise at.refuse(f"there is no reduction {name!r}")
+    return _KINDS[name]
+
+
+@op("Scatter", "ScatterElements")
+def scatter_elements(at: At, x: V, index: V, updates: V) -> V:
+    axis = axis_of(at, at.attr("axis", 0), x.rank)
+    kind = _reduction(at)
+    own = wrapped(index, sizes(at, x)[axis])
+    indices = [
+        own if n == axis else at.graph.iota(index.dims, n, own.dtype) for n in range(x.rank)
+    ]  # fmt: skip
+    return x.scatter(updates, indices, list(range(x.rank)), kind)
+
+
+@op("ScatterND")
+def scatter_nd(at: At, x: V, index: V, updates: V) -> V:
+    kind = _reduction(at)
+    indices, axes = _columns(at, x, index, 0)
+    return x.scatter(updates, indices, axes, kind)
+
+
+@op("TensorScatter")
+def tensor_scatter(at: At, cache: V, update: V, starts: V | None = None) -> V:
+    mode = at.attr("mode", "linear")
+    axis = axis_of(at, at.attr("axis", -2), cache.rank)
+    if axis == 0:
+        raise at.refuse("the batch axis cannot be written along")
+    graph = at.graph
+    line = graph.iota(update.dims, axis, dtypes.int64)
+    if starts is not None:
+        column = cast(starts, dtypes.int64).reshape((*starts.dims, *[1] * (update.rank - 1)))
+        line = line.add(column.broadcast_to(update.dims))
+    if mode == "circular":
+        line = line.floor_mod(sizes(at, cache)[axis])
+    elif mode != "linear":
+        raise at.refuse(f"there is no mode {mode!r}")
+    indices = [line if n == axis else graph.iota(update.dims, n, dtypes.int64) for n in range(update.rank)]
+    return cache.scatter(update, indices, list(range(update.rank)))
+
+
+@op("OneHot", known=(1,))
+def one_hot(at: At, index: V, depth: Array, values: V) -> V:
+    size = int(number(depth))
+    axis = axis_of(at, at.attr("axis", -1), index.rank + 1)
+    dims = (*index.dims[:axis], size, *index.dims[axis:])
+    at_ = wrapped(cast(index, dtypes.int64), size)
+    hot = at.graph.iota(dims, axis, dtypes.int64).eq(at_.expand_dims(axis).broadcast_to(dims))
+    off, on = (values.slice([n], [n + 1]).reshape(()).broadcast_to(dims) for n in range(2))
+    return hot.select(on, off)
+
+
+@op("ReverseSequence")
+def reverse_sequence(at: At, x: V, lengths: V) -> V:
+    time, batch = at.attr("time_axis", 0) % x.rank, at.attr("batch_axis", 1) % x.rank
+    here = at.graph.iota(x.dims, time, dtypes.int64)
+    limit = lib.along(cast(lengths, dtypes.int64), x.dims, batch)
+    return lib.take_along_axis(x, here.lt(limit).select(limit.sub(here).sub(1), here), time)
+
+
+# -- as many as there are --------------------------------------------------------------------------------------------
+
+
+@op("Compress", known=(1,))
+def compress(at: At, x: V, condition: Array) -> V:
+    axis = at.attr("axis")
+    chosen = np.flatnonzero(np.asarray(condition).reshape(-1)).astype(np.int64)
+    if axis is None:
+        x, axis = x.reshape((int(np.prod(sizes(at, x))),)), 0
+    axis = axis_of(at, axis, x.rank)
+    chosen = chosen[chosen < sizes(at, x)[axis]]
+    if chosen.size == 0:
+        return at.graph.full([0 if n == axis else d for n, d in enumerate(x.dims)], 0, x.dtype)
+    return x.take(at.value(chosen), axis)
+
+
+@op("NonZero", host=True)
+def non_zero(at: At, x: Array) -> Array:
+    if x.ndim == 0:
+        return np.zeros((0, int(bool(x))), np.int64)
+    return np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1)
+
+
+@op("Unique", host=True)
+def unique(at: At, x: Array) -> tuple[Array, ...]:
+    axis, ordered = at.attr("axis"), at.attr("sorted", 1)
+    if axis is None:
+        x = x.reshape(-1)
+    values, first, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    inverse = inverse.reshape(-1)
+    if not ordered:
+        # In the order in which they are met.
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        values = np.take(values, order, 0 if axis is None else axis)
+        first, counts, inverse = first[order], counts[order], place[inverse]
+    return values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
+
+
+@op("NonMaxSuppression", host=True)
+def non_max_suppression(
+    at: At,
+    boxes: Array,
+    scores: Array,
+    limit: Array | None = None,
+    overlap: Array | None = None,
+    threshold: Array | None = None,
+) -> Array:
+    centred = at.attr("center_point_box", 0)
+    most = 0 if limit is None else int(number(limit))
+    allowed = 0.0 if overlap is None else float(number(overlap))
+    least = None if threshold is None else float(number(threshold))
+    rows: list[tuple[int, int, int]] = []
+    if most <= 0:
+        return np.zeros((0, 3), np.int64)
+    for batch in range(scores.shape[0]):
+        corners = _corners(boxes[batch].astype(np.float64), bool(centred))
+        for cls in range(scores.shape[1]):
+            line = scores[batch, cls]
+            rows += [(batch, cls, box) for box in _best(corners, line, most, allowed, least)]
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def _corners(boxes: Array, centred: bool) -> Array:
+    if centred:
+        x, y, width, height = boxes.T
+        return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], 1)
+    first, second = boxes[:, :2], boxes[:, 2:]
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], 1)
+
+
+def _best(corners: Array, scores: Array, most: int, allowed: float, least: float | None) -> list[int]:
+    """Boxes by falling score, without those that overlap one taken before by more than is allowed."""
+    order = np.argsort(-scores, kind="stable")
+    if least is not None:
+        order = order[scores[order] > least]
+    area = (corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1])
+    taken: list[int] = []
+    while order.size and len(taken) < most:
+        best, order = int(order[0]), order[1:]
+        taken.append(best)
+        low = np.maximum(corners[best, :2], corners[order, :2])
+        high = np.minimum(corners[best, 2:], corners[order, 2:])
+        shared = np.prod(np.maximum(high - low, 0), axis=1)
+        union = area[best] + area[order] - shared
+        with np.errstate(all="ignore"):
+            share = np.where(union > 0, shared / union, 0)
+        order = order[share <= allowed]
+    return taken
+
+

@@ -1,0 +1,93 @@
+"""Products of matrices, contractions by name, determinants."""
+
+from __future__ import annotations
+
+from planish import dtypes
+from planish.onnx.engine import At
+from planish.onnx.ops.broadcasting import broadcast_dims
+from planish.onnx.ops.common import cast, sizes
+from planish.onnx.ops.elementwise import aligned
+from planish.onnx.registry import op
+from planish.ptir import ops
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library import contraction
+from planish.ptir.library.common import move_axis
+
+
+def matmul(x: V, y: V, attrs: ops.DotAttrs | None = None) -> V:
+    """NumPy's product: vectors lose their axis, leading axes broadcast."""
+    left, right = x.rank == 1, y.rank == 1
+    a = x.reshape((1, *x.dims)) if left else x
+    b = y.reshape((*y.dims, 1)) if right else y
+    if b.rank == 2 and a.rank > 2:
+        # One matrix for all: the leading axes are rows.
+        result = a.dot_general(b, ops.DotDims((), (a.rank - 1,), (0,)), attrs)
+    else:
+        lead = broadcast_dims(a.dims[:-2], b.dims[:-2])
+        a, b = (v.broadcast_to((*lead, *v.dims[-2:])) if v.dims[:-2] != lead else v for v in (a, b))
+        result = a.matmul(b, attrs)
+    dims = list(result.dims)
+    if left:
+        del dims[-1 if right else -2]
+    if right:
+        del dims[-1]
+    return result if len(dims) == result.rank else result.reshape(dims)
+
+
+@op("MatMul")
+def matmul_(at: At, x: V, y: V) -> V:
+    return matmul(x, y)
+
+
+def scaled(x: V, factor: float) -> V:
+    """x · factor, for integers too."""
+    if factor == 1:
+        return x
+    if x.dtype.is_float:
+        return x.mul(factor)
+    return x.mul(int(factor)) if factor == int(factor) else cast(x.cast(dtypes.float64).mul(factor), x.dtype)
+
+
+def gemm_product(at: At, a: V, b: V) -> V:
+    """op(a)·op(b) as the attributes transA and transB say."""
+    over_a, over_b = (0 if at.attr("transA", 0) else 1), (1 if at.attr("transB", 0) else 0)
+    return a.dot_general(b, ops.DotDims((), (over_a,), (over_b,)))
+
+
+@op("Gemm")
+def gemm_early(at: At, a: V, b: V, c: V) -> V:
+    product = scaled(gemm_product(at, a, b), at.attr("alpha", 1.0))
+    shift = aligned(at, product, c)
+    return product.add(scaled(shift, at.attr("beta", 1.0)).broadcast_to(product.dims))
+
+
+@op("Gemm", since=7)
+def gemm(at: At, a: V, b: V, c: V | None = None) -> V:
+    product = scaled(gemm_product(at, a, b), at.attr("alpha", 1.0))
+    beta = at.attr("beta", 1.0)
+    return product if c is None else product.add(scaled(c, beta).broadcast_to(product.dims))
+
+
+@op("Einsum")
+def einsum(at: At, *xs: V) -> V:
+    return contraction.einsum(at.attributes.require("equation"), *xs)
+
+
+@op("Det")
+def det(at: At, x: V) -> V:
+    """By LU: the product of the pivots, negated for an odd permutation of rows."""
+    *lead, size, _ = sizes(at, x)
+    wide = x if x.dtype.bits >= 32 else x.cast(dtypes.float32)
+    packed, permutation = wide.lu()
+    line = at.graph.iota((size,), 0, dtypes.int64)
+    pivots = move_axis(packed.gather([line, line], [x.rank - 2, x.rank - 1]), 0, len(lead))
+    order = cast(permutation, dtypes.int64)
+    dims = (*lead, size, size)
+    rows = order.reshape((*lead, size, 1)).broadcast_to(dims)
+    columns = order.reshape((*lead, 1, size)).broadcast_to(dims)
+    later = at.graph.iota(dims, len(lead), dtypes.int64).lt(
+        at.graph.iota(dims, len(lead) + 1, dtypes.int64)
+    )  # fmt: skip
+    swaps = rows.gt(columns).and_(later).cast(dtypes.int64).reduce_sum([len(lead), len(lead) + 1])
+    sign = swaps.floor_mod(2).mul(-2).add(1).cast(wide.dtype)
+    return cast(pivots.reduce_prod([len(lead)]).mul(sign), x.dtype)

@@ -1,0 +1,153 @@
+"""Sequences and optionals: Python lists and None, while importing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.onnx.engine import At, Scope
+from planish.onnx.registry import op
+
+Array = NDArray[Any]
+Value = Any
+
+
+def _number(at: At, position: int, value: Value) -> int:
+    return int(
+        np.asarray(at.engine.known(at, [position], _inputs(at, position, value))[position]).reshape(-1)[0]
+    )
+
+
+def _inputs(at: At, position: int, value: Value) -> list[Value]:
+    return [at.scope.find(name) if name else None for name in at.node.input]
+
+
+@op("SequenceEmpty", since=11, sequences=True)
+def sequence_empty(at: At) -> tuple[list[Value]]:
+    at.attr("dtype")
+    return ([],)
+
+
+@op("SequenceConstruct", since=11, sequences=True)
+def sequence_construct(at: At, *values: Value) -> tuple[list[Value]]:
+    return (list(values),)
+
+
+@op("SequenceInsert", since=11, sequences=True)
+def sequence_insert(
+    at: At, sequence: list[Value], value: Value, position: Value = None
+) -> tuple[list[Value]]:
+    place = len(sequence) if position is None else _number(at, 2, position)
+    sequence, value = (at.scope.find(name) for name in at.node.input[:2])
+    place += len(sequence) if place < 0 else 0
+    return ([*sequence[:place], value, *sequence[place:]],)
+
+
+@op("SequenceErase", since=11, sequences=True)
+def sequence_erase(at: At, sequence: list[Value], position: Value = None) -> tuple[list[Value]]:
+    place = len(sequence) - 1 if position is None else _number(at, 1, position)
+    sequence = list(at.scope.find(at.node.input[0]))
+    del sequence[place]
+    return (sequence,)
+
+
+@op("SequenceAt", since=11, sequences=True)
+def sequence_at(at: At, sequence: list[Value], position: Value) -> tuple[Value]:
+    place = _number(at, 1, position)
+    return (at.scope.find(at.node.input[0])[place],)
+
+
+@op("SequenceLength", since=11, sequences=True)
+def sequence_length(at: At, sequence: list[Value]) -> tuple[Array]:
+    return (np.array(len(sequence), np.int64),)
+
+
+@op("SplitToSequence", since=11, sequences=True)
+def split_to_sequence(at: At, value: Value, split: Value = None) -> tuple[list[Value]]:
+    axis, keep = at.attr("axis", 0), at.attr("keepdims", 1)
+    if split is not None:
+        split = at.engine.known(at, [1], _inputs(at, 1, split))[1]
+        value = at.scope.find(at.node.input[0])
+    x = at.value(value)
+    size = x.dims[axis % x.rank]
+    if not isinstance(size, int):
+        raise at.refuse("an axis whose size is not known")
+    squeeze = split is None and not keep
+    if split is None:
+        sizes = [1] * size
+    elif split.ndim == 0:
+        step = int(split)
+        sizes = [min(step, size - start) for start in range(0, size, step)]
+    else:
+        sizes = [int(n) for n in split]
+    parts, start = [], 0
+    for count in sizes:
+        starts, limits = [0] * x.rank, list(x.dims)
+        starts[axis % x.rank], limits[axis % x.rank] = start, start + count
+        part = x.slice(starts, limits)
+        parts.append(part.squeeze([axis % x.rank]) if squeeze else part)
+        start += count
+    return (parts,)
+
+
+@op("ConcatFromSequence", since=11, sequences=True)
+def concat_from_sequence(at: At, sequence: list[Value]) -> tuple[Value]:
+    axis, new = at.attr("axis"), at.attr("new_axis", 0)
+    values = [at.value(value) for value in sequence]
+    if new:
+        rank = values[0].rank + 1
+        values = [value.expand_dims(axis % rank) for value in values]
+        return (values[0].concat(values[1:], axis % rank),)
+    return (values[0].concat(values[1:], axis % values[0].rank),)
+
+
+@op("SequenceMap", since=17, sequences=True)
+def sequence_map(at: At, sequence: list[Value], *others: Value) -> tuple[list[Value], ...]:
+    body = at.attr("body")
+    names = [i.name for i in body.input]
+    outputs: list[list[Value]] = [[] for _ in body.output]
+    for k, value in enumerate(sequence):
+        given = [value, *(other[k] if isinstance(other, list) else other for other in others)]
+        results = at.engine.run_graph(body, Scope(dict(zip(names, given, strict=True)), at.scope))
+        for found, result in zip(outputs, results, strict=True):
+            found.append(result)
+    return tuple(outputs)
+
+
+@op("Optional", since=15, sequences=True)
+def optional(at: At, value: Value = None) -> tuple[Value]:
+    at.attr("type")
+    return (value,)
+
+
+@op("OptionalHasElement", since=15, sequences=True)
+def optional_has_element(at: At, value: Value = None) -> tuple[Array]:
+    return (np.array(value is not None),)
+
+
+@op("OptionalGetElement", since=15, sequences=True)
+def optional_get_element(at: At, value: Value) -> tuple[Value]:
+    if value is None:
+        raise at.refuse("the optional is empty")
+    return (value,)
+
+
+@op("Identity", since=1, sequences=True)
+def identity(at: At, value: Value) -> tuple[Value]:
+    return (value,)
+
+
+@op("Constant", since=1, sequences=True)
+def constant(at: At) -> tuple[Array]:
+    """Data, in any of the forms it is written in."""
+    for name, dtype in (
+        ("value_float", np.float32), ("value_int", np.int64), ("value_floats", np.float32), ("value_ints", np.int64),
+        ("value_string", object), ("value_strings", object),
+    ):  # fmt: skip
+        if name in at.attributes:
+            return (np.array(at.attr(name), dtype),)
+    if "sparse_value" in at.attributes:
+        return (at.attr("sparse_value"),)
+    return (at.attributes.require("value"),)

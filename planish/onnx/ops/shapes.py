@@ -1,0 +1,355 @@
+"""Shapes: ops that make, ask for and change them, without looking at elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planish.onnx.engine import At
+from planish.onnx.ops.broadcasting import broadcast_dims
+from planish.onnx.ops.common import (
+    Array,
+    Tensor,
+    axes_of,
+    axis_of,
+    host_arrays,
+    ints,
+    is_device,
+    is_host,
+    number,
+    numpy_kind,
+    sizes,
+)
+from planish.onnx.registry import op
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library import shaping
+
+_KEPT = 1 << 16
+"""Up to so many elements, what is the same everywhere is data; beyond, it is computed."""
+
+
+@op("Identity", sequences=True)
+def identity(at: At, x: Any) -> Any:
+    return x
+
+
+@op("Constant", host=True)
+def constant(at: At) -> Array:
+    for name in ("value", "sparse_value"):
+        found = at.attr(name)
+        if found is not None:
+            return np.asarray(found)
+    for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64),
+                        ("value_ints", np.int64), ("value_string", object), ("value_strings", object)):  # fmt: skip
+        found = at.attr(name)
+        if found is not None:
+            return np.array(found, dtype)
+    raise at.refuse("has no value")
+
+
+@op("ConstantOfShape", known=(0,))
+def constant_of_shape(at: At, shape: Array) -> Tensor:
+    value = at.attr("value", np.zeros(1, np.float32)).reshape(-1)
+    dims = ints(shape)
+    if int(np.prod(dims)) <= _KEPT or not is_device(value.dtype):
+        return np.full(dims, value[0], value.dtype)
+    return at.value(value).reshape(()).broadcast_to(dims)
+
+
+def _all_host(at: At, given: Sequence[Any]) -> list[int]:
+    return [0] if isinstance(given[0], np.ndarray) else []
+
+
+@op("Shape", known=_all_host)
+def shape(at: At, x: Tensor) -> Tensor:
+    rank = len(x.shape) if isinstance(x, np.ndarray) else x.rank
+    start, end = at.attr("start", 0), at.attr("end")
+    wanted = range(rank)[slice(start, end)]
+    if isinstance(x, np.ndarray):
+        return np.array([x.shape[axis] for axis in wanted], np.int64)
+    dims = [x.dims[axis] for axis in wanted]
+    if all(isinstance(dim, int) for dim in dims):
+        return np.array(dims, np.int64)
+    return shaping.stack([x.dimension_size(axis) for axis in wanted])
+
+
+@op("Size", known=_all_host)
+def size(at: At, x: Tensor) -> Array:
+    return np.array(x.size if isinstance(x, np.ndarray) else np.prod(sizes(at, x), dtype=np.int64), np.int64)
+
+
+def _reshaped(at: At, x: V, wanted: Sequence[int], keep_zero: bool) -> V:
+    dims = [x.dims[n] if d == 0 and not keep_zero and n < x.rank else d for n, d in enumerate(wanted)]
+    if -1 in dims and 0 in dims:
+        # An axis of size 0 leaves no number to compute the other from.
+        known = [d for d in dims if d != -1]
+        raise at.refuse(f"shape {known} with 0 elements leaves -1 open")
+    return x.reshape(dims)
+
+
+@op("Reshape")
+def reshape_attribute(at: At, x: V) -> V:
+    at.attr("consumed_inputs")
+    return _reshaped(at, x, at.attr("shape", []), False)
+
+
+def _reshape_known(at: At, given: Sequence[Any]) -> list[int]:
+    return [0, 1] if is_host(given[0]) else [1]
+
+
+@op("Reshape", since=5, known=_reshape_known)
+def reshape(at: At, x: Tensor, wanted: Array) -> Tensor:
+    keep = bool(at.attr("allowzero", 0))
+    if isinstance(x, np.ndarray):
+        return x.reshape(
+            [x.shape[n] if d == 0 and not keep else d for n, d in enumerate(ints(wanted))]
+        )  # fmt: skip
+    dims = ints(wanted)
+    if -1 in dims and all(isinstance(d, int) for d in x.dims) and 0 in x.dims:
+        filled = [x.dims[n] if d == 0 and not keep else d for n, d in enumerate(dims)]
+        rest = [d for d in filled if d != -1]
+        return x.reshape([0 if d == -1 and 0 not in rest else 1 if d == -1 else d for d in filled])
+    return _reshaped(at, x, dims, keep)
+
+
+@op("Flatten", known=host_arrays)
+def flatten(at: At, x: Tensor) -> Tensor:
+    rank = x.ndim if isinstance(x, np.ndarray) else x.rank
+    axis = at.attr("axis", 1)
+    axis = axis + rank if axis < 0 else axis
+    dims = x.shape if isinstance(x, np.ndarray) else tuple(sizes(at, x))
+    target = (int(np.prod(dims[:axis])), int(np.prod(dims[axis:])))
+    return x.reshape(target)
+
+
+def _squeezed(at: At, x: V, axes: Sequence[int] | None) -> V:
+    chosen = [n for n, d in enumerate(x.dims) if d == 1] if axes is None else axes_of(at, axes, x.rank)
+    return x.squeeze(chosen) if chosen else x
+
+
+@op("Squeeze")
+def squeeze_attribute(at: At, x: V) -> V:
+    return _squeezed(at, x, at.attr("axes"))
+
+
+@op("Squeeze", since=13, known=(1,))
+def squeeze(at: At, x: V, axes: Array | None = None) -> V:
+    return _squeezed(at, x, None if axes is None else ints(axes))
+
+
+def _unsqueezed(at: At, x: V, axes: Sequence[int]) -> V:
+    rank = x.rank + len(axes)
+    new = sorted(axes_of(at, axes, rank))
+    if len(set(new)) != len(new):
+        raise at.refuse(f"axes {list(axes)} name an axis twice")
+    rest = iter(x.dims)
+    return x.reshape([1 if n in new else next(rest) for n in range(rank)])
+
+
+@op("Unsqueeze")
+def unsqueeze_attribute(at: At, x: V) -> V:
+    return _unsqueezed(at, x, at.attributes.require("axes"))
+
+
+@op("Unsqueeze", since=13, known=(1,))
+def unsqueeze(at: At, x: V, axes: Array) -> V:
+    return _unsqueezed(at, x, ints(axes))
+
+
+@op("Transpose", known=host_arrays)
+def transpose(at: At, x: Tensor) -> Tensor:
+    perm = at.attr("perm")
+    return np.transpose(x, perm) if isinstance(x, np.ndarray) else x.transpose(perm)
+
+
+@op("Concat", known=host_arrays)
+def concat(at: At, *xs: Tensor) -> Tensor:
+    axis = at.attr("axis", 1 if at.version < 4 else None)
+    if axis is None:
+        raise at.refuse("has no axis")
+    if isinstance(xs[0], np.ndarray):
+        return np.concatenate([x for x in xs if isinstance(x, np.ndarray)], axis)
+    values = [x for x in xs if isinstance(x, V)]
+    return values[0] if len(values) == 1 else at.graph.concat(values, axis_of(at, axis, values[0].rank))
+
+
+def _split(at: At, x: V, parts: Sequence[int] | None, count: int) -> tuple[V, ...]:
+    axis = axis_of(at, at.attr("axis", 0), x.rank)
+    length = sizes(at, x)[axis]
+    if parts is None:
+        each = -(-length // count)
+        parts = [max(min(each, length - n * each), 0) for n in range(count)]
+    if sum(parts) != length:
+        raise at.refuse(f"parts {list(parts)} do not add up to {length}")
+    return tuple(shaping.split(x, list(parts), axis))
+
+
+@op("Split", known=(1,))
+def split_attribute(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
+    given = at.attr("split")
+    chosen = given if given is not None else None if parts is None else ints(parts)
+    return _split(at, x, chosen, len(at.node.output))
+
+
+@op("Split", since=13, known=(1,))
+def split(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
+    count = at.attr("num_outputs", len(at.node.output))
+    return _split(at, x, None if parts is None else ints(parts), count)
+
+
+@op("Expand", known=(1,))
+def expand(at: At, x: V, wanted: Array) -> V:
+    return x.broadcast_to(broadcast_dims(x.dims, ints(wanted)))
+
+
+@op("Tile", known=(1, 2))
+def tile_axis(at: At, x: V, tiles: Array, axis: Array) -> V:
+    repeats = [1] * x.rank
+    repeats[axis_of(at, int(number(axis)), x.rank)] = int(number(tiles))
+    return shaping.tile(x, repeats)
+
+
+@op("Tile", since=6, known=(1,))
+def tile(at: At, x: V, repeats: Array) -> V:
+    return shaping.tile(x, ints(repeats))
+
+
+# -- slices and padding ----------------------------------------------------------------------------------------------
+
+
+def _sliced(
+    at: At, x: V, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int], steps: Sequence[int]
+) -> V:
+    chosen = [slice(None)] * x.rank
+    for start, end, axis, step in zip(starts, ends, axes_of(at, axes, x.rank), steps, strict=True):
+        length = sizes(at, x)[axis]
+        first, last, stride = slice(start, end, step).indices(length)
+        chosen[axis] = slice(first, None if last < 0 else last, stride)
+        if stride > 0 and last < first:
+            chosen[axis] = slice(0, 0, 1)
+    return x[tuple(chosen)]
+
+
+@op("Slice")
+def slice_attributes(at: At, x: V) -> V:
+    starts, ends = at.attr("starts", []), at.attr("ends", [])
+    return _sliced(at, x, starts, ends, at.attr("axes") or range(len(starts)), [1] * len(starts))
+
+
+@op("Slice", since=10, known=(1, 2, 3, 4))
+def slice_(
+    at: At, x: V, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
+) -> V:
+    count = starts.size
+    return _sliced(
+        at,
+        x,
+        ints(starts),
+        ints(ends),
+        range(count) if axes is None else ints(axes),
+        [1] * count if steps is None else ints(steps),
+    )
+
+
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+
+
+def _padded(at: At, x: V, pads: Sequence[int], value: V | float, axes: Sequence[int]) -> V:
+    mode = at.attr("mode", "constant")
+    if mode not in _MODES:
+        raise at.refuse(f"there is no mode {mode!r}")
+    if len(pads) != 2 * len(axes):
+        raise at.refuse(f"{len(pads)} amounts for {len(axes)} axes")
+    low, high = [0] * x.rank, [0] * x.rank
+    for n, axis in enumerate(axes):
+        low[axis], high[axis] = pads[n], pads[n + len(axes)]
+    return shaping.pad(x, low, high, _MODES[mode], value)
+
+
+@op("Pad")
+def pad_attributes(at: At, x: V) -> V:
+    pads = at.attr("pads", at.attr("paddings"))
+    if pads is None:
+        raise at.refuse("has no pads")
+    return _padded(at, x, pads, at.attr("value", 0.0), range(x.rank))
+
+
+@op("Pad", since=11, known=(1, 3))
+def pad(at: At, x: V, pads: Array, value: V | None = None, axes: Array | None = None) -> V:
+    chosen = range(x.rank) if axes is None else axes_of(at, ints(axes), x.rank)
+    filler: V | float = 0 if value is None else value.reshape(())
+    if x.dtype.is_bool and value is None:
+        filler = False
+    return _padded(at, x, ints(pads), filler, chosen)
+
+
+@op("CenterCropPad", known=(1,))
+def center_crop_pad(at: At, x: V, wanted: Array) -> V:
+    axes = at.attr("axes")
+    chosen = list(range(x.rank)) if axes is None else axes_of(at, axes, x.rank)
+    low, high = [0] * x.rank, [0] * x.rank
+    for axis, target in zip(chosen, ints(wanted), strict=True):
+        size = sizes(at, x)[axis]
+        # The odd element lies behind: a crop begins half way (down), and so does padding.
+        before = (target - size) // 2 if target >= size else -((size - target) // 2)
+        low[axis], high[axis] = before, target - size - before
+    return x.pad(low, high, value=False if x.dtype.is_bool else 0)
+
+
+# -- blocks, diagonals, counting -------------------------------------------------------------------------------------
+
+
+@op("DepthToSpace")
+def depth_to_space(at: At, x: V) -> V:
+    return shaping.depth_to_space(x, at.attributes.require("blocksize"), at.attr("mode", "DCR"))
+
+
+@op("SpaceToDepth")
+def space_to_depth(at: At, x: V) -> V:
+    block, mode = at.attributes.require("blocksize"), at.attr("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        raise at.refuse(f"there is no mode {mode!r}")
+    batch, channels, height, width = sizes(at, x)
+    parts = x.reshape((batch, channels, height // block, block, width // block, block))
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return parts.transpose(order).reshape(
+        (batch, channels * block * block, height // block, width // block)
+    )  # fmt: skip
+
+
+@op("EyeLike")
+def eye_like(at: At, x: V) -> V:
+    rows, columns = x.dims
+    to = at.attr("dtype")
+    dtype = x.dtype
+    if to is not None:
+        from planish.onnx.ops.common import kind
+
+        dtype = kind(at, to)
+    return shaping.eye(x, rows, columns, dtype, at.attr("k", 0))
+
+
+@op("Trilu", known=(1,))
+def trilu(at: At, x: V, k: Array | None = None) -> V:
+    diagonal = 0 if k is None else int(number(k))
+    upper = at.attr("upper", 1)
+    if 0 in x.dims:
+        return x
+    return shaping.triu(x, diagonal) if upper else shaping.tril(x, diagonal)
+
+
+@op("Range", known="all")
+def range_(at: At, start: Array, limit: Array, delta: Array) -> Array:
+    stash = at.attr("stash_type", 1)
+    dtype = start.dtype
+    first, last, step = (number(v) for v in (start, limit, delta))
+    if step == 0:
+        raise at.refuse("steps of 0 lead nowhere")
+    if dtype.kind in "iu":
+        return np.arange(first, last, step, dtype)
+    wide = dtype if dtype.itemsize >= 4 else numpy_kind(at, stash)
+    count = max(int(np.ceil((last - first) / step)), 0)
+    at_ = np.arange(count).astype(wide)
+    return np.asarray(at_ * np.asarray(step, wide) + np.asarray(first, wide)).astype(dtype)
