@@ -67,7 +67,9 @@ def planish(case: str, given: list[Array]) -> tuple[float, Array]:
         return e.div(e.reduce_sum([last], keepdims=True).broadcast_like(e))
 
     g = ptir.Graph("tiny")
-    compiler.compile(g.build(g.input("x", ptir.tensor("f32", (3,))).neg()))(np.ones(3, np.float32))  # its own start
+    compiler.compile(g.build(g.input("x", ptir.tensor("f32", (3,))).neg()))(
+        np.ones(3, np.float32)
+    )  # its own start
     objects.threads()
     start = perf_counter()
     g = ptir.Graph(case)
@@ -165,7 +167,9 @@ def main() -> None:
     for case in options.only.split(",") if options.only else SHAPES:
         theirs = {name: (lambda name=name, case=case: fresh(name, case)) for name in peers}
         size = int(np.prod(SHAPES[case][0]))
-        rows += report.compare(case, size, "ms", lambda case=case: fresh("planish", case), theirs, options.repeats)
+        rows += report.compare(
+            case, size, "ms", lambda case=case: fresh("planish", case), theirs, options.repeats
+        )
     report.finish(rows, options.json)
 
 

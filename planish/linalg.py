@@ -469,7 +469,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order | None = "fr
         )
     columns = ord in (1, -1)
     sums = sum(abs(given), axis=pair[0] if columns else pair[1], keepdims=True)
-    best = max if isinstance(ord, int | float) and ord > 0 else min
+    best = max if ord in (1, math.inf) else min
     return best(sums, axis=pair, keepdims=keepdims)
 
 

@@ -16,7 +16,9 @@ _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     parser = Parser("planish cache", "Show or clear what is kept of earlier compilations.")
-    parser.add_argument("action", nargs="?", choices=("info", "clear"), default="info", help="info (default) or clear")
+    parser.add_argument(
+        "action", nargs="?", choices=("info", "clear"), default="info", help="info (default) or clear"
+    )
     parser.add_argument("--json", action="store_true", help="write JSON")
     args = parser.parse(arguments, console)
     cache = disk_cache()

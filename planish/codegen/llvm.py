@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from planish import dtypes
+from planish.codegen import transposition
 from planish.codegen.blocks import block_bytes, points, scratch_bytes
 from planish.codegen.llvm_table import (
     constant,
@@ -28,6 +29,7 @@ from planish.codegen.llvm_table import (
     suffix,
 )
 from planish.codegen.llvm_values import Values
+from planish.codegen.transposition import Transposition
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir.layout import pack
@@ -93,6 +95,8 @@ class _Writer(Values):
         self.scratch = scratch
         self.opened: list[str] = []
         self.loosely = _maybe_outside(program)
+        self.transposed = transposition.find(program)
+        self.turned: dict[int, list[str]] = {}
 
     # -- words -----------------------------------------------------------------------------------------------
 
@@ -310,6 +314,11 @@ class _Writer(Values):
 
     def build(self, i: Build) -> None:
         first, kind = i.inputs[0], llvm_type(i.result.dtype)
+        whole_rows = self.transposed.get(i.result)
+        if whole_rows is not None:
+            row = self.transpose(whole_rows)[whole_rows.pieces[i.result] // whole_rows.lanes]
+            self.let(f"bitcast {kind} {row} to {kind}", self.value(i.result))
+            return
         if all(x == first for x in i.inputs):
             self.select(self.value(first), first.dtype, [0] * len(i.inputs), self.value(i.result))
             return
@@ -317,6 +326,23 @@ class _Writer(Values):
         for lane, x in enumerate(i.inputs):
             into = self.value(i.result) if lane + 1 == len(i.inputs) else None
             whole = self.let(f"insertelement {kind} {whole}, {self.typed(x)}, i32 {lane}", into)
+
+    def transpose(self, wanted: Transposition) -> list[str]:
+        """The rows of a transposition; made where the first is asked for, which is before all others."""
+        found = self.turned.get(id(wanted))
+        if found is None:
+            kind = llvm_type(wanted.rows[0].dtype)
+            found = [self.value(row) for row in wanted.rows]
+            for round_ in transposition.rounds(len(found), wanted.lanes):
+                found = [
+                    self.let(
+                        f"shufflevector {kind} {found[a]}, {kind} {found[b]}, "
+                        f"<{wanted.lanes} x i32> <{', '.join(f'i32 {lane}' for lane in mask)}>"
+                    )
+                    for a, b, mask in round_
+                ]
+            self.turned[id(wanted)] = found
+        return found
 
     def concat(self, i: Concat) -> None:
         parts = [(self.value(x), x.dtype.lanes) for x in i.inputs]

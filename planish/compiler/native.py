@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planish.codegen import c, llvm
 from planish.compiler.assemble import Assembled
-from planish.compiler.objects import helpers, library_of, object_of, pool, support, threads
+from planish.compiler.objects import glue_of, helpers, library_of, object_of, pool, support, threads
 from planish.errors import InternalError, ShapeError
 from planish.llir.program import EndLoop, Immediate, Loop, Program
 from planish.runtime import cpu, entry, fastcall
@@ -115,7 +115,7 @@ class NativeCode:
             kernels.append(replace(kernel, work=_work(program, kernel.points)))
         homes = lowered.memory.homes
         self._way = Loaded(
-            object_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols
+            glue_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols
         )
         self.run = self._way.address("run")
         self.parallel = any(kernel.points > 1 for kernel in kernels)

@@ -6,11 +6,11 @@ there. At a fork nothing is in the middle of being compiled: the child can compi
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from planish.runtime import cc, cpu, fastcall, half
@@ -35,47 +35,47 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 def object_of(source: str, processor: cpu.Processor | None = None) -> bytes:
     """The object code of LLVM IR, by default for this machine."""
-    kept = disk_cache()
     made_for = processor or cpu.host()
-    key = key_of("object", str(made_for), source)
-    found = kept.get(key)
+    return _kept(key_of("object", str(made_for), source), lambda: cpu.emit_object(source, made_for))
+
+
+def glue_of(source: str) -> bytes:
+    """The same for code that runs once per call."""
+    return _kept(key_of("glue", str(cpu.host()), source), lambda: cpu.emit_glue(source))
+
+
+def _kept(key: str, make: Callable[[], bytes]) -> bytes:
+    cache = disk_cache()
+    found = cache.get(key)
     if found is not None:
         counters.loaded += 1
         return found
     with _lock:
-        made = cpu.emit_object(source, made_for)
+        made = make()
     counters.compiled += 1
-    kept.put(key, made)
+    cache.put(key, made)
     return made
 
 
 def library_of(sources: Sequence[str], flags: Sequence[str]) -> cc.CModule:
     """C files as a library of the system's compiler."""
-    kept = disk_cache()
     key = key_of("library", cc.version(), str(cpu.host()), *flags, *sources)
-    found = kept.get(key)
-    if found is not None:
-        counters.loaded += 1
-        return cc.CModule.from_image(found)
-    made, _ = cc.build(sources, flags=flags)
-    counters.compiled += 1
-    kept.put(key, made)
-    return cc.CModule.from_image(made)
+    return cc.CModule.from_image(_kept(key, lambda: cc.build(sources, flags=flags)[0]))
 
 
-@cache
+@functools.cache
 def support() -> Loaded:
     """The thread pool, the way in from Python, and helpers."""
     return Loaded(object_of(pool_source() + fastcall.SOURCE + half.SOURCE))
 
 
-@cache
+@functools.cache
 def helpers() -> Mapping[str, int]:
     """What code for processors without 16-bit floats calls."""
     return {name: support().address(name) for name in half.NAMES}
 
 
-@cache
+@functools.cache
 def pool() -> Pool:
     """The threads of this process."""
     return Pool(support().address("pool_worker"))

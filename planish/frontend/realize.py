@@ -360,4 +360,4 @@ class _Reading:
 
 # Tensors and their evaluation need each other.
 from planish.frontend import trace as tracer  # noqa: E402
-from planish.frontend.tensor.devices import CPU, common_device, default_device  # noqa: E402
+from planish.frontend.tensor.placement import CPU, common_device, default_device  # noqa: E402

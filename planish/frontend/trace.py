@@ -23,10 +23,16 @@ from planish.ptir.ops.movement import BroadcastToAttrs
 from planish.ptir.types import TensorType
 
 
-def trace(what: str, function: Callable[..., Sequence[Tensor]], types: Sequence[TensorType]) -> Body:
-    """Call a function with parameters of these types. `what` names the transform in messages."""
+def trace(
+    what: str,
+    function: Callable[..., Sequence[Tensor]],
+    types: Sequence[TensorType],
+    names: Sequence[str] = (),
+) -> Body:
+    """Call a function with parameters of these types. `what` names the transform in messages, `names` the parameters."""
     with tracing(what) as scope:
         params = [Tensor.parameter(type, scope) for type in types]
+        scope.names.update(zip(map(id, params), names, strict=False))
         results = list(function(*params))
     return Body(scope, params, results)
 

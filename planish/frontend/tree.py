@@ -51,7 +51,7 @@ def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
         return list(mapping)
 
 
-def _apart(tree: object) -> tuple[Sequence[Any], Hashable] | None:
+def apart(tree: object) -> tuple[Sequence[Any], Hashable] | None:
     """The children of a container, and what else tells it apart; None for a leaf."""
     kind = type(tree)
     known = _REGISTRY.get(kind)
@@ -70,7 +70,8 @@ def _apart(tree: object) -> tuple[Sequence[Any], Hashable] | None:
     return None
 
 
-def _together(kind: type, about: Hashable, children: Sequence[Any]) -> object:
+def together(kind: type, about: Hashable, children: Sequence[Any]) -> object:
+    """A container of that kind with these children."""
     known = _REGISTRY.get(kind)
     if known is not None:
         return known[1](about, children)
@@ -80,7 +81,7 @@ def _together(kind: type, about: Hashable, children: Sequence[Any]) -> object:
         return kind(*children) if hasattr(kind, "_fields") else kind(children)
     if issubclass(kind, list):
         return kind(children)
-    names: Iterable[Any] = about  # type: ignore[assignment] # the keys or fields that `_apart` wrote down
+    names: Iterable[Any] = about  # type: ignore[assignment] # the keys or fields that `apart` wrote down
     if issubclass(kind, dict):
         return kind(zip(names, children, strict=True))
     return kind(**dict(zip(names, children, strict=True)))
@@ -91,7 +92,7 @@ def flatten(tree: object) -> tuple[list[Any], Structure]:
     leaves: list[Any] = []
 
     def visit(node: object) -> Structure:
-        parts = _apart(node)
+        parts = apart(node)
         if parts is None:
             leaves.append(node)
             return LEAF
@@ -110,9 +111,36 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
     def build(part: Structure) -> object:
         if part.kind is None:
             return next(rest)
-        return _together(part.kind, part.about, [build(child) for child in part.children])
+        return together(part.kind, part.about, [build(child) for child in part.children])
 
     return build(structure)
+
+
+def children(tree: object) -> Sequence[Any] | None:
+    """The children of a container; None for a leaf."""
+    parts = apart(tree)
+    return None if parts is None else parts[0]
+
+
+def aligned(tree: object, structure: Structure) -> list[Any] | None:
+    """What a tree has for each leaf of a structure, where None may stand for a leaf; None if it does not fit."""
+    found: list[Any] = []
+    pending: list[tuple[object, Structure]] = [(tree, structure)]
+    while pending:
+        node, part = pending.pop()
+        if part.kind is None:
+            found.append(node)
+            continue
+        parts = apart(node)
+        if (
+            parts is None
+            or type(node) is not part.kind
+            or parts[1] != part.about
+            or len(parts[0]) != len(part.children)
+        ):
+            return None
+        pending += reversed(list(zip(parts[0], part.children, strict=True)))
+    return found
 
 
 def leaves(tree: object) -> list[Any]:

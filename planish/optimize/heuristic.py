@@ -77,6 +77,8 @@ class _Plan:
     target: Target
     attempt: Attempt
     actions: list[Action] = field(default_factory=list)
+    upcast: dict[UOp, int] = field(default_factory=dict)
+    """How much of an axis is in registers."""
 
     def place(self, axis: UOp) -> int | None:
         """Where what is left of an axis stands among the axes of the kernel now."""
@@ -94,7 +96,11 @@ class _Plan:
     def take(self, kind: ActionKind, axis: UOp, amount: int) -> bool:
         """Do something to an axis, if that fits."""
         number = self.place(axis)
-        return number is not None and self.do(Action(kind, number, amount))
+        if number is None or not self.do(Action(kind, number, amount)):
+            return False
+        if kind is ActionKind.UPCAST:
+            self.upcast[axis] = self.upcast.get(axis, 1) * amount
+        return True
 
     def do(self, action: Action) -> bool:
         after = self.attempt(self.sink, action, self.actions)
@@ -274,11 +280,13 @@ def _broadcast_axis(view: View, lanes: UOp, reductions: Sequence[UOp]) -> UOp | 
 
 
 def _reduce_in_lanes(plan: _Plan, view: View, reduction: UOp) -> None:
-    """Lanes on the reduced axis, in enough vectors to hide the latency of adding."""
+    """Lanes on the reduced axis, in enough vectors to hide the latency of adding; several rows at once do that too."""
     axis = _contiguous_reduced(view, reduction)
     if axis is not None:
         lanes = _lanes(plan.target, view, axis)
-        _take_lanes(plan, axis, ActionKind.ACCUMULATORS, lanes, _ACCUMULATORS, least=4)
+        rows = prod(amount for row, amount in plan.upcast.items() if row in reduction.ranges)
+        vectors = max(1, _ACCUMULATORS // rows)
+        _take_lanes(plan, axis, ActionKind.ACCUMULATORS, lanes, vectors, least=4)
 
 
 def _share_among_cores(plan: _Plan, view: View) -> None:

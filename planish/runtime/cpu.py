@@ -1,7 +1,8 @@
 """LLVM IR made machine code: objects and assembly for this machine, or for a processor that is named.
 
 Objects and assembly are made on one path: what is read is what runs. The IR comes vectorised and unrolled as it is wanted, so few
-passes run: registers instead of stack slots, small change, and, where a loop asks for it, unrolling.
+passes run: registers instead of stack slots, nothing that is not used, and, where a loop asks for it, unrolling. Instruction
+selection does the small change.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def check_runs_here(made_for: Processor) -> None:
 
 
 @cache
-def _machine(made_for: Processor) -> llvm.TargetMachine:
+def _machine(made_for: Processor, level: int = 2) -> llvm.TargetMachine:
     if made_for.triple == llvm.get_process_triple():
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -92,7 +93,7 @@ def _machine(made_for: Processor) -> llvm.TargetMachine:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(made_for.triple).create_target_machine(
-        cpu=made_for.name, features=made_for.features, opt=2, reloc="pic", codemodel="small"
+        cpu=made_for.name, features=made_for.features, opt=level, reloc="pic", codemodel="small"
     )
 
 
@@ -110,15 +111,20 @@ def _passes(made_for: Processor, *, unrolling: bool) -> tuple[llvm.ModulePassMan
         passes.add_loop_simplify_pass()
         passes.add_loop_rotate_pass()
         passes.add_loop_unroll_pass()
-    passes.add_instruction_combine_pass()
+    passes.add_aggressive_dce_pass()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     return passes, llvm.create_pass_builder(_machine(made_for), options)
 
 
-def _module(source: str, made_for: Processor) -> llvm.ModuleRef:
+def _parsed(source: str) -> llvm.ModuleRef:
     # in a context of its own: what it interns goes with it
     module = llvm.parse_assembly(source, context=llvm.create_context())
     module.verify()
+    return module
+
+
+def _module(source: str, made_for: Processor) -> llvm.ModuleRef:
+    module = _parsed(source)
     passes, builder = _passes(made_for, unrolling="llvm.loop.unroll.count" in source)
     passes.run(module, builder)
     return module
@@ -128,6 +134,12 @@ def emit_object(source: str, made_for: Processor | None = None) -> bytes:
     """The object code of LLVM IR, to be loaded or kept."""
     made_for = made_for or host()
     image: bytes = _machine(made_for).emit_object(_module(source, made_for))
+    return image
+
+
+def emit_glue(source: str) -> bytes:
+    """The object code of IR that runs once per call, not per element, for this machine: made quickly, not made quick."""
+    image: bytes = _machine(host(), 0).emit_object(_parsed(source))
     return image
 
 

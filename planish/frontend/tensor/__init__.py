@@ -1,7 +1,7 @@
 """The Tensor API: lazy arrays and the functions on them."""
 
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.devices import devices
+from planish.frontend.tensor.placement import devices
 from planish.frontend.tensor.evaluate import realize
 from planish.frontend.tensor.functions import (
     __array_namespace_info__,

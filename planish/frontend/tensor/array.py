@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, call_site
 from planish.frontend.expression import GIVEN_AWAY, SIGNATURES, Body, Node, Scope, current_scope
-from planish.frontend.tensor import devices
+from planish.frontend.tensor import placement
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
 from planish.ptir.types import TensorType, product
 
@@ -130,7 +130,7 @@ class Tensor:
     @property
     def device(self) -> str:
         """Where it lives."""
-        return self.latest._device or devices.default_device()
+        return self.latest._device or placement.default_device()
 
     @property
     def T(self) -> Tensor:  # noqa: N802 - the Array API's name
@@ -581,7 +581,7 @@ def _noted(
         source._used = True
         found = source._device
         if found is not None and found != device:
-            device = found if device is None else devices.common_device(op.name, {found, device})
+            device = found if device is None else placement.common_device(op.name, {found, device})
         if source._node is not None and source._node.depth > node.depth:
             node.depth = source._node.depth
     node.depth += 1
@@ -600,7 +600,7 @@ def applied(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> Tensor:
         if x._node is not None and x._node.depth > depth:
             depth = x._node.depth
         if x._device is not None and x._device != device:
-            device = x._device if device is None else devices.common_device(op.name, {x._device, device})
+            device = x._device if device is None else placement.common_device(op.name, {x._device, device})
     signature = _FAST.get(tuple(key)) if inputs else None
     if signature is None:
         made, device = _noted(op, inputs, attrs, ())

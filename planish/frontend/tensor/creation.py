@@ -12,13 +12,14 @@ from typing import Literal, cast
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, ShapeError
-from planish.frontend.tensor import devices
+from planish.frontend.tensor import placement
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.elementwise import where
 from planish.frontend.tensor.operands import (
     DTypeLike,
     Shape,
+    Sizes,
     as_dtype,
     as_shape,
     axis_of,
@@ -36,14 +37,12 @@ from planish.ptir.library import shaping
 from planish.ptir.ops.indexing import IotaAttrs
 from planish.ptir.types import DimLike, bounds
 
-Sizes = int | Sequence[int]
-
 
 def placed(x: Tensor, device: str | None) -> Tensor:
     """The tensor, tied to a device if one is named."""
     if device is None:
         return x
-    x._device = devices.checked(device)
+    x._device = placement.checked(device)
     return x
 
 
@@ -117,9 +116,7 @@ def arange(
 ) -> Tensor:
     """start, start + step … up to but without stop."""
     first, last = (0, start) if stop is None else (start, stop)
-    given = [
-        cast("float", number.item()) if isinstance(number, Tensor) else number for number in (first, last, step)
-    ]
+    given = [_number(number) for number in (first, last, step)]
     if any(not isinstance(number, int | float) for number in given):
         raise mistake(DTypeError, "arange", f"takes real numbers, not {given}")
     first, last, step = given
@@ -137,6 +134,11 @@ def arange(
     else:
         line = cast_to(iota((count,), 0), dtypes.float64) * float(step) + float(first)
     return placed(cast_to(line, kind), device)
+
+
+def _number(x: object) -> int | float:
+    """A number, also as a tensor without axes."""
+    return cast("float", x.item() if isinstance(x, Tensor) else x)
 
 
 def linspace(

@@ -323,13 +323,13 @@ def complex(real: Operand, imag: Operand, /) -> Tensor:
 
 def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Elements moved into a range; NaN where the element or a bound is."""
-    result = real_numeric("clip", tensor("clip", x))
+    given = result = real_numeric("clip", tensor("clip", x))
     for op, bound in ((maximum, min), (minimum, max)):
         if bound is not None:
             result = op(result, _reachable(result.dtype, bound))
-    if x is result:
-        return result.snapshot()
-    return cast_to(result, x.dtype) if isinstance(x, Tensor) else result
+    if result is given:
+        return given.snapshot()
+    return cast_to(result, given.dtype)
 
 
 def _reachable(dtype: DType, bound: Operand) -> Operand:

@@ -25,6 +25,7 @@ from planish.frontend.tensor.operands import (
     reshaped,
 )
 from planish.ptir.basic_index import IndexPlan, plan_index
+from planish.ptir.types import DimLike
 
 Item: TypeAlias = "int | slice | EllipsisType | None | Tensor"
 Nonzero: TypeAlias = Callable[[Tensor], tuple[Tensor, ...]]
@@ -54,10 +55,10 @@ def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, Plan]:
     """The tensor (with new axes for masks without axes) and the plan."""
     items = [_item(one) for one in (key if isinstance(key, tuple) else (key,))]
     x, items = _without_masks(x, items, nonzero)
-    items = _spelt_out(x, items)
-    arrays = [at for at, item in enumerate(items) if isinstance(item, Tensor)]
-    regular = tuple(slice(None) if isinstance(item, Tensor) else item for item in items)
-    _check_integers(x, items)
+    spelt = _spelt_out(x, items)
+    arrays = [at for at, item in enumerate(spelt) if isinstance(item, Tensor)]
+    regular = tuple(slice(None) if isinstance(item, Tensor) else item for item in spelt)
+    _check_known(x, spelt)
     try:
         basic = plan_index(x._type, cast("tuple[int | slice | None, ...]", regular))
     except ShapeError as error:
@@ -65,13 +66,13 @@ def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, Plan]:
     whole = all(item == slice(None) for item in regular)
     if not arrays:
         return x, Plan(basic, (), (), 0, whole)
-    indices = _broadcast([cast("Tensor", items[at]) for at in arrays])
-    places = _axes_of(items)
+    indices = _broadcast([cast("Tensor", spelt[at]) for at in arrays])
+    places = _axes_of(spelt)
     axes = tuple(places[at] for at in arrays)
     wrapped = tuple(
-        _inside(index, basic.dims[axis], x) for index, axis in zip(indices, axes, strict=True)
+        _inside(index, basic.dims[axis]) for index, axis in zip(indices, axes, strict=True)
     )
-    return x, Plan(basic, wrapped, axes, _front(items), whole)
+    return x, Plan(basic, wrapped, axes, _front(spelt), whole)
 
 
 def _item(item: object) -> Item:
@@ -171,16 +172,22 @@ def _spelt_out(x: Tensor, items: Sequence[Item]) -> list[int | slice | None | Te
     return [*before, *[slice(None)] * (x.ndim - used), *after]
 
 
-def _check_integers(x: Tensor, items: Sequence[int | slice | None | Tensor]) -> None:
+def _check_known(x: Tensor, items: Sequence[int | slice | None | Tensor]) -> None:
+    """What is known of an index must lie inside its axis; other positions are clamped when they are used."""
     axis = 0
     for item in items:
+        ends: tuple[int, ...] = ()
         if isinstance(item, int):
-            size = x.shape[axis]
-            if isinstance(size, int) and not -size <= item < size:
+            ends = (item,)
+        elif isinstance(item, Tensor) and item._array is not None and item._array.size:
+            ends = (int(item._array.min()), int(item._array.max()))
+        for end in ends:
+            size = x._type.dims[axis]
+            if isinstance(size, int) and not -size <= end < size:
                 raise mistake(
                     IndexOutOfRange,
                     "x[…]",
-                    f"index {item} is outside axis {axis} of shape {x.shape}",
+                    f"index {end} is outside axis {axis} of shape {x.shape}",
                     f"valid: {-size} to {size - 1}" if size else "the axis is empty",
                 )
         axis += item is not None
@@ -220,25 +227,17 @@ def _widened(index: Tensor) -> Tensor:
     return cast_to(index, dtypes.int64)
 
 
-def _inside(index: Tensor, size: object, x: Tensor) -> Tensor:
-    """An index array that counts from the front. Known ones are checked; others are clamped when they are used."""
-    wide = index
-    if index._array is not None and isinstance(size, int) and index._array.size:
-        low, high = int(index._array.min()), int(index._array.max())
-        if low < -size or high >= size:
-            raise mistake(
-                IndexOutOfRange,
-                "x[…]",
-                f"index {low if low < -size else high} is outside an axis of size {size} of shape {x.shape}",
-                f"valid: {-size} to {size - 1}" if size else "the axis is empty",
-            )
-        if low >= 0:
-            return wide
-    return wide if wide.dtype.is_unsigned else counted_from_front(wide, size)
+def _inside(index: Tensor, size: DimLike) -> Tensor:
+    """An index array that counts from the front."""
+    if index.dtype.is_unsigned or (index._array is not None and index._array.min(initial=0) >= 0):
+        return index
+    return counted_from_front(index, size)
 
 
-def counted_from_front(index: Tensor, size: object) -> Tensor:
+def counted_from_front(index: Tensor, size: DimLike) -> Tensor:
     """Negative positions counted from the end."""
     from planish.frontend.tensor.elementwise import where
 
-    return where(index < 0, index + cast("int", size), index)
+    if isinstance(size, int):
+        return where(index < 0, index + size, index)
+    raise mistake(ShapeError, "x[…]", f"the size {size} is not fixed: positions cannot be counted from the end")

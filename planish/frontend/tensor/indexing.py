@@ -162,7 +162,7 @@ def updated(x: Tensor, key: Index, value: Operand, kind: str) -> Tensor:
         rest = _rest(x, steps.axes)
         lead = len(shape)
         result = (*rest[: steps.front], *shape, *rest[steps.front :])
-        wide = _fitted(new, cast("Shape", result))
+        wide = _fitted(new, result)
         moved = permuted(wide, [*range(steps.front, steps.front + lead), *range(steps.front),
                                 *range(steps.front + lead, wide.ndim)])  # fmt: skip
         return Tensor.apply(
@@ -234,7 +234,7 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
     if 0 in wide.shape:
         return x.snapshot()
     kept = tuple(
-        len(range(cast("int", start), cast("int", limit), step)) if isinstance(limit, int) else limit
+        len(range(cast("int", start), limit, step)) if isinstance(limit, int) else limit
         for start, limit, step in zip(basic.starts, basic.limits, basic.strides, strict=True)
     )
     part = reshaped(wide, kept)
@@ -249,7 +249,7 @@ def _written(x: Tensor, base: Tensor, basic: IndexPlan, new: Tensor, kind: str) 
         starts = [constant(cast("int", start), dtypes.int64) for start in basic.starts]
         return reshaped(Tensor.apply(ops.dynamic_update_slice, base, part, *starts), x.shape)
     after = tuple(
-        cast("int", size) - cast("int", start) - (cast("int", count) - 1) * step - 1
+        size - start - (count - 1) * step - 1
         for size, start, count, step in zip(base.shape, basic.starts, kept, basic.strides, strict=True)
     )
     laid_out = PadAttrs(tuple(basic.starts), after, tuple(step - 1 for step in basic.strides))

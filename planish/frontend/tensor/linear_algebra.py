@@ -184,7 +184,7 @@ def diagonal_of(name: str, x: Tensor, offset: int) -> Tensor:
     given = tensor(name, x)
     if given.ndim < 2:
         raise mistake(ShapeError, name, f"shape {given.shape} is not a matrix", "it needs two axes at least")
-    rows, columns = given.shape[-2:]
+    rows, columns = given._type.dims[-2:]
     if isinstance(rows, int) and isinstance(columns, int) and not -rows < offset < columns:
         return constant(0, given.dtype, (*given.shape[:-2], 0))
     return composite(shaping.diagonal, given, offset=offset)

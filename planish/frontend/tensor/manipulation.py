@@ -14,7 +14,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.operands import (
-    Shape,
+    Sizes,
     as_shape,
     axes_of,
     axis_of,
@@ -31,7 +31,7 @@ from planish.frontend.tensor.operands import (
 from planish.ptir import ops
 from planish.ptir.library import shaping
 from planish.ptir.ops.movement import ConcatAttrs, ReverseAttrs, SliceAttrs
-from planish.ptir.types import Dim, bounds, product
+from planish.ptir.types import Dim, DimLike, bounds, product
 
 
 def own(x: Tensor, given: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def own(x: Tensor, given: Tensor) -> Tensor:
 # --- broadcasting -----------------------------------------------------------------------------------------
 
 
-def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
+def broadcast_to(x: Tensor, /, shape: Sizes) -> Tensor:
     """Axes of size 1 (and missing ones in front) repeated."""
     given, sizes = tensor("broadcast_to", x), as_shape("broadcast_to", shape)
     fits = len(sizes) >= given.ndim and all(
@@ -75,24 +75,25 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 # --- shape ------------------------------------------------------------------------------------------------
 
 
-def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
+def reshape(x: Tensor, /, shape: Sizes, *, copy: bool | None = None) -> Tensor:
     """Other axes, the same row-major order; one size may be -1 and is then computed."""
     given = tensor("reshape", x)
     wanted = [shape] if isinstance(shape, int | Dim | np.integer) else list(shape)
-    sizes = [size if isinstance(size, Dim) else operator.index(size) for size in wanted]
+    sizes: list[DimLike] = [size if isinstance(size, Dim) else operator.index(size) for size in wanted]
+    count = given._type.size
     if sizes.count(-1) > 1:
         raise mistake(ShapeError, "reshape", f"shape {tuple(sizes)} has more than one -1")
     if -1 in sizes:
         rest = product(size for size in sizes if size != -1)
         if bounds(rest)[0] < 1:
             raise mistake(ShapeError, "reshape", f"-1 is not determined in {tuple(sizes)} with an empty axis")
-        if not isinstance(rest, int) or not isinstance(given.size, int) or given.size % rest == 0:
-            sizes[sizes.index(-1)] = given.size // rest
-    if any(isinstance(size, int) and size < 0 for size in sizes) or product(sizes) != given.size:
+        if not isinstance(rest, int) or not isinstance(count, int) or count % rest == 0:
+            sizes[sizes.index(-1)] = count // rest
+    if any(isinstance(size, int) and size < 0 for size in sizes) or product(sizes) != count:
         raise mistake(
             ShapeError,
             "reshape",
-            f"{given.shape} has {given.size} elements and cannot take shape {tuple(sizes)}",
+            f"{given.shape} has {count} elements and cannot take shape {tuple(sizes)}",
             "the sizes must multiply to the number of elements; one may be -1",
         )
     return own(reshaped(given, sizes), given)
@@ -316,7 +317,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     given = tensor("unstack", x)
     place = axis_of("unstack", axis, given.ndim, given.shape)
     shape = (*given.shape[:place], *given.shape[place + 1 :])
-    size = given.shape[place]
+    size = given._type.dims[place]
     if not isinstance(size, int):
         raise mistake(ShapeError, "unstack", f"the size of axis {place} of {given.shape} is not fixed")
     return tuple([reshaped(section(given, place, at, at + 1), shape) for at in range(size)])

@@ -15,7 +15,9 @@ import numpy as np
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
+from planish.frontend.expression import current_scope, tensor_type
 from planish.frontend.tensor.array import Array, Axis, Scalar, Tensor
+from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
 from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.ops.convert import CastAttrs
@@ -26,6 +28,7 @@ from planish.ptir.types import Dim, DimLike, TensorType
 
 Operand: TypeAlias = Tensor | Scalar | Array
 Shape: TypeAlias = tuple[int, ...]
+Sizes: TypeAlias = DimLike | Sequence[DimLike]
 DTypeLike: TypeAlias = DType | str | type | np.dtype[np.generic]
 E = TypeVar("E", bound=PlanishError)
 
@@ -54,10 +57,8 @@ def constant(value: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Tens
 
 def from_data(array: Array, device: str | None = None) -> Tensor:
     """A tensor of an array that nobody else writes to."""
-    from planish.frontend.expression import current_scope
-
     array.flags.writeable = False
-    type = TensorType(dtypes.from_numpy(array.dtype), array.shape)
+    type = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
     return Tensor(type, array=array, scope=current_scope(), device=device)
 
 
@@ -80,6 +81,8 @@ def operand(name: str, x: object) -> Tensor | Scalar:
 def tensor(name: str, x: object) -> Tensor:
     """A tensor; Python numbers take the default dtypes."""
     given = operand(name, x)
+    if isinstance(given, WeakTensor):
+        return cast_to(given, dtypes.result_type(given._weak))
     return given if isinstance(given, Tensor) else constant(given, dtypes.result_type(given))
 
 
@@ -110,11 +113,18 @@ def default_float(x: Tensor) -> Tensor:
     return cast_to(x, dtypes.DEFAULT_FLOAT) if x.dtype.is_int or x.dtype.is_bool else x
 
 
+def _promoting(x: Tensor | Scalar) -> DType | Scalar:
+    """What promotion asks of an operand: its dtype, or the kind of a number."""
+    if isinstance(x, WeakTensor):
+        return x._weak
+    return x.dtype if isinstance(x, Tensor) else x
+
+
 def promoted(name: str, *given: object) -> list[Tensor]:
     """Operands in one dtype; Python numbers take the others'."""
     known = [operand(name, x) for x in given]
     try:
-        dtype = dtypes.result_type(*[x.dtype if isinstance(x, Tensor) else x for x in known])
+        dtype = dtypes.result_type(*[_promoting(x) for x in known])
     except DTypeError as error:
         shown = " and ".join(x.dtype.name if isinstance(x, Tensor) else repr(x) for x in known)
         raise mistake(DTypeError, name, f"{shown} have no common dtype", error.remedy) from None
@@ -175,13 +185,13 @@ def permuted(x: Tensor, perm: Sequence[int]) -> Tensor:
     return x if order == tuple(range(x.ndim)) else Tensor.apply(ops.transpose, x, attrs=TransposeAttrs(order))
 
 
-def as_shape(name: str, shape: int | Sequence[int]) -> Shape:
+def as_shape(name: str, shape: Sizes) -> Shape:
     """Sizes given as one or several integers."""
-    given = [shape] if isinstance(shape, int | Dim | np.integer) else shape
+    given = [shape] if isinstance(shape, int | Dim | np.integer) else list(shape)
     sizes: list[int] = []
     for size in given:
         if isinstance(size, Dim):
-            sizes.append(cast("int", size))
+            sizes.append(cast("int", size))  # read as one by all but those who look
             continue
         try:
             number = operator.index(size)

@@ -29,7 +29,7 @@ def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple
     """The k greatest (or smallest) elements along an axis, in order, and where they are."""
     given = ordered("topk", tensor("topk", x))
     place = axis_of("topk", axis, given.ndim, given.shape)
-    size = given.shape[place]
+    size = given._type.dims[place]
     if isinstance(size, int) and not 0 <= k <= size:
         raise mistake(ShapeError, "topk", f"axis {place} of shape {given.shape} has no {k} elements")
     values, indices = apply(ops.top_k, given, attrs=TopKAttrs(k, place, largest))

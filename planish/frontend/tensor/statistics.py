@@ -100,18 +100,14 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 def _count(x: Tensor, axes: tuple[int, ...], dtype: DType) -> Tensor | float:
     """How many elements meet in one."""
-    fixed, moving = 1.0, []
+    total: Tensor | float = 1.0
     for axis in axes:
-        size = x.shape[axis]
+        size = x._type.dims[axis]
         if isinstance(size, int):
-            fixed *= size
+            total = total * size
         else:
-            moving.append(Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis)))
-    if not moving:
-        return fixed
-    total = cast_to(moving[0], dtype) * fixed
-    for size in moving[1:]:
-        total = total * cast_to(size, dtype)
+            known = Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis))
+            total = cast_to(known, dtype) * total
     return total
 
 
@@ -244,7 +240,7 @@ def quantile(x: Tensor, q: float, /, *, axis: int | None = None, keepdims: bool 
         raise mistake(ShapeError, "quantile", f"{q} is not between 0 and 1")
     line = reshaped(given, (given.size,)) if axis is None else given
     along = 0 if axis is None else axis_of("quantile", axis, given.ndim, given.shape)
-    size = line.shape[along]
+    size = line._type.dims[along]
     if not isinstance(size, int) or bounds(size)[0] == 0:
         raise mistake(ShapeError, "quantile", f"shape {given.shape} may have no elements to choose from")
     ascending = sort(line, axis=along)

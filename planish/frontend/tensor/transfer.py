@@ -19,7 +19,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
 from planish.frontend.expression import current_scope
-from planish.frontend.tensor import devices
+from planish.frontend.tensor import placement
 from planish.frontend.tensor.array import Array, Nested, Scalar, Tensor
 from planish.frontend.tensor.evaluate import evaluate
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
@@ -53,7 +53,7 @@ def asarray(
     Arrays are copied: later changes to the source do not show. With `copy=False` they are shared, or refused if that cannot be.
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    place = None if device is None else devices.checked(device)
+    place = None if device is None else placement.checked(device)
     if isinstance(obj, Tensor):
         return _of_tensor(obj, wanted, place, copy)
     if isinstance(obj, list | tuple) and _holds_tensors(obj):
@@ -160,7 +160,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool |
         return asarray(x, device=device, copy=copy)
     given = np.from_dlpack(cast("Any", x), copy=copy)
     found = dtypes.from_numpy(given.dtype)
-    place = None if device is None else devices.checked(device)
+    place = None if device is None else placement.checked(device)
     return Tensor(TensorType(found, given.shape), array=given, scope=current_scope(), device=place)
 
 
@@ -202,7 +202,7 @@ def rebuilt(array: Array, device: str | None) -> Tensor:
 
 def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
     """The same elements on another device."""
-    target = devices.checked(device)
+    target = placement.checked(device)
     if stream is not None:
         raise ValueError(f"device {target} has no streams")
     now = x.latest

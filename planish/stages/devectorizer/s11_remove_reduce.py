@@ -93,6 +93,9 @@ def _accumulator(root: UOp, ctx: Accumulators) -> _Accumulator:
 def horizontal(op: Ops, value: UOp, dtype: DType) -> UOp:
     """Lanes combined down to the dtype, half with half, as vectors as long as there are halves."""
     width = dtype.lanes
+    rows = _side_by_side(value, width)
+    if rows is not None:
+        return _fold_rows(op, rows, width)
     left: list[UOp] = []  # what an odd number of parts leaves over
     while value.dtype.lanes > width:
         half = value.dtype.lanes // width // 2 * width
@@ -102,6 +105,26 @@ def horizontal(op: Ops, value: UOp, dtype: DType) -> UOp:
     for part in reversed(left):
         value = value.alu(op, part)
     return value
+
+
+def _side_by_side(value: UOp, width: int) -> UOp | None:
+    """What a vector transposes, if that holds the lanes of each result next to each other, a power of two of them."""
+    count = value.dtype.lanes // width
+    if value.op is not Ops.GEP or width == 1 or count < 2 or count & (count - 1):
+        return None
+    order = tuple(row * count + lane for lane in range(count) for row in range(width))
+    return value.src[0] if value.arg == order and value.src[0].dtype.lanes == len(order) else None
+
+
+def _fold_rows(op: Ops, rows: UOp, width: int) -> UOp:
+    """The left half of every row with its right half, until a row is one lane: far fewer shuffles than a transpose first."""
+    count = rows.dtype.lanes // width
+    while count > 1:
+        half = count // 2
+        left = [row * count + lane for row in range(width) for lane in range(half)]
+        rows = rows.gep(*left).alu(op, rows.gep(*(lane + half for lane in left)))
+        count = half
+    return rows
 
 
 def _countable(root: UOp) -> UOp | None:

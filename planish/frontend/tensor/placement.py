@@ -30,7 +30,7 @@ def checked(device: str) -> str:
     """A device that exists, or an error."""
     if device in _DEVICES:
         return device
-    close = did_you_mean(device, _DEVICES) if isinstance(device, str) else None
+    close = did_you_mean(str(device), _DEVICES)
     hint = "" if close is None else f"did you mean {close!r}? "
     raise PlanishError(
         f"there is no device {device!r}",

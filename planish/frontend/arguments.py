@@ -1,0 +1,384 @@
+"""Arguments of a function that is compiled: trees of tensors and numbers, some of them static.
+
+`Signature` says how a function is called: which parameters are static, which are donated, which axes have a named size. It
+takes a call apart into leaves and a key. Two calls with equal keys run the same code. What differs between two keys is told
+in words.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, did_you_mean
+from planish.frontend import tree
+from planish.frontend.expression import interned, tensor_type
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tree import Structure
+from planish.ptir.dims import Dim
+from planish.ptir.types import TensorType
+
+Axes: TypeAlias = "tuple[Dim | int | None | EllipsisType, ...]"
+DimSpec: TypeAlias = Any
+"""Axes for a tensor, or a container of that for a container."""
+_WEAK: Final[dict[type, DType]] = {
+    bool: dtypes.bool_,
+    int: dtypes.int64,
+    float: dtypes.float64,
+    complex: dtypes.complex128,
+}
+"""How Python numbers are passed. They are weak: in the function they take the dtype of what they meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A shape and dtype without data, to lower a function for; sizes are integers or `planish.Dim`s."""
+
+    shape: tuple[int | Dim, ...]
+    dtype: DType = dtypes.float32
+
+    @property
+    def type(self) -> TensorType:
+        """As a type of PTIR."""
+        return tensor_type(self.dtype, tuple(self.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What is known of a dynamic leaf: its type, and whether it is a Python number."""
+
+    type: TensorType
+    python: type | None = None
+    device: str | None = None
+
+    def __str__(self) -> str:
+        if self.python is not None:
+            return f"a Python {self.python.__name__}"
+        place = "" if self.device is None else f" on {self.device}"
+        return f"{self.type.dtype.name}[{', '.join(map(str, self.type.dims))}]{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What decides which code a call runs."""
+
+    structure: Structure
+    """Of the dynamic positional arguments and keyword arguments, as one pair."""
+    leaves: tuple[Leaf, ...]
+    static: tuple[tuple[int | str, type, Hashable], ...]
+    """Position or name, type and value."""
+    settings: int
+
+
+@dataclass(slots=True)
+class Call:
+    """A call taken apart."""
+
+    key: Key
+    leaves: list[Any]
+    """Tensors (as they were given), arrays, Python numbers and specs."""
+    names: list[str]
+    """Of the leaves."""
+    static: dict[int | str, Any]
+    count: int
+    """Of positional arguments."""
+
+
+class Signature:
+    """How a function is called."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static_argnums: int | Sequence[int] = (),
+        static_argnames: str | Sequence[str] = (),
+        donate_argnums: int | Sequence[int] = (),
+        donate_argnames: str | Sequence[str] = (),
+        dims: Mapping[str | int, DimSpec] | None = None,
+    ) -> None:
+        self.name: str = getattr(function, "__name__", type(function).__name__)
+        try:
+            self.parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            self.parameters = []
+        self.open_positions = not self.parameters or any(
+            p.kind is inspect.Parameter.VAR_POSITIONAL for p in self.parameters
+        )
+        self.open_names = not self.parameters or any(
+            p.kind is inspect.Parameter.VAR_KEYWORD for p in self.parameters
+        )
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.positional = [p.name for p in self.parameters if p.kind in kinds]
+        self.static = self._both("static", static_argnums, static_argnames)
+        self.donated = self._both("donate", donate_argnums, donate_argnames)
+        self.dims: dict[int | str, DimSpec] = {}
+        for which, spec in (dims or {}).items():
+            numbers, names = (which, ()) if isinstance(which, int) else ((), which)
+            self.dims.update(dict.fromkeys(self._both("dims", numbers, names), spec))
+        both = self.static & self.donated
+        if both:
+            raise PlanishError(
+                f"{self.name}: {self.label(next(iter(both)))} is both static and donated",
+                location=Location.caller(),
+            )
+
+    def label(self, which: int | str) -> str:
+        """What an argument is called."""
+        if isinstance(which, int) and which < len(self.positional):
+            which = self.positional[which]
+        return which if isinstance(which, str) else f"#{which}"
+
+    def _both(
+        self, what: str, numbers: int | Sequence[int], names: str | Sequence[str]
+    ) -> frozenset[int | str]:
+        """Positions and names, each of them both ways as far as the function tells."""
+        found: set[int | str] = set()
+        for number in (numbers,) if isinstance(numbers, int) else tuple(numbers):
+            at = number + len(self.positional) if number < 0 else number
+            if at < 0 or (not self.open_positions and at >= len(self.positional)):
+                raise PlanishError(
+                    f"{what}_argnums: {self.name} has no positional argument {number}",
+                    location=Location.caller(),
+                    remedy=f"it has {', '.join(self.positional) or 'none'}",
+                )
+            found.add(at)
+            if at < len(self.positional):
+                found.add(self.positional[at])
+        known = [p.name for p in self.parameters]
+        for name in (names,) if isinstance(names, str) else tuple(names):
+            if name not in known and not self.open_names:
+                close = did_you_mean(name, known)
+                hint = "" if close is None else f"did you mean {close!r}? "
+                raise PlanishError(
+                    f"{what}: {self.name} has no argument {name!r}",
+                    location=Location.caller(),
+                    remedy=f"{hint}it has {', '.join(known) or 'none'}",
+                )
+            found.add(name)
+            if name in self.positional:
+                found.add(self.positional.index(name))
+        return frozenset(found)
+
+    # -- taking a call apart ---------------------------------------------------------------------------------
+
+    def apart(self, args: Sequence[Any], kwargs: Mapping[str, Any], settings: int) -> Call:
+        """A call as leaves and a key."""
+        static: dict[int | str, Any] = {}
+        given: list[Any] = []
+        specs: list[DimSpec] = []
+        prefixes: list[str] = []
+        for position, value in enumerate(args):
+            if position in self.static:
+                static[position] = value
+            else:
+                given.append(value)
+                specs.append(self.dims.get(position))
+                prefixes.append(self.label(position))
+        named: dict[str, Any] = {}
+        for name in sorted(kwargs):
+            if name in self.static:
+                static[name] = kwargs[name]
+            else:
+                named[name] = kwargs[name]
+        specs += [self.dims.get(name) for name in named]
+        prefixes += list(named)
+        leaves, structure = tree.flatten((tuple(given), named))
+        arguments = [*structure.children[0].children, *structure.children[1].children]
+        names = [
+            name
+            for prefix, part in zip(prefixes, arguments, strict=True)
+            for name in paths(part, prefix)
+        ]
+        axes: list[Axes | None] = []
+        for part, spec, prefix in zip(arguments, specs, prefixes, strict=True):
+            axes += self._axes(part, spec, prefix)
+        described = tuple(
+            [self._leaf(x, name, spec) for x, name, spec in zip(leaves, names, axes, strict=True)]
+        )
+        values = tuple([(which, type(value), self._hashed(which, value)) for which, value in static.items()])
+        key = Key(structure, described, values, settings)
+        return Call(key, leaves, names, static, len(args))
+
+    def donates(self, call: Call) -> list[int]:
+        """The numbers of the leaves whose memory may be overwritten."""
+        if not self.donated:
+            return []
+        parts = call.key.structure.children
+        positions = [p for p in range(call.count) if p not in self.static]
+        found: list[int] = []
+        number = 0
+        for which, part in [
+            *zip(positions, parts[0].children, strict=True),
+            *zip(parts[1].about or (), parts[1].children, strict=True),  # type: ignore[arg-type] # names
+        ]:
+            if which in self.donated:
+                found += [n for n in range(number, number + part.leaves) if call.key.leaves[n].python is None]
+            number += part.leaves
+        return found
+
+    def together(self, structure: Structure, leaves: Sequence[Any], static: Mapping[int | str, Any]) -> tuple[list[Any], dict[str, Any]]:  # fmt: skip
+        """The arguments of a call with other leaves."""
+        given, named = tree.unflatten(structure, leaves)
+        rest = iter(given)
+        count = len(given) + sum(isinstance(which, int) for which in static)
+        args = [static[p] if p in static else next(rest) for p in range(count)]
+        return args, {**named, **{name: value for name, value in static.items() if isinstance(name, str)}}
+
+    def _hashed(self, which: int | str, value: Any) -> Hashable:
+        try:
+            hash(value)
+        except TypeError:
+            raise DTypeError(
+                f"{self.name}: static argument {self.label(which)} cannot be hashed: {value!r}",
+                location=Location.caller(),
+                remedy="pass a tuple instead of a list, or make it a dynamic argument",
+            ) from None
+        found: Hashable = value
+        return found
+
+    def _leaf(self, x: Any, name: str, axes: Axes | None) -> Leaf:
+        if isinstance(x, Tensor):
+            found = Leaf(x._type, None, x._device)
+        elif isinstance(x, TensorSpec):
+            found = Leaf(x.type)
+        elif type(x) in _WEAK:
+            return Leaf(tensor_type(_WEAK[type(x)], ()), type(x))
+        elif isinstance(x, np.ndarray | np.generic):
+            found = Leaf(tensor_type(dtypes.from_numpy(x.dtype), x.shape))
+        else:
+            raise DTypeError(
+                f"{self.name}: argument {name} is neither a tensor nor a number: {x!r}",
+                location=Location.caller(),
+                remedy=f"convert it with planish.asarray, or make it static: static_argnames={name.split('[')[0].split('.')[0]!r}",
+            )
+        return found if axes is None else Leaf(self._named(found.type, name, axes), None, found.device)
+
+    def _named(self, type: TensorType, name: str, axes: Axes) -> TensorType:
+        """A type whose sizes have the names that the axes give them."""
+        spread = tuple(axes)
+        if ... in spread:
+            at = spread.index(...)
+            spread = (*spread[:at], *[None] * (len(type.dims) - len(spread) + 1), *spread[at + 1 :])
+        if len(spread) != len(type.dims):
+            raise ShapeError(
+                f"{self.name}: argument {name} has {len(type.dims)} axes ({type}), dims names {len(spread)}",
+                location=Location.caller(),
+            )
+        dims = list(type.dims)
+        for axis, (size, wanted) in enumerate(zip(type.dims, spread, strict=True)):
+            if isinstance(wanted, Dim):
+                if isinstance(size, int) and not wanted.lo <= size <= wanted.hi:
+                    raise ShapeError(
+                        f"{self.name}: axis {axis} of argument {name} has size {size}, outside of {wanted.declaration}",
+                        location=Location.caller(),
+                        remedy="widen the bounds of the Dim, or pass a tensor within them",
+                    )
+                dims[axis] = wanted
+            elif isinstance(wanted, int) and size != wanted:
+                raise ShapeError(
+                    f"{self.name}: axis {axis} of argument {name} has size {size}, not {wanted}",
+                    location=Location.caller(),
+                )
+        return interned(TensorType(type.dtype, tuple(dims), type.quant))
+
+    def _axes(self, part: Structure, spec: DimSpec, name: str) -> Iterator[Axes | None]:
+        """For each leaf, what `dims` says about it."""
+        plain = isinstance(spec, tuple) and all(
+            item is None or item is ... or isinstance(item, Dim | int) for item in spec
+        )
+        if spec is None or part.kind is None or plain:
+            if spec is not None and not plain:
+                raise PlanishError(
+                    f"{self.name}: dims of {name} is {spec!r}",
+                    location=Location.caller(),
+                    remedy="give a tuple with one Dim, size or None per axis",
+                )
+            yield from [spec] * part.leaves
+            return
+        items = dict(spec) if isinstance(spec, Mapping) else dict(enumerate(spec))
+        for key, (child, step) in zip(_keys(part), _steps(part), strict=True):
+            yield from self._axes(child, items.get(key), name + step)
+
+
+def _keys(part: Structure) -> list[Any]:
+    if part.kind is not None and issubclass(part.kind, tuple | list):
+        return list(range(len(part.children)))
+    return list(part.about) if isinstance(part.about, tuple) else list(range(len(part.children)))
+
+
+def _steps(part: Structure) -> list[tuple[Structure, str]]:
+    """The children of a container, each with how one gets there in Python."""
+    kind, about = part.kind, part.about
+    names = getattr(kind, "_fields", None)
+    if kind is not None and issubclass(kind, dict) and isinstance(about, tuple):
+        return [(child, f"[{key!r}]") for key, child in zip(about, part.children, strict=True)]
+    if names is None and isinstance(about, tuple) and len(about) == len(part.children):
+        names = about if all(isinstance(name, str) for name in about) else None
+    if names is not None and len(names) == len(part.children):
+        return [(child, f".{name}") for name, child in zip(names, part.children, strict=True)]
+    return [(child, f"[{number}]") for number, child in enumerate(part.children)]
+
+
+def paths(part: Structure, prefix: str) -> Iterator[str]:
+    """What each leaf of a tree is called, given what the tree is called."""
+    if part.kind is None:
+        yield prefix
+        return
+    for child, step in _steps(part):
+        yield from paths(child, prefix + step)
+
+
+def difference(old: Call, new: Call, label: Callable[[int | str], str]) -> list[str]:
+    """What changed between two calls, in words."""
+    found: list[str] = []
+    before, now = old.key, new.key
+    if before.structure != now.structure:
+        found.append(_structures(old, new))
+    else:
+        for name, was, leaf in zip(new.names, before.leaves, now.leaves, strict=True):
+            if was != leaf:
+                found.append(f"argument {name}: {leaf}, was {was}")
+    was_static = {which: value for which, _, value in before.static}
+    for which, _, value in now.static:
+        if which not in was_static:
+            found.append(f"static argument {label(which)}: given, was not")
+        elif (type(value), value) != (type(was_static[which]), was_static[which]):
+            found.append(f"static argument {label(which)}: {value!r}, was {was_static[which]!r}")
+    if len(before.static) > len(now.static):
+        found.append("a static argument: not given, was")
+    if before.settings != now.settings:
+        found.append("settings: changed")
+    return found
+
+
+def _structures(old: Call, new: Call) -> str:
+    was, now = set(old.names), set(new.names)
+    more, less = sorted(now - was), sorted(was - now)
+    parts = [f"{', '.join(more)} {'is' if len(more) == 1 else 'are'} new"] if more else []
+    parts += [f"{', '.join(less)} {'is' if len(less) == 1 else 'are'} gone"] if less else []
+    return f"structure of the arguments: {'; '.join(parts) or f'{new.key.structure}, was {old.key.structure}'}"
+
+
+def known(leaf: Any) -> bool:
+    """Whether a leaf can be passed: it has data, or data can be computed."""
+    if isinstance(leaf, Tensor):
+        latest = leaf.latest
+        return latest._array is not None or latest._node is not None
+    return not isinstance(leaf, TensorSpec)
+
+
+def array_of(leaf: Any, described: Leaf) -> np.ndarray[Any, Any]:
+    """The data of a leaf that is no tensor."""
+    try:
+        return np.asarray(leaf, described.type.dtype.numpy)
+    except OverflowError:
+        raise GraphError(
+            f"the number {leaf!r} does not fit into {described.type.dtype.name}", location=Location.caller()
+        ) from None

@@ -1,0 +1,113 @@
+"""Python functions of trees as functions of tensors: what transforms trace.
+
+Tensors in arguments and results are what is traced; everything else in a tree (strings, flags, None) stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from planish import ptir
+from planish.errors import DTypeError
+from planish.frontend import tree
+from planish.frontend.expression import Body
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.operands import mistake, tensor
+from planish.frontend.trace import capture_body, trace
+from planish.ptir.types import TensorType
+
+Tree: TypeAlias = Any
+"""Nested containers of tensors, of any type."""
+
+
+def is_data(leaf: object) -> bool:
+    """Whether a leaf is a tensor, or something that is taken for one: arrays and numbers."""
+    return isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex)
+
+
+def as_tensor(what: str, leaf: object) -> Tensor:
+    """A leaf as the tensor that it stands for."""
+    if not is_data(leaf):
+        raise mistake(
+            DTypeError,
+            what,
+            f"a {type(leaf).__name__} is no tensor, nor a number that could be one",
+            "hand it over in a closure: lambda x: f(x, other)",
+        )
+    return tensor(what, leaf).latest
+
+
+def is_real_or_complex(type: TensorType) -> bool:
+    """Whether a tensor can move: floats and complex numbers can."""
+    return type.dtype.is_float or type.dtype.is_complex
+
+
+class Flat:
+    """A tree taken apart: its tensors, and what else there is in it."""
+
+    __slots__ = ("leaves", "places", "structure")
+
+    def __init__(self, made: Tree, what: str | None = None) -> None:
+        """With `what`, arrays and numbers are made tensors; without, only tensors are."""
+        self.leaves, self.structure = tree.flatten(made)
+        if what is not None:
+            self.leaves = [as_tensor(what, leaf) if is_data(leaf) else leaf for leaf in self.leaves]
+        self.places = [n for n, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor)]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The tensors, from left to right."""
+        return [self.leaves[n].latest for n in self.places]
+
+    @property
+    def types(self) -> list[TensorType]:
+        """Their types."""
+        return [x._type for x in self.tensors]
+
+    def rebuilt(self, tensors: Sequence[object]) -> Tree:
+        """The tree with others in their place."""
+        leaves = list(self.leaves)
+        for place, made in zip(self.places, tensors, strict=True):
+            leaves[place] = made
+        return tree.unflatten(self.structure, leaves)
+
+
+class Traced:
+    """A function called once with parameters: what it computes, and the tree that it returned."""
+
+    __slots__ = ("body", "result", "what")
+
+    body: Body
+    result: Flat
+
+    def __init__(
+        self,
+        what: str,
+        call: Callable[[Sequence[Tensor]], Tree],
+        types: Sequence[TensorType],
+        *,
+        convert: bool = True,
+    ) -> None:
+        """With `convert`, numbers and arrays in the result are tensors."""
+        self.what = what
+
+        def flat(*params: Tensor) -> list[Tensor]:
+            self.result = Flat(call(params), what if convert else None)
+            return self.result.tensors
+
+        self.body = trace(what, flat, types)
+
+    def captured(self) -> tuple[ptir.Function, tuple[Tensor, ...]]:
+        """As PTIR, and the tensors from outside that follow its parameters."""
+        return capture_body(self.body, self.what, markers=True)
+
+
+def shown(type: TensorType) -> str:
+    """A type as messages have it."""
+    return f"{type.dtype.name}{[dim if isinstance(dim, int) else str(dim) for dim in type.dims]}"
+
+
+__all__ = ["Flat", "Traced", "Tree", "as_tensor", "is_data", "is_real_or_complex", "shown"]

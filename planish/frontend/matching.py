@@ -1,0 +1,161 @@
+"""The short way into a compiled function: straight-line Python, written for the arguments of one entry of its cache.
+
+`matcher` looks at the arguments of a call and gives the arrays to run with, or None where anything is not as it was in the call
+that the entry was made for. `builder` puts results together. Both are generated, so that a call costs no walk over trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from planish.frontend import tree
+from planish.frontend.arguments import Leaf
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tree import Structure
+
+Match = Callable[[tuple[Any, ...], dict[str, Any]], "list[Any] | None"]
+
+
+class _Code:
+    """Lines of a function, and the objects they name."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {"Tensor": Tensor, "ndarray": np.ndarray, "array": np.array}
+        self.count = 0
+
+    def name(self, value: Any, prefix: str = "k") -> str:
+        self.count += 1
+        name = f"{prefix}{self.count}"
+        self.names[name] = value
+        return name
+
+    def local(self, expression: str) -> str:
+        self.count += 1
+        self.lines.append(f"v{self.count} = {expression}")
+        return f"v{self.count}"
+
+    def unless(self, condition: str) -> None:
+        self.lines.append(f"if not ({condition}): return None")
+
+    def function(self, head: str) -> Any:
+        body = "\n        ".join(self.lines)
+        source = f"def {head}:\n    try:\n        {body}\n    except (KeyError, AttributeError): return None\n"
+        exec(compile(source, "<planish: arguments>", "exec"), self.names)
+        return self.names[head.partition("(")[0]]
+
+
+def matcher(
+    structure: Structure,
+    leaves: Sequence[Leaf],
+    kinds: Sequence[type],
+    static: Mapping[int | str, Any],
+    donated: Sequence[int] = (),
+) -> Match:
+    """For calls with arguments of that structure whose leaves are of those kinds and types, and those static values.
+
+    After the arrays come the donated tensors themselves.
+    """
+    code = _Code()
+    arrays: list[str] = []
+    tensors: list[str] = []
+    rest = iter(zip(leaves, kinds, strict=True))
+
+    def leaf(at: str) -> None:
+        described, kind = next(rest)
+        type, number = described.type, len(arrays)
+        if described.python is not None:
+            code.unless(f"{at}.__class__ is {code.name(described.python)}")
+            arrays.append(f"array({at}, {code.name(type.dtype.numpy)})")
+            return
+        if issubclass(kind, np.ndarray):
+            code.unless(f"{at}.__class__ is ndarray and {at}.dtype is {code.name(type.dtype.numpy)}")
+            found = at
+        elif issubclass(kind, np.generic):
+            code.unless(f"{at}.__class__ is {code.name(kind)}")
+            found = f"array({at})"
+        else:
+            code.unless(f"{at}.__class__ is Tensor and {at}._latest is None")
+            found = code.local(f"{at}._array")
+            code.unless(f"{found} is not None and {at}._device is {code.name(described.device)}")
+            if type.is_static:
+                code.unless(f"{at}._type is {code.name(type)}")
+            else:
+                code.unless(f"{at}.dtype is {code.name(type.dtype)}")
+        if not (type.is_static and issubclass(kind, Tensor)) and not issubclass(kind, np.generic):
+            fixed = [
+                f"{found}.shape[{axis}] == {size}" for axis, size in enumerate(type.dims) if isinstance(size, int)
+            ]
+            code.unless(" and ".join([f"{found}.ndim == {len(type.dims)}", *fixed]))
+        arrays.append(found)
+        if number in donated:
+            tensors.append(at)
+
+    def visit(part: Structure, at: str) -> None:
+        if part.kind is None:
+            leaf(at)
+            return
+        code.unless(f"{at}.__class__ is {code.name(part.kind)}")
+        count = len(part.children)
+        if part.kind is type(None):
+            return
+        if part.kind in (tuple, list) or (issubclass(part.kind, tuple) and hasattr(part.kind, "_fields")):
+            code.unless(f"len({at}) == {count}")
+            children = [f"{at}[{number}]" for number in range(count)]
+        elif part.kind is dict and isinstance(part.about, tuple):
+            code.unless(f"len({at}) == {count}")
+            children = [f"{at}[{code.name(key)}]" for key in part.about]
+        else:
+            parts = code.local(f"{code.name(tree.apart)}({at})")
+            code.unless(f"{parts}[1] == {code.name(part.about)} and len({parts}[0]) == {count}")
+            children = [f"{parts}[0][{number}]" for number in range(count)]
+        for child, where in zip(part.children, children, strict=True):
+            visit(child, code.local(where))
+
+    given, named = structure.children
+    names = tuple(named.about) if isinstance(named.about, tuple) else ()
+    fixed = [which for which in static if isinstance(which, str)]
+    positions = len(given.children) + len(static) - len(fixed)
+    code.unless(f"len(args) == {positions}")
+    code.unless(f"len(kwargs) == {len(names) + len(fixed)}" if names or fixed else "not kwargs")
+    for which, value in static.items():
+        at = code.local(f"args[{which}]" if isinstance(which, int) else f"kwargs[{which!r}]")
+        kept = code.name(value)
+        code.unless(f"{at} is {kept} or ({at}.__class__ is {code.name(type(value))} and {at} == {kept})")
+    dynamic = [position for position in range(positions) if position not in static]
+    for position, child in zip(dynamic, given.children, strict=True):
+        visit(child, code.local(f"args[{position}]"))
+    for name, child in zip(names, named.children, strict=True):
+        visit(child, code.local(f"kwargs[{name!r}]"))
+    code.lines.append(f"return [{', '.join([*arrays, *tensors])}]")
+    found: Match = code.function("match(args, kwargs)")
+    return found
+
+
+def builder(structure: Structure, order: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
+    """For results: leaf `n` of the tree is result `order[n]`."""
+    code = _Code()
+    rest = iter(order)
+
+    def build(part: Structure) -> str:
+        if part.kind is None:
+            return f"r[{next(rest)}]"
+        children = [build(child) for child in part.children]
+        if part.kind is tuple:
+            return f"({', '.join(children)}{',' if len(children) == 1 else ''})"
+        if part.kind is list:
+            return f"[{', '.join(children)}]"
+        if part.kind is type(None):
+            return "None"
+        if part.kind is dict and isinstance(part.about, tuple):
+            pairs = zip(part.about, children, strict=True)
+            return "{" + ", ".join(f"{code.name(key)}: {child}" for key, child in pairs) + "}"
+        made = f"{code.name(tree.together)}({code.name(part.kind)}, {code.name(part.about)}"
+        return f"{made}, [{', '.join(children)}])"
+
+    source = build(structure)
+    found: Callable[[Sequence[Any]], Any] = eval(f"lambda r: {source}", code.names)
+    return found

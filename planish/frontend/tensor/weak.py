@@ -1,0 +1,42 @@
+"""Weak tensors: Python numbers that are passed to a function while it is traced.
+
+They have no dtype of their own yet, as the number would not: with a tensor they take its dtype, alone the default one. What is
+computed from weak tensors and Python numbers alone is weak again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.frontend.tensor.array import Scalar, Tensor
+
+_EXAMPLES: Final[dict[type, Scalar]] = {bool: True, int: 1, float: 1.0, complex: 1j}
+
+
+class WeakTensor(Tensor):
+    """A number whose value is not known yet."""
+
+    __slots__ = ("_weak",)
+    _weak: Scalar
+    """A number of the same kind: promotion asks for no more."""
+
+    @staticmethod
+    def of(tensor: Tensor, kind: type) -> WeakTensor:
+        """A tensor as a Python number of a kind."""
+        made = WeakTensor(
+            tensor._type,
+            array=tensor._array,
+            node=tensor._node,
+            index=tensor._index,
+            scope=tensor._scope,
+            device=tensor._device,
+        )
+        made._weak = _EXAMPLES[kind]
+        return made
+
+
+def weak_kind(x: object) -> Scalar | None:
+    """For a weak tensor or a Python number, a number of its kind; None for everything else."""
+    if isinstance(x, WeakTensor):
+        return x._weak
+    return x if isinstance(x, bool | int | float | complex) else None

@@ -1,0 +1,499 @@
+"""Transforms of Python functions: gradients, products with Jacobians, Jacobians, and batches.
+
+Each traces the function, rewrites what it computes as PTIR, and applies that where it was called; so they compose with each
+other, with loops and with `jit` in any order. Arguments and results are trees of tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from planish import ptir
+from planish.errors import DTypeError, PlanishError, ShapeError
+from planish.frontend import autodiff, tree
+from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_data, is_real_or_complex, shown
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.creation import eye
+from planish.frontend.tensor.operands import broadcast, cast_to, constant, mistake
+from planish.frontend.trace import inline, inline_known
+from planish.frontend.vmap import batch
+from planish.ptir import ops
+from planish.ptir.dims import DimLike, product
+from planish.ptir.ops.movement import ReshapeAttrs, TransposeAttrs
+from planish.ptir.types import TensorType
+
+Function = Callable[..., Any]
+Argnums = int | Sequence[int]
+
+
+# -- arguments -------------------------------------------------------------------------------------------------
+
+
+def _numbers(what: str, argnums: Argnums, count: int) -> list[int]:
+    """Which arguments to differentiate by, counted from the front."""
+    given = [argnums] if isinstance(argnums, int) else list(argnums)
+    found = []
+    for number in given:
+        if not -count <= number < count:
+            raise mistake(
+                PlanishError, what, f"argnums has {number}, and there are {count} positional arguments",
+                "give the arguments to differentiate by in their place, not by keyword",
+            )  # fmt: skip
+        found.append(operator.index(number) % count)
+    if len(set(found)) != len(found):
+        raise mistake(PlanishError, what, f"argnums {tuple(given)} names an argument twice")
+    return found
+
+
+class _Chosen:
+    """The arguments to differentiate by, and how to call the function with others in their place."""
+
+    def __init__(self, what: str, argnums: Argnums, args: Sequence[Tree], kwargs: dict[str, Tree]) -> None:
+        self.one = isinstance(argnums, int)
+        self.numbers = _numbers(what, argnums, len(args))
+        self.args, self.kwargs = args, kwargs
+        self.flat = Flat([args[number] for number in self.numbers], what)
+        for number in self.numbers:
+            for leaf in Flat(args[number], what).leaves:
+                if not isinstance(leaf, Tensor) or not is_real_or_complex(leaf._type):
+                    kind = shown(leaf._type) if isinstance(leaf, Tensor) else f"a {type(leaf).__name__}"
+                    raise mistake(
+                        DTypeError, what, f"argument {number} holds {kind}, which has no derivative",
+                        "convert it to a float, leave the argument out of argnums, or close over it",
+                    )  # fmt: skip
+
+    def call(self, function: Function, params: Sequence[Tensor]) -> Tree:
+        replaced = list(self.args)
+        for number, part in zip(self.numbers, self.flat.rebuilt(params), strict=True):
+            replaced[number] = part
+        return function(*replaced, **self.kwargs)
+
+    def result(self, made: Sequence[Tensor]) -> Tree:
+        """Gradients as the user sees them: a tree like the argument, or one for each."""
+        parts = self.flat.rebuilt(made)
+        return parts[0] if self.one else tuple(parts)
+
+
+def _with_aux(what: str, made: Tree, has_aux: bool) -> tuple[Tree, Tree]:
+    """What a function returned, and what it returned besides."""
+    if not has_aux:
+        return made, None
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise mistake(
+            PlanishError,
+            what,
+            f"with has_aux the function has to return a pair (value, aux), not {_kind(made)}",
+        )
+    return made
+
+
+def _kind(made: Tree) -> str:
+    return shown(made._type) if isinstance(made, Tensor) else f"a {type(made).__name__}"
+
+
+# -- gradients -------------------------------------------------------------------------------------------------
+
+
+def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """A function that gives the value of another, which has to be one real number, and its gradient.
+
+    `argnums` says by which arguments: one (the gradient is a tree like it) or several (a tuple of such). With `has_aux` the
+    function returns a pair, of which only the first is differentiated, and the value is that pair.
+    """
+
+    @_wraps(function)
+    def value_and_gradient(*args: Tree, **kwargs: Tree) -> tuple[Tree, Tree]:
+        value, aux, gradient = _gradient("value_and_grad", function, argnums, has_aux, args, kwargs)
+        return ((value, aux) if has_aux else value), gradient
+
+    return value_and_gradient
+
+
+def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """A function that gives the gradient of another, which has to give one real number.
+
+    With `has_aux` it gives a pair: the gradient, and what the function returns besides. See `value_and_grad`.
+    """
+
+    @_wraps(function)
+    def gradient(*args: Tree, **kwargs: Tree) -> Tree:
+        _, aux, found = _gradient("grad", function, argnums, has_aux, args, kwargs)
+        return (found, aux) if has_aux else found
+
+    return gradient
+
+
+def _wraps(function: Function) -> Callable[[Function], Function]:
+    return functools.wraps(function, updated=())
+
+
+def _gradient(
+    what: str,
+    function: Function,
+    argnums: Argnums,
+    has_aux: bool,
+    args: Sequence[Tree],
+    kwargs: dict[str, Tree],
+) -> tuple[Tensor, Tree, Tree]:
+    chosen = _Chosen(what, argnums, args, kwargs)
+    aux: list[Flat] = []
+
+    def call(params: Sequence[Tensor]) -> list[Tensor]:
+        value, besides = _with_aux(what, chosen.call(function, params), has_aux)
+        aux.append(Flat(besides))
+        return [_one_number(what, value), *aux[0].tensors]
+
+    traced = Traced(what, call, chosen.flat.types)
+    primal, free = traced.captured()
+    program = autodiff.vjp(primal, range(len(chosen.flat.places)), [0])
+    one = constant(1, program.results[0].type.dtype)
+    value, *rest = inline(program, [*chosen.flat.tensors, *free, one])
+    besides = len(aux[0].places)
+    return value, aux[0].rebuilt(rest[:besides]), chosen.result(rest[besides:])
+
+
+def _one_number(what: str, value: Tree) -> Tensor:
+    if not is_data(value):
+        raise mistake(
+            DTypeError, what, f"the function has to return one real number, not {_kind(value)}",
+            "return the loss alone, or (loss, aux) with has_aux=True",
+        )  # fmt: skip
+    found = as_tensor(what, value)
+    if found._type.dims:
+        raise mistake(
+            ShapeError, what, f"the function has to return one number, not {shown(found._type)}",
+            "reduce it (sum, mean), or use vjp, jacrev or jacfwd",
+        )  # fmt: skip
+    if not found.dtype.is_float:
+        raise mistake(
+            DTypeError, what, f"the function has to return a real number, not {found.dtype.name}",
+            "take the real part, or the absolute value; integers have no derivative",
+        )  # fmt: skip
+    return found
+
+
+# -- products with Jacobians -----------------------------------------------------------------------------------
+
+
+def vjp(function: Function, *args: Tree, has_aux: bool = False) -> tuple[Any, ...]:
+    """What a function gives, and how to pull a cotangent of it back to its arguments.
+
+    That is (result, pull), or with `has_aux` (result, pull, aux). `pull` takes a tree like the result and gives a tuple of trees like the arguments, with None for what has no derivative.
+    """
+    what = "vjp"
+    given = Flat(args, what)
+    aux: list[Flat] = []
+    main: list[Flat] = []
+
+    def call(params: Sequence[Tensor]) -> list[Tensor]:
+        result, besides = _with_aux(what, function(*given.rebuilt(params)), has_aux)
+        main.append(Flat(result, what))
+        aux.append(Flat(besides))
+        return [*main[0].tensors, *aux[0].tensors]
+
+    primal, free = Traced(what, call, given.types).captured()
+    count = len(main[0].places)
+    moving = [n for n, type in enumerate(given.types) if is_real_or_complex(type)]
+    program = autodiff.vjp(primal, moving, range(count))
+    inputs = [*given.tensors, *free]
+    values = dict(zip(program.params[: len(inputs)], inputs, strict=True))
+    inline_known(program, values)
+    results = [values[result] for result in program.results[: len(primal.results)]]
+    types = [x._type for x in results[:count]]
+
+    def pull(cotangent: Tree) -> tuple[Tree, ...]:
+        given_back = _alike("the cotangent", what, cotangent, main[0], types)
+        pulled = values | dict(zip(program.params[len(inputs) :], given_back, strict=True))
+        inline_known(program, pulled)
+        found: list[Tensor | None] = [None] * len(given.places)
+        for number, result in zip(moving, program.results[len(primal.results) :], strict=True):
+            found[number] = pulled[result]
+        leaves: list[Tree] = [None] * len(given.leaves)
+        for place, own in zip(given.places, found, strict=True):
+            leaves[place] = own
+        return tuple(tree.unflatten(given.structure, leaves))
+
+    result = main[0].rebuilt(results[:count])
+    return (result, pull, aux[0].rebuilt(results[count:])) if has_aux else (result, pull)
+
+
+def _alike(name: str, what: str, given: Tree, model: Flat, types: Sequence[TensorType]) -> list[Tensor]:
+    """The leaves of a tree that has to be like another one, those for floats and complex numbers."""
+    leaves = tree.aligned(given, model.structure)
+    if leaves is None:
+        raise mistake(PlanishError, what, f"{name} is a tree {tree.flatten(given)[1]}, not {model.structure}")
+    found = []
+    for place, type in zip(model.places, types, strict=True):
+        if not is_real_or_complex(type):
+            continue
+        x = as_tensor(what, leaves[place])
+        if x._type.dims != type.dims or x.dtype.is_complex > type.dtype.is_complex:
+            raise mistake(ShapeError, what, f"{name} is {shown(x._type)}, and belongs to {shown(type)}")
+        found.append(cast_to(x, type.dtype))
+    return found
+
+
+def jvp(
+    function: Function, primals: Sequence[Tree], tangents: Sequence[Tree], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """What a function gives, and the tangent of it: (result, tangent), or with `has_aux` (result, tangent, aux).
+
+    `tangents` is a tree like the arguments; what cannot move has None for a tangent.
+    """
+    what = "jvp"
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise mistake(PlanishError, what, "arguments and tangents come in tuples", "jvp(f, (x,), (t,))")
+    given = Flat(tuple(primals), what)
+    moved = _alike("a tangent", what, tuple(tangents), given, given.types)
+    aux: list[Flat] = []
+    main: list[Flat] = []
+
+    def call(params: Sequence[Tensor]) -> list[Tensor]:
+        result, besides = _with_aux(what, function(*given.rebuilt(params)), has_aux)
+        main.append(Flat(result, what))
+        aux.append(Flat(besides))
+        return [*main[0].tensors, *aux[0].tensors]
+
+    primal, free = Traced(what, call, given.types).captured()
+    moving = [n for n, type in enumerate(given.types) if is_real_or_complex(type)]
+    program = autodiff.jvp(primal, moving)
+    made = inline(program, [*given.tensors, *free, *moved])
+    count = len(primal.results)
+    own = iter(made[count:])
+    pairs = [next(own) if is_real_or_complex(result.type) else None for result in primal.results]
+    first = len(main[0].places)
+    result, tangent = main[0].rebuilt(made[:first]), main[0].rebuilt(pairs[:first])
+    return (result, tangent, aux[0].rebuilt(made[first:count])) if has_aux else (result, tangent)
+
+
+# -- Jacobians -------------------------------------------------------------------------------------------------
+
+
+def jacrev(function: Function, argnums: Argnums = 0) -> Function:
+    """A function that gives the Jacobian of another, row by row: for few results of many arguments.
+
+    It is a tree like the result, of trees like the argument (of tuples of such, for several), of tensors with the axes of
+    the result and then those of the argument.
+    """
+
+    @_wraps(function)
+    def jacobian(*args: Tree, **kwargs: Tree) -> Tree:
+        chosen, traced, primal, free = _jacobian_parts("jacrev", function, argnums, args, kwargs)
+        inputs = [*chosen.flat.tensors, *free]
+        count = len(chosen.flat.places)
+        rows = []
+        for number, result in enumerate(primal.results):
+            _moves("jacrev", result.type)
+            program = autodiff.vjp(primal, range(count), [number])
+            rows.append(
+                chosen.result(
+                    [
+                        _reshaped(part, (*result.type.dims, *x._type.dims))
+                        for part, x in zip(
+                            _along_basis(program, inputs, result.type)[len(primal.results) :],
+                            chosen.flat.tensors,
+                            strict=True,
+                        )
+                    ]
+                )
+            )
+        return traced.result.rebuilt(rows)
+
+    return jacobian
+
+
+def jacfwd(function: Function, argnums: Argnums = 0) -> Function:
+    """A function that gives the Jacobian of another, column by column: for many results of few arguments. See `jacrev`."""
+
+    @_wraps(function)
+    def jacobian(*args: Tree, **kwargs: Tree) -> Tree:
+        chosen, traced, primal, free = _jacobian_parts("jacfwd", function, argnums, args, kwargs)
+        inputs = [*chosen.flat.tensors, *free]
+        columns = []
+        for number, x in enumerate(chosen.flat.tensors):
+            program = autodiff.jvp(primal, [number])
+            made = _along_basis(program, inputs, x._type)[len(primal.results) :]
+            columns.append([_last(part, x._type.dims) for part in made])
+        for result in primal.results:
+            _moves("jacfwd", result.type)
+        rows = [chosen.result([column[n] for column in columns]) for n in range(len(primal.results))]
+        return traced.result.rebuilt(rows)
+
+    return jacobian
+
+
+def hessian(function: Function, argnums: Argnums = 0) -> Function:
+    """A function that gives the second derivatives of another: the Jacobian of its gradient."""
+    return jacfwd(jacrev(function, argnums), argnums)
+
+
+def _jacobian_parts(
+    what: str, function: Function, argnums: Argnums, args: Sequence[Tree], kwargs: dict[str, Tree]
+) -> tuple[_Chosen, Traced, ptir.Function, tuple[Tensor, ...]]:
+    chosen = _Chosen(what, argnums, args, kwargs)
+    traced = Traced(what, lambda params: chosen.call(function, params), chosen.flat.types)
+    return chosen, traced, *traced.captured()
+
+
+def _moves(what: str, type: TensorType) -> None:
+    if not is_real_or_complex(type):
+        raise mistake(
+            DTypeError,
+            what,
+            f"the function returns {shown(type)}, which has no derivative",
+            "return floats alone",
+        )
+
+
+def _along_basis(program: ptir.Function, inputs: Sequence[Tensor], type: TensorType) -> list[Tensor]:
+    """A function at all unit vectors of its last parameter at once; every result with an axis in front for them."""
+    size = product(type.dims)
+    if not isinstance(size, int):
+        raise mistake(ShapeError, program.name, f"the Jacobian of {shown(type)} has no fixed size")
+    basis = _reshaped(eye(size, dtype=type.dtype), (size, *type.dims))
+    batched, flags = batch(program, [*[False] * len(inputs), True], size)
+    made = inline(batched, [*inputs, basis])
+    return [x if flag else broadcast(x, (size, *x._type.dims)) for x, flag in zip(made, flags, strict=True)]
+
+
+def _reshaped(x: Tensor, dims: Sequence[DimLike]) -> Tensor:
+    return x if x._type.dims == tuple(dims) else Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(tuple(dims)))
+
+
+def _last(x: Tensor, dims: Sequence[DimLike]) -> Tensor:
+    """The first axis to the end, and there as these."""
+    moved = moved_to(x, 0, x.ndim - 1)
+    return _reshaped(moved, (*moved._type.dims[:-1], *dims))
+
+
+# -- batches ---------------------------------------------------------------------------------------------------
+
+
+def moved_to(x: Tensor, source: int, target: int) -> Tensor:
+    """One axis elsewhere, the others in order."""
+    order = [axis for axis in range(x.ndim) if axis != source]
+    order.insert(target, source)
+    if order == sorted(order):
+        return x
+    return Tensor.apply(ops.transpose, x, attrs=TransposeAttrs(tuple(order)))
+
+
+def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Function:
+    """A function of many examples made of a function of one.
+
+    `in_axes` says along which axis the examples of each argument lie: one number for all, or a tuple with an entry per
+    argument, each a number, None (the same for all examples) or a tree of such like the argument or its upper part.
+    Keyword arguments have their examples along the first axis. `out_axes` says where the results have them; None for a
+    result that is the same for all.
+    """
+
+    @_wraps(function)
+    def mapped(*args: Tree, **kwargs: Tree) -> Tree:
+        what = "vmap"
+        given = Flat((args, kwargs), None)
+        axes = _in_axes(what, in_axes, args, kwargs)
+        places = [n for n, axis in enumerate(axes) if axis is not None]
+        inputs, size = _examples(what, [(given.leaves[n], axes[n]) for n in places])
+        types = [x._type.with_dims(x._type.dims[1:]) for x in inputs]
+
+        def call(params: Sequence[Tensor]) -> Tree:
+            leaves = list(given.leaves)
+            for place, param in zip(places, params, strict=True):
+                leaves[place] = param
+            positional, named = tree.unflatten(given.structure, leaves)
+            return function(*positional, **named)
+
+        traced = Traced(what, call, types)
+        primal, free = traced.captured()
+        batched, flags = batch(primal, [*[True] * len(inputs), *[False] * len(free)], size)
+        made = inline(batched, [*inputs, *free])
+        wanted = _spread(what, "out_axes", out_axes, traced.result.structure)
+        chosen = [wanted[n] for n in traced.result.places]
+        return traced.result.rebuilt(
+            [_placed(what, x, flag, axis, size) for x, flag, axis in zip(made, flags, chosen, strict=True)]
+        )
+
+    return mapped
+
+
+def _in_axes(what: str, in_axes: Tree, args: Sequence[Tree], kwargs: dict[str, Tree]) -> list[int | None]:
+    """An axis for each leaf of the arguments."""
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise mistake(
+            PlanishError, what, f"in_axes has {len(in_axes)} entries for {len(args)} arguments",
+            "give one per positional argument, or one number for all",
+        )  # fmt: skip
+    return [
+        *_spread(what, "in_axes", in_axes, tree.flatten(tuple(args))[1]),
+        *_spread(what, "in_axes", 0, tree.flatten(kwargs)[1]),
+    ]
+
+
+def _spread(what: str, name: str, axes: Tree, structure: tree.Structure) -> list[int | None]:
+    """An axis for each leaf of a tree, from a tree of axes that may end earlier."""
+    found: list[int | None] = []
+    pending: list[tuple[Tree, tree.Structure]] = [(axes, structure)]
+    while pending:
+        own, part = pending.pop()
+        if own is None or (isinstance(own, int) and not isinstance(own, bool)):
+            found += [own] * part.leaves
+            continue
+        children = tree.children(own)
+        if children is None or part.kind is None or len(children) != len(part.children):
+            raise mistake(
+                PlanishError, what, f"{name} {own!r} does not fit a tree {part}", "axes are numbers or None"
+            )
+        pending += reversed(list(zip(children, part.children, strict=True)))
+    return found
+
+
+def _examples(what: str, given: Sequence[tuple[object, int | None]]) -> tuple[list[Tensor], DimLike]:
+    """Tensors with their examples in front, and how many there are."""
+    found: list[Tensor] = []
+    sizes: dict[DimLike, str] = {}
+    for leaf, axis in given:
+        x = as_tensor(what, leaf)
+        place = 0 if axis is None else axis
+        if not -x.ndim <= place < x.ndim:
+            raise mistake(
+                ShapeError, what, f"{shown(x._type)} has no axis {place} to map over",
+                "give in_axes=None for what is the same for all examples",
+            )  # fmt: skip
+        found.append(moved_to(x, place % x.ndim, 0))
+        sizes.setdefault(found[-1]._type.dims[0], f"{shown(x._type)} along axis {place}")
+    if not sizes:
+        raise mistake(
+            PlanishError, what, "there is nothing to map over", "some argument needs an axis in in_axes"
+        )
+    if len(sizes) > 1:
+        listed = ", ".join(f"{size} ({who})" for size, who in sizes.items())
+        raise mistake(
+            ShapeError,
+            what,
+            f"the numbers of examples differ: {listed}",
+            "give in_axes that say where the examples lie",
+        )
+    return found, next(iter(sizes))
+
+
+def _placed(what: str, x: Tensor, batched: bool, axis: int | None, size: DimLike) -> Tensor:
+    """A result with its examples where they are wanted."""
+    if axis is None:
+        if batched:
+            raise mistake(
+                PlanishError, what, f"out_axes is None for a result that differs between examples: {shown(x._type)}",
+                "say along which axis they are to lie",
+            )  # fmt: skip
+        return x
+    whole = x if batched else broadcast(x, (size, *x._type.dims))
+    if not -whole.ndim <= axis < whole.ndim:
+        raise mistake(ShapeError, what, f"out_axes is {axis}, and the result is {shown(whole._type)}")
+    return moved_to(whole, 0, axis % whole.ndim)
+
+
+__all__ = ["grad", "hessian", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]

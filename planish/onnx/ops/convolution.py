@@ -1,0 +1,192 @@
+"""Convolutions: plain, transposed, deformable, causal with a state, and the inverse of taking blocks."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from planish import dtypes
+from planish.onnx.engine import At
+from planish.onnx.ops.common import Array, cast, ints, sizes
+from planish.onnx.ops.sampling import picked
+from planish.onnx.ops.windows import Window, spatial_letters, window_of
+from planish.onnx.registry import op
+from planish.ptir import ops
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import along
+from planish.ptir.library.normalize import widened
+
+
+def convolve(x: V, kernel: V, window: Window, groups: int, attrs: ops.DotAttrs | None = None) -> V:
+    """(N, C, …) with (M, C/g, …)."""
+    space = spatial_letters(x.rank - 2)
+    return x.convolution(
+        kernel,
+        "NC" + space,
+        "OI" + space,
+        strides=window.strides,
+        padding=window.padding,
+        rhs_dilation=window.dilations,
+        groups=groups,
+        attrs=attrs,
+    )
+
+
+def with_bias(x: V, bias: V | None) -> V:
+    """A number per channel added."""
+    return x if bias is None else x.add(along(bias, x.dims, 1))
+
+
+@op("Conv")
+def conv(at: At, x: V, kernel: V, bias: V | None = None) -> V:
+    window = window_of(at, sizes(at, x)[2:], sizes(at, kernel)[2:])
+    return with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
+
+
+@op("ConvTranspose")
+def conv_transpose(at: At, x: V, kernel: V, bias: V | None = None) -> V:
+    """A convolution of the input spread out by the strides, with the kernel turned around."""
+    count = x.rank - 2
+    space, groups = sizes(at, x)[2:], at.attr("group", 1)
+    inputs, each, *shape = sizes(at, kernel)
+    at.attr("kernel_shape")
+    strides = at.attr("strides") or [1] * count
+    dilations = at.attr("dilations") or [1] * count
+    extra = at.attr("output_padding") or [0] * count
+    pads = at.attr("pads") or [0] * (2 * count)
+    how, wanted = at.attr("auto_pad", "NOTSET"), at.attr("output_shape")
+    padding = []
+    for n in range(count):
+        span = (shape[n] - 1) * dilations[n] + 1
+        full = strides[n] * (space[n] - 1) + extra[n] + span
+        if wanted is not None or how in ("SAME_UPPER", "SAME_LOWER"):
+            target = wanted[n - count] if wanted is not None else space[n] * strides[n]
+            total = max(full - target, 0)
+            less, more = total // 2, total - total // 2
+            begin, end = (less, more) if how == "SAME_UPPER" else (more, less)
+            # What the wanted size has beyond the full one is room behind.
+            end -= max(target - full, 0)
+        else:
+            begin, end = (0, 0) if how == "VALID" else (pads[n], pads[n + count])
+        padding.append((span - 1 - begin, span - 1 - end + extra[n]))
+    turned = kernel.reshape((groups, inputs // groups, each, *shape))
+    turned = turned.transpose((0, 2, 1, *range(3, turned.rank)))
+    turned = turned.reshape((groups * each, inputs // groups, *shape)).reverse(list(range(2, x.rank)))
+    letters = spatial_letters(count)
+    result = x.convolution(
+        turned,
+        "NC" + letters,
+        "OI" + letters,
+        padding=padding,
+        lhs_dilation=strides,
+        rhs_dilation=dilations,
+        groups=groups,
+    )
+    return with_bias(result, bias)
+
+
+@op("CausalConvWithState")
+def causal_conv(at: At, x: V, kernel: V, bias: V | None = None, past: V | None = None) -> tuple[V, V]:
+    activation = at.attr("activation", "none")
+    if activation not in ("none", "silu", "swish"):
+        raise at.refuse(f"there is no activation {activation!r}")
+    batch, channels, length = sizes(at, x)
+    width = sizes(at, kernel)[2]
+    before = at.graph.full((batch, channels, width - 1), 0, x.dtype) if past is None else past
+    padded = at.graph.concat([before, x], 2) if width > 1 else x
+    plain = Window((width,), (1,), (1,), ((0, 0),))
+    result = with_bias(convolve(padded, kernel, plain, channels), bias)
+    if activation != "none":
+        wide = widened(result)
+        result = cast(wide.mul(wide.sigmoid()), x.dtype)
+    state = padded.slice([0, 0, length], [batch, channels, length + width - 1])
+    return result, state
+
+
+@op("Col2Im", known=(1, 2))
+def col2im(at: At, x: V, image: Array, block: Array) -> V:
+    """Blocks added up where they overlap."""
+    target, shape = ints(image), ints(block)
+    count = len(target)
+    strides = at.attr("strides") or [1] * count
+    dilations = at.attr("dilations") or [1] * count
+    pads = at.attr("pads") or [0] * (2 * count)
+    batch, rows, _ = sizes(at, x)
+    channels = rows // int(np.prod(shape))
+    steps = [
+        (target[n] + pads[n] + pads[n + count] - (shape[n] - 1) * dilations[n] - 1) // strides[n] + 1
+        for n in range(count)
+    ]
+    parts = x.reshape((batch, channels, *shape, *steps))
+    total: V | None = None
+    for place in itertools.product(*(range(k) for k in shape)):
+        starts = [0, 0, *place, *[0] * count]
+        limits = [batch, channels, *(p + 1 for p in place), *steps]
+        part = parts.slice(starts, limits).reshape((batch, channels, *steps))
+        low = [place[n] * dilations[n] - pads[n] for n in range(count)]
+        high = [target[n] - low[n] - (steps[n] - 1) * strides[n] - 1 for n in range(count)]
+        part = part.pad([0, 0, *low], [0, 0, *high], [0, 0, *(s - 1 for s in strides)])
+        total = part if total is None else total.add(part)
+    return x if total is None else total
+
+
+@op("DeformConv")
+def deform_conv(
+    at: At, x: V, kernel: V, offset: V, bias: V | None = None, mask: V | None = None
+) -> V:  # fmt: skip
+    """Each tap of each window looks where an offset says, between elements linearly and outside at 0."""
+    batch, channels, *space = sizes(at, x)
+    outs, _, *shape = sizes(at, kernel)
+    count, taps = len(space), int(np.prod(shape))
+    window = window_of(at, space, shape)
+    groups, shares = at.attr("group", 1), at.attr("offset_group", 1)
+    grid = sizes(at, offset)[2:]
+    graph = at.graph
+    wide = widened(x)
+    # Every offset group is a batch of its own: (N·G, C/G, …) looked at by (N·G, taps, out …).
+    source = wide.reshape((batch * shares, channels // shares, *space))
+    where = widened(offset).reshape((batch * shares, taps, count, *grid))
+    dims = (batch * shares, taps, *grid)
+    places = []
+    for n in range(count):
+        moved = where.slice([0, 0, n, *[0] * count], [batch * shares, taps, n + 1, *grid]).reshape(dims)
+        steps = np.arange(grid[n]) * window.strides[n] - window.padding[n][0]
+        inner = int(np.prod(shape[n + 1 :]))
+        tap = (np.arange(taps) // inner % shape[n]) * window.dilations[n]
+        line = graph.constant(steps.astype(np.float32), wide.dtype)
+        column = graph.constant(tap.astype(np.float32), wide.dtype)
+        places.append(moved.add(along(line, dims, 2 + n)).add(along(column, dims, 1)))
+    low = [p.floor() for p in places]
+    total: V | None = None
+    for corner in itertools.product((0, 1), repeat=count):
+        weight: V | None = None
+        index = []
+        inside: V | None = None
+        for n, step in enumerate(corner):
+            near = low[n].add(float(step))
+            share = near.sub(places[n]).abs().neg().add(1.0)
+            weight = share if weight is None else weight.mul(share)
+            here = near.ge(0.0).and_(near.le(float(space[n] - 1)))
+            inside = here if inside is None else inside.and_(here)
+            index.append(near.cast(dtypes.int64))
+        if weight is None or inside is None:
+            raise at.refuse("has no spatial axes")
+        part = picked(source, index)
+        factor = inside.select(weight, 0)
+        part = part.mul(factor.reshape((*dims, 1)).broadcast_to(part.dims))
+        total = part if total is None else total.add(part)
+    if total is None:
+        raise at.refuse("has no spatial axes")
+    if mask is not None:
+        share = widened(mask).reshape((*dims, 1))
+        total = total.mul(share.broadcast_to(total.dims))
+    # (N, G, taps, out …, C/G) to (N, groups, C/groups, taps, out …)
+    parts = total.reshape((batch, shares, taps, *grid, channels // shares))
+    parts = parts.transpose((0, 1, 3 + count, 2, *range(3, 3 + count)))
+    cells = int(np.prod(grid))
+    parts = parts.reshape((batch, groups, channels // groups * taps, cells))
+    weights = widened(kernel).reshape((groups, outs // groups, channels // groups * taps))
+    result = weights.dot_general(parts, ops.DotDims((0,), (2,), (2,), (1,)))
+    result = result.transpose((2, 0, 1, 3)).reshape((batch, outs, *grid))
+    return with_bias(cast(result, x.dtype), bias)

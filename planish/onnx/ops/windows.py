@@ -1,0 +1,62 @@
+"""What convolutions and pools share: kernel shapes, strides, dilations, and the padding that attributes ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planish.onnx.engine import At
+
+_LETTERS = {1: "W", 2: "HW", 3: "DHW"}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window that moves over the spatial axes; one entry per axis."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+
+    @property
+    def spans(self) -> list[int]:
+        """How far it reaches, with its gaps."""
+        return [(k - 1) * d + 1 for k, d in zip(self.shape, self.dilations, strict=True)]
+
+
+def spatial_letters(count: int) -> str:
+    """Names for spatial axes in a layout."""
+    return _LETTERS.get(count) or "ABDEFGHJKLMPQRSTUVWXYZ"[:count]
+
+
+def same_padding(size: int, span: int, stride: int, upper: bool) -> tuple[int, int]:
+    """So that there are ceil(size / stride) windows; the odd element lies behind if `upper`."""
+    total = max((-(-size // stride) - 1) * stride + span - size, 0)
+    less, more = total // 2, total - total // 2
+    return (less, more) if upper else (more, less)
+
+
+def window_of(at: At, space: Sequence[int], kernel: Sequence[int] | None = None) -> Window:
+    """The window that a node describes over axes of these sizes."""
+    count = len(space)
+    given = at.attr("kernel_shape")
+    shape = tuple(given or kernel or ())
+    strides = tuple(at.attr("strides") or [1] * count)
+    dilations = tuple(at.attr("dilations") or [1] * count)
+    pads = at.attr("pads") or [0] * (2 * count)
+    how = at.attr("auto_pad", "NOTSET")
+    if len(shape) != count or len(strides) != count or len(dilations) != count or len(pads) != 2 * count:
+        raise at.refuse(f"its window does not fit {count} spatial axes")
+    if how in ("NOTSET", ""):
+        padding = tuple((pads[n], pads[n + count]) for n in range(count))
+    elif how == "VALID":
+        padding = ((0, 0),) * count
+    elif how in ("SAME_UPPER", "SAME_LOWER"):
+        padding = tuple(
+            same_padding(space[n], (shape[n] - 1) * dilations[n] + 1, strides[n], how == "SAME_UPPER")
+            for n in range(count)
+        )
+    else:
+        raise at.refuse(f"there is no padding {how!r}")
+    return Window(shape, strides, dilations, padding)
