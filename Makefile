@@ -1,9 +1,10 @@
 # Every target builds what it needs: a fresh checkout needs only Python 3.11 or newer and make.
 #
-#   make demo      the algebra at work
+#   make demo      a network compiled and run, and the algebra at work
 #   make test      the quick suite            make test-all   with the slow tests too
 #   make fuzz      long random testing        make lint       ruff and mypy
 #   make bench     against the pinned peers   make clean      remove everything built
+#   make replay    what a change does to generated code; make replay UPDATE=1 accepts it
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,7 +14,7 @@ BENCH := .venv/.installed-bench
 SEED ?= 0
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all fuzz lint bench clean
+.PHONY: demo test test-all fuzz lint bench replay clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -43,6 +44,9 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+replay: $(DEV)
+	$(BIN)/python tools/replay.py $(if $(UPDATE),--update) $(if $(ONLY),--only '$(ONLY)')
 
 # Each script prints its table and leaves its rows as JSON; report.py and the programs they run on are what they share.
 bench: $(BENCH)

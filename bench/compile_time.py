@@ -144,7 +144,7 @@ def fresh(side: str, case: str) -> float:
     """Milliseconds, in a new process with empty caches."""
     with tempfile.TemporaryDirectory(prefix="planish-bench-") as folder:
         env = os.environ | {
-            "XDG_CACHE_HOME": folder, "CACHEDB": f"{folder}/tinygrad.db", "CACHELEVEL": "0", "DEVICE": "CPU", "CPU": "1",
+            "XDG_CACHE_HOME": folder, "CACHEDB": f"{folder}/tinygrad.db", "CACHELEVEL": "0", "DEV": "CPU",
             "JAX_PLATFORMS": "cpu",
         }  # fmt: skip
         command = [sys.executable, __file__, "--one", side, case]

@@ -74,7 +74,9 @@ def _fitted(x: Tensor, axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
     return x
 
 
-def _sizes(name: str, x: Tensor, s: Sequence[int] | None, axes: Axis | Sequence[int]) -> tuple[list[int], list[int]]:
+def _sizes(
+    name: str, x: Tensor, s: Sequence[int] | None, axes: Axis | Sequence[int]
+) -> tuple[list[int], list[int]]:
     """The axes to transform, in the order given, and the sizes they get."""
     if axes is None:
         count = x.ndim if s is None else len(s)
@@ -87,7 +89,9 @@ def _sizes(name: str, x: Tensor, s: Sequence[int] | None, axes: Axis | Sequence[
     if len(sizes) != len(places) or not places:
         raise mistake(ShapeError, name, f"{len(sizes)} sizes do not go with {len(places)} axes of {x.shape}")
     if any(size < 1 for size in sizes):
-        raise mistake(ShapeError, name, f"sizes {tuple(sizes)} cannot be transformed", "they must be at least 1")
+        raise mistake(
+            ShapeError, name, f"sizes {tuple(sizes)} cannot be transformed", "they must be at least 1"
+        )
     return places, sizes
 
 
@@ -162,7 +166,9 @@ def _from_half(
     if s is None:
         sizes[-1] = 2 * (given.shape[places[-1]] - 1)
         if sizes[-1] < 1:
-            raise mistake(ShapeError, name, f"the length of the result is not known from {given.shape}", "give it")
+            raise mistake(
+                ShapeError, name, f"the length of the result is not known from {given.shape}", "give it"
+            )
     fitted = _fitted(given, places, [*sizes[:-1], sizes[-1] // 2 + 1])
     result = transforms.backward_real(fitted, tuple(places), sizes[-1])
     return _scale(name, result, norm, math.prod(sizes), True)

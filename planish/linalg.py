@@ -218,7 +218,9 @@ def _solved(a: Tensor, b: Tensor) -> Tensor:
     return lapack.triangular_solve(packed, forward, lower=False)
 
 
-def solve_triangular(x1: Tensor, x2: Tensor, /, *, lower: bool = False, unit_diagonal: bool = False) -> Tensor:
+def solve_triangular(
+    x1: Tensor, x2: Tensor, /, *, lower: bool = False, unit_diagonal: bool = False
+) -> Tensor:
     """x with x1·x = x2, where only one triangle of x1 is read."""
     a, b = promoted("solve_triangular", tensor("solve_triangular", x1), tensor("solve_triangular", x2))
     a, b = lapack.matrices("solve_triangular", a, square=True), lapack.matrices("solve_triangular", b)
@@ -243,7 +245,9 @@ def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: float | None = None) -> LstsqResul
     is_vector = b.ndim == 1
     right = reshaped(b, (b.shape[0], 1)) if is_vector else b
     if right.shape[-2] != a.shape[-2]:
-        raise mistake(ShapeError, "lstsq", f"shapes {a.shape} and {b.shape} do not fit", "both need the same rows")
+        raise mistake(
+            ShapeError, "lstsq", f"shapes {a.shape} and {b.shape} do not fit", "both need the same rows"
+        )
     u, s, vh = lapack.svd(a, False)
     keep = s > _threshold(a, s, rtol)
     factor = where(keep, 1.0 / where(keep, s, 1.0), 0.0)
@@ -428,9 +432,7 @@ def multi_dot(arrays: Sequence[Tensor], /) -> Tensor:
 # --- norms ------------------------------------------------------------------------------------------------
 
 
-def vector_norm(
-    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2
-) -> Tensor:
+def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Tensor:
     """The length of vectors: (sum of |x|**ord) ** (1/ord), the greatest for inf, the number of nonzeros for 0."""
     given = floating("vector_norm", tensor("vector_norm", x))
     axes = axes_of("vector_norm", axis, given)

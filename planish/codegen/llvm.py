@@ -95,6 +95,7 @@ class _Writer(Values):
         self.scratch = scratch
         self.opened: list[str] = []
         self.loosely = _maybe_outside(program)
+        self.hinted = any(isinstance(i, Loop) and i.unroll > 1 for i in program.body)
         self.transposed = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
 
@@ -415,7 +416,7 @@ class _Writer(Values):
         self.emit(f"br i1 {counter}.more, label %{label}.body, label %{label}.exit")
         self.label(f"{label}.body")
         self.opened.append("")
-        if i.unroll == 1:
+        if i.unroll == 1 or (i.unroll == 0 and self.hinted):  # a pass that unrolls is to leave the others alone
             self.opened[-1] = self.attach("distinct !{{!{0}, !{1}}}", '!{{!"llvm.loop.unroll.disable"}}')
         elif i.unroll:
             count = f'!{{{{!"llvm.loop.unroll.count", i32 {i.unroll}}}}}'

@@ -25,7 +25,8 @@ from planish.frontend.tree import Structure
 from planish.ptir.dims import Dim
 from planish.ptir.types import TensorType
 
-Axes: TypeAlias = "tuple[Dim | int | None | EllipsisType, ...]"
+Kind: TypeAlias = type
+Axes: TypeAlias = "tuple[Dim | int | EllipsisType | None, ...]"
 DimSpec: TypeAlias = Any
 """Axes for a tensor, or a container of that for a container."""
 _WEAK: Final[dict[type, DType]] = {
@@ -55,7 +56,7 @@ class Leaf:
     """What is known of a dynamic leaf: its type, and whether it is a Python number."""
 
     type: TensorType
-    python: type | None = None
+    python: Kind | None = None
     device: str | None = None
 
     def __str__(self) -> str:
@@ -192,9 +193,7 @@ class Signature:
         leaves, structure = tree.flatten((tuple(given), named))
         arguments = [*structure.children[0].children, *structure.children[1].children]
         names = [
-            name
-            for prefix, part in zip(prefixes, arguments, strict=True)
-            for name in paths(part, prefix)
+            name for prefix, part in zip(prefixes, arguments, strict=True) for name in paths(part, prefix)
         ]
         axes: list[Axes | None] = []
         for part, spec, prefix in zip(arguments, specs, prefixes, strict=True):
@@ -210,14 +209,13 @@ class Signature:
         """The numbers of the leaves whose memory may be overwritten."""
         if not self.donated:
             return []
-        parts = call.key.structure.children
+        given, named = call.key.structure.children
         positions = [p for p in range(call.count) if p not in self.static]
+        names = named.about if isinstance(named.about, tuple) else ()
+        parts = zip([*positions, *names], [*given.children, *named.children], strict=True)
         found: list[int] = []
         number = 0
-        for which, part in [
-            *zip(positions, parts[0].children, strict=True),
-            *zip(parts[1].about or (), parts[1].children, strict=True),  # type: ignore[arg-type] # names
-        ]:
+        for which, part in parts:
             if which in self.donated:
                 found += [n for n in range(number, number + part.leaves) if call.key.leaves[n].python is None]
             number += part.leaves
@@ -256,7 +254,7 @@ class Signature:
             raise DTypeError(
                 f"{self.name}: argument {name} is neither a tensor nor a number: {x!r}",
                 location=Location.caller(),
-                remedy=f"convert it with planish.asarray, or make it static: static_argnames={name.split('[')[0].split('.')[0]!r}",
+                remedy=f"convert it with planish.asarray, or make it static: static_argnames={name.split('[', maxsplit=1)[0].split('.', maxsplit=1)[0]!r}",
             )
         return found if axes is None else Leaf(self._named(found.type, name, axes), None, found.device)
 
@@ -363,7 +361,9 @@ def _structures(old: Call, new: Call) -> str:
     more, less = sorted(now - was), sorted(was - now)
     parts = [f"{', '.join(more)} {'is' if len(more) == 1 else 'are'} new"] if more else []
     parts += [f"{', '.join(less)} {'is' if len(less) == 1 else 'are'} gone"] if less else []
-    return f"structure of the arguments: {'; '.join(parts) or f'{new.key.structure}, was {old.key.structure}'}"
+    return (
+        f"structure of the arguments: {'; '.join(parts) or f'{new.key.structure}, was {old.key.structure}'}"
+    )
 
 
 def known(leaf: Any) -> bool:

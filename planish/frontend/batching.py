@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from planish import dtypes
 from planish.errors import GraphError
-from planish.frontend.replay import Replay, clamped, index64, size_along
+from planish.frontend.replay import Replay, clamped, dim_value, index64, size_along
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds, product
 from planish.ptir.function import Inst
@@ -314,19 +314,11 @@ def _window(
     shape = [b.size, *(sizes[axis] for axis in axes)]
     index: list[V] = [b.graph.iota(shape, 0)] if lead else []
     for place, axis in enumerate(axes):
-        room = size_along(x, axis + lead, (b.size,)).sub(_as_number(b, x, sizes[axis], axis + lead)).add(1)
+        window = dim_value(b.graph, sizes[axis]).broadcast_to((b.size,))
+        room = size_along(x, axis + lead, (b.size,)).sub(window).add(1)
         start = index64(starts[axis], room).reshape([b.size, *[1] * len(axes)]).broadcast_to(shape)
         index.append(start.add(b.graph.iota(shape, 1 + place)))
     return axes, index
-
-
-def _as_number(b: Batch, x: V, size: DimLike, axis: int) -> V:
-    """A size as int64 per example: a dynamic one is measured on an iota that has it."""
-    if isinstance(size, int):
-        return b.graph.full((b.size,), size, dtypes.int64)
-    if size == x.dims[axis]:
-        return size_along(x, axis, (b.size,))
-    return b.graph.iota((size,), 0).dimension_size(0).broadcast_to((b.size,))
 
 
 def _dynamic_update_slice(b: Batch) -> Sequence[V]:

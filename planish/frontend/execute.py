@@ -67,7 +67,9 @@ def _shown(value: Any) -> str:
     return str(value.item() if isinstance(value, np.generic | np.ndarray) else value)
 
 
-def guarded(run: Callable[..., tuple[Array, ...]], exe: Executable, arrays: Sequence[Array]) -> tuple[Array, ...]:
+def guarded(
+    run: Callable[..., tuple[Array, ...]], exe: Executable, arrays: Sequence[Array]
+) -> tuple[Array, ...]:
     """A call of an executable; where there is no memory for it, the error says for what."""
     try:
         return run(*arrays)

@@ -71,6 +71,16 @@ def tracing(what: str) -> Iterator[Scope]:
         scope.open = False
 
 
+@contextmanager
+def reopened(scope: Scope) -> Iterator[None]:
+    """What is created inside belongs to a scope that was there before."""
+    token = _CURRENT.set(scope)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 # --- types and signatures -----------------------------------------------------------------------------------
 
 

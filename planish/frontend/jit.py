@@ -41,8 +41,8 @@ from planish.frontend.expression import GIVEN_AWAY, Body, current_scope, tensor_
 from planish.frontend.matching import Match, builder, matcher
 from planish.frontend.realize import evaluate, settings_number
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.placement import CPU, common_device, default_device
 from planish.frontend.tensor.operands import cast_to, constant
+from planish.frontend.tensor.placement import CPU, common_device, default_device
 from planish.frontend.tensor.weak import WeakTensor
 from planish.frontend.trace import capture_body
 from planish.frontend.tree import Structure
@@ -171,7 +171,9 @@ def _identifier(name: str) -> str:
 class _Entry:
     """The code for one key."""
 
-    def __init__(self, traced: Traced, settings: Settings, run: Callable[..., Any], exe: Executable | None) -> None:
+    def __init__(
+        self, traced: Traced, settings: Settings, run: Callable[..., Any], exe: Executable | None
+    ) -> None:
         self.traced = traced
         self.settings = settings
         self.exe = exe
@@ -247,7 +249,7 @@ def _lent(arrays: list[Any], number: int, tensor: Any) -> Array:
     array: Array = arrays[number]
     if not isinstance(tensor, Tensor) or tensor._used or sys.getrefcount(array) > _HOLDERS:
         return array.copy()
-    base = array.base
+    base: object = array.base
     if base is not None:
         # results are views of the memory they were computed in, which nobody else has
         if not isinstance(base, np.ndarray) or base.base is not None or sys.getrefcount(base) > 3:
@@ -470,7 +472,11 @@ class Compiled:
                 if not reason.startswith("settings")
             ]
             fits = [_fits(a.type, b.type) for a, b in zip(call.key.leaves, wanted.key.leaves, strict=False)]
-            if call.key.structure != wanted.key.structure or call.key.static != wanted.key.static or not all(fits):
+            if (
+                call.key.structure != wanted.key.structure
+                or call.key.static != wanted.key.static
+                or not all(fits)
+            ):
                 raise PlanishError(
                     f"{self._signature.name} was compiled for other arguments: {'; '.join(reasons)}",
                     location=Location.caller(),
@@ -490,7 +496,8 @@ def _fits(given: TensorType, wanted: TensorType) -> bool:
     if given.dtype is not wanted.dtype or len(given.dims) != len(wanted.dims):
         return False
     return all(
-        isinstance(size, NamedDim) or size == other for other, size in zip(given.dims, wanted.dims, strict=True)
+        isinstance(size, NamedDim) or size == other
+        for other, size in zip(given.dims, wanted.dims, strict=True)
     )
 
 
@@ -529,18 +536,15 @@ def jit(
     code of its own. *Donated* arguments give their memory to the results, and cannot be used afterwards. `dims` names sizes that
     may change without compiling again: `dims={"x": (planish.Dim("batch", 1, 64), None)}`.
     """
-    if function is None:
-        return functools.partial(
-            jit,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            donate_argnames=donate_argnames,
-            dims=dims,
-        )
-    if not callable(function):
-        raise PlanishError(
-            f"jit takes a function, not {function!r}", location=Location.caller(), remedy="use it as @planish.jit"
-        )
-    signature = Signature(function, static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
-    return Jitted(function, signature)
+
+    def made(function: Callable[P, R]) -> Jitted[P, R]:
+        if not callable(function):
+            raise PlanishError(
+                f"jit takes a function, not {function!r}",
+                location=Location.caller(),
+                remedy="use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
+            )
+        options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
+        return Jitted(function, Signature(function, *options))
+
+    return made if function is None else made(function)

@@ -18,7 +18,7 @@ from planish.ptir.graph_value import GraphValue
 from planish.ptir.library import attention as attentions
 from planish.ptir.library import normalize, pooling, random_bits, recurrent, resize
 from planish.ptir.ops.contract import ConvolutionAttrs, default_accumulator
-from planish.ptir.ops.convert import CastAttrs
+from planish.ptir.ops.convert import BitcastAttrs
 from planish.ptir.ops.random import RngBitsAttrs
 
 Pairs = tuple[tuple[int, int], ...]
@@ -41,7 +41,7 @@ def threefry2x32(key: Tensor, high: Tensor, low: Tensor) -> tuple[Tensor, Tensor
 
 def bitcast(x: Tensor, dtype: DType) -> Tensor:
     """The same bits as elements of another dtype of that width."""
-    return Tensor.apply(ops.bitcast, x, attrs=CastAttrs(dtype))
+    return Tensor.apply(ops.bitcast, x, attrs=BitcastAttrs(dtype))
 
 
 # --- convolution ------------------------------------------------------------------------------------------
@@ -195,6 +195,11 @@ def _relu(x: GraphValue) -> GraphValue:
     return x.le(0).select(x.graph.full(x.dims, 0, x.dtype), x)
 
 
+def _sigmoid(x: GraphValue) -> GraphValue:
+    """By tanh, whose derivative is a number everywhere."""
+    return x.mul(0.5).tanh().mul(0.5).add(0.5)
+
+
 def _rnn(
     x: GraphValue,
     state: GraphValue,
@@ -235,7 +240,7 @@ def lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One layer over (T, B, I), gates in torch's order: outputs, last state, last cell."""
     outputs, last, held = composites(
-        recurrent.lstm, x, state, cell, weight, recurrence, bias, reverse=reverse
+        recurrent.lstm, x, state, cell, weight, recurrence, bias, reverse=reverse, gate_activation=_sigmoid
     )
     return outputs, last, held
 
@@ -251,7 +256,7 @@ def gru(
 ) -> tuple[Tensor, Tensor]:
     """One layer over (T, B, I), gates in torch's order: outputs and the last state."""
     outputs, last = composites(
-        recurrent.gru, x, state, weight, recurrence, bias, recurrence_bias, reverse=reverse
+        recurrent.gru, x, state, weight, recurrence, bias, recurrence_bias, reverse=reverse, gate_activation=_sigmoid
     )
     return outputs, last
 

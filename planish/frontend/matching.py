@@ -43,8 +43,11 @@ class _Code:
 
     def function(self, head: str) -> Any:
         body = "\n        ".join(self.lines)
-        source = f"def {head}:\n    try:\n        {body}\n    except (KeyError, AttributeError): return None\n"
-        exec(compile(source, "<planish: arguments>", "exec"), self.names)
+        source = (
+            f"def {head}:\n    try:\n        {body}\n    except (KeyError, AttributeError): return None\n"
+        )
+        # The source is written above: every value in it is a name in `names`, or repr of a key that is a string.
+        exec(compile(source, "<planish: arguments>", "exec"), self.names)  # noqa: S102
         return self.names[head.partition("(")[0]]
 
 
@@ -87,7 +90,9 @@ def matcher(
                 code.unless(f"{at}.dtype is {code.name(type.dtype)}")
         if not (type.is_static and issubclass(kind, Tensor)) and not issubclass(kind, np.generic):
             fixed = [
-                f"{found}.shape[{axis}] == {size}" for axis, size in enumerate(type.dims) if isinstance(size, int)
+                f"{found}.shape[{axis}] == {size}"
+                for axis, size in enumerate(type.dims)
+                if isinstance(size, int)
             ]
             code.unless(" and ".join([f"{found}.ndim == {len(type.dims)}", *fixed]))
         arrays.append(found)
@@ -157,5 +162,5 @@ def builder(structure: Structure, order: Sequence[int]) -> Callable[[Sequence[An
         return f"{made}, [{', '.join(children)}])"
 
     source = build(structure)
-    found: Callable[[Sequence[Any]], Any] = eval(f"lambda r: {source}", code.names)
+    found: Callable[[Sequence[Any]], Any] = eval(f"lambda r: {source}", code.names)  # noqa: S307
     return found

@@ -12,6 +12,7 @@ number.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -246,7 +247,7 @@ def _is_arbitrary(literal: Literal) -> bool:
     if not literal.dtype.is_float or not literal.splat:
         return False
     value = literal.item
-    if not isinstance(value, float) or value != value or abs(value) == float("inf"):
+    if not isinstance(value, float) or not math.isfinite(value):
         return False
     return abs(value) > 1024 or not (2 * value).is_integer()
 

@@ -128,6 +128,13 @@ def captured(region: Region) -> list[Value]:
     return [value for value in found if value not in own]
 
 
+def dim_value(graph: Graph, dim: DimLike) -> GraphValue:
+    """A size as an int64 scalar."""
+    if isinstance(dim, int):
+        return graph.full((), dim, dtypes.int64)
+    return graph.iota((dim,), 0).dimension_size(0)
+
+
 def size_along(x: GraphValue, axis: int, dims: Sequence[DimLike]) -> GraphValue:
     """The size of an axis as int64, in a shape."""
     size = x.dims[axis]

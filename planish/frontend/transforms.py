@@ -56,24 +56,42 @@ class _Chosen:
         self.numbers = _numbers(what, argnums, len(args))
         self.args, self.kwargs = args, kwargs
         self.flat = Flat([args[number] for number in self.numbers], what)
-        for number in self.numbers:
-            for leaf in Flat(args[number], what).leaves:
-                if not isinstance(leaf, Tensor) or not is_real_or_complex(leaf._type):
-                    kind = shown(leaf._type) if isinstance(leaf, Tensor) else f"a {type(leaf).__name__}"
-                    raise mistake(
-                        DTypeError, what, f"argument {number} holds {kind}, which has no derivative",
-                        "convert it to a float, leave the argument out of argnums, or close over it",
-                    )  # fmt: skip
+        self.moving = [n for n, type in enumerate(self.flat.types) if is_real_or_complex(type)]
+        """Of its tensors, those that can have a derivative."""
+        if not self.moving:
+            kinds = [
+                shown(leaf._type) if isinstance(leaf, Tensor) else _kind(leaf) for leaf in self.flat.leaves
+            ]
+            raise mistake(
+                DTypeError, what, f"argument {argnums} holds {', '.join(kinds) or 'nothing'}: that has no derivative",
+                "convert it to a float, or name other arguments in argnums",
+            )  # fmt: skip
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """What to differentiate by."""
+        return [self.flat.tensors[n] for n in self.moving]
+
+    @property
+    def types(self) -> list[TensorType]:
+        """Their types."""
+        return [self.flat.types[n] for n in self.moving]
 
     def call(self, function: Function, params: Sequence[Tensor]) -> Tree:
         replaced = list(self.args)
-        for number, part in zip(self.numbers, self.flat.rebuilt(params), strict=True):
+        tensors = self.flat.tensors
+        for place, param in zip(self.moving, params, strict=True):
+            tensors[place] = param
+        for number, part in zip(self.numbers, self.flat.rebuilt(tensors), strict=True):
             replaced[number] = part
         return function(*replaced, **self.kwargs)
 
     def result(self, made: Sequence[Tensor]) -> Tree:
-        """Gradients as the user sees them: a tree like the argument, or one for each."""
-        parts = self.flat.rebuilt(made)
+        """Gradients as the user sees them: a tree like the argument, or one for each; None for what has none."""
+        leaves: list[Tensor | None] = [None] * len(self.flat.leaves)
+        for place, gradient in zip(self.moving, made, strict=True):
+            leaves[self.flat.places[place]] = gradient
+        parts = tree.unflatten(self.flat.structure, leaves)
         return parts[0] if self.one else tuple(parts)
 
 
@@ -100,8 +118,9 @@ def _kind(made: Tree) -> str:
 def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """A function that gives the value of another, which has to be one real number, and its gradient.
 
-    `argnums` says by which arguments: one (the gradient is a tree like it) or several (a tuple of such). With `has_aux` the
-    function returns a pair, of which only the first is differentiated, and the value is that pair.
+    `argnums` says by which arguments: one (the gradient is a tree like it) or several (a tuple of such). What an argument
+    holds besides floats and complex numbers has None for a gradient. With `has_aux` the function returns a pair, of which
+    only the first is differentiated, and the value is that pair.
     """
 
     @_wraps(function)
@@ -146,11 +165,11 @@ def _gradient(
         aux.append(Flat(besides))
         return [_one_number(what, value), *aux[0].tensors]
 
-    traced = Traced(what, call, chosen.flat.types)
+    traced = Traced(what, call, chosen.types)
     primal, free = traced.captured()
-    program = autodiff.vjp(primal, range(len(chosen.flat.places)), [0])
+    program = autodiff.vjp(primal, range(len(chosen.moving)), [0])
     one = constant(1, program.results[0].type.dtype)
-    value, *rest = inline(program, [*chosen.flat.tensors, *free, one])
+    value, *rest = inline(program, [*chosen.inputs, *free, one])
     besides = len(aux[0].places)
     return value, aux[0].rebuilt(rest[:besides]), chosen.result(rest[besides:])
 
@@ -282,8 +301,8 @@ def jacrev(function: Function, argnums: Argnums = 0) -> Function:
     @_wraps(function)
     def jacobian(*args: Tree, **kwargs: Tree) -> Tree:
         chosen, traced, primal, free = _jacobian_parts("jacrev", function, argnums, args, kwargs)
-        inputs = [*chosen.flat.tensors, *free]
-        count = len(chosen.flat.places)
+        inputs = [*chosen.inputs, *free]
+        count = len(chosen.moving)
         rows = []
         for number, result in enumerate(primal.results):
             _moves("jacrev", result.type)
@@ -294,7 +313,7 @@ def jacrev(function: Function, argnums: Argnums = 0) -> Function:
                         _reshaped(part, (*result.type.dims, *x._type.dims))
                         for part, x in zip(
                             _along_basis(program, inputs, result.type)[len(primal.results) :],
-                            chosen.flat.tensors,
+                            chosen.inputs,
                             strict=True,
                         )
                     ]
@@ -311,9 +330,9 @@ def jacfwd(function: Function, argnums: Argnums = 0) -> Function:
     @_wraps(function)
     def jacobian(*args: Tree, **kwargs: Tree) -> Tree:
         chosen, traced, primal, free = _jacobian_parts("jacfwd", function, argnums, args, kwargs)
-        inputs = [*chosen.flat.tensors, *free]
+        inputs = [*chosen.inputs, *free]
         columns = []
-        for number, x in enumerate(chosen.flat.tensors):
+        for number, x in enumerate(chosen.inputs):
             program = autodiff.jvp(primal, [number])
             made = _along_basis(program, inputs, x._type)[len(primal.results) :]
             columns.append([_last(part, x._type.dims) for part in made])
@@ -334,7 +353,7 @@ def _jacobian_parts(
     what: str, function: Function, argnums: Argnums, args: Sequence[Tree], kwargs: dict[str, Tree]
 ) -> tuple[_Chosen, Traced, ptir.Function, tuple[Tensor, ...]]:
     chosen = _Chosen(what, argnums, args, kwargs)
-    traced = Traced(what, lambda params: chosen.call(function, params), chosen.flat.types)
+    traced = Traced(what, lambda params: chosen.call(function, params), chosen.types)
     return chosen, traced, *traced.captured()
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto
 
 from planish.errors import PlanishError
-
-Array = NDArray[Any]
-T = TypeVar("T")
-_REQUIRED: Any = object()
+from planish.onnx.tensors import Array, dense, to_array
 
 
 class Attributes:
     """What a node says besides its inputs."""
 
-    def __init__(self, node: NodeProto, outer: Attributes | None = None) -> None:
+    def __init__(
+        self, node: NodeProto, outer: Attributes | None = None, folder: str | None = None
+    ) -> None:
         self._found: dict[str, Any] = {}
         self._read: set[str] = set()
         self.node = node
@@ -30,7 +27,7 @@ class Attributes:
                     self._found[attribute.name] = outer._found[attribute.ref_attr_name]
                     outer._read.add(attribute.ref_attr_name)
                 continue
-            self._found[attribute.name] = _value(attribute)
+            self._found[attribute.name] = _value(attribute, folder)
 
     def __contains__(self, name: str) -> bool:
         return name in self._found
@@ -49,46 +46,29 @@ class Attributes:
             )
         return self.get(name)
 
+    def default(self, name: str, value: Any) -> None:
+        """What an attribute is if the node does not have it."""
+        self._found.setdefault(name, value)
+
     def unread(self) -> list[str]:
         """Attributes that nobody asked for."""
         return sorted(set(self._found) - self._read)
 
 
-def _value(attribute: AttributeProto) -> Any:
+def _value(attribute: AttributeProto, folder: str | None = None) -> Any:
     kind = attribute.type
     if kind == AttributeProto.TENSOR:
-        return to_array(attribute.t)
+        return to_array(attribute.t, folder)
     if kind == AttributeProto.TENSORS:
-        return [to_array(t) for t in attribute.tensors]
+        return [to_array(t, folder) for t in attribute.tensors]
     if kind == AttributeProto.STRING:
         return attribute.s.decode("utf-8", "surrogateescape")
     if kind == AttributeProto.STRINGS:
         return [s.decode("utf-8", "surrogateescape") for s in attribute.strings]
     if kind == AttributeProto.SPARSE_TENSOR:
-        return dense(attribute.sparse_tensor)
+        return dense(attribute.sparse_tensor, folder)
     found = onnx.helper.get_attribute_value(attribute)
     return list(found) if kind in (AttributeProto.INTS, AttributeProto.FLOATS) else found
-
-
-def to_array(tensor: onnx.TensorProto, folder: str = "") -> Array:
-    """The data of a tensor; strings as an array of objects."""
-    if tensor.data_type == onnx.TensorProto.STRING:
-        return np.array([s.decode("utf-8", "surrogateescape") for s in tensor.string_data], object).reshape(
-            tuple(tensor.dims)
-        )
-    return np.asarray(numpy_helper.to_array(tensor, folder))
-
-
-def dense(sparse: onnx.SparseTensorProto) -> Array:
-    """A sparse tensor with its zeros."""
-    values, indices = to_array(sparse.values), to_array(sparse.indices)
-    dims = tuple(sparse.dims)
-    result = np.zeros(dims, values.dtype)
-    if indices.ndim == 1:
-        result.reshape(-1)[indices] = values
-    else:
-        result[tuple(indices.T)] = values
-    return result
 
 
 __all__ = ["Array", "Attributes", "GraphProto", "dense", "to_array"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from onnx import ModelProto
 
@@ -25,6 +25,8 @@ class Representation:
 class Backend:
     """planish as an ONNX backend."""
 
+    interpret: ClassVar[bool] = False
+
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
         return cls.supports_device(device)
@@ -35,10 +37,16 @@ class Backend:
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Representation:
-        return Representation(Model(model))
+        return Representation(Model(model, interpret=cls.interpret))
 
     @classmethod
     def run_model(
         cls, model: ModelProto, inputs: Sequence[Any], device: str = "CPU", **kwargs: Any
     ) -> list[Any]:
         return cls.prepare(model, device).run(inputs)
+
+
+class InterpretedBackend(Backend):
+    """The same, every segment computed by the reference interpreter: imports are checked without compiling anything."""
+
+    interpret: ClassVar[bool] = True

@@ -3,14 +3,16 @@
 A name stands for a value of the PTIR function under construction (a *segment*), for an array, for a list of such (a sequence)
 or for None (an optional that is absent). What follows from constants and shapes alone is computed while importing. Where a
 handler needs data that depends on the inputs of the model (the shape of a Reshape, the length of a Range), the segment is
-cut: compiled and run, and a new one begins with what is still needed. Without such a cut, a model is one function, and
-is kept per types of its inputs.
+cut: compiled and run, and a new one begins with what is still needed. Without such a cut, a model is one function.
+Everything that is run goes through a recorder, so that the next run with such inputs repeats it without importing.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -21,17 +23,24 @@ from planish import dtypes, ptir
 from planish.errors import PlanishError
 from planish.onnx import registry
 from planish.onnx.attributes import Attributes
+from planish.onnx.functions import body_of
 from planish.onnx.registry import Entry, Unsupported
+from planish.onnx.scope import Scope, Value, graphs_of, last_uses
+from planish.onnx.tape import Call, Recorder
+from planish.onnx.tensors import dense, to_array
 from planish.ptir.builder import Graph
+from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.types import TensorType
+from planish.ptir.types import DimLike, TensorType
 
 Array = NDArray[Any]
-Value = Any
-"""GraphValue | Array | list[Value] | None."""
-Execute = Callable[[ptir.Function, Sequence[Array]], Sequence[Array]]
+Compile = Callable[[ptir.Function], Call]
 _SMALL: Final = 64
 """Arrays up to so many elements are constants of the program; larger ones are given to it as parameters."""
+_FOLDED: Final = 1 << 22
+"""What has more elements than this, and many more than what it is made of, is not computed while importing."""
+_WORK: Final = 1 << 26
+"""Elements that the interpreter computes for one node, at most."""
 
 
 class CannotTrace(PlanishError):
@@ -45,51 +54,29 @@ class Segment:
         self.graph = Graph(name)
         self.arrays: list[Array] = []
         self.parameters: dict[int, GraphValue] = {}
-        self.kept: list[Array] = []
+        self.data: dict[int, Array] = {}
+        """The array of each parameter, by the id of its value."""
 
     def value(self, array: Array) -> GraphValue:
         """An array as a value: a constant if it is small, else a parameter."""
+        found = self.parameters.get(id(array))
+        if found is not None:
+            return found
         if array.size <= _SMALL:
-            return self.graph.constant(np.ascontiguousarray(array))
+            return self.graph.constant(np.ascontiguousarray(array).reshape(array.shape))
+        return self.parameter(array)
+
+    def parameter(self, array: Array, dims: Sequence[DimLike] | None = None) -> GraphValue:
+        """An array as a parameter."""
         found = self.parameters.get(id(array))
         if found is None:
-            found = self.parameter(array)
-        return found
-
-    def parameter(self, array: Array) -> GraphValue:
-        """An array as a parameter."""
-        type = TensorType(dtypes.from_numpy(array.dtype), array.shape)
-        found = self.graph.input(f"x{len(self.arrays)}", type)
-        self.arrays.append(array)
-        self.parameters[id(array)] = found
-        self.kept.append(array)
-        return found
-
-
-@dataclass(slots=True)
-class Scope:
-    """Names that are visible: those of a graph, then those around it."""
-
-    names: dict[str, Value] = field(default_factory=dict)
-    outer: Scope | None = None
-    is_function: bool = False
-
-    def find(self, name: str) -> Value:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.outer
-        raise PlanishError(f"the model uses {name!r}, which nothing defines")
-
-    def every(self) -> dict[str, Scope]:
-        """Each visible name with the scope it is in."""
-        found: dict[str, Scope] = {}
-        scope: Scope | None = self
-        while scope is not None:
-            for name in scope.names:
-                found.setdefault(name, scope)
-            scope = scope.outer
+            type = TensorType(
+                dtypes.from_numpy(array.dtype), tuple(array.shape if dims is None else dims)
+            )  # fmt: skip
+            found = self.graph.input(f"x{len(self.arrays)}", type)
+            self.arrays.append(array)
+            self.parameters[id(array)] = found
+            self.data[found.id] = array
         return found
 
 
@@ -121,75 +108,116 @@ class At:
 
     def refuse(self, why: str) -> Unsupported:
         """An error that names the node."""
-        return Unsupported(f"{_title(self.node)}: {why}", op=self.node.op_type)
+        return Unsupported(f"{title_of(self.node)}: {why}", op=self.node.op_type)
+
+    def room(self, elements: int, itemsize: int = 8) -> None:
+        """Make sure that so many elements can be had at all: a number in a file may be anything."""
+        if elements * itemsize > largest():
+            raise self.refuse(f"{elements} elements of {itemsize} bytes are more than this machine holds")
 
 
 class Engine:
-    """One import. `execute` runs a finished segment; without it (inside a compilation for given types) nothing can be cut."""
+    """One import. Without a recorder (a program for given types is wanted) nothing can be run, and nothing cut."""
 
     def __init__(
         self,
         versions: Mapping[str, int],
         functions: Mapping[tuple[str, str, str], FunctionProto],
-        execute: Execute | None,
+        recorder: Recorder | None,
+        compile: Compile | None,
         name: str = "model",
+        folder: str | None = None,
     ) -> None:
         self.versions = versions
         self.functions = functions
-        self.execute = execute
+        self.recorder = recorder
+        self.compile = compile
         self.name = name
+        self.folder = folder
         self.segment = Segment(name)
-        self.cuts = 0
         self.depth = 0
         """How many regions are open: no cut is possible inside one."""
+        self._ends: dict[int, tuple[Any, tuple[list[list[str]], set[str]]]] = {}
+        self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}
+
+    @property
+    def execute(self) -> Recorder | None:
+        """Whether something can be run: None if not."""
+        return self.recorder
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 
-    def run_nodes(
-        self, nodes: Sequence[NodeProto], scope: Scope, needed: Sequence[str], outer: Attributes | None = None
-    ) -> None:
+    def run_nodes(self, nodes: Sequence[NodeProto], scope: Scope, needed: Sequence[str]) -> None:
         """Import nodes in order; `needed` are the names that must be there afterwards."""
-        last = _last_uses(nodes, needed)
-        for position, node in enumerate(nodes):
-            self.run_node(node, scope, outer)
-            for name in [n for n in node.input if n and last.get(n) == position]:
-                if name in scope.names and name not in needed:
-                    del scope.names[name]  # nobody asks for it again: a cut need not keep it
+        kept = self._ends.get(id(nodes))
+        if kept is None or kept[0] is not nodes:
+            kept = self._ends[id(nodes)] = (nodes, last_uses(nodes, needed))
+        ends, used = kept[1]
+        for node, ended in zip(nodes, ends, strict=True):
+            self.run_node(node, scope, used)
+            for name in ended:
+                scope.names.pop(name, None)  # nobody asks for it again: a cut need not keep it
 
     def run_graph(self, graph: GraphProto, scope: Scope) -> list[Value]:
         """Import a graph whose inputs are in the scope already; the values of its outputs."""
-        from planish.onnx.attributes import dense, to_array
-
-        for tensor in graph.initializer:
-            scope.names.setdefault(tensor.name, to_array(tensor))
-        for sparse in graph.sparse_initializer:
-            scope.names.setdefault(sparse.values.name, dense(sparse))
+        if graph.initializer or graph.sparse_initializer:
+            for name, array in self._initializers(graph).items():
+                scope.names.setdefault(name, array)
         wanted = [output.name for output in graph.output]
         self.run_nodes(graph.node, scope, wanted)
         return [scope.find(name) for name in wanted]
 
-    def run_node(self, node: NodeProto, scope: Scope, outer: Attributes | None) -> None:
+    def _initializers(self, graph: GraphProto) -> dict[str, Array]:
+        kept = self._initial.get(id(graph))
+        if kept is None:
+            arrays = {tensor.name: to_array(tensor, self.folder) for tensor in graph.initializer}
+            arrays |= {sparse.values.name: dense(sparse, self.folder) for sparse in graph.sparse_initializer}
+            kept = self._initial[id(graph)] = (graph, arrays)
+        return kept[1]
+
+    def run_node(self, node: NodeProto, scope: Scope, used: set[str]) -> None:
+        """Import one node; only names in `used` are kept."""
+        try:
+            outputs = self._outputs(node, scope)
+        except CannotTrace:
+            raise
+        except PlanishError as error:
+            if not getattr(error, "names_node", False):
+                error.names_node = True  # type: ignore[attr-defined]
+                if not error.message.startswith(title_of(node)):
+                    error.message = f"{title_of(node)}: {error.message}"
+            raise
+        except (RecursionError, MemoryError) as error:
+            raise _named(node, f"takes too much ({type(error).__name__})") from None
+        except Exception as error:
+            raise _named(node, f"{type(error).__name__}: {error}") from error
+        for name, value in zip(node.output, outputs, strict=False):
+            if name and name in used:
+                scope.names[name] = value
+
+    def _outputs(self, node: NodeProto, scope: Scope) -> Sequence[Value]:
         domain = "" if node.domain == "ai.onnx" else node.domain
-        attributes = Attributes(node, outer)
-        function = self.functions.get((domain, node.op_type, getattr(node, "overload", "")))
+        attributes = Attributes(node, scope.call(), self.folder)
         inputs = [scope.find(name) if name else None for name in node.input]
+        function = self.functions.get((domain, node.op_type, getattr(node, "overload", "")))
         if function is not None:
-            self.run_function(function, node, attributes, inputs, scope)
-            return
+            return self.run_function(function, node, attributes, inputs, scope)
         version = self.versions.get(domain, 1)
         entry = registry.find(domain, node.op_type, version)
         if entry is None:
-            raise Unsupported(
-                f"{_title(node)}: there is no import of {domain or 'ai.onnx'}:{node.op_type} {version}"
-            )
+            body = body_of(domain, node, version, [_kind(value) for value in inputs])
+            if body is None:
+                raise Unsupported(f"there is no import of {domain or 'ai.onnx'}:{node.op_type} {version}")
+            return self.run_function(body, node, attributes, inputs, scope)
         at = At(self, node, attributes, version, scope)
         outputs = self.call(entry, at, inputs)
         unread = attributes.unread()
         if unread:
             raise at.refuse(f"attribute {', '.join(unread)} is not understood")
-        for name, value in zip(node.output, outputs, strict=False):
-            if name:
-                scope.names[name] = value
+        for value in outputs:
+            if isinstance(value, GraphValue):
+                at.room(math.prod(bounds(dim)[1] for dim in value.dims), max(value.dtype.itemsize, 1))
+        return outputs
 
     def run_function(
         self,
@@ -198,28 +226,26 @@ class Engine:
         attributes: Attributes,
         inputs: Sequence[Value],
         scope: Scope,
-    ) -> None:
+    ) -> list[Value]:
         """A function of the model, or of a function op, in place of its call."""
-        inner = Scope(is_function=True)
+        inner = Scope(caller=scope, attributes=attributes)
         for position, name in enumerate(function.input):
             inner.names[name] = inputs[position] if position < len(inputs) else None
         for default in function.attribute_proto:
-            if default.name not in attributes:
-                attributes._found[default.name] = Attributes(NodeProto(attribute=[default])).get(default.name)
-        for name in function.attribute:
-            attributes.get(name)
+            attributes.default(default.name, Attributes(NodeProto(attribute=[default])).get(default.name))
+        unread = set(attributes.unread()) - set(function.attribute) - {a.name for a in function.attribute_proto}
+        if unread:
+            raise Unsupported(
+                f"{title_of(node)}: attribute {', '.join(sorted(unread))} is not understood", op=node.op_type
+            )
         before = self.versions
-        self.versions = {
-            **before,
-            **{i.domain if i.domain != "ai.onnx" else "": i.version for i in function.opset_import},
-        }
+        own = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in function.opset_import}
+        self.versions = {**before, **own}
         try:
-            self.run_nodes(function.node, inner, list(function.output), attributes)
+            self.run_nodes(function.node, inner, list(function.output))
         finally:
             self.versions = before
-        for name, result in zip(node.output, function.output, strict=False):
-            if name:
-                scope.names[name] = inner.find(result)
+        return [inner.find(name) for name in function.output]
 
     # -- one node ------------------------------------------------------------------------------------------------------
 
@@ -229,10 +255,11 @@ class Engine:
         if entry.sequences:
             return _several(entry.handler(at, *given))
         if entry.host:
-            known = self.known(at, range(len(given)), given)
-            return _several(entry.handler(at, *known))
+            return self._on_host(entry, at, given)
         if all(value is None or isinstance(value, np.ndarray) for value in given) and not _makes_noise(at):
-            return self.fold(entry, at, given)
+            folded = self.fold(entry, at, given)
+            if folded is not None:
+                return folded
         positions = self._positions(entry, at, given)
         if positions:
             given = self.known(at, positions, given)
@@ -240,12 +267,39 @@ class Engine:
             value if value is None or isinstance(value, list) or n in positions else at.value(value)
             for n, value in enumerate(given)
         ]
-        try:
-            return _several(entry.handler(at, *ready))
-        except PlanishError as error:
-            if not isinstance(error, Unsupported | CannotTrace) and _title(at.node) not in str(error):
-                error.add_note(f"while importing {_title(at.node)}")
-            raise
+        return _several(entry.handler(at, *ready))
+
+    def _on_host(self, entry: Entry, at: At, given: Sequence[Value]) -> Sequence[Value]:
+        """An op on arrays. What it makes of data is data: no later step may count on what it was this time."""
+        unknown = any(isinstance(value, GraphValue) for value in given)
+        known = self.known(at, range(len(given)), given, look=False)
+        recorder = self.recorder
+        if (
+            recorder is None
+            or not unknown
+            or not all(value is None or isinstance(value, np.ndarray) for value in known)
+        ):
+            if unknown and recorder is not None:
+                recorder.keeps = False
+            return _several(entry.handler(at, *known))
+        places = [n for n, value in enumerate(known) if value is not None]
+
+        def call(*arrays: Array) -> list[Array]:
+            values: list[Array | None] = [None] * len(known)
+            for n, array in zip(places, arrays, strict=True):
+                values[n] = array
+            return [np.asarray(result) for result in _several(entry.handler(at, *values))]
+
+        made = recorder.call(call, [known[n] for n in places], False)
+        if not all(on_device(array.dtype) for array in made):
+            recorder.keeps = False  # text is not looked at
+        return [self.segment.parameter(array) if on_device(array.dtype) else array for array in made]
+
+    def fresh(self, make: Callable[[], Array]) -> GraphValue:
+        """Data that each run makes anew: the key of random numbers without a seed."""
+        if self.recorder is None or self.depth:
+            raise CannotTrace("every run makes this anew")
+        return self.segment.parameter(self.recorder.call(lambda: [make()], [], True)[0])
 
     def _positions(self, entry: Entry, at: At, given: Sequence[Value]) -> set[int]:
         chosen = (
@@ -257,8 +311,8 @@ class Engine:
         )
         return {n % len(given) if n < 0 else n for n in chosen if -len(given) <= n < len(given)}
 
-    def fold(self, entry: Entry, at: At, given: Sequence[Value]) -> Sequence[Value]:
-        """A node of which everything is known: computed now, by the interpreter."""
+    def fold(self, entry: Entry, at: At, given: Sequence[Value]) -> Sequence[Value] | None:
+        """A node of which everything is known: computed now, by the interpreter. None if that is too much."""
         positions = self._positions(entry, at, given)
         before, self.segment = self.segment, Segment("fold")
         try:
@@ -271,67 +325,178 @@ class Engine:
             results: list[Array] = []
             if lazy:
                 function = self.segment.graph.build(*lazy)
+                held = sum(value.size for value in given if value is not None)
+                if _too_much(function, held):
+                    return None
                 results = [np.asarray(r) for r in ptir.interpret(function, self.segment.arrays)]
             rest = iter(results)
             return [next(rest) if isinstance(value, GraphValue) else value for value in outputs]
         finally:
             self.segment = before
 
+    # -- data ----------------------------------------------------------------------------------------------------------
+
     def known(
-        self, at: At, positions: Sequence[int] | range | set[int], given: Sequence[Value]
+        self,
+        at: At,
+        positions: Sequence[int] | range | set[int],
+        given: Sequence[Value],
+        look: bool = True,
     ) -> list[Value]:
         """The inputs, those at the positions as arrays; the segment is cut if it computes one of them."""
         values = list(given)
-        lazy = [n for n in positions if isinstance(values[n], GraphValue)]
-        if lazy:
-            names = {at.node.input[n] for n in lazy}
-            self.cut(at, names)
-            for n, name in enumerate(at.node.input):
-                if name and isinstance(values[n], GraphValue):
-                    values[n] = at.scope.find(name)
+        if any(isinstance(values[n], GraphValue) for n in positions):
+            names = [at.node.input[n] for n in positions if n < len(at.node.input) and at.node.input[n]]
+            arrays = self.data(at, at.scope, names, look)
+            for n, name in enumerate(at.node.input[: len(values)]):
+                if name:
+                    values[n] = arrays[name] if n in positions else at.scope.find(name)
         return values
 
     def require(self, at: At, scope: Scope, name: str) -> Array:
         """The data of a name, whatever it takes."""
-        if isinstance(scope.find(name), GraphValue):
-            self.cut(At(self, at.node, at.attributes, at.version, scope), {name})
-        found: Array = scope.find(name)
+        found: Array = self.data(at, scope, [name], True)[name]
         return found
 
-    def cut(self, at: At, demanded: set[str]) -> None:
-        """Run what has been written, and go on with arrays where there were values."""
-        if self.execute is None or self.depth:
+    def data(self, at: At, scope: Scope, names: Sequence[str], look: bool) -> dict[str, Value]:
+        """The arrays of names. What is looked at is data from now on; the rest stay parameters of the program."""
+        lazy = [name for name in names if _lazy_in(scope.find(name))]
+        if lazy and self.recorder is None:
             raise CannotTrace(
-                f"{_title(at.node)} needs the data of {', '.join(sorted(demanded))}, which depends on the inputs"
+                f"{title_of(at.node)} needs the data of {', '.join(lazy)}, which depends on the inputs"
             )
-        visible = at.scope.every()
-        live: dict[GraphValue, None] = {}
-        for name, scope in visible.items():
-            live.update(dict.fromkeys(_lazy_in(scope.names[name])))
-        arrays = dict(zip(live, self.finish(list(live)), strict=True))
-        self.cuts += 1
-        for name, scope in visible.items():
-            # what was demanded is data from now on; the rest are inputs of the next segment
-            scope.names[name] = self._after_cut(scope.names[name], arrays, name in demanded)
+        if any(value.id not in self.segment.data for name in lazy for value in _lazy_in(scope.find(name))):
+            self.cut(at, scope)
+        found: dict[str, Value] = {}
+        for name in names:
+            value = scope.find(name)
+            found[name] = self._arrays(value)
+            if look:
+                self._replace(scope, name, found[name])
+        if look and self.recorder is not None:
+            flat = [array for name in lazy for array in _flat(found[name])]
+            self.recorder.look(flat)
+        return found
 
-    def _after_cut(self, value: Value, arrays: Mapping[GraphValue, Array], demanded: bool) -> Value:
+    def _arrays(self, value: Value) -> Value:
         if isinstance(value, list):
-            return [self._after_cut(item, arrays, demanded) for item in value]
-        if not isinstance(value, GraphValue):
-            return value
-        array = arrays[value]
-        if demanded:
-            return array
-        known = self.segment.parameters.get(id(array))
-        return self.segment.parameter(array) if known is None else known
+            return [self._arrays(item) for item in value]
+        return self.segment.data[value.id] if isinstance(value, GraphValue) else value
+
+    @staticmethod
+    def _replace(scope: Scope, name: str, value: Value) -> None:
+        where: Scope | None = scope
+        while where is not None and name not in where.names:
+            where = where.outer
+        if where is not None:
+            where.names[name] = value
+
+    def cut(self, at: At, scope: Scope) -> None:
+        """Run what has been written; a new segment begins, its parameters what is still asked for."""
+        if self.recorder is None or self.depth:
+            raise CannotTrace(f"{title_of(at.node)} needs data that is computed around it")
+        live: dict[int, GraphValue] = {}
+        for each in scope.alive():
+            for value in each.names.values():
+                live.update((found.id, found) for found in _lazy_in(value))
+        before = self.segment
+        wanted = [value for value in live.values() if value.id not in before.data]
+        made = self.finish(wanted)
+        arrays = dict(before.data)
+        arrays.update((value.id, array) for value, array in zip(wanted, made, strict=True))
+        for each in scope.alive():
+            for name, value in each.names.items():
+                if _lazy_in(value):
+                    each.names[name] = self._after_cut(value, arrays)
+
+    def _after_cut(self, value: Value, arrays: Mapping[int, Array]) -> Value:
+        if isinstance(value, list):
+            return [self._after_cut(item, arrays) for item in value]
+        return self.segment.parameter(arrays[value.id]) if isinstance(value, GraphValue) else value
 
     def finish(self, values: Sequence[GraphValue]) -> list[Array]:
         """Run the segment for these values; a new one begins."""
-        done, self.segment = self.segment, Segment(self.name)
-        function = done.graph.build(*values)
-        if self.execute is None:
+        if self.recorder is None or self.compile is None:
             raise CannotTrace("nothing can be computed here")
-        return [np.asarray(result) for result in self.execute(function, done.arrays)]
+        done, self.segment = self.segment, Segment(self.name)
+        if not values:
+            return []
+        function, arrays = trimmed(done, values)
+        is_static = all(isinstance(dim, int) for type in function.result_types for dim in type.dims)
+        return self.recorder.call(self.compile(function), arrays, is_static)
+
+    def outputs(self, values: Sequence[Value]) -> list[Any]:
+        """The end of a run: the outputs as arrays."""
+        if self.recorder is None:
+            raise CannotTrace("nothing can be computed here")
+        lazy = {value.id: value for output in values for value in _lazy_in(output)}
+        before = self.segment
+        wanted = [value for value in lazy.values() if value.id not in before.data]
+        arrays = dict(before.data)
+        arrays.update((v.id, array) for v, array in zip(wanted, self.finish(wanted), strict=True))
+        return self.recorder.end([_with(value, arrays) for value in values])
+
+
+def trimmed(segment: Segment, values: Sequence[GraphValue]) -> tuple[ptir.Function, list[Array]]:
+    """The function of a segment for these values, without what they do not need, and its arguments."""
+    function = segment.graph.build(*values)
+    ptir.PassManager.parse("dce").run(ptir.Program([function]))
+    used = {value.id for inst in function.body.walk() for value in inst.operands}
+    used |= {value.id for inst in function.body.walk() for region in inst.regions for value in region.results}
+    used |= {value.id for value in function.results}
+    args = function.body.args
+    kept = [number for number, value in enumerate(args) if value.id in used]
+    function.body.args = tuple(args[number] for number in kept)
+    for position, value in enumerate(function.body.args):
+        value.index = position
+        # one name per place, so that equal segments are equal texts
+        value.name = f"x{position}"
+    return function, [segment.arrays[number] for number in kept]
+
+
+def _with(value: Value, arrays: Mapping[int, Array]) -> Value:
+    if isinstance(value, list):
+        return [_with(item, arrays) for item in value]
+    return arrays[value.id] if isinstance(value, GraphValue) else value
+
+
+def largest() -> int:
+    """How many bytes one value may have: what the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def on_device(dtype: np.dtype[Any]) -> bool:
+    """Whether PTIR has the dtype; arrays of others stay arrays."""
+    found = _ON_DEVICE.get(dtype)
+    if found is None:
+        try:
+            dtypes.from_numpy(dtype)
+            found = True
+        except (PlanishError, TypeError):
+            found = False
+        _ON_DEVICE[dtype] = found
+    return found
+
+
+_ON_DEVICE: Final[dict[np.dtype[Any], bool]] = {}
+
+
+def _too_much(function: ptir.Function, held: int) -> bool:
+    """Whether the interpreter should not compute this: it takes long, or blows up what is small."""
+    total = largest_of = 0
+    for inst in function.body.walk():
+        for result in inst.results:
+            size = math.prod(bounds(dim)[1] for dim in result.type.dims)
+            total += size
+            largest_of = max(largest_of, size)
+    return total > max(_WORK, 8 * held) or largest_of > max(_FOLDED, 4 * held)
+
+
+def _kind(value: Value) -> Any:
+    """The dtype and rank of a value, for functions that depend on them."""
+    if isinstance(value, GraphValue):
+        return value.dtype.numpy, [dim if isinstance(dim, int) else None for dim in value.dims]
+    return (value.dtype, list(value.shape)) if isinstance(value, np.ndarray) else None
 
 
 def _lazy_in(value: Value) -> list[GraphValue]:
@@ -341,11 +506,18 @@ def _lazy_in(value: Value) -> list[GraphValue]:
     return [value] if isinstance(value, GraphValue) else []
 
 
+def _flat(value: Value) -> list[Array]:
+    if isinstance(value, list):
+        return [found for item in value for found in _flat(item)]
+    return [value] if isinstance(value, np.ndarray) else []
+
+
 def _several(outputs: Any) -> list[Value]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
-def _title(node: NodeProto) -> str:
+def title_of(node: NodeProto) -> str:
+    """A node, as messages name it."""
     return (
         f"node {node.name!r} ({node.op_type})"
         if node.name
@@ -353,29 +525,18 @@ def _title(node: NodeProto) -> str:
     )
 
 
+def _named(node: NodeProto, why: str) -> PlanishError:
+    error = PlanishError(f"{title_of(node)}: {why}", op=node.op_type)
+    error.names_node = True  # type: ignore[attr-defined]
+    return error
+
+
 def _makes_noise(at: At) -> bool:
     """Random ops have no inputs, and are not constants for that."""
-    return at.node.op_type.startswith(("Random", "Multinomial", "Bernoulli")) or any(
-        a.g.ByteSize() or a.graphs for a in at.node.attribute
+    return at.node.op_type.startswith(("Random", "Multinomial", "Bernoulli", "Dropout")) or any(
+        graphs_of(at.node)
     )
 
 
-def _last_uses(nodes: Sequence[NodeProto], needed: Sequence[str]) -> dict[str, int]:
-    """After which node a name is not asked for any more; names that graphs inside nodes use count."""
-    last: dict[str, int] = {}
-    for position, node in enumerate(nodes):
-        for name in _names_used(node):
-            last[name] = position
-    for name in needed:
-        last.pop(name, None)
-    return last
-
-
-def _names_used(node: NodeProto) -> set[str]:
-    found = set(node.input)
-    for attribute in node.attribute:
-        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            for inner in graph.node:
-                found |= _names_used(inner)
-            found |= {output.name for output in graph.output}
-    return found
+_title = title_of
+"""Its former name."""

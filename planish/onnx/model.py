@@ -1,107 +1,86 @@
 """A loaded model: its inputs and outputs, and how it is run.
 
 For given types of the inputs a model is imported once. If nothing in it depends on data that only the inputs have, it is one
-compiled function from then on; else it runs in segments (see `engine`), compiled as they are met and kept.
+compiled function from then on; else it runs in segments (see `engine`), compiled as they are met, and the way through them
+is kept (see `tape`). A dim that `dims` gives bounds is compiled once for all its sizes, where every op of the model allows that.
 """
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import ModelProto, ValueInfoProto
+from onnx import ModelProto
 
 import planish.onnx.ops  # noqa: F401 - fills the registry
-from planish import ptir
-from planish.compiler import Executable, compile
+from planish import dtypes, ptir
+from planish.compiler import Lowered, compile, lower
 from planish.errors import PlanishError, ShapeError
-from planish.onnx import registry
-from planish.onnx.attributes import dense, to_array
-from planish.onnx.engine import CannotTrace, Engine, Scope
-from planish.onnx.registry import Unsupported
+from planish.onnx import wire
+from planish.onnx.checking import check, domain_of, key_of
+from planish.onnx.engine import CannotTrace, Engine, on_device
+from planish.onnx.information import Bounds, DimSizes, Info, checked, describe
+from planish.onnx.scope import Scope
+from planish.onnx.tape import Call, Recorder, Tape
+from planish.onnx.tensors import dense, to_array
+from planish.onnx.whole import Dynamic, Program
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.types import Dim, DimLike
 
 Array = NDArray[Any]
-DimSizes = Mapping[str, int | tuple[int, int]]
-Signature = tuple[tuple[str, tuple[int, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
-    """An input or output: its dtype, and its dims (a number, a name, or None)."""
-
-    name: str
-    dtype: str
-    dims: tuple[int | str | None, ...] | None
-
-    def __str__(self) -> str:
-        dims = "?" if self.dims is None else ", ".join("?" if d is None else str(d) for d in self.dims)
-        return f"{self.name}: {self.dtype}[{dims}]"
-
-
-@dataclass(slots=True)
-class _Compiled:
-    """A model as one function."""
-
-    executable: Executable
-    weights: list[Array]
-    function: ptir.Function
+Signature = tuple[Any, ...]
 
 
 class Model:
-    """An ONNX model."""
+    """An ONNX model. `interpret` runs it by the reference interpreter: slow, and by definition right."""
 
-    def __init__(self, proto: ModelProto, dims: DimSizes | None = None, folder: str = "") -> None:
+    def __init__(
+        self,
+        proto: ModelProto,
+        dims: DimSizes | None = None,
+        folder: str | None = None,
+        *,
+        weights: Mapping[int, memoryview] | None = None,
+        interpret: bool = False,
+    ) -> None:
         self.proto = proto
-        self.dims = dict(dims or {})
-        self._versions = {_domain(i.domain): i.version for i in proto.opset_import} or {"": 1}
-        self._functions = {
-            (_domain(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions
-        }
+        self.dims: dict[str, int | Bounds] = dict(dims or {})
+        self._folder = folder
+        self._interpret = interpret
+        self._versions = {domain_of(i.domain): i.version for i in proto.opset_import} or {"": 1}
+        self._functions = {key_of(f): f for f in proto.functions}
         graph = proto.graph
-        self._initial: dict[str, Array] = {t.name: to_array(t, folder) for t in graph.initializer}
-        self._initial |= {s.values.name: dense(s) for s in graph.sparse_initializer}
-        self.inputs = tuple(_info(i) for i in graph.input if i.name not in self._initial)
-        self.outputs = tuple(_info(o) for o in graph.output)
-        self._wholes: dict[Signature, _Compiled | None] = {}
-        self._segments: dict[str, Executable] = {}
+        check(proto, self._functions, self._versions)
+        kept = weights or {}
+        self._initial: dict[str, Array] = {
+            t.name: to_array(t, folder, kept.get(n)) for n, t in enumerate(graph.initializer)
+        }
+        self._initial |= {s.values.name: dense(s, folder) for s in graph.sparse_initializer}
+        self.inputs: tuple[Info, ...] = tuple(
+            describe(i) for i in graph.input if i.name not in self._initial
+        )  # fmt: skip
+        self.optional_inputs: tuple[Info, ...] = tuple(
+            describe(i) for i in graph.input if i.name in self._initial
+        )
+        """Inputs that need not be given: the model has values for them."""
+        self.outputs: tuple[Info, ...] = tuple(describe(o) for o in graph.output)
+        self._tapes: dict[Signature, Tape] = {}
+        self._dynamic: dict[Signature, Dynamic | None] = {}
+        self._compiled: dict[str, Call] = {}
         self.compilations = 0
         """How many functions were compiled for it so far."""
-        self.check()
+        for name in self.dims:
+            if not any(name in (info.dims or ()) for info in self.inputs):
+                raise ShapeError(f"no input of the model has a dim {name!r}", remedy=self._named_dims())
 
-    def check(self) -> None:
-        """Find everything that cannot be imported, before anything runs."""
-        missing: dict[str, int] = {}
-        self._missing(self.proto.graph.node, self._versions, missing)
-        if missing:
-            told = ", ".join(
-                f"{name} ({count}×)" if count > 1 else name for name, count in sorted(missing.items())
-            )
-            raise Unsupported(f"the model uses ops that planish does not import: {told}")
-
-    def _missing(
-        self, nodes: Sequence[onnx.NodeProto], versions: Mapping[str, int], missing: dict[str, int]
-    ) -> None:
-        for node in nodes:
-            domain = _domain(node.domain)
-            function = self._functions.get((domain, node.op_type, getattr(node, "overload", "")))
-            if function is not None:
-                continue
-            if registry.find(domain, node.op_type, versions.get(domain, 1)) is None:
-                title = f"{domain or 'ai.onnx'}:{node.op_type}"
-                missing[title] = missing.get(title, 0) + 1
-            for attribute in node.attribute:
-                for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                    self._missing(graph.node, versions, missing)
-        if nodes is self.proto.graph.node:
-            for function in self.proto.functions:
-                own = {_domain(i.domain): i.version for i in function.opset_import}
-                self._missing(function.node, {**versions, **own}, missing)
+    def _named_dims(self) -> str:
+        found = dict.fromkeys(d for info in self.inputs for d in info.dims or () if isinstance(d, str))
+        return f"its named dims are {', '.join(found)}" if found else "it has no named dims"
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -111,169 +90,211 @@ class Model:
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The outputs named (None: all), for inputs by name."""
+        if output_names:
+            known = [info.name for info in self.outputs]
+            for name in output_names:
+                if name not in known:
+                    raise PlanishError(
+                        f"the model has no output {name!r}", remedy=f"it has {', '.join(known)}"
+                    )
         given = self._given(feeds)
-        known = [info.name for info in self.outputs]
-        for name in output_names or ():
-            if name not in known:
-                raise PlanishError(f"the model has no output {name!r}", remedy=f"it has {', '.join(known)}")
-        signature = tuple(
-            (str(a.dtype), a.shape) if isinstance(a, np.ndarray) else ("sequence", ()) for a in given.values()
-        )
-        if all(isinstance(a, np.ndarray) and a.dtype != object for a in given.values()):
-            if signature not in self._wholes:
-                self._wholes[signature] = self._whole(given)
-            whole = self._wholes[signature]
-            if whole is not None:
-                results: list[Any] = list(whole.executable(*given.values(), *whole.weights))
-                return self._chosen(results, output_names)
-        return self._chosen(self._in_segments(given), output_names)
-
-    def _chosen(self, results: list[Any], names: Sequence[str] | None) -> list[Any]:
-        if names is None:
+        results = self._run(given)
+        if not output_names:
             return results
-        known = [info.name for info in self.outputs]
-        return [results[known.index(name)] for name in names]
+        by_name = dict(zip([info.name for info in self.outputs], results, strict=True))
+        return [by_name[name] for name in output_names]
+
+    def _run(self, given: Mapping[str, Any]) -> list[Any]:
+        flat: list[Array] = []
+        signature = tuple((name, _signature(value, flat)) for name, value in given.items())
+        bounded = self._bounded(given)
+        if bounded:
+            dynamic = self._for_bounds(given, bounded)
+            if dynamic is not None:
+                return dynamic(list(given.values()))
+        tape = self._tapes.get(signature)
+        if tape is None:
+            tape = self._tapes[signature] = Tape()
+        else:
+            found = tape.replay(flat)
+            if found is not None:
+                return found
+        return self._record(given, tape, flat)
+
+    def _record(self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]) -> list[Any]:
+        """Import the model for these inputs, running it on the way."""
+        engine = self._engine(Recorder(tape, flat))
+        names: dict[str, Any] = dict(self._initial)
+        for name, value in given.items():
+            names[name] = _entered(engine, value)
+        outputs = engine.run_graph(self.proto.graph, Scope(names))
+        return engine.outputs(outputs)
+
+    def _engine(self, recorder: Recorder | None) -> Engine:
+        return Engine(
+            self._versions, self._functions, recorder, self._compile, name_of(self.proto), self._folder
+        )
+
+    def _compile(self, function: ptir.Function) -> Call:
+        text = ptir.print(function)
+        found = self._compiled.get(text)
+        if found is None:
+            self.compilations += 1
+            if self._interpret:
+                found = lambda *arrays: ptir.interpret(function, arrays)  # noqa: E731 - a call like the other
+            else:
+                found = compile(function)
+            self._compiled[text] = found
+        return found
 
     def _given(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         wanted = {info.name: info for info in self.inputs}
+        optional = {info.name: info for info in self.optional_inputs}
         for name in feeds:
-            if name not in wanted and name not in self._initial:
+            if name not in wanted and name not in optional:
                 raise PlanishError(
                     f"the model has no input {name!r}", remedy=f"it has {', '.join(wanted) or 'none'}"
                 )
         given: dict[str, Any] = {}
-        for name, info in wanted.items():
-            if name not in feeds:
+        for name, info in (wanted | optional).items():
+            if name in feeds:
+                given[name] = checked(info, feeds[name], self.dims)
+            elif name in wanted and not info.is_optional:
                 raise PlanishError(f"input {info} is missing")
-            value = feeds[name]
-            given[name] = (
-                value if isinstance(value, list) or value is None else _checked(info, np.asarray(value))
-            )
+            elif name in wanted:
+                given[name] = None
         return given
 
-    def _whole(self, given: Mapping[str, Array]) -> _Compiled | None:
-        """The model as one function of inputs of these types; None if its data decides its shapes."""
-        engine = Engine(self._versions, self._functions, None, _name(self.proto))
+    # -- named dims --------------------------------------------------------------------------------------------------
+
+    def _bounded(self, given: Mapping[str, Any]) -> dict[str, tuple[DimLike, ...]]:
+        """The dims of inputs that have one with bounds."""
+        ranges = {name: size for name, size in self.dims.items() if not isinstance(size, int)}
+        if not ranges:
+            return {}
+        found: dict[str, tuple[DimLike, ...]] = {}
+        for info in self.inputs:
+            value = given.get(info.name)
+            if not isinstance(value, np.ndarray) or info.dims is None:
+                continue
+            found[info.name] = tuple(
+                Dim.named(_letters(d), *ranges[d]) if isinstance(d, str) and d in ranges else size
+                for d, size in zip(info.dims, value.shape, strict=True)
+            )
+        return found
+
+    def _for_bounds(
+        self, given: Mapping[str, Any], dims: Mapping[str, tuple[DimLike, ...]]
+    ) -> Dynamic | None:
+        """One function for all sizes within the bounds; None if an op of the model does not allow it."""
+        key = tuple((name, tuple(map(str, sizes))) for name, sizes in dims.items())
+        if key not in self._dynamic:
+            self._dynamic[key] = None
+            if all(isinstance(v, np.ndarray) and on_device(v.dtype) for v in given.values()):
+                try:
+                    program = self._whole(given, dims)
+                    self._dynamic[key] = Dynamic(self._compile(program.function), program.weights)
+                except PlanishError:
+                    # an op needs to know the size: one compilation per size then
+                    return None
+        return self._dynamic[key]
+
+    def _whole(
+        self, given: Mapping[str, Array], dims: Mapping[str, Sequence[DimLike]] | None = None
+    ) -> Program:
+        """The model as one function of inputs of these types."""
+        engine = self._engine(None)
         names: dict[str, Any] = dict(self._initial)
         for name, array in given.items():
-            names[name] = engine.segment.parameter(array)
-        count = len(given)
-        try:
-            outputs = engine.run_graph(self.proto.graph, Scope(names))
-        except CannotTrace:
-            return None
-        if any(not isinstance(value, np.ndarray | GraphValue) for value in outputs):
-            return None
-        if any(isinstance(value, np.ndarray) and value.dtype == object for value in outputs):
-            return None
+            names[name] = engine.segment.parameter(array, (dims or {}).get(name))
+        outputs = engine.run_graph(self.proto.graph, Scope(names))
+        if any(not isinstance(v, np.ndarray | GraphValue) for v in outputs):
+            raise CannotTrace("an output of the model is a sequence")
+        if any(isinstance(v, np.ndarray) and not on_device(v.dtype) for v in outputs):
+            raise CannotTrace("an output of the model is text, or of a dtype that programs do not have")
         values = [engine.segment.value(v) if isinstance(v, np.ndarray) else v for v in outputs]
         function = engine.segment.graph.build(*values)
-        self.compilations += 1
-        return _Compiled(compile(function), engine.segment.arrays[count:], function)
+        return Program(function, engine.segment.arrays[len(given) :])
 
-    def _in_segments(self, given: Mapping[str, Any]) -> list[Any]:
-        engine = Engine(self._versions, self._functions, self._execute, _name(self.proto))
-        names: dict[str, Any] = dict(self._initial)
-        for name, value in given.items():
-            plain = isinstance(value, np.ndarray) and value.dtype != object
-            names[name] = engine.segment.parameter(value) if plain else value
-        outputs = engine.run_graph(self.proto.graph, Scope(names))
-        lazy = [value for value in outputs if isinstance(value, GraphValue)]
-        results = iter(engine.finish(lazy) if lazy else [])
-        return [next(results) if isinstance(value, GraphValue) else value for value in outputs]
-
-    def _execute(self, function: ptir.Function, arrays: Sequence[Array]) -> Sequence[Array]:
-        text = ptir.print(function)
-        found = self._segments.get(text)
-        if found is None:
-            found = self._segments[text] = compile(function)
-            self.compilations += 1
-        return found(*arrays)
-
-    def lower(self, **shapes: Sequence[int]) -> Any:
-        """The model for inputs of given shapes, lowered: as_text, compile."""
-        from planish.compiler import lower
-
-        given = {
-            info.name: np.zeros(tuple(shapes.get(info.name, self._static(info))), info.dtype)
-            for info in self.inputs
-        }
-        whole = self._whole(given)
-        if whole is None:
+    def program(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:
+        """The model as one PTIR function for inputs of given shapes, and the weights to give it after them."""
+        given: dict[str, Array] = {}
+        dims: dict[str, tuple[DimLike, ...]] = {}
+        for info in self.inputs:
+            sizes = info.sizes(self.dims, (shapes or {}).get(info.name))
+            dims[info.name] = tuple(s if isinstance(s, int) else Dim.named(_letters(s[0]), *s[1]) for s in sizes)
+            least = [s if isinstance(s, int) else s[1][0] for s in sizes]
+            given[info.name] = np.zeros(least, dtypes.from_numpy(np.dtype(info.dtype)).numpy)
+        try:
+            return self._whole(given, dims)
+        except CannotTrace as error:
             raise PlanishError(
-                "the data of its inputs decides the shapes in this model: it has no single program"
-            )
-        return lower(whole.function)
+                f"the data of its inputs decides the shapes in this model, it has no single program: {error.message}"
+            ) from None
 
-    def _static(self, info: TensorInfo) -> tuple[int, ...]:
-        found = []
-        for dim in info.dims or ():
-            size = self.dims.get(dim, None) if isinstance(dim, str) else dim
-            if not isinstance(size, int):
-                raise ShapeError(
-                    f"the size of {dim!r} in {info} is not known", remedy="give the shape of the input"
-                )
-            found.append(size)
-        return tuple(found)
+    def lower(self, **shapes: Sequence[int]) -> Lowered:
+        """The model for inputs of given shapes, lowered: as_text, compile."""
+        return lower(self.program(shapes).function)
 
 
-def _name(proto: ModelProto) -> str:
-    letters = "".join(c if c.isalnum() else "_" for c in proto.graph.name)
+def _signature(value: Any, flat: list[Array]) -> Any:
+    """The type of an input; its arrays are added to `flat`."""
+    if isinstance(value, list):
+        return [_signature(item, flat) for item in value].__repr__()
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    flat.append(value)
+    # text is looked at while importing: it is part of the signature
+    return (value.dtype.str, value.shape, None if on_device(value.dtype) else repr(value.tolist()), value.dtype)
+
+
+def _entered(engine: Engine, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_entered(engine, item) for item in value]
+    if isinstance(value, np.ndarray) and on_device(value.dtype):
+        return engine.segment.parameter(value)
+    return value
+
+
+def name_of(proto: ModelProto) -> str:
+    """The name of the graph, as a program can have it."""
+    letters = _letters(proto.graph.name)[:60]
     return letters if letters and not letters[0].isdigit() else f"model_{letters}" if letters else "model"
 
 
-def _domain(name: str) -> str:
-    return "" if name == "ai.onnx" else name
-
-
-def _info(value: ValueInfoProto) -> TensorInfo:
-    kind = value.type.WhichOneof("value")
-    if kind != "tensor_type":
-        return TensorInfo(value.name, kind or "unknown", None)
-    tensor = value.type.tensor_type
-    if tensor.elem_type == onnx.TensorProto.STRING:
-        dtype = "string"
-    else:
-        dtype = str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)) if tensor.elem_type else "unknown"
-    if not tensor.HasField("shape"):
-        return TensorInfo(value.name, dtype, None)
-    dims = tuple(d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
-    return TensorInfo(value.name, dtype, dims)
-
-
-def _checked(info: TensorInfo, array: Array) -> Array:
-    if info.dtype not in ("string", "unknown") and str(array.dtype) != info.dtype and array.dtype != object:
-        raise PlanishError(
-            f"input {info} is given {array.dtype}{list(array.shape)}",
-            remedy=f"convert it with .astype({info.dtype!r})",
-        )
-    if info.dims is not None and (
-        len(info.dims) != array.ndim
-        or any(isinstance(d, int) and d != s for d, s in zip(info.dims, array.shape, strict=True))
-    ):
-        raise ShapeError(f"input {info} is given {array.dtype}{list(array.shape)}")
-    return array
+def _letters(name: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
 
 
 def load(source: str | Path | bytes | ModelProto, dims: DimSizes | None = None) -> Model:
-    """A model from a file, its bytes or its protobuf."""
+    """A model from a file, its bytes or its protobuf. Weights in files stay there until they are needed."""
     if isinstance(source, ModelProto):
         return Model(source, dims)
     if isinstance(source, bytes):
-        return Model(_parsed(source, "the model"), dims)
+        return _parsed(memoryview(source), "the model", dims, None)
     path = Path(source)
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise PlanishError(f"cannot read {path}: {error.strerror or error}") from None
-    return Model(_parsed(raw, str(path)), dims, str(path.parent))
+    except ValueError:
+        raise PlanishError(f"{path} is empty") from None
+    return _parsed(memoryview(mapped), str(path), dims, str(path.parent))
 
 
-def _parsed(raw: bytes, what: str) -> ModelProto:
+def _parsed(data: memoryview, what: str, dims: DimSizes | None, folder: str | None) -> Model:
     try:
-        return onnx.load_model_from_string(raw)
-    except Exception as error:
+        found = wire.slim(data)
+        proto = onnx.load_model_from_string(found.message)
+    except PlanishError as error:
+        raise PlanishError(f"{what} is not an ONNX model: {error.message}") from None
+    except Exception as error:  # noqa: BLE001 - protobuf has several ways to say so
         raise PlanishError(f"{what} is not an ONNX model: {error}") from None
+    if not proto.HasField("graph"):
+        raise PlanishError(f"{what} is not an ONNX model: it has no graph")
+    weights = {n: data[start:end] for n, (start, end) in found.weights.items()}
+    return Model(proto, dims, folder, weights=weights)
 
 
-__all__ = ["Model", "TensorInfo", "load"]
+__all__ = ["Model", "load"]

@@ -23,20 +23,24 @@ from tests.e2e.op_cases import CASES, DYNAMIC, LEFT_OUT, ULPS, Maker, is_plain
 from tests.ptir.generate import random_inputs, random_program
 
 needs_c = pytest.mark.skipif(find_compiler() is None, reason="no C compiler is installed")
-needs_x86 = pytest.mark.skipif(
-    not cpu.host().triple.startswith("x86_64"), reason="this machine is no x86-64"
-)
+needs_x86 = pytest.mark.skipif(not cpu.host().triple.startswith("x86_64"), reason="this machine is no x86-64")
 
 
-def pairs(step: int, start: int) -> list[object]:
-    """Every op with every dtype; all but one in `step` are slow."""
-    every = [(name, dtype) for name, (accepted, _) in CASES.items() for dtype in accepted]
-    return [
-        pytest.param(
-            name, dtype, id=f"{name}-{dtype.short}", marks=() if at % step == start else (pytest.mark.slow,)
-        )
-        for at, (name, dtype) in enumerate(every)
-    ]
+EVERY = [(name, dtype) for name, (accepted, _) in CASES.items() for dtype in accepted]
+
+
+def one_in(step: int, start: int) -> pytest.MarkDecorator:
+    """A sample of all ops with all dtypes."""
+    chosen = [pytest.param(name, dtype, id=f"{name}-{dtype.short}") for name, dtype in EVERY[start::step]]
+    return pytest.mark.parametrize(("name", "dtype"), chosen)
+
+
+def all_dtypes(name: str) -> tuple[DType, ...]:
+    return tuple(CASES[name][0])
+
+
+every_op = pytest.mark.parametrize("name", CASES)
+"""All of them: one case is an op with all its dtypes."""
 
 
 def makers(name: str, dtype: DType) -> Iterator[Maker]:
@@ -46,10 +50,7 @@ def makers(name: str, dtype: DType) -> Iterator[Maker]:
         yield m
 
 
-@needs_c
-@pytest.mark.parametrize(("name", "dtype"), pairs(29, 3))
-def test_c(name: str, dtype: DType) -> None:
-    """What C computes is bit for bit what LLVM's code computes."""
+def check_c(name: str, dtype: DType) -> None:
     for m in makers(name, dtype):
         lowered = compiler.lower(m.build(), passes=None)
         wanted, found = lowered.compile()(*m.arrays), lowered.compile("c")(*m.arrays)
@@ -57,10 +58,22 @@ def test_c(name: str, dtype: DType) -> None:
             same(a, b, f"{name} of {dtype.short}, result {number}, C against LLVM")
 
 
-@needs_x86
-@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
-@pytest.mark.parametrize(("name", "dtype"), pairs(41, 5))
-def test_older_processors(name: str, dtype: DType, target: str) -> None:
+@needs_c
+@one_in(37, 3)
+def test_c(name: str, dtype: DType) -> None:
+    """What C computes is bit for bit what LLVM's code computes."""
+    check_c(name, dtype)
+
+
+@needs_c
+@pytest.mark.slow
+@every_op
+def test_every_op_in_c(name: str) -> None:
+    for dtype in all_dtypes(name):
+        check_c(name, dtype)
+
+
+def check_on(target: str, name: str, dtype: DType) -> None:
     for m in makers(name, dtype):
         function = m.build()
         wanted = ptir.interpret(function, m.arrays)
@@ -69,8 +82,23 @@ def test_older_processors(name: str, dtype: DType, target: str) -> None:
             held(name, a, np.asarray(b), terms, f"{name} of {dtype.short}, result {number}, on {target}")
 
 
-@pytest.mark.parametrize(("name", "dtype"), pairs(37, 11))
-def test_any_number_of_threads(name: str, dtype: DType) -> None:
+@needs_x86
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
+@one_in(67, 5)
+def test_older_processors(name: str, dtype: DType, target: str) -> None:
+    check_on(target, name, dtype)
+
+
+@needs_x86
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
+@every_op
+def test_every_op_on_older_processors(name: str, target: str) -> None:
+    for dtype in all_dtypes(name):
+        check_on(target, name, dtype)
+
+
+def check_threads(name: str, dtype: DType) -> None:
     for m in makers(name, dtype):
         exe = compiler.lower(m.build(), passes=None).compile()
         runs = []
@@ -82,11 +110,19 @@ def test_any_number_of_threads(name: str, dtype: DType) -> None:
                 same(a, b, f"{name} of {dtype.short}, result {number}")
 
 
-@needs_x86
-@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "x86-64-v4"])
-@pytest.mark.parametrize(("name", "dtype"), pairs(53, 7))
-def test_nothing_unexpected_is_called(name: str, dtype: DType, target: str) -> None:
-    """Every symbol an object needs from outside is on the list; what a processor has an instruction for is no call."""
+@one_in(61, 11)
+def test_any_number_of_threads(name: str, dtype: DType) -> None:
+    check_threads(name, dtype)
+
+
+@pytest.mark.slow
+@every_op
+def test_every_op_on_any_number_of_threads(name: str) -> None:
+    for dtype in all_dtypes(name):
+        check_threads(name, dtype)
+
+
+def check_symbols(target: str, name: str, dtype: DType) -> None:
     made_for = cpu.processor(find_target(target))
     for m in makers(name, dtype):
         lowered = compiler.lower(m.build(), target, passes=None)
@@ -95,6 +131,23 @@ def test_nothing_unexpected_is_called(name: str, dtype: DType, target: str) -> N
             assert needed <= {*elf.EXTERNAL, *half.NAMES}, program.name
             if target != "x86-64":
                 assert needed <= {"fmod", "fmodf", "memcpy", "memset", "memmove"}, program.name
+
+
+@needs_x86
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@one_in(97, 7)
+def test_nothing_unexpected_is_called(name: str, dtype: DType, target: str) -> None:
+    """Every symbol an object needs from outside is on the list; what a processor has an instruction for is no call."""
+    check_symbols(target, name, dtype)
+
+
+@needs_x86
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@every_op
+def test_nothing_unexpected_is_called_by_any_op(name: str, target: str) -> None:
+    for dtype in all_dtypes(name):
+        check_symbols(target, name, dtype)
 
 
 @needs_c

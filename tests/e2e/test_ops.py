@@ -44,18 +44,31 @@ def _table() -> list[object]:
     for position, (name, (accepted, _)) in enumerate(CASES.items()):
         others = [dtype for dtype in accepted if dtype not in _ALWAYS]
         chosen = others[position % len(others)] if others else None
-        for dtype in accepted:
-            marks = () if dtype in _ALWAYS or dtype is chosen else (pytest.mark.slow,)
-            rows.append(pytest.param(name, dtype, id=f"{name}-{dtype.short}", marks=marks))
+        rows += [
+            pytest.param(name, dtype, id=f"{name}-{dtype.short}")
+            for dtype in accepted
+            if dtype in _ALWAYS or dtype is chosen
+        ]
     return rows
 
 
-@pytest.mark.parametrize(("name", "dtype"), _table())
-def test_all_ways_to_run_agree(name: str, dtype: DType) -> None:
+def agree_on_all(name: str, dtype: DType) -> None:
     for program in CASES[name][1]:
         m = Maker(dtype)
         program(m)
         agree(name, m)
+
+
+@pytest.mark.parametrize(("name", "dtype"), _table())
+def test_all_ways_to_run_agree(name: str, dtype: DType) -> None:
+    agree_on_all(name, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_all_ways_to_run_agree_on_every_dtype(name: str) -> None:
+    for dtype in CASES[name][0]:
+        agree_on_all(name, dtype)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.int32], ids=lambda d: d.short)

@@ -13,7 +13,14 @@ from tests.llir.generate import arguments, random_program
 from tests.llir.helpers import Array, assert_same, copies, native_c
 from tests.llir.test_native import arrays_for, kernel_of_ops, ops_of
 
-FLAGS = ("-march=native", "-O1", "-g0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-psabi")
+FLAGS = (
+    "-march=native",
+    "-O1",
+    "-g0",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-Wno-psabi",
+)
 
 
 def check(program: Program, arrays: list[Array]) -> None:
@@ -28,7 +35,9 @@ def main(count: int) -> None:
     for seed in range(count):
         program = random_program(seed)
         check(program, arguments(program, seed))
-    for dtype in (dtypes.int8, dtypes.int32, dtypes.uint64, dtypes.float32, dtypes.bfloat16)[: max(1, count // 3)]:
+    for dtype in (dtypes.int8, dtypes.int32, dtypes.uint64, dtypes.float32, dtypes.bfloat16)[
+        : max(1, count // 3)
+    ]:
         program = kernel_of_ops(dtype, ops_of(dtype), 4)
         check(program, arrays_for(program))
     print(f"{count} programs ran clean", np.__version__)

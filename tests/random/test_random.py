@@ -60,7 +60,7 @@ def test_keys_do_not_meet():
     key = random.key(3)
     made = [
         key,
-        *random.split(key, 50),
+        *map(pn.asarray, random.split(key, 50).numpy()),
         *(random.fold_in(key, n) for n in range(50)),
         *(random.fold_in(random.key(4), n) for n in range(5)),
     ]
@@ -216,7 +216,8 @@ def test_permutations():
     x = pn.reshape(pn.arange(12), (3, 4))
     shuffled = random.permutation(random.key(7), x, axis=1).numpy()
     assert sorted(map(tuple, shuffled.T.tolist())) == sorted(map(tuple, x.numpy().T.tolist()))
-    places = np.stack([random.permutation(k, 4).numpy() for k in random.split(random.key(1), 600)])
+    keys = map(pn.asarray, random.split(random.key(1), 600).numpy())
+    places = np.stack([random.permutation(k, 4).numpy() for k in keys])
     counts = np.stack([np.bincount(column, minlength=4) for column in places.T])
     assert (np.abs(counts - 150) < 5 * math.sqrt(150)).all()
 

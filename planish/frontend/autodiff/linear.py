@@ -12,7 +12,7 @@ from typing import Final
 from planish.dtypes import DType
 from planish.frontend.autodiff.contraction import transposed_convolution, transposed_dot
 from planish.frontend.autodiff.instruction import At, added, is_differentiable, where, zeros
-from planish.frontend.replay import clamped
+from planish.frontend.replay import clamped, dim_value
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
@@ -82,10 +82,21 @@ def _slice(at: At, c: V, n: int) -> V:
     attrs, x = at.attrs, at.x[0]
     if 0 in c.dims:
         return zeros(at.graph, x.type)
+    if any(step > 1 and not isinstance(size, int) for size, step in zip(c.dims, attrs.strides, strict=True)):
+        return _put_slice(at, c)
     # the last element read stands (size - 1) · step after the first
     spread = [(size - 1) * step + 1 for size, step in zip(c.dims, attrs.strides, strict=True)]
     high = [dim - start - reach for dim, start, reach in zip(x.dims, attrs.starts, spread, strict=True)]
     return c.pad(attrs.starts, high, [step - 1 for step in attrs.strides])
+
+
+def _put_slice(at: At, c: V) -> V:
+    """By index: a size that may be 0 cannot be spread, and where its last element is cannot be said in sizes."""
+    indices = []
+    for axis, (start, step) in enumerate(zip(at.attrs.starts, at.attrs.strides, strict=True)):
+        first = dim_value(at.graph, start).broadcast_to(c.dims)
+        indices.append(at.graph.iota(c.dims, axis).mul(step).add(first))
+    return zeros(at.graph, at.x[0].type).scatter(c, indices, range(c.rank), "add", unique_indices=True)
 
 
 def _reverse(at: At, c: V, n: int) -> V:

@@ -27,7 +27,7 @@ from planish.frontend.autodiff.instruction import (
 from planish.frontend.autodiff.linear import kept
 from planish.frontend.replay import clamped, size_along
 from planish.ptir import ops
-from planish.ptir.dims import DimLike
+from planish.ptir.dims import DimLike, bounds
 from planish.ptir.dims import product as product_of
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.ops.numerics import highest, lowest
@@ -190,11 +190,11 @@ class _Windows:
             value = value.pad(attrs.low, attrs.high, self.gaps, filler)
         found = []
         for offsets in _taps(attrs):
-            starts = [o * d for o, d in zip(offsets, attrs.window_dilation, strict=True)]
-            limits = [
-                start + (count - 1) * stride + 1
-                for start, count, stride in zip(starts, self.dims, attrs.strides, strict=True)
-            ]
+            starts, limits = [], []
+            for axis, (offset, gap) in enumerate(zip(offsets, attrs.window_dilation, strict=True)):
+                starts.append(offset * gap)
+                # as far as this place of the last window can be
+                limits.append(value.dims[axis] - (attrs.window[axis] - 1 - offset) * gap)
             found.append(value.slice(starts, limits, attrs.strides))
         return found
 
@@ -225,6 +225,8 @@ class _Windows:
     def shares(self) -> list[V]:
         """Per place, what its element's tangent counts for in the result; masks for extremes, factors for products."""
         attrs, y = self.attrs, self.at.y[0]
+        if attrs.kind == "sum":
+            return [self.at.graph.full(self.dims, True, dtypes.bool_)] * math.prod(attrs.window)
         if attrs.kind == "prod":
             elements = self.read(self.x, 1)
             one = self.at.graph.full(self.dims, 1, self.x.dtype)
@@ -254,9 +256,9 @@ def _pull_window(at: At, c: Sequence[V | None], needs: Sequence[bool]) -> list[V
     attrs, x, cotangent = at.attrs, at.x[0], the_only(c)
     if 0 in at.y[0].dims or 0 in x.dims:
         return [zeros(at.graph, x.type)]
-    if attrs.kind == "sum":
+    if attrs.kind == "sum" and all(bounds(dim)[0] > 0 for dim in x.dims):
         return [_pull_window_sum(at, cotangent)]
-    if math.prod(attrs.window) > _FEW:
+    if attrs.kind != "sum" and math.prod(attrs.window) > _FEW:
         place, inside, share = _gathered_windows(at)
         given = cotangent.expand_dims(-1).broadcast_to(share.dims)
         part = where(inside, _scaled(_conjugate(share), given))

@@ -7,7 +7,7 @@ everything else that the way back needs is kept or computed again as the compile
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from planish import dtypes
@@ -16,9 +16,10 @@ from planish.frontend.autodiff import loops
 from planish.frontend.autodiff.instruction import is_differentiable
 from planish.frontend.autodiff.sweep import BACK, THERE, Cotangents, Sweep, transposed
 from planish.frontend.replay import Replay, Values, captured, inlined, replay
-from planish.ptir.dims import bounds
+from planish.ptir.dims import Dim, bounds
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.types import TensorType
 
 LOOPS: Final = loops  # they put themselves into the tables
 
@@ -35,15 +36,27 @@ def vjp(
     graph = Replay(f"{function.name}_vjp")
     values: Values = {p: graph.input(f"x{n}", p.type) for n, p in enumerate(function.params)}
     chosen = range(len(function.results)) if of is None else of
-    given = [
-        (function.results[n], graph.input(f"c{n}", function.results[n].type))
-        for n in chosen
-        if is_differentiable(function.results[n].type)
-    ]
+    ends = [(n, function.results[n]) for n in chosen if is_differentiable(function.results[n].type)]
+    known = {symbol.name for param in function.params for symbol in param.type.symbols()}
+    given = [(result, graph.input(f"c{n}", _outer(result.type, known))) for n, result in ends]
     sweep = Sweep(graph, function.body, values, wanted)
     results = sweep.forward()
-    pulled = sweep.backward(given)
+    pulled = sweep.backward((result, _resized(c, result.type)) for result, c in given)
     return graph.build(*results, *(pulled.of(param) for param in wanted))
+
+
+def _outer(type: TensorType, known: Collection[str]) -> TensorType:
+    """The type of a cotangent: sizes that the function itself binds have another name where it is handed in."""
+    names = {symbol.name: symbol for symbol in type.symbols() if symbol.name not in known}
+    return type.substitute({name: Dim.named(f"{name}_given", s.lo, s.hi) for name, s in names.items()})
+
+
+def _resized(cotangent: GraphValue, type: TensorType) -> GraphValue:
+    """The cotangent of a result with the result's own names for its sizes, which are the same."""
+    if cotangent.type == type:
+        return cotangent
+    high = [most - dim for most, dim in zip(type.max_shape, cotangent.dims, strict=True)]
+    return cotangent.pad([0] * cotangent.rank, high).slice([0] * cotangent.rank, type.dims)
 
 
 def differentiable_parameters(function: Function, wrt: Sequence[int] | None) -> list[int]:

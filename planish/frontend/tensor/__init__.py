@@ -1,7 +1,6 @@
 """The Tensor API: lazy arrays and the functions on them."""
 
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.placement import devices
 from planish.frontend.tensor.evaluate import realize
 from planish.frontend.tensor.functions import (
     __array_namespace_info__,
@@ -18,7 +17,6 @@ from planish.frontend.tensor.functions import (
     argmin,
     argsort,
     argwhere,
-    array,
     array_equal,
     asarray,
     asin,
@@ -59,6 +57,7 @@ from planish.frontend.tensor.functions import (
     cumulative_sum,
     deg2rad,
     diag,
+    diagonal_of,
     diff,
     digamma,
     digitize,
@@ -109,9 +108,9 @@ from planish.frontend.tensor.functions import (
     lgamma,
     linspace,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     logaddexp,
     logical_and,
     logical_not,
@@ -199,6 +198,7 @@ from planish.frontend.tensor.functions import (
     zeros,
     zeros_like,
 )
+from planish.frontend.tensor.placement import devices
 
 __all__ = [
     "Tensor",
@@ -216,7 +216,6 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
-    "array",
     "array_equal",
     "asarray",
     "asin",
@@ -258,6 +257,7 @@ __all__ = [
     "deg2rad",
     "devices",
     "diag",
+    "diagonal_of",
     "diff",
     "digamma",
     "digitize",
@@ -308,9 +308,9 @@ __all__ = [
     "lgamma",
     "linspace",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "logaddexp",
     "logical_and",
     "logical_not",

@@ -8,10 +8,13 @@ A tensor used in an expression never changes: `x[i] = v` makes a new tensor and 
 (`latest`), so that what was computed from `x` before keeps its meaning.
 """
 
+# ruff: noqa: PYI034
+# x += y is a new tensor.
+
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from weakref import ref
@@ -23,19 +26,20 @@ from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, call_site
 from planish.frontend.expression import GIVEN_AWAY, SIGNATURES, Body, Node, Scope, current_scope
 from planish.frontend.tensor import placement
+from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
+from planish.ptir.ops.movement import ReshapeAttrs
 from planish.ptir.types import TensorType, product
 
 if TYPE_CHECKING:
     from types import EllipsisType
 
     from planish.frontend.tensor.indexing import At
-    from planish.ptir.function import Region
 
 Array: TypeAlias = NDArray[Any]
 Scalar: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = "list[Nested] | Scalar"
-IndexItem: TypeAlias = "int | slice | EllipsisType | None | bool | Tensor | Array | list[Any]"
+IndexItem: TypeAlias = "int | slice | EllipsisType | bool | Tensor | Array | list[Any] | None"
 Index: TypeAlias = "IndexItem | tuple[IndexItem, ...]"
 Axis: TypeAlias = int | tuple[int, ...] | None
 
@@ -285,6 +289,9 @@ class Tensor:
     def snapshot(self) -> Tensor:
         """The same elements under a name of their own."""
         now = self.latest
+        if now._array is None and now._node is None:
+            # a parameter is known by its identity: another name for it is an op
+            return _applied(ops.reshape, (now,), ReshapeAttrs(now._type.dims))
         return Tensor(
             now._type,
             array=now._array,
@@ -642,5 +649,5 @@ def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
     )
 
 
-from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other
 from planish.frontend.realize import evaluate  # noqa: E402
+from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other

@@ -274,9 +274,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     return tuple([x.snapshot() for x in broadcast_all("meshgrid", laid)]) if laid else ()
 
 
-def one_hot(
-    x: Tensor, /, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
-) -> Tensor:
+def one_hot(x: Tensor, /, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1) -> Tensor:
     """A new axis that is 1 at the index and 0 elsewhere; an index outside gives zeros."""
     given = tensor("one_hot", x)
     if not given.dtype.is_int:
@@ -302,4 +300,3 @@ def vander(x: Tensor, /, n: int | None = None, *, increasing: bool = False) -> T
 def identity(n: int, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """The identity matrix."""
     return eye(n, dtype=dtype, device=device)
-

@@ -99,13 +99,11 @@ def isdtype(dtype: DTypeLike, kind: KindName | tuple[KindName, ...]) -> bool:
     """Whether a dtype is of a kind, or of one of several."""
     given = as_dtype(dtype)
     if isinstance(kind, tuple):
-        return any([isdtype(given, one) for one in kind])
+        return any(isdtype(given, one) for one in kind)
     if isinstance(kind, str):
         found = _KINDS.get(kind)
         if found is None:
-            raise mistake(
-                DTypeError, "isdtype", f"there is no kind {kind!r}", f"one of {', '.join(_KINDS)}"
-            )
+            raise mistake(DTypeError, "isdtype", f"there is no kind {kind!r}", f"one of {', '.join(_KINDS)}")
         return found(given)
     return given is as_dtype(kind)
 
@@ -125,4 +123,3 @@ def result_type(*arrays_and_dtypes: Tensor | DTypeLike | Scalar) -> DType:
     except DTypeError as error:
         error.location = error.location or Location.caller()
         raise
-

@@ -172,7 +172,6 @@ erfc: Final = _unary("erfc", ops.erfc, real_floating, "1 - erf(x), accurate in t
 erfinv: Final = _unary("erfinv", ops.erfinv, real_floating, "The inverse of erf.")
 exp: Final = _unary("exp", ops.exp, floating, "e ** x.")
 exp2: Final = _unary("exp2", ops.exp2, real_floating, "2 ** x.")
-expm1: Final = _unary("expm1", ops.expm1, floating, "e ** x - 1, accurate near 0.")
 lgamma: Final = _unary("lgamma", ops.lgamma, real_floating, "The logarithm of |gamma(x)|.")
 log: Final = _unary("log", ops.log, floating, "The natural logarithm.")
 log1p: Final = _unary("log1p", ops.log1p, floating, "log(1 + x), accurate near 0.")
@@ -205,7 +204,6 @@ bitwise_xor: Final = _binary("bitwise_xor", ops.xor, bits, "x1 ^ x2; exclusive o
 copysign: Final = _binary("copysign", ops.copysign, real_floating, "|x1| with the sign of x2.")
 divide: Final = _binary("divide", ops.div, floating, "x1 / x2.")
 equal: Final = _binary("equal", ops.eq, anything, "x1 == x2.")
-floor_divide: Final = _binary("floor_divide", ops.floor_div, real_numeric, "x1 / x2, rounded down.")
 fmod: Final = _binary("fmod", ops.trunc_mod, real_numeric, "The remainder with the sign of x1.")
 greater: Final = _binary("greater", ops.gt, ordered, "x1 > x2.")
 greater_equal: Final = _binary("greater_equal", ops.ge, ordered, "x1 >= x2.")
@@ -233,6 +231,31 @@ def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     left, right = together("bitwise_right_shift", x1, x2)
     left = integers("bitwise_right_shift", left)
     return Tensor.apply(ops.shr_arithmetic if left.dtype.is_signed else ops.shr_logical, left, right)
+
+
+_expm1: Final = _unary("expm1", ops.expm1, floating, "e ** x - 1, accurate near 0.")
+_floor_divide: Final = _binary("floor_divide", ops.floor_div, real_numeric, "x1 / x2, rounded down.")
+
+
+def expm1(x: Tensor, /) -> Tensor:
+    """e ** x - 1, accurate near 0."""
+    given = tensor("expm1", x)
+    if not given.dtype.is_complex:
+        return _expm1(given)
+    # NumPy's has other special values than exp, and than the standard asks for
+    grown, a, b = exp(given), real(given), imag(given)
+    near = _expm1(a) * cos(b) - 2.0 * square(sin(0.5 * b))
+    return complex(where(isfinite(given), near, real(grown) - 1.0), imag(grown))
+
+
+def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
+    """x1 / x2, rounded down; an infinity by a number is infinite."""
+    result = _floor_divide(x1, x2)
+    if not result.dtype.is_float:
+        return result
+    left, right = together("floor_divide", x1, x2)
+    endless = Tensor.apply(ops.and_, isinf(left), isfinite(right))
+    return Tensor.apply(ops.select, endless, left * copysign(1.0, right), result)
 
 
 def positive(x: Tensor, /) -> Tensor:

@@ -18,21 +18,19 @@ from planish import dtypes
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Index, Tensor
 from planish.frontend.tensor.operands import (
+    IndexOutOfRange,
     broadcast_all,
     cast_to,
     from_data,
     mistake,
     reshaped,
 )
+from planish.ptir import ops
 from planish.ptir.basic_index import IndexPlan, plan_index
-from planish.ptir.types import DimLike
+from planish.ptir.ops.sizes import DimensionSizeAttrs
 
-Item: TypeAlias = "int | slice | EllipsisType | None | Tensor"
+Item: TypeAlias = "int | slice | EllipsisType | Tensor | None"
 Nonzero: TypeAlias = Callable[[Tensor], tuple[Tensor, ...]]
-
-
-class IndexOutOfRange(ShapeError, IndexError):
-    """An index that names no element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +58,16 @@ def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, Plan]:
     regular = tuple(slice(None) if isinstance(item, Tensor) else item for item in spelt)
     _check_known(x, spelt)
     try:
-        basic = plan_index(x._type, cast("tuple[int | slice | None, ...]", regular))
+        basic = plan_index(x._type, regular)
     except ShapeError as error:
         raise mistake(IndexOutOfRange, "x[…]", error.message, error.remedy) from None
     whole = all(item == slice(None) for item in regular)
     if not arrays:
         return x, Plan(basic, (), (), 0, whole)
     indices = _broadcast([cast("Tensor", spelt[at]) for at in arrays])
-    places = _axes_of(spelt)
-    axes = tuple(places[at] for at in arrays)
-    wrapped = tuple(
-        _inside(index, basic.dims[axis]) for index, axis in zip(indices, axes, strict=True)
-    )
-    return x, Plan(basic, wrapped, axes, _front(spelt), whole)
+    places, own = _axes_of(spelt)
+    wrapped = tuple(_inside(index, x, own[at]) for index, at in zip(indices, arrays, strict=True))
+    return x, Plan(basic, wrapped, tuple(places[at] for at in arrays), _front(spelt), whole)
 
 
 def _item(item: object) -> Item:
@@ -89,7 +84,9 @@ def _item(item: object) -> Item:
             "use integers or bools: planish.astype(i, planish.int64)",
         )
     if isinstance(item, slice):
-        parts = [None if part is None else operator.index(part) for part in (item.start, item.stop, item.step)]
+        parts = [
+            None if part is None else operator.index(part) for part in (item.start, item.stop, item.step)
+        ]
         if parts[2] == 0:
             raise mistake(ShapeError, "x[…]", "a slice cannot have step 0")
         return slice(*parts)
@@ -156,7 +153,7 @@ def _used(items: Sequence[Item]) -> int:
     return count
 
 
-def _spelt_out(x: Tensor, items: Sequence[Item]) -> list[int | slice | None | Tensor]:
+def _spelt_out(x: Tensor, items: Sequence[Item]) -> list[int | slice | Tensor | None]:
     """One item per axis and per new axis."""
     dots = [at for at, item in enumerate(items) if isinstance(item, EllipsisType)]
     used = _used(items)
@@ -167,12 +164,12 @@ def _spelt_out(x: Tensor, items: Sequence[Item]) -> list[int | slice | None | Te
             IndexOutOfRange, "x[…]", f"{used} indices are too many for shape {x.shape}", "one per axis"
         )
     at = dots[0] if dots else len(items)
-    before = cast("list[int | slice | None | Tensor]", list(items[:at]))
-    after = cast("list[int | slice | None | Tensor]", list(items[at + 1 :]))
+    before = cast("list[int | slice | Tensor | None]", list(items[:at]))
+    after = cast("list[int | slice | Tensor | None]", list(items[at + 1 :]))
     return [*before, *[slice(None)] * (x.ndim - used), *after]
 
 
-def _check_known(x: Tensor, items: Sequence[int | slice | None | Tensor]) -> None:
+def _check_known(x: Tensor, items: Sequence[int | slice | Tensor | None]) -> None:
     """What is known of an index must lie inside its axis; other positions are clamped when they are used."""
     axis = 0
     for item in items:
@@ -193,16 +190,19 @@ def _check_known(x: Tensor, items: Sequence[int | slice | None | Tensor]) -> Non
         axis += item is not None
 
 
-def _axes_of(items: Sequence[int | slice | None | Tensor]) -> list[int]:
-    """Which axis of the regular part each item is about."""
-    places, axis = [], 0
+def _axes_of(items: Sequence[int | slice | Tensor | None]) -> tuple[list[int], list[int]]:
+    """Which axis of the regular part each item is about, and which axis of the tensor."""
+    places, own = [], []
+    axis = named = 0
     for item in items:
         places.append(axis)
+        own.append(named)
         axis += not isinstance(item, int)
-    return places
+        named += item is not None
+    return places, own
 
 
-def _front(items: Sequence[int | slice | None | Tensor]) -> int:
+def _front(items: Sequence[int | slice | Tensor | None]) -> int:
     """NumPy's rule: the axes of arrays stand where the first stood, or in front if others lie between them."""
     places = [at for at, item in enumerate(items) if isinstance(item, int | Tensor)]
     if places != list(range(places[0], places[-1] + 1)):
@@ -227,17 +227,19 @@ def _widened(index: Tensor) -> Tensor:
     return cast_to(index, dtypes.int64)
 
 
-def _inside(index: Tensor, size: DimLike) -> Tensor:
+def _inside(index: Tensor, x: Tensor, axis: int) -> Tensor:
     """An index array that counts from the front."""
     if index.dtype.is_unsigned or (index._array is not None and index._array.min(initial=0) >= 0):
         return index
-    return counted_from_front(index, size)
+    return counted_from_front(index, x, axis)
 
 
-def counted_from_front(index: Tensor, size: DimLike) -> Tensor:
-    """Negative positions counted from the end."""
+def counted_from_front(index: Tensor, x: Tensor, axis: int) -> Tensor:
+    """Negative positions on an axis counted from its end."""
     from planish.frontend.tensor.elementwise import where
 
+    size = x._type.dims[axis]
     if isinstance(size, int):
         return where(index < 0, index + size, index)
-    raise mistake(ShapeError, "x[…]", f"the size {size} is not fixed: positions cannot be counted from the end")
+    known = Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis))
+    return where(index < 0, index + cast_to(known, index.dtype), index)

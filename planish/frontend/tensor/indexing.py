@@ -16,8 +16,9 @@ from planish.frontend.tensor.array import Array, Index, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import where
-from planish.frontend.tensor.index_plan import IndexOutOfRange, Plan, counted_from_front, plan
+from planish.frontend.tensor.index_plan import Plan, counted_from_front, plan
 from planish.frontend.tensor.operands import (
+    IndexOutOfRange,
     Operand,
     Shape,
     axis_of,
@@ -92,7 +93,9 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     given, index = tensor("take", x), _positions("take", indices)
     if axis is None:
         if given.ndim != 1:
-            raise mistake(ShapeError, "take", f"shape {given.shape} has {given.ndim} axes", "say which: axis=0")
+            raise mistake(
+                ShapeError, "take", f"shape {given.shape} has {given.ndim} axes", "say which: axis=0"
+            )
         axis = 0
     place = axis_of("take", axis, given.ndim, given.shape)
     return getitem(given, (*[slice(None)] * place, index))
@@ -125,8 +128,7 @@ def _along(name: str, x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Te
         for t in (given, index)
     )
     wide = cast_to(index, dtypes.int64) if index.dtype.bits < 32 else index
-    size = given.shape[place]
-    return given, wide if wide.dtype.is_unsigned else counted_from_front(wide, size), place
+    return given, wide if wide.dtype.is_unsigned else counted_from_front(wide, given, place), place
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -134,7 +136,9 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     given, index, place = _along("take_along_axis", x, indices, axis)
     if given.shape[place] == 0 or 0 in index.shape:
         if 0 not in index.shape:
-            raise mistake(IndexOutOfRange, "take_along_axis", f"shape {given.shape} has nothing to choose from")
+            raise mistake(
+                IndexOutOfRange, "take_along_axis", f"shape {given.shape} has nothing to choose from"
+            )
         return constant(0, given.dtype, index.shape)
     return composite(common.take_along_axis, given, index, axis=place)
 
@@ -191,7 +195,10 @@ def _value(x: Tensor, value: Operand) -> Tensor:
             return constant(value, x.dtype)
         except PlanishError as error:
             raise mistake(
-                DTypeError, "x[…] = v", f"{value!r} cannot be an element of a {x.dtype.name} tensor", error.remedy
+                DTypeError,
+                "x[…] = v",
+                f"{value!r} cannot be an element of a {x.dtype.name} tensor",
+                error.remedy,
             ) from None
     new = tensor("x[…] = v", value)
     if new.dtype.is_complex and not x.dtype.is_complex:
@@ -301,14 +308,22 @@ class At:
 
 
 def scatter(
-    x: Tensor, indices: Tensor, updates: Tensor | Scalar | Array, /, *, axis: int = -1, reduce: str = "replace"
+    x: Tensor,
+    indices: Tensor,
+    updates: Tensor | Scalar | Array,
+    /,
+    *,
+    axis: int = -1,
+    reduce: str = "replace",
 ) -> Tensor:
     """x with updates written (or added, multiplied, …) along an axis, each line of it at its own indices.
 
     `reduce` is one of replace, add, mul, min, max. The inverse of `take_along_axis`.
     """
     if reduce not in KINDS:
-        raise mistake(ShapeError, "scatter", f"there is no reduction {reduce!r}", f"one of {', '.join(KINDS)}")
+        raise mistake(
+            ShapeError, "scatter", f"there is no reduction {reduce!r}", f"one of {', '.join(KINDS)}"
+        )
     given, index, place = tensor("scatter", x), _positions("scatter", indices), 0
     if index.ndim != given.ndim or any(
         have > size
@@ -325,7 +340,7 @@ def scatter(
     new = broadcast(_value(given, updates), index.shape)
     wide = cast_to(index, dtypes.int64)
     lines = [
-        counted_from_front(wide, given.shape[at]) if at == place else iota(index.shape, at)
+        counted_from_front(wide, given, at) if at == place else iota(index.shape, at)
         for at in range(given.ndim)
     ]
     if 0 in index.shape:
@@ -349,7 +364,10 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Operand, /, *, reduce: str =
 def _columns(name: str, x: Tensor, index: Tensor) -> tuple[Tensor, ...]:
     if index.ndim == 0 or index.shape[-1] > x.ndim:
         raise mistake(
-            ShapeError, name, f"positions of shape {index.shape} do not fit shape {x.shape}", "one entry per axis"
+            ShapeError,
+            name,
+            f"positions of shape {index.shape} do not fit shape {x.shape}",
+            "one entry per axis",
         )
     return tuple([getitem(index, (..., at)) for at in range(index.shape[-1])])
 

@@ -66,6 +66,6 @@ class Info:
         return placement.devices()
 
 
-def __array_namespace_info__() -> Info:
+def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name
     """What the namespace says about itself."""
     return Info()

@@ -78,20 +78,23 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     given = tensor("matrix_transpose", x)
     if given.ndim < 2:
         raise mistake(
-            ShapeError, "matrix_transpose", f"shape {given.shape} is not a matrix", "it needs two axes at least"
+            ShapeError,
+            "matrix_transpose",
+            f"shape {given.shape} is not a matrix",
+            "it needs two axes at least",
         )
     return permuted(given, (*range(given.ndim - 2), given.ndim - 1, given.ndim - 2))
 
 
-def tensordot(
-    x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
-) -> Tensor:
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over the last axes of the first and the first of the second, or over pairs of axes."""
     left, right = _numbers("tensordot", x1, x2)
     if isinstance(axes, int):
         if not 0 <= axes <= min(left.ndim, right.ndim):
             raise mistake(
-                ShapeError, "tensordot", f"shapes {left.shape} and {right.shape} have no {axes} axes to sum over"
+                ShapeError,
+                "tensordot",
+                f"shapes {left.shape} and {right.shape} have no {axes} axes to sum over",
             )
         pairs = (tuple(range(left.ndim - axes, left.ndim)), tuple(range(axes)))
     else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-
 import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -46,8 +46,7 @@ def broadcast_to(x: Tensor, /, shape: Sizes) -> Tensor:
     """Axes of size 1 (and missing ones in front) repeated."""
     given, sizes = tensor("broadcast_to", x), as_shape("broadcast_to", shape)
     fits = len(sizes) >= given.ndim and all(
-        have in (1, want)
-        for have, want in zip(reversed(given.shape), reversed(sizes), strict=False)
+        have in (1, want) for have, want in zip(reversed(given.shape), reversed(sizes), strict=False)
     )
     if not fits:
         raise mistake(
@@ -120,7 +119,10 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
     for number in gone:
         if given.shape[number] != 1:
             raise mistake(
-                ShapeError, "squeeze", f"axis {number} of shape {given.shape} is not of size 1", "leave it out"
+                ShapeError,
+                "squeeze",
+                f"axis {number} of shape {given.shape} is not of size 1",
+                "leave it out",
             )
     kept = [size for number, size in enumerate(given.shape) if number not in gone]
     return own(reshaped(given, kept), given)
@@ -340,9 +342,7 @@ def split(x: Tensor, sections: int | Sequence[int], /, *, axis: int = 0) -> tupl
     else:
         ends = [len(range(size)[: operator.index(end)]) for end in sections]
     edges = [0, *ends, size]
-    return tuple(
-        [section(given, place, low, max(low, high)) for low, high in zip(edges[:-1], edges[1:], strict=True)]
-    )
+    return tuple([section(given, place, low, max(low, high)) for low, high in pairwise(edges)])
 
 
 # --- repeating --------------------------------------------------------------------------------------------
@@ -427,5 +427,3 @@ def pad(
             ShapeError, "pad", f"there is no mode {mode!r}", f"one of {', '.join(shaping.PAD_MODES)}"
         )
     return composite(shaping.pad, given, low=low, high=high, mode=mode, value=constant_values)
-
-

@@ -24,7 +24,7 @@ from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
 from planish.ptir.ops.movement import BroadcastToAttrs, ReshapeAttrs, TransposeAttrs
-from planish.ptir.types import Dim, DimLike, TensorType
+from planish.ptir.types import Dim, DimLike
 
 Operand: TypeAlias = Tensor | Scalar | Array
 Shape: TypeAlias = tuple[int, ...]
@@ -33,6 +33,10 @@ DTypeLike: TypeAlias = DType | str | type | np.dtype[np.generic]
 E = TypeVar("E", bound=PlanishError)
 
 _NUMBERS: Final = (bool, int, float, complex)
+
+
+class IndexOutOfRange(ShapeError, IndexError):
+    """An axis that is not there, or an index that names no element."""
 
 
 def mistake(kind: type[E], op: str, message: str, remedy: str | None = None) -> E:
@@ -212,7 +216,7 @@ def axis_of(name: str, axis: int, ndim: int, shape: Shape | None = None) -> int:
     if not -ndim <= number < ndim:
         where = f"of {ndim}" if shape is None else f"in shape {shape}"
         valid = f"valid axes: {-ndim} to {ndim - 1}" if ndim else "it has no axes"
-        raise mistake(ShapeError, name, f"no axis {number} {where}", valid)
+        raise mistake(IndexOutOfRange, name, f"no axis {number} {where}", valid)
     return number % ndim
 
 

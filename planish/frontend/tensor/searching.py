@@ -133,7 +133,10 @@ def interp(x: Operand, xp: Tensor, fp: Tensor, /) -> Tensor:
     wanted, points, values = [floating("interp", one) for one in promoted("interp", x, xp, fp)]
     if points.ndim != 1 or points.shape != values.shape or points.shape[0] < 2:
         raise mistake(
-            ShapeError, "interp", f"points {points.shape} and values {values.shape}", "two vectors of one length"
+            ShapeError,
+            "interp",
+            f"points {points.shape} and values {values.shape}",
+            "two vectors of one length",
         )
     if wanted.dtype.is_complex:
         raise mistake(DTypeError, "interp", "complex points have no order")

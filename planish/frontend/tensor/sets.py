@@ -55,7 +55,7 @@ def _unique(name: str, x: Tensor, size: int | None) -> UniqueAll:
         return _unique_pairs(name, given, size)
     flat = reshaped(ordered(name, given), (given.size,))
     found = apply(ops.unique, flat, attrs=UniqueAttrs(given.size if size is None else size))
-    values, first, inverse, counts, count = found
+    values, first, inverse, counts, _ = found
     if size is None:
         arrays = known(name, found, f"give the number of results: {name}(x, size=…)")
         number = int(arrays[-1])
@@ -73,7 +73,7 @@ def _unique_pairs(name: str, x: Tensor, size: int | None) -> UniqueAll:
         attrs=ops.ConcatAttrs(1),
     )
     found = apply(ops.unique, rows, attrs=UniqueAttrs(x.size if size is None else size, 0))
-    values, first, inverse, counts, count = found
+    values, first, inverse, counts, _ = found
     if size is None:
         arrays: list[Array] = known(name, found, f"give the number of results: {name}(x, size=…)")
         number = int(arrays[-1])
@@ -129,7 +129,9 @@ def bincount(x: Tensor, /, *, weights: Tensor | None = None, length: int | None 
 
     given = tensor("bincount", x)
     if given.ndim != 1 or not given.dtype.is_int:
-        raise mistake(ShapeError, "bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers")
+        raise mistake(
+            ShapeError, "bincount", f"{given.dtype.name}{list(given.shape)} is not a vector of integers"
+        )
     if length is None:
         if given.shape[0] == 0:
             length = 0

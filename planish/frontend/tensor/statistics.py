@@ -58,9 +58,7 @@ def summed_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:
     return dtypes.uint64 if x.dtype.is_int else x.dtype
 
 
-def _total(
-    name: str, op: OpDef, x: Tensor, axis: Axis, dtype: DTypeLike | None, keepdims: bool
-) -> Tensor:
+def _total(name: str, op: OpDef, x: Tensor, axis: Axis, dtype: DTypeLike | None, keepdims: bool) -> Tensor:
     given = tensor(name, x)
     return reduce(op, cast_to(given, summed_dtype(given, dtype)), axes_of(name, axis, given), keepdims)
 
@@ -159,9 +157,7 @@ def _line(name: str, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     given = tensor(name, x)
     if axis is None:
         if given.ndim != 1:
-            raise mistake(
-                ShapeError, name, f"shape {given.shape} has {given.ndim} axes", "say which: axis=0"
-            )
+            raise mistake(ShapeError, name, f"shape {given.shape} has {given.ndim} axes", "say which: axis=0")
         return given, 0
     return given, axis_of(name, axis, given.ndim, given.shape)
 
@@ -247,7 +243,9 @@ def quantile(x: Tensor, q: float, /, *, axis: int | None = None, keepdims: bool 
     place = q * (size - 1)
     low = int(place)
     high = builtins.min(low + 1, size - 1)
-    below, above = (take(ascending, constant(number, dtypes.int64, (1,)), axis=along) for number in (low, high))
+    below, above = (
+        take(ascending, constant(number, dtypes.int64, (1,)), axis=along) for number in (low, high)
+    )
     last = take(ascending, constant(size - 1, dtypes.int64, (1,)), axis=along)
     found = where(isnan(last), last, below + (above - below) * (place - low))
     if axis is None:

@@ -143,17 +143,6 @@ def _as_numpy(obj: Any, dtype: DType | None, copy: bool | None) -> Array:
         raise mistake(kind, "asarray", str(error)) from None
 
 
-def array(
-    obj: ArrayLike | Tensor | SupportsDLPack | Sequence[Any],
-    /,
-    *,
-    dtype: DTypeLike | None = None,
-    device: str | None = None,
-) -> Tensor:
-    """A tensor of its own, as `asarray(obj, copy=True)`."""
-    return asarray(obj, dtype=dtype, device=device, copy=True)
-
-
 def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
     """Another library's array, sharing its memory unless `copy=True`: changes made there show here."""
     if isinstance(x, Tensor):

@@ -1,34 +1,42 @@
 """Control flow: If, Loop and Scan as regions of PTIR where their types allow it, else step by step.
 
 A branch that is known is taken while importing. A loop whose carried types stay the same is a `scan` (its number of steps is
-known and nothing stops it before) or a `while` (nothing is stacked). Every other loop is unrolled as it runs: one
+known and nothing stops it before) or a `while` (what it stacks has a limit). Every other loop is unrolled as it runs: one
 iteration after another is imported, and where the condition depends on data, what has been imported is run to find it out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto
 
 from planish.errors import PlanishError
-from planish.onnx.engine import At, CannotTrace, Scope
+from planish.onnx.engine import At, CannotTrace, on_device
+from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import op
+from planish.onnx.scope import Scope
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.types import TensorType
 
 Array = NDArray[Any]
 Value = Any
+_ROOM: Final = 1 << 24
+"""Elements of the rows that a loop of unknown length may leave."""
+_STEPS: Final = 10_000
+"""Steps that are written out where nothing but their number ends a loop."""
 
 
 def _values(at: At, values: Sequence[Value]) -> list[V]:
     """Outputs of a body as values of the graph; a sequence cannot leave a region."""
     if any(isinstance(value, list) or value is None for value in values):
         raise CannotTrace("a sequence leaves a region")
-    if any(isinstance(value, np.ndarray) and value.dtype == object for value in values):
-        raise CannotTrace("strings leave a region")
+    if any(isinstance(value, np.ndarray) and not on_device(value.dtype) for value in values):
+        raise CannotTrace("what leaves a region has a dtype that programs do not have")
     return [at.value(value) for value in values]
 
 
@@ -51,10 +59,8 @@ def if_(at: At, condition: Value) -> tuple[Value, ...]:
             return tuple(
                 at.graph.cond(predicate, lambda: _inside(at, then, {}), lambda: _inside(at, otherwise, {}))
             )
-        except CannotTrace:
-            pass
         except PlanishError:
-            pass  # the branches differ in their types: find out which it is
+            pass  # the branches differ in their types, or need data: find out which it is
         condition = at.engine.known(at, [0], [condition])[0]
     chosen = then if bool(np.asarray(condition).reshape(-1)[0]) else otherwise
     return tuple(at.engine.run_graph(chosen, Scope({}, at.scope)))
@@ -82,53 +88,104 @@ def _as_scan(at: At, body: GraphProto, steps: int, carried: Sequence[V]) -> tupl
 
 
 def _as_while(
-    at: At, body: GraphProto, most: V | None, start: V | Array | None, carried: Sequence[V]
+    at: At, body: GraphProto, most: V | None, start: V | Array | None, carried: Sequence[V], limit: int | None
 ) -> tuple[V, ...]:
-    """A loop that stacks nothing."""
+    """A loop that data ends: the number of steps it took, what it carried, and the rows that steps stacked.
+
+    Rows are written into room for as many as there can be, so that is only possible where a limit is known.
+    """
     number, flag, *names = [i.name for i in body.input]
-    if len(body.output) != 1 + len(names):
-        raise CannotTrace("a loop that data ends stacks results")
     true = at.graph.constant(np.array(True))
     first = true if start is None else at.value(start).reshape([])
+    rows: list[V] = []
+    if len(body.output) > 1 + len(names):
+        for type in _row_types(at, body, carried):
+            if limit is None or any(not isinstance(d, int) for d in type.dims):
+                raise CannotTrace("a loop that data ends stacks results")
+            if limit * math.prod(d for d in type.dims if isinstance(d, int)) > _ROOM:
+                raise CannotTrace("there may be more rows than there is room for")
+            rows.append(at.graph.full([limit, *type.dims], 0, type.dtype))
 
     def test(counter: V, going: V, *rest: V) -> V:
         return going if most is None else going.and_(counter.lt(most))
 
-    def step(counter: V, going: V, *carries: V) -> list[V]:
+    def step(counter: V, going: V, *values: V) -> list[V]:
+        carries, stacks = values[: len(names)], values[len(names) :]
         scope = {number: counter, flag: going, **dict(zip(names, carries, strict=True))}
         goes_on, *rest = _inside(at, body, scope)
-        return [counter.add(1), goes_on.reshape([]), *rest]
+        zero = at.graph.constant(np.array(0, np.int64))
+        written = [
+            stack.dynamic_update_slice(row.expand_dims(0), [counter, *[zero] * row.rank])
+            for stack, row in zip(stacks, rest[len(names) :], strict=True)
+        ]
+        return [counter.add(1), goes_on.reshape([]), *rest[: len(names)], *written]
 
     zero = at.graph.constant(np.array(0, np.int64))
-    return tuple(at.graph.while_loop(test, step, zero, first, *carried)[2:])
+    made = at.graph.while_loop(test, step, zero, first, *carried, *rows)
+    return (made[0], *made[2:])
+
+
+def _row_types(at: At, body: GraphProto, carried: Sequence[V]) -> list[TensorType]:
+    """The types of what a step stacks: a step is written once to see, and forgotten."""
+    number, flag, *names = [i.name for i in body.input]
+    types: list[TensorType] = []
+
+    def look() -> list[V]:
+        counter = at.graph.constant(np.array(0, np.int64)).add(0)
+        going = at.graph.constant(np.array(True)).not_()
+        outputs = _inside(at, body, {number: counter, flag: going, **dict(zip(names, carried, strict=True))})
+        types.extend(value.type for value in outputs[1 + len(names) :])
+        raise _Seen("seen")
+
+    try:
+        at.graph.cond(at.graph.constant(np.array(True)), look, look)
+    except _Seen:
+        pass
+    return types
+
+
+class _Seen(Exception):
+    """What was to be seen has been."""
 
 
 @op("Loop", since=1, sequences=True)
-def loop(at: At, most: Value, condition: Value, *carried: Value) -> tuple[Value, ...]:
+def loop(at: At, most: Value, condition: Value = None, *carried: Value) -> tuple[Value, ...]:
     """At most so many steps, while a condition holds; results of steps are stacked."""
     body = at.attr("body")
-    plain = all(
-        isinstance(value, V | np.ndarray) and getattr(value, "dtype", None) != object for value in carried
-    )
+    if len(body.input) != 2 + len(carried) or len(body.output) < 1 + len(carried):
+        raise at.refuse(f"its body has {len(body.input)} inputs and {len(body.output)} outputs")
+    plain = all(isinstance(v, V) or (isinstance(v, np.ndarray) and on_device(v.dtype)) for v in carried)
     always = condition is None or (isinstance(condition, np.ndarray) and bool(condition.reshape(-1)[0]))
+    limit = int(most.reshape(-1)[0]) if isinstance(most, np.ndarray) else None
+    if limit is not None and limit <= 0:
+        return _unrolled(at, body, most, condition, carried)
     if plain:
         try:
-            values = [at.value(value) for value in carried]
-            if always and isinstance(most, np.ndarray):
-                return _as_scan(at, body, max(int(most.reshape(-1)[0]), 0), values)
-            limit = None if most is None else at.value(most).reshape([]).cast("i64")
-            return _as_while(at, body, limit, condition, values)
-        except CannotTrace:
-            pass
+            if always and limit is not None:
+                values = [at.value(value) for value in carried]
+                return _as_scan(at, body, limit, values)
         except PlanishError:
-            pass  # carried types change from step to step
+            pass  # its condition depends on data, or carried types change from step to step
         try:
-            if isinstance(most, np.ndarray) or most is None:
-                limit = None if most is None else at.value(most).reshape([]).cast("i64")
-                return _as_while(at, body, limit, condition, [at.value(value) for value in carried])
+            values = [at.value(value) for value in carried]
+            end = None if most is None else at.value(most).reshape([]).cast("i64")
+            stacks = len(body.output) - 1 - len(carried)
+            if not stacks or (at.engine.recorder is not None and not at.engine.depth):
+                count, *made = _as_while(at, body, end, condition, values, limit)
+                return _counted(at, count, made, len(carried))
         except PlanishError:
             pass
     return _unrolled(at, body, most, condition, carried)
+
+
+def _counted(at: At, count: V, made: Sequence[V], carried: int) -> tuple[Value, ...]:
+    """The rows that were written, of those there was room for."""
+    if len(made) == carried:
+        return tuple(made)
+    own = Scope({"$count": count, "$made": list(made)}, at.scope)
+    steps = int(at.engine.require(at, own, "$count").reshape(-1)[0])
+    values = [at.value(value) for value in own.names["$made"]]
+    return (*values[:carried], *(value[:steps] for value in values[carried:]))
 
 
 def _unrolled(
@@ -142,18 +199,27 @@ def _unrolled(
     own.names["$carried"] = list(carried)
     for k in range(stacks):
         own.names[f"$stack{k}"] = []
-    limit = None if most is None else int(at.engine.require(at, own, "$most").reshape(-1)[0])
-    going = condition is None or bool(at.engine.require(at, own, "$going").reshape(-1)[0])
-    step = 0
+    engine = at.engine
+    limit = None if most is None else int(engine.require(at, own, "$most").reshape(-1)[0])
+    going = condition is None or bool(engine.require(at, own, "$going").reshape(-1)[0])
+    step, by_data = 0, False
     while going and (limit is None or step < limit):
-        inner = Scope({number: np.array(step, np.int64), flag: np.array(True)}, own)
+        if step >= _STEPS and not by_data:
+            raise at.refuse(f"a loop that nothing ends before {limit or 'ever'} cannot be written out")
+        counter: Value = np.array(step, np.int64)
+        if by_data:
+            # the counter is given to the program: every step is the same one then
+            counter = engine.segment.parameter(counter)
+        inner = Scope({number: counter, flag: np.array(True)}, own)
         inner.names.update(zip(names, own.names["$carried"], strict=True))
-        outputs = at.engine.run_graph(body, inner)
+        own.names["$carried"] = []
+        outputs = engine.run_graph(body, inner)
         own.names["$going"] = outputs[0]
         own.names["$carried"] = outputs[1 : 1 + len(names)]
         for k, value in enumerate(outputs[1 + len(names) :]):
             own.names[f"$stack{k}"] = [*own.names[f"$stack{k}"], value]
-        going = bool(at.engine.require(at, own, "$going").reshape(-1)[0])
+        by_data = by_data or isinstance(outputs[0], V)
+        going = bool(engine.require(at, own, "$going").reshape(-1)[0])
         step += 1
     return (
         *own.names["$carried"],
@@ -163,15 +229,13 @@ def _unrolled(
 
 def _stacked(at: At, values: Sequence[Value], body: GraphProto, position: int) -> Value:
     if not values:
-        import onnx
-
         tensor = body.output[position].type.tensor_type
         dims = [d.dim_value for d in tensor.shape.dim]
-        return np.zeros((0, *dims), onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        return np.zeros((0, *dims), numpy_kind(at, tensor.elem_type or 1))
     if all(isinstance(value, np.ndarray) for value in values):
         return np.stack(values)
     rows = [at.value(value).expand_dims(0) for value in values]
-    return rows[0].concat(rows[1:], 0)
+    return rows[0].concat(rows[1:], 0) if len(rows) > 1 else rows[0]
 
 
 def _flipped(value: V, axis: int, backwards: bool) -> V:
@@ -180,23 +244,21 @@ def _flipped(value: V, axis: int, backwards: bool) -> V:
     return front.reverse([0]) if backwards else front
 
 
-@op("Scan", since=9, known=())
-def scan(at: At, *inputs: V) -> tuple[V, ...]:
+@op("Scan", since=9, sequences=True)
+def scan(at: At, *inputs: Value) -> tuple[Value, ...]:
     """Steps along an axis of sequences."""
-    body, count = at.attr("body"), at.attr("num_scan_inputs")
-    states, sequences = list(inputs[: len(inputs) - count]), list(inputs[len(inputs) - count :])
+    body, count = at.attr("body"), at.attributes.require("num_scan_inputs")
+    if not 0 < count <= len(inputs) or len(body.input) != len(inputs):
+        raise at.refuse(f"{len(inputs)} inputs, {count} of them to scan, for a body of {len(body.input)}")
+    values = [at.value(value) for value in inputs]
+    states, sequences = values[: len(inputs) - count], values[len(inputs) - count :]
     ways = at.attr("scan_input_directions") or [0] * count
     axes = at.attr("scan_input_axes") or [0] * count
     given = [
         _flipped(value, axis % value.rank, bool(way))
         for value, axis, way in zip(sequences, axes, ways, strict=True)
     ]
-    names = [i.name for i in body.input]
-
-    def step(*args: V) -> list[V]:
-        return _inside(at, body, dict(zip(names, args, strict=True)))
-
-    made = list(at.graph.scan(step, states, given))
+    made = _scanned(at, body, states, given)
     stacks = made[len(states) :]
     out_ways = at.attr("scan_output_directions") or [0] * len(stacks)
     out_axes = at.attr("scan_output_axes") or [0] * len(stacks)
@@ -210,30 +272,52 @@ def scan(at: At, *inputs: V) -> tuple[V, ...]:
     return (*made[: len(states)], *placed)
 
 
-@op("Scan", since=8, known=())
-def scan_batched(at: At, *inputs: V) -> tuple[V, ...]:
-    """The old form: a batch in front, and lengths that may be left out."""
-    if inputs[0] is not None:
-        raise at.refuse("sequence lengths of an old Scan")
-    body, count = at.attr("body"), at.attr("num_scan_inputs")
-    ways = at.attr("directions") or [0] * count
-    values = list(inputs[1:])
-    states, sequences = values[: len(values) - count], values[len(values) - count :]
+def _scanned(at: At, body: GraphProto, states: Sequence[V], given: Sequence[V]) -> list[V]:
+    """A region, or step by step where the body needs data or changes the types of its states."""
     names = [i.name for i in body.input]
-    batch = sequences[0].dims[0] if sequences else states[0].dims[0]
-    if not isinstance(batch, int):
+
+    def step(*args: V) -> list[V]:
+        return _inside(at, body, dict(zip(names, args, strict=True)))
+
+    try:
+        return list(at.graph.scan(step, list(states), list(given)))
+    except PlanishError:
+        if at.engine.depth:
+            raise
+    length = given[0].dims[0]
+    if not isinstance(length, int) or length == 0:
+        raise at.refuse("a scan that cannot be a region needs a length that is known")
+    own = Scope({"$states": list(states), "$given": list(given), "$rows": []}, at.scope)
+    for k in range(length):
+        inner = Scope({}, own)
+        slices = [value[k] for value in own.names["$given"]]
+        inner.names.update(zip(names, [*own.names["$states"], *slices], strict=True))
+        outputs = at.engine.run_graph(body, inner)
+        own.names["$states"] = outputs[: len(states)]
+        own.names["$rows"] = [*own.names["$rows"], outputs[len(states) :]]
+    rows = zip(*own.names["$rows"], strict=True)
+    final = [at.value(value) for value in own.names["$states"]]
+    return [*final, *(at.value(_stacked(at, row, body, 0)) for row in rows)]
+
+
+@op("Scan", since=8, sequences=True)
+def scan_batched(at: At, lengths: Value, *inputs: Value) -> tuple[Value, ...]:
+    """The old form: a batch in front, and lengths of the sequences, which may be left out."""
+    if lengths is not None:
+        raise at.refuse("sequence lengths of an old Scan")
+    body, count = at.attr("body"), at.attributes.require("num_scan_inputs")
+    ways = at.attr("directions") or [0] * count
+    values = [at.value(value) for value in inputs]
+    states, sequences = values[: len(values) - count], values[len(values) - count :]
+    batch = sequences[0].dims[0]
+    if not isinstance(batch, int) or batch == 0:
         raise at.refuse("a batch whose size is not known")
     results: list[list[V]] = []
     for b in range(batch):
-        own = [value[b] for value in states]
         given = [
             (value[b].reverse([0]) if way else value[b]) for value, way in zip(sequences, ways, strict=True)
         ]
-
-        def step(*args: V) -> list[V]:
-            return _inside(at, body, dict(zip(names, args, strict=True)))
-
-        results.append(list(at.graph.scan(step, own, given)))
+        results.append(_scanned(at, body, [value[b] for value in states], given))
     return tuple(
         rows[0].expand_dims(0).concat([row.expand_dims(0) for row in rows[1:]], 0)
         if len(rows) > 1

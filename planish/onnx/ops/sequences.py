@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.onnx.engine import At, Scope
+from planish.onnx.engine import At
 from planish.onnx.registry import op
+from planish.onnx.scope import Scope
 
 Array = NDArray[Any]
 Value = Any
@@ -70,8 +71,9 @@ def split_to_sequence(at: At, value: Value, split: Value = None) -> tuple[list[V
     if split is not None:
         split = at.engine.known(at, [1], _inputs(at, 1, split))[1]
         value = at.scope.find(at.node.input[0])
-    x = at.value(value)
-    size = x.dims[axis % x.rank]
+    dims = value.shape if isinstance(value, np.ndarray) else value.dims
+    axis = axis + len(dims) if axis < 0 else axis
+    size = dims[axis]
     if not isinstance(size, int):
         raise at.refuse("an axis whose size is not known")
     squeeze = split is None and not keep
@@ -79,41 +81,50 @@ def split_to_sequence(at: At, value: Value, split: Value = None) -> tuple[list[V
         sizes = [1] * size
     elif split.ndim == 0:
         step = int(split)
+        if step < 1:
+            raise at.refuse(f"parts of {step}")
         sizes = [min(step, size - start) for start in range(0, size, step)]
     else:
         sizes = [int(n) for n in split]
+        if sum(sizes) != size or min(sizes, default=0) < 0:
+            raise at.refuse(f"parts {sizes} do not add up to {size}")
     parts, start = [], 0
     for count in sizes:
-        starts, limits = [0] * x.rank, list(x.dims)
-        starts[axis % x.rank], limits[axis % x.rank] = start, start + count
-        part = x.slice(starts, limits)
-        parts.append(part.squeeze([axis % x.rank]) if squeeze else part)
+        chosen: list[Any] = [slice(None)] * len(dims)
+        chosen[axis] = start if squeeze else slice(start, start + count)
+        parts.append(value[tuple(chosen)])
         start += count
     return (parts,)
 
 
 @op("ConcatFromSequence", since=11, sequences=True)
 def concat_from_sequence(at: At, sequence: list[Value]) -> tuple[Value]:
-    axis, new = at.attr("axis"), at.attr("new_axis", 0)
+    axis, new = at.attributes.require("axis"), at.attr("new_axis", 0)
+    if not sequence:
+        raise at.refuse("the sequence is empty")
+    if all(isinstance(value, np.ndarray) for value in sequence):
+        return (np.stack(sequence, axis) if new else np.concatenate(sequence, axis),)
     values = [at.value(value) for value in sequence]
+    rank = values[0].rank + bool(new)
     if new:
-        rank = values[0].rank + 1
         values = [value.expand_dims(axis % rank) for value in values]
-        return (values[0].concat(values[1:], axis % rank),)
-    return (values[0].concat(values[1:], axis % values[0].rank),)
+    return (values[0].concat(values[1:], axis % rank) if len(values) > 1 else values[0],)
 
 
 @op("SequenceMap", since=17, sequences=True)
 def sequence_map(at: At, sequence: list[Value], *others: Value) -> tuple[list[Value], ...]:
     body = at.attr("body")
     names = [i.name for i in body.input]
-    outputs: list[list[Value]] = [[] for _ in body.output]
-    for k, value in enumerate(sequence):
-        given = [value, *(other[k] if isinstance(other, list) else other for other in others)]
-        results = at.engine.run_graph(body, Scope(dict(zip(names, given, strict=True)), at.scope))
-        for found, result in zip(outputs, results, strict=True):
-            found.append(result)
-    return tuple(outputs)
+    # in a scope of its own, where a cut inside the body finds what is still needed
+    own = Scope({"$given": [sequence, *others], "$made": [[] for _ in body.output]}, at.scope)
+    for k in range(len(sequence)):
+        first, *rest = own.names["$given"]
+        given = [first[k], *(other[k] if isinstance(other, list) else other for other in rest)]
+        results = at.engine.run_graph(body, Scope(dict(zip(names, given, strict=True)), own))
+        own.names["$made"] = [
+            [*found, result] for found, result in zip(own.names["$made"], results, strict=True)
+        ]
+    return tuple(own.names["$made"])
 
 
 @op("Optional", since=15, sequences=True)

@@ -1,0 +1,2 @@
+"""Neural networks."""
+from planish.nn.functional import *

@@ -1,0 +1,338 @@
+"""Losses: what a model's output costs, with PyTorch's definitions. `reduction` is "mean", "sum" or "none"."""
+
+from __future__ import annotations
+
+import math
+
+from planish.errors import DTypeError, ShapeError
+from planish.frontend.tensor import functions as fn
+from planish.frontend.tensor.array import Tensor
+from planish.nn.activations import log_sigmoid, log_softmax, softplus
+from planish.nn.arguments import floating, mistake
+
+
+def reduced(op: str, loss: Tensor, reduction: str) -> Tensor:
+    """All elements, their sum or their mean."""
+    if reduction == "none":
+        return loss
+    if reduction == "sum":
+        return fn.sum(loss)
+    if reduction == "mean":
+        return fn.mean(loss)
+    raise mistake(ShapeError, op, f"there is no reduction {reduction!r}", 'one of "mean", "sum", "none"')
+
+
+def _pair(op: str, x: Tensor, target: Tensor) -> None:
+    floating(op, x)
+    if x.shape != target.shape:
+        raise mistake(
+            ShapeError, op, f"the input is {x.shape}, the target {target.shape}", "reshape or broadcast one of them"
+        )  # fmt: skip
+
+
+# --- distances --------------------------------------------------------------------------------------------
+
+
+def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """(x - target)²."""
+    _pair("mse_loss", x, target)
+    return reduced("mse_loss", fn.square(x - target), reduction)
+
+
+def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """|x - target|."""
+    _pair("l1_loss", x, target)
+    return reduced("l1_loss", fn.abs(x - target), reduction)
+
+
+def huber_loss(x: Tensor, target: Tensor, delta: float = 1.0, reduction: str = "mean") -> Tensor:
+    """d²/2 below |d| = delta, delta·(|d| - delta/2) from there on."""
+    _pair("huber_loss", x, target)
+    if delta <= 0:
+        raise mistake(ShapeError, "huber_loss", f"delta {delta} is not positive")
+    distance = fn.abs(x - target)
+    near = fn.square(distance) * 0.5
+    far = (distance - 0.5 * delta) * delta
+    return reduced("huber_loss", fn.where(distance < delta, near, far), reduction)
+
+
+def smooth_l1_loss(x: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "mean") -> Tensor:
+    """`huber_loss` over beta; `l1_loss` at beta 0."""
+    if beta == 0:
+        return l1_loss(x, target, reduction)
+    return huber_loss(x, target, beta, reduction) / beta
+
+
+def cosine_similarity(x: Tensor, y: Tensor, axis: int = 1, epsilon: float = 1e-8) -> Tensor:
+    """x·y / (max(|x|, epsilon)·max(|y|, epsilon)) along an axis."""
+    floating("cosine_similarity", x)
+    # Each squared length has its own bound; where it holds, the slope of a length of 0 is not asked for.
+    least = epsilon * epsilon
+    left, right = (
+        fn.sqrt(fn.where(total > least, total, least))
+        for total in (fn.sum(x * x, axis=axis), fn.sum(y * y, axis=axis))
+    )
+    return fn.sum(x * y, axis=axis) / (left * right)
+
+
+def pairwise_distance(
+    x: Tensor, y: Tensor, p: float = 2.0, epsilon: float = 1e-6, keepdims: bool = False
+) -> Tensor:
+    """(Σ |x - y + epsilon|ᵖ) to the power 1/p, over the last axis."""
+    return _length(floating("pairwise_distance", x) - y + epsilon, p, -1, keepdims)
+
+
+def _length(x: Tensor, p: float, axis: int, keepdims: bool) -> Tensor:
+    if p == 2:
+        return fn.sqrt(fn.sum(x * x, axis=axis, keepdims=keepdims))
+    if math.isinf(p):
+        return fn.max(fn.abs(x), axis=axis, keepdims=keepdims)
+    if p == 1:
+        return fn.sum(fn.abs(x), axis=axis, keepdims=keepdims)
+    return fn.pow(fn.sum(fn.pow(fn.abs(x), p), axis=axis, keepdims=keepdims), 1 / p)
+
+
+# --- classes ----------------------------------------------------------------------------------------------
+
+
+def binary_cross_entropy(
+    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """-(t·log x + (1-t)·log(1-x)) of probabilities; logarithms go no lower than -100."""
+    _pair("binary_cross_entropy", x, target)
+    lowest = math.exp(-100.0)
+    yes = _bounded_log(x, lowest)
+    no = _bounded_log(1.0 - x, lowest)
+    loss = -(target * yes + (1.0 - target) * no)
+    return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
+
+
+def _bounded_log(x: Tensor, lowest: float) -> Tensor:
+    inside = x > lowest
+    return fn.where(inside, fn.log(fn.where(inside, x, 1.0)), -100.0)
+
+
+def binary_cross_entropy_with_logits(
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """`binary_cross_entropy` of sigmoid(x), without overflow; `pos_weight` multiplies the part of t."""
+    op = "binary_cross_entropy_with_logits"
+    _pair(op, x, target)
+    loss = (1.0 - target) * x - _part(target, pos_weight) * log_sigmoid(x)
+    return reduced(op, loss if weight is None else loss * weight, reduction)
+
+
+def _part(target: Tensor, pos_weight: Tensor | None) -> Tensor | float:
+    return 1.0 if pos_weight is None else (pos_weight - 1.0) * target + 1.0
+
+
+def _classes(op: str, x: Tensor, target: Tensor) -> int:
+    """The axis of classes: 1, or the only one."""
+    axis = 0 if x.ndim == 1 else 1
+    if x.ndim == 0 or target.shape != (*x.shape[:axis], *x.shape[axis + 1 :]):
+        raise mistake(
+            ShapeError,
+            op,
+            f"the input is {x.shape}, the target {target.shape}",
+            "the target has the shape of the input without its axis of classes (axis 1)",
+        )
+    if not target.dtype.is_int:
+        raise mistake(DTypeError, op, f"the target is {target.dtype.name}", "classes are integers")
+    return axis
+
+
+def nll_loss(
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log probability (along axis 1) of the class that the target names, weighted by class.
+
+    Elements whose target is `ignore_index` cost nothing and do not count.
+    """
+    axis = _classes("nll_loss", floating("nll_loss", x), target)
+    return _picked("nll_loss", x, target, weight, ignore_index, reduction, axis)[0]
+
+
+def _picked(
+    op: str,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    axis: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss; which elements count; what they count for."""
+    counts = target != ignore_index
+    # A class that is ignored may lie outside.
+    inside = fn.where(counts, target, 0)
+    picked = fn.squeeze(fn.take_along_axis(x, fn.expand_dims(inside, axis=axis), axis=axis), axis)
+    share = counts.astype(x.dtype) if weight is None else fn.where(counts, _of(weight, inside), 0.0)
+    loss = fn.where(counts, -picked * share, 0.0)
+    return _shared(op, loss, share, reduction), counts, share
+
+
+def _of(weight: Tensor, classes: Tensor) -> Tensor:
+    return fn.reshape(fn.take(weight, fn.reshape(classes, (-1,)), axis=0), classes.shape)
+
+
+def _shared(op: str, loss: Tensor, share: Tensor, reduction: str) -> Tensor:
+    """The mean is over what counts, not over all."""
+    if reduction == "mean":
+        return fn.sum(loss) / fn.sum(share)
+    return reduced(op, loss, reduction)
+
+
+def cross_entropy(
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """`nll_loss` of `log_softmax(x)` along axis 1. The target holds classes, or probabilities in the shape of x."""
+    floating("cross_entropy", x)
+    if x.shape == target.shape and target.dtype.is_float:
+        return _soft_cross_entropy(x, target, weight, label_smoothing, reduction)
+    axis = _classes("cross_entropy", x, target)
+    logs = log_softmax(x, axis)
+    hard, counts, share = _picked("cross_entropy", logs, target, weight, ignore_index, reduction, axis)
+    if label_smoothing == 0.0:
+        return hard
+    spread = logs if weight is None else logs * _along(weight, x, axis)
+    even = fn.where(counts, -fn.sum(spread, axis=axis), 0.0) / float(x.shape[axis])
+    smooth = _shared("cross_entropy", even, share, reduction)
+    return hard * (1.0 - label_smoothing) + smooth * label_smoothing
+
+
+def _along(weight: Tensor, x: Tensor, axis: int) -> Tensor:
+    return weight.reshape((-1, *[1] * (x.ndim - 1 - axis)))
+
+
+def _soft_cross_entropy(
+    x: Tensor, target: Tensor, weight: Tensor | None, label_smoothing: float, reduction: str
+) -> Tensor:
+    axis = 0 if x.ndim == 1 else 1
+    wanted = target
+    if label_smoothing:
+        wanted = target * (1.0 - label_smoothing) + label_smoothing / x.shape[axis]
+    if weight is not None:
+        wanted = wanted * _along(weight, x, axis)
+    loss = -fn.sum(wanted * log_softmax(x, axis), axis=axis)
+    if reduction == "mean":
+        return fn.sum(loss) / float(max(loss.size, 1))
+    return reduced("cross_entropy", loss, reduction)
+
+
+def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target · (log target - x) of log probabilities x; `reduction="batchmean"` divides by the batch alone."""
+    _pair("kl_div", x, target)
+    if log_target:
+        loss = fn.exp(target) * (target - x)
+    else:
+        some = target > 0
+        known = fn.where(some, target, 1.0)
+        loss = fn.where(some, known * (fn.log(known) - x), target * 0.0 - target * x)
+    if reduction == "batchmean":
+        return fn.sum(loss) / float(x.shape[0])
+    return reduced("kl_div", loss, reduction)
+
+
+# --- counts and margins -----------------------------------------------------------------------------------
+
+
+def poisson_nll_loss(
+    x: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    epsilon: float = 1e-8,
+    reduction: str = "mean",
+) -> Tensor:
+    """e^x - t·x, or x - t·log(x + epsilon); `full` adds Stirling's term where t > 1."""
+    _pair("poisson_nll_loss", x, target)
+    loss = fn.exp(x) - target * x if log_input else x - target * fn.log(x + epsilon)
+    if full:
+        many = target > 1
+        known = fn.where(many, target, 1.0)
+        stirling = known * fn.log(known) - known + fn.log(known * (2.0 * math.pi)) * 0.5
+        loss = loss + fn.where(many, stirling, 0.0)
+    return reduced("poisson_nll_loss", loss, reduction)
+
+
+def gaussian_nll_loss(
+    x: Tensor,
+    target: Tensor,
+    variance: Tensor,
+    full: bool = False,
+    epsilon: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """(log v + (x - t)²/v)/2 with v at least epsilon (the bound has no gradient); `full` adds log(2π)/2."""
+    from planish.frontend.custom import stop_gradient
+
+    _pair("gaussian_nll_loss", x, target)
+    low = variance < epsilon
+    spread = variance + stop_gradient(fn.where(low, epsilon - variance, 0.0))
+    loss = (fn.log(spread) + fn.square(x - target) / spread) * 0.5
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced("gaussian_nll_loss", loss, reduction)
+
+
+def _above(x: Tensor) -> Tensor:
+    """max(x, 0), flat up to and at 0."""
+    return fn.where(x > 0, x, 0.0)
+
+
+def soft_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """log(1 + exp(-t·x)), t is 1 or -1."""
+    _pair("soft_margin_loss", x, target)
+    return reduced("soft_margin_loss", softplus(-target * x, threshold=math.inf), reduction)
+
+
+def hinge_embedding_loss(x: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """x where t is 1, max(0, margin - x) where it is -1."""
+    _pair("hinge_embedding_loss", x, target)
+    return reduced("hinge_embedding_loss", fn.where(target == 1, x, _above(margin - x)), reduction)
+
+
+def margin_ranking_loss(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """max(0, -t·(x1 - x2) + margin)."""
+    floating("margin_ranking_loss", x1)
+    return reduced("margin_ranking_loss", _above(-target * (x1 - x2) + margin), reduction)
+
+
+def cosine_embedding_loss(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """1 - cos where t is 1, max(0, cos - margin) where it is -1."""
+    cosine = cosine_similarity(x1, x2, axis=-1)
+    return reduced(
+        "cosine_embedding_loss", fn.where(target == 1, 1.0 - cosine, _above(cosine - margin)), reduction
+    )
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    epsilon: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, |anchor - positive| - |anchor - negative| + margin)."""
+    near = pairwise_distance(anchor, positive, p, epsilon)
+    far = pairwise_distance(anchor, negative, p, epsilon)
+    return reduced("triplet_margin_loss", _above(near - far + margin), reduction)

@@ -1,0 +1,446 @@
+"""Convolution, pooling and resizing of (N, C, …), with PyTorch's arguments; one sample (C, …) is taken too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from planish.errors import ShapeError
+from planish.frontend import library
+from planish.frontend.tensor import functions as fn
+from planish.frontend.tensor.array import Tensor
+from planish.nn.arguments import (
+    Padding,
+    Sizes,
+    batched,
+    floating,
+    mistake,
+    pairs,
+    per_axis,
+    same_dtype,
+    unbatched,
+)
+
+# --- convolution ------------------------------------------------------------------------------------------
+
+
+def _with_bias(op: str, x: Tensor, bias: Tensor | None) -> Tensor:
+    if bias is None:
+        return x
+    if bias.shape != (x.shape[1],):
+        raise mistake(ShapeError, op, f"the bias is {bias.shape}, and there are {x.shape[1]} output channels")
+    return x + bias.reshape((-1, *[1] * (x.ndim - 2)))
+
+
+def _checked(op: str, x: Tensor, weight: Tensor, bias: Tensor | None, space: int, groups: int) -> None:
+    same_dtype(op, x, weight, bias)
+    if weight.ndim != space + 2:
+        raise mistake(ShapeError, op, f"the weight {weight.shape} has {weight.ndim} axes, not {space + 2}")
+    if groups < 1 or x.shape[1] % groups:
+        raise mistake(ShapeError, op, f"{x.shape[1]} channels of {x.shape} do not make {groups} groups")
+
+
+def _conv(
+    op: str,
+    space: int,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> Tensor:
+    x, alone = batched(op, x, space)
+    _checked(op, x, weight, bias, space, groups)
+    if weight.shape[1] * groups != x.shape[1] or weight.shape[0] % groups:
+        raise mistake(
+            ShapeError,
+            op,
+            f"a weight {weight.shape} in {groups} groups does not fit the input {x.shape}",
+            "the weight is (outputs, channels / groups, …), and groups divides the outputs",
+        )
+    strides = per_axis(op, "stride", stride, space)
+    gaps = per_axis(op, "dilation", dilation, space)
+    ends = pairs(op, padding, weight.shape[2:], strides, gaps)
+    for axis, (low, high) in enumerate(ends):
+        reach = gaps[axis] * (weight.shape[2 + axis] - 1) + 1
+        if x.shape[2 + axis] + low + high < reach:
+            raise mistake(
+                ShapeError,
+                op,
+                f"a window of {reach} does not fit axis {2 + axis} of {x.shape} with padding {(low, high)}",
+            )
+    made = library.convolution(x, weight, strides, ends, gaps, groups)
+    return unbatched(_with_bias(op, made, bias), alone)
+
+
+def conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """(N, C, L) with kernels (O, C/groups, K)."""
+    return _conv("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """(N, C, H, W) with kernels (O, C/groups, K, K)."""
+    return _conv("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """(N, C, D, H, W) with kernels (O, C/groups, K, K, K)."""
+    return _conv("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv_transpose(
+    op: str,
+    space: int,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    output_padding: Sizes,
+    groups: int,
+    dilation: Sizes,
+) -> Tensor:
+    """The transpose of a convolution: its elements are put apart, and kernels are turned around."""
+    x, alone = batched(op, x, space)
+    _checked(op, x, weight, bias, space, groups)
+    if weight.shape[0] != x.shape[1]:
+        raise mistake(
+            ShapeError,
+            op,
+            f"a weight {weight.shape} does not fit the input {x.shape}",
+            "the weight is (channels, outputs / groups, …)",
+        )
+    strides = per_axis(op, "stride", stride, space)
+    gaps = per_axis(op, "dilation", dilation, space)
+    cut = per_axis(op, "padding", padding, space, least=0)
+    extra = per_axis(op, "output_padding", output_padding, space, least=0)
+    for more, step, gap in zip(extra, strides, gaps, strict=True):
+        if more >= max(step, gap):
+            raise mistake(
+                ShapeError, op, f"output_padding {extra} is not below stride {strides} or dilation {gaps}"
+            )
+    channels, outputs, *window = weight.shape
+    parts = weight.reshape((groups, channels // groups, outputs, *window))
+    order = (0, 2, 1, *range(3, 3 + space))
+    turned = fn.permute_dims(parts, order).reshape((groups * outputs, channels // groups, *window))
+    turned = fn.flip(turned, axis=tuple(range(2, 2 + space)))
+    ends = []
+    for size, step, gap, low, more, length in zip(
+        window, strides, gaps, cut, extra, x.shape[2:], strict=True
+    ):
+        reach = gap * (size - 1)
+        ends.append((reach - low, reach - low + more))
+        if (length - 1) * step + reach - 2 * low + more + 1 < 1:
+            raise mistake(ShapeError, op, f"nothing is left of {x.shape} after padding {cut} is cut off")
+    made = library.convolution(x, turned, (1,) * space, ends, gaps, groups, spread=strides)
+    return unbatched(_with_bias(op, made, bias), alone)
+
+
+def conv_transpose1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The transpose of `conv1d`, with kernels (C, O/groups, K)."""
+    return _conv_transpose(
+        "conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def conv_transpose2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The transpose of `conv2d`, with kernels (C, O/groups, K, K)."""
+    return _conv_transpose(
+        "conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def conv_transpose3d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The transpose of `conv3d`, with kernels (C, O/groups, K, K, K)."""
+    return _conv_transpose(
+        "conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+# --- pooling ----------------------------------------------------------------------------------------------
+
+
+def _windows(
+    op: str, space: int, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
+    window = per_axis(op, "kernel_size", kernel_size, space)
+    strides = window if stride is None else per_axis(op, "stride", stride, space)
+    ends = per_axis(op, "padding", padding, space, least=0)
+    if any(end > size // 2 for end, size in zip(ends, window, strict=True)):
+        raise mistake(ShapeError, op, f"padding {ends} is more than half of the window {window}")
+    return window, strides, tuple((end, end) for end in ends), per_axis(op, "dilation", dilation, space)
+
+
+def max_pool(
+    space: int,
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The largest of each window over `space` axes."""
+    op = f"max_pool{space}d"
+    x, alone = batched(op, x, space)
+    window, strides, ends, gaps = _windows(op, space, kernel_size, stride, padding, dilation)
+    return unbatched(library.max_pool(x, window, strides, ends, gaps, ceil_mode), alone)
+
+
+def max_pool1d(
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The largest of each window of (N, C, L)."""
+    return max_pool(1, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The largest of each window of (N, C, H, W)."""
+    return max_pool(2, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool3d(
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The largest of each window of (N, C, D, H, W)."""
+    return max_pool(3, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def avg_pool(
+    space: int,
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window over `space` axes."""
+    op = f"avg_pool{space}d"
+    x, alone = batched(op, x, space)
+    window, strides, ends, _ = _windows(op, space, kernel_size, stride, padding, 1)
+    return unbatched(library.average_pool(x, window, strides, ends, ceil_mode, count_include_pad), alone)
+
+
+def avg_pool1d(
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of (N, C, L)."""
+    return avg_pool(1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of (N, C, H, W)."""
+    return avg_pool(2, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool3d(
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of (N, C, D, H, W)."""
+    return avg_pool(3, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def adaptive_avg_pool(space: int, x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+    """Means of windows that share out each of `space` axes; None keeps a size."""
+    op = f"adaptive_avg_pool{space}d"
+    x, alone = batched(op, x, space)
+    return unbatched(library.adaptive_average_pool(x, _targets(op, x, space, output_size)), alone)
+
+
+def _targets(op: str, x: Tensor, space: int, given: int | Sequence[int | None]) -> tuple[int, ...]:
+    wanted = [given] * space if isinstance(given, int) else list(given)
+    if len(wanted) != space:
+        raise mistake(ShapeError, op, f"output_size {given!r} does not fit {space} spatial axes")
+    return tuple(x.shape[2 + axis] if size is None else size for axis, size in enumerate(wanted))
+
+
+def adaptive_max_pool(space: int, x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+    """The largest of windows that share out each of `space` axes; None keeps a size."""
+    op = f"adaptive_max_pool{space}d"
+    x, alone = batched(op, x, space)
+    for axis, count in enumerate(_targets(op, x, space, output_size), start=2):
+        size = x.shape[axis]
+        if size == count:
+            continue
+        if size % count == 0:
+            parts = x.reshape((*x.shape[:axis], count, size // count, *x.shape[axis + 1 :]))
+            x = fn.max(parts, axis=axis + 1)
+            continue
+        pieces = []
+        for number in range(count):
+            start, stop = number * size // count, -(-(number + 1) * size // count)
+            key = (slice(None),) * axis + (slice(start, stop),)
+            pieces.append(fn.max(x[key], axis=axis, keepdims=True))
+        x = fn.concat(pieces, axis=axis)
+    return unbatched(x, alone)
+
+
+def adaptive_avg_pool1d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+    """(N, C, L) to a given length, by means."""
+    return adaptive_avg_pool(1, x, output_size)
+
+
+def adaptive_avg_pool2d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+    """(N, C, H, W) to given sizes, by means."""
+    return adaptive_avg_pool(2, x, output_size)
+
+
+def adaptive_avg_pool3d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+    """(N, C, D, H, W) to given sizes, by means."""
+    return adaptive_avg_pool(3, x, output_size)
+
+
+def adaptive_max_pool1d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+    """(N, C, L) to a given length, by maxima."""
+    return adaptive_max_pool(1, x, output_size)
+
+
+def adaptive_max_pool2d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+    """(N, C, H, W) to given sizes, by maxima."""
+    return adaptive_max_pool(2, x, output_size)
+
+
+def adaptive_max_pool3d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+    """(N, C, D, H, W) to given sizes, by maxima."""
+    return adaptive_max_pool(3, x, output_size)
+
+
+# --- resizing ---------------------------------------------------------------------------------------------
+
+
+def interpolate(
+    x: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    antialias: bool = False,
+    recompute_scale_factor: bool = False,
+) -> Tensor:
+    """(N, C, …) with other spatial sizes: nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area."""
+    op = "interpolate"
+    floating(op, x)
+    space = x.ndim - 2
+    if space < 1:
+        raise mistake(ShapeError, op, f"shape {x.shape} has no spatial axes", "(batch, channels, …) is expected")
+    factors: tuple[float, ...] | None = None
+    if scale_factor is not None:
+        factors = (
+            (float(scale_factor),) * space
+            if isinstance(scale_factor, int | float)
+            else tuple(map(float, scale_factor))
+        )
+        if len(factors) != space or any(not math.isfinite(factor) or factor <= 0 for factor in factors):
+            raise mistake(ShapeError, op, f"scale_factor {scale_factor!r} does not fit {space} spatial axes")
+    sizes = None if size is None else per_axis(op, "size", size, space)
+    return library.interpolate(x, sizes, factors, mode, align_corners, antialias, recompute_scale_factor)
+
+
+def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
+    """(…, C·r², H, W) to (…, C, H·r, W·r)."""
+    r = upscale_factor
+    *lead, channels, height, width = x.shape
+    if channels % (r * r):
+        raise mistake(ShapeError, "pixel_shuffle", f"{channels} channels of {x.shape} are no multiple of {r}²")
+    parts = x.reshape((-1, channels // (r * r), r, r, height, width))
+    moved = fn.permute_dims(parts, (0, 1, 4, 2, 5, 3))
+    return moved.reshape((*lead, channels // (r * r), height * r, width * r))
+
+
+def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
+    """(…, C, H·r, W·r) to (…, C·r², H, W)."""
+    r = downscale_factor
+    *lead, channels, height, width = x.shape
+    if height % r or width % r:
+        raise mistake(ShapeError, "pixel_unshuffle", f"the last axes of {x.shape} are no multiples of {r}")
+    parts = x.reshape((-1, channels, height // r, r, width // r, r))
+    moved = fn.permute_dims(parts, (0, 1, 3, 5, 2, 4))
+    return moved.reshape((*lead, channels * r * r, height // r, width // r))

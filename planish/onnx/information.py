@@ -1,0 +1,114 @@
+"""Inputs and outputs of a model: what they are, and whether something given fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TypeProto, ValueInfoProto
+
+from planish.errors import PlanishError, ShapeError
+
+Array = NDArray[Any]
+Bounds: TypeAlias = tuple[int, int]
+DimSizes: TypeAlias = Mapping[str, "int | Bounds"]
+Size: TypeAlias = "int | tuple[str, Bounds]"
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """An input or output: its dtype, and its dims (a number, a name, or None). `dims` is None if not even the rank is known."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | str | None, ...] | None
+    kind: str = "tensor"
+    """tensor, sequence, map or unknown."""
+    is_optional: bool = False
+
+    def __str__(self) -> str:
+        dims = "…" if self.dims is None else ", ".join("?" if d is None else str(d) for d in self.dims)
+        text = f"{self.dtype}[{dims}]"
+        text = text if self.kind == "tensor" else f"{self.kind}({text})"
+        return f"{self.name}: {f'optional({text})' if self.is_optional else text}"
+
+    def sizes(self, known: DimSizes, given: Sequence[int] | None = None) -> list[Size]:
+        """Its dims, with sizes from `known` or as `given`."""
+        if given is not None:
+            if self.dims is not None and len(given) != len(self.dims):
+                raise ShapeError(f"input {self} is given the shape {list(given)}")
+            return [int(size) for size in given]
+        found: list[Size] = []
+        if self.dims is None:
+            raise ShapeError(f"the shape of {self} is not known", remedy="give it")
+        for dim in self.dims:
+            size = known.get(dim) if isinstance(dim, str) else dim
+            if size is None:
+                remedy = f"--dim {dim}=… or dims={{{dim!r}: …}}" if dim else "give the shape of the input"
+                raise ShapeError(f"the size of {dim or 'a dim'} in {self} is not known", remedy=remedy)
+            found.append(size if isinstance(size, int) else (str(dim), size))
+        return found
+
+
+def describe(value: ValueInfoProto) -> Info:
+    """What a model says of an input or output."""
+    return _describe(value.name, value.type, False)
+
+
+def _describe(name: str, type: TypeProto, optional: bool) -> Info:
+    which = type.WhichOneof("value")
+    if which == "optional_type":
+        return _describe(name, type.optional_type.elem_type, True)
+    if which == "sequence_type":
+        inner = _describe(name, type.sequence_type.elem_type, False)
+        return Info(name, inner.dtype, inner.dims, "sequence", optional)
+    if which not in ("tensor_type", "sparse_tensor_type"):
+        return Info(name, "unknown", None, (which or "unknown").removesuffix("_type"), optional)
+    tensor = getattr(type, which)
+    if tensor.elem_type == onnx.TensorProto.STRING:
+        dtype = "string"
+    else:
+        try:
+            dtype = (
+                str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)) if tensor.elem_type else "unknown"
+            )
+        except KeyError:
+            raise PlanishError(f"{name!r} has the element type {tensor.elem_type}, which is none") from None
+    if not tensor.HasField("shape"):
+        return Info(name, dtype, None, "tensor", optional)
+    dims = tuple(d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
+    return Info(name, dtype, dims, "tensor", optional)
+
+
+def checked(info: Info, value: Any, sizes: DimSizes) -> Any:
+    """What is given for an input, as arrays; an error if it does not fit."""
+    if info.kind == "unknown" and not isinstance(value, np.ndarray | np.generic):
+        return value
+    if value is None:
+        if not info.is_optional:
+            raise PlanishError(f"input {info} is missing")
+        return None
+    if isinstance(value, list) and info.kind == "sequence":
+        return [np.asarray(item) if item is not None else None for item in value]
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    if array.dtype.kind in "US":
+        array = array.astype(object)
+    if info.dtype not in ("string", "unknown") and array.dtype != object and array.dtype.name != info.dtype:
+        raise PlanishError(
+            f"input {info} is given {array.dtype}{list(array.shape)}",
+            remedy=f"convert it with .astype({info.dtype!r})",
+        )
+    if info.dims is not None and info.kind == "tensor":
+        if len(info.dims) != array.ndim:
+            raise ShapeError(f"input {info} is given {array.dtype}{list(array.shape)}")
+        for dim, size in zip(info.dims, array.shape, strict=True):
+            want = sizes.get(dim, size) if isinstance(dim, str) else size if dim is None else dim
+            low, high = (want, want) if isinstance(want, int) else want
+            if not low <= size <= high:
+                told = "" if isinstance(dim, int) else f" ({dim} is {low if low == high else f'{low} to {high}'})"
+                raise ShapeError(f"input {info} is given {array.dtype}{list(array.shape)}{told}")
+    return array

@@ -1,0 +1,284 @@
+"""Attention in its forms: Attention, FlexAttention, LinearAttention, and rotary embeddings."""
+
+from __future__ import annotations
+
+import math
+
+from planish import dtypes
+from planish.onnx.engine import At, Scope
+from planish.onnx.ops.broadcasting import broadcast_dims, stretched
+from planish.onnx.ops.common import cast, kind, sizes
+from planish.onnx.registry import op
+from planish.ptir import ops
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import along
+from planish.ptir.library.normalize import widened
+
+_NEVER = -math.inf
+
+
+def heads_first(at: At, x: V, heads: int | None) -> V:
+    """(B, L, H·D) as (B, H, L, D); four axes stay."""
+    if x.rank == 4:
+        return x
+    if heads is None:
+        raise at.refuse("has inputs with three axes and does not say how many heads they hold")
+    batch, length, width = sizes(at, x)
+    return x.reshape((batch, length, heads, width // heads)).transpose((0, 2, 1, 3))
+
+
+def heads_last(at: At, x: V) -> V:
+    """(B, H, L, D) as (B, L, H·D)."""
+    batch, heads, length, depth = sizes(at, x)
+    return x.transpose((0, 2, 1, 3)).reshape((batch, length, heads * depth))
+
+
+def product(left: V, right: V, over: int, out: ops.DotAttrs | None = None) -> V:
+    """left (B, H, L, D) times right (B, G, S, E) over the last axis of left and `over` of right; heads share groups."""
+    batch, heads, length, depth = left.dims
+    groups = right.dims[1]
+    if not isinstance(heads, int) or not isinstance(groups, int):
+        return left.dot_general(right, ops.DotDims((0, 1), (3,), (over,)), out)
+    rows = left.reshape((batch, groups, heads // groups, length, depth))
+    found = rows.dot_general(right, ops.DotDims((0, 1), (4,), (over,)), out)
+    return found.reshape((batch, heads, length, found.dims[-1]))
+
+
+def shares(scores: V) -> V:
+    """Softmax over the last axis; rows of -inf alone are 0."""
+    top = scores.reduce_max([scores.rank - 1], keepdims=True)
+    top = top.eq(_NEVER).select(scores.graph.full(top.dims, 0.0, top.dtype), top)
+    grown = scores.sub(top.broadcast_like(scores)).exp()
+    total = grown.reduce_sum([scores.rank - 1], keepdims=True)
+    total = total.eq(0.0).select(scores.graph.full(total.dims, 1.0, total.dtype), total)
+    return grown.div(total.broadcast_like(scores))
+
+
+def allowed_bias(allowed: V, dtype: V) -> V:
+    """0 where something is allowed, else -inf; of the dtype of another value."""
+    zero = allowed.graph.full(allowed.dims, 0.0, dtype.dtype)
+    return allowed.select(zero, _NEVER)
+
+
+def _bias(at: At, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V | None:
+    """Everything that is added to the scores: mask, causality, window and padding; broadcasts to (B, H, L, S)."""
+    graph = at.graph
+    length, size = sizes(at, q)[2], sizes(at, k)[2]
+    bias: V | None = None
+    if mask is not None:
+        missing = size - sizes(at, mask)[-1]
+        if missing > 0:
+            ends = [*[0] * (mask.rank - 1), missing]
+            mask = mask.pad([0] * mask.rank, ends, value=False if mask.dtype.is_bool else _NEVER)
+        bias = allowed_bias(mask, q) if mask.dtype.is_bool else cast(mask, q.dtype)
+    causal = bool(at.attr("is_causal", 0))
+    left, right = at.attr("left_window_size", -1), at.attr("right_window_size", -1)
+    if causal or left >= 0 or right >= 0:
+        batch = sizes(at, q)[0] if lengths is not None else 1
+        dims = (batch, 1, length, size)
+        i, j = (graph.iota(dims, n, dtypes.int64) for n in (2, 3))
+        if lengths is not None:
+            i = i.add(along(cast(lengths, dtypes.int64).sub(length), dims, 0))
+        elif past:
+            i = i.add(past)
+        allowed = graph.full(dims, True, dtypes.bool_)
+        if causal:
+            allowed = allowed.and_(j.le(i))
+        if left >= 0:
+            allowed = allowed.and_(i.sub(j).le(left))
+        if right >= 0:
+            allowed = allowed.and_(j.sub(i).le(right))
+        bias = _added(bias, allowed_bias(allowed, q))
+    if lengths is not None:
+        dims = (sizes(at, q)[0], 1, 1, size)
+        real = graph.iota(dims, 3, dtypes.int64).lt(along(cast(lengths, dtypes.int64), dims, 0))
+        bias = _added(bias, allowed_bias(real, q))
+    return bias
+
+
+def _added(a: V | None, b: V) -> V:
+    if a is None:
+        return b
+    dims = broadcast_dims(a.dims, b.dims)
+    return stretched(a, dims).add(stretched(b, dims))
+
+
+@op("Attention")
+def attention(
+    at: At,
+    q: V,
+    k: V,
+    v: V,
+    mask: V | None = None,
+    past_key: V | None = None,
+    past_value: V | None = None,
+    lengths: V | None = None,
+) -> tuple[V, V, V, V]:
+    flat = q.rank == 3
+    heads, groups = at.attr("q_num_heads"), at.attr("kv_num_heads")
+    q, k, v = (
+        heads_first(at, x, count) for x, count in ((q, heads), (k, groups), (v, groups))
+    )  # fmt: skip
+    past = 0
+    if past_key is not None and past_value is not None:
+        past = sizes(at, past_key)[2]
+        k, v = at.graph.concat([past_key, k], 2), at.graph.concat([past_value, v], 2)
+    elif past_key is not None or past_value is not None:
+        raise at.refuse("past keys and past values come together")
+    scale = at.attr("scale")
+    # half of the scale on either side keeps narrow products in range
+    half = math.sqrt(1 / math.sqrt(sizes(at, q)[3]) if scale is None else scale)
+    scores = product(q.mul(half), k.mul(half), 3)
+    cap, mode = at.attr("softcap", 0.0), at.attr("qk_matmul_output_mode", 0)
+    shown = scores
+    if cap > 0:
+        scores = scores.div(cap).tanh().mul(cap)
+        shown = scores
+    bias = _bias(at, q, k, mask, past, lengths)
+    if bias is not None:
+        scores = scores.add(bias.broadcast_to(scores.dims))
+    if mode == 2:
+        shown = scores
+    precision = at.attr("softmax_precision")
+    scores = cast(scores, kind(at, precision)) if precision is not None else scores
+    weights = cast(shares(scores), scores.dtype)
+    if bias is not None:
+        # A row that may look at nothing is 0, whatever its scores.
+        top = bias.reduce_max([bias.rank - 1], keepdims=True)
+        seen = top.ne(_NEVER).broadcast_to(weights.dims)
+        weights = seen.select(weights, 0)
+    if mode == 3:
+        shown = weights
+    result = product(cast(weights, q.dtype), v, 2)
+    return (heads_last(at, result) if flat else result), k, v, cast(shown, q.dtype)
+
+
+@op("FlexAttention", domain="ai.onnx.preview")
+def flex_attention(at: At, q: V, k: V, v: V) -> V:
+    scale, precision = at.attr("scale"), at.attr("softmax_precision")
+    half = math.sqrt(1 / math.sqrt(sizes(at, q)[3]) if scale is None else scale)
+    scores = product(q.mul(half), k.mul(half), 3)
+    scores = cast(scores, kind(at, precision)) if precision is not None else widened(scores)
+    computed = scores.dtype
+    change, later = at.attr("score_mod"), at.attr("prob_mod")
+    if change is not None:
+        scores = cast(_through(at, change, scores), computed)
+    top = scores.reduce_max([3], keepdims=True).broadcast_like(scores)
+    grown = scores.sub(top).exp()
+    weights = grown.div(grown.reduce_sum([3], keepdims=True).broadcast_like(grown))
+    if later is not None:
+        weights = cast(_through(at, later, weights), computed)
+    return cast(product(weights, cast(v, computed), 2), v.dtype)
+
+
+def _through(at: At, graph: object, x: V) -> V:
+    """What a graph attribute makes of a value."""
+    from onnx import GraphProto
+
+    if not isinstance(graph, GraphProto) or len(graph.input) != 1 or len(graph.output) != 1:
+        raise at.refuse("its graphs must take one tensor and give one")
+    (found,) = at.engine.run_graph(graph, Scope({graph.input[0].name: x}, at.scope))
+    return at.value(found)
+
+
+@op("LinearAttention")
+def linear_attention(
+    at: At, q: V, k: V, v: V, past: V | None = None, decay: V | None = None, beta: V | None = None
+) -> tuple[V, V]:
+    """A state (B, G, D, E) that forgets by the decay, takes in key and value of each step and is read by the query."""
+    rule = at.attr("update_rule", "gated_delta")
+    at.attr("chunk_size")
+    heads, groups = at.attributes.require("q_num_heads"), at.attributes.require("kv_num_heads")
+    if rule not in ("linear", "gated", "delta", "gated_delta"):
+        raise at.refuse(f"there is no update rule {rule!r}")
+    if (decay is None) == ("gated" in rule) or (beta is None) == ("delta" in rule):
+        raise at.refuse(f"rule {rule!r} does not go with the inputs given")
+    batch, length, _ = sizes(at, q)
+    depth, width = sizes(at, q)[2] // heads, sizes(at, v)[2] // groups
+    scale = at.attr("scale", 0.0) or 1 / math.sqrt(depth)
+    f32 = dtypes.float32
+
+    def steps(x: V, count: int) -> V:
+        """(B, T, H·D) as (T, B, H, D) in float32."""
+        shape = (batch, length, count, sizes(at, x)[2] // count)
+        return cast(x, f32).reshape(shape).transpose((1, 0, 2, 3))
+
+    sequences = [steps(q, heads), steps(k, groups), steps(v, groups)]
+    if decay is not None:
+        faded = steps(decay, groups).exp()
+        sequences.append(faded.broadcast_to((length, batch, groups, depth)))
+    if beta is not None:
+        rates = steps(beta, sizes(at, beta)[2])
+        sequences.append(rates.broadcast_to((length, batch, groups, width)))
+    dims = (batch, groups, depth, width)
+    state = at.graph.full(dims, 0.0, f32) if past is None else cast(past, f32)
+
+    def body(held: V, query: V, key: V, value: V, *rest: V) -> tuple[V, V]:
+        more = list(rest)
+        if decay is not None:
+            held = held.mul(more.pop(0).expand_dims(3).broadcast_to(dims))
+        if beta is not None:
+            known = held.mul(key.expand_dims(3).broadcast_to(dims)).reduce_sum([2])
+            value = value.sub(known).mul(more.pop(0))
+        taken = key.expand_dims(3).broadcast_to(dims).mul(value.expand_dims(2).broadcast_to(dims))
+        held = held.add(taken)
+        rows = query.reshape((batch, groups, heads // groups, depth))
+        read = rows.dot_general(held, ops.DotDims((0, 1), (3,), (2,))).mul(scale)
+        return held, read.reshape((batch, heads * width))
+
+    last, outputs = at.graph.scan(body, [state], sequences)
+    return cast(outputs.transpose((1, 0, 2)), q.dtype), cast(last, q.dtype if past is None else past.dtype)
+
+
+@op("RotaryEmbedding")
+def rotary_embedding(at: At, x: V, cosine: V, sine: V, positions: V | None = None) -> V:
+    interleaved, width = bool(at.attr("interleaved", 0)), at.attr("rotary_embedding_dim", 0)
+    heads = at.attr("num_heads", 0)
+    flat = x.rank == 3
+    return turned(at, x, (cosine, sine), positions, heads if flat else None, width, interleaved)
+
+
+def turned(
+    at: At,
+    x: V,
+    caches: tuple[V, V],
+    positions: V | None,
+    heads: int | None,
+    width: int,
+    interleaved: bool,
+) -> V:
+    """Pairs of the last axis turned by the angle that belongs to their position."""
+    flat = x.rank == 3
+    wide = heads_first(at, x, heads)
+    batch, count, length, depth = sizes(at, wide)
+    width = width or depth
+    half = width // 2
+    dims = (batch, count, length, half)
+    factors = []
+    for cache in caches:
+        line = cache if positions is None else cache.take(cast(positions, dtypes.int64), 0)
+        if line.rank == 2:
+            line = line.reshape((1, *line.dims))
+        line = line.slice([0, 0, 0], [*line.dims[:2], half]) if line.dims[2] != half else line
+        factors.append(cast(line.expand_dims(1), wide.dtype).broadcast_to(dims))
+    cosine, sine = factors
+    if interleaved:
+        pairs = wide.slice([0] * 4, [batch, count, length, width]).reshape((*dims, 2))
+        first, second = (pairs.slice([0] * 4 + [n], [*dims, n + 1]).reshape(dims) for n in range(2))
+    else:
+        first = wide.slice([0] * 4, list(dims))
+        second = wide.slice([0, 0, 0, half], [batch, count, length, width])
+    real = cosine.mul(first).sub(sine.mul(second))
+    imaginary = sine.mul(first).add(cosine.mul(second))
+    if interleaved:
+        joined = at.graph.concat([real.expand_dims(4), imaginary.expand_dims(4)], 4)
+        joined = joined.reshape((batch, count, length, width))
+    else:
+        joined = at.graph.concat([real, imaginary], 3)
+    if width < depth:
+        rest = wide.slice([0, 0, 0, width], [batch, count, length, depth])
+        joined = at.graph.concat([joined, rest], 3)
+    return heads_last(at, joined) if flat else joined
+
+
+__all__ = ["heads_first", "heads_last", "product", "shares", "turned"]

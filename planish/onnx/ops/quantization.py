@@ -1,0 +1,240 @@
+"""Quantised numbers: QuantizeLinear and its kin, products and convolutions of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.onnx.engine import At
+from planish.onnx.ops.casting import convert, convert_array
+from planish.onnx.ops.common import Array, Tensor, axis_of, cast, is_device, is_host, numpy_kind, scalar, sizes
+from planish.onnx.ops.convolution import convolve
+from planish.onnx.ops.linear import matmul
+from planish.onnx.ops.windows import window_of
+from planish.onnx.registry import op
+from planish.ptir import ops
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import along
+from planish.ptir.library.normalize import widened
+from planish.ptir.library.shaping import repeat
+
+_WHOLE = ops.DotAttrs(dtypes.int32, dtypes.int32)
+
+
+def laid(at: At, value: V, x: V, axis: int, block: int) -> V:
+    """A scale or zero point for every element of x: one in all, one per index of an axis, or one per block along it."""
+    if value.type.size == 1:
+        return scalar(value).broadcast_to(x.dims)
+    axis = axis_of(at, axis, x.rank)
+    if value.rank == 1 and not block:
+        return along(value, x.dims, axis)
+    if not block:
+        raise at.refuse(f"a scale of {value.type} for {x.type} needs a block size")
+    every = repeat(value, block, axis)
+    limits = list(every.dims)
+    limits[axis] = x.dims[axis]
+    return every if every.dims == x.dims else every.slice([0] * x.rank, limits)
+
+
+def laid_array(at: At, value: Array, x: Array, axis: int, block: int) -> Array:
+    """The same on the host."""
+    if value.size == 1:
+        return value.reshape(())
+    axis = axis_of(at, axis, x.ndim)
+    if not block:
+        return value.reshape([-1 if n == axis else 1 for n in range(x.ndim)])
+    return np.take(np.repeat(value, block, axis), range(x.shape[axis]), axis)
+
+
+def rounded(x: V, zero: V | None, dtype: DType) -> V:
+    """Steps to integers of a storage dtype, half to even, clamped."""
+    steps = cast(x.round(), dtypes.float32).cast(dtypes.int32) if x.dtype.bits < 64 else x.round().cast(dtypes.int32)
+    if zero is not None:
+        # Far beyond the range nothing is lost, and the sum cannot wrap.
+        steps = steps.clamp(-(1 << 30), 1 << 30).add(zero.cast(dtypes.int32))
+    return steps.clamp(int(dtype.min or 0), int(dtype.max or 0)).cast(dtype)
+
+
+def _output_kind(at: At, given: Sequence[Any]) -> np.dtype[Any]:
+    zero = given[2] if len(given) > 2 else None
+    if zero is not None:
+        return np.dtype(zero.dtype.numpy if isinstance(zero, V) else zero.dtype)
+    to = at.attr("output_dtype", 0)
+    return numpy_kind(at, to) if to else np.dtype(np.uint8)
+
+
+def _host_quantize(at: At, given: Sequence[Any]) -> list[int]:
+    everything = any(map(is_host, given)) or not is_device(_output_kind(at, given))
+    return list(range(len(given))) if everything else []
+
+
+@op("QuantizeLinear", known=_host_quantize)
+def quantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+    target = _output_kind(at, [x, scale, zero])
+    axis, block = at.attr("axis", 1), at.attr("block_size", 0)
+    saturate, precision = bool(at.attr("saturate", 1)), at.attr("precision", 0)
+    at.attr("output_dtype")
+    if isinstance(x, np.ndarray) and isinstance(scale, np.ndarray):
+        points = zero if isinstance(zero, np.ndarray) else None
+        return _quantize_array(at, x, scale, points, target, (axis, block, saturate))
+    if not isinstance(x, V) or not isinstance(scale, V) or isinstance(zero, np.ndarray):
+        raise at.refuse("mixes data with values")
+    computed = dtypes.from_numpy(numpy_kind(at, precision)) if precision else scale.dtype
+    wide = cast(x, computed)
+    steps = wide.div(laid(at, cast(scale, computed), x, axis, block))
+    dtype = dtypes.from_numpy(target)
+    if dtype.is_float:
+        return convert(steps, dtype, saturate)
+    return rounded(steps, None if zero is None else laid(at, zero, x, axis, block), dtype)
+
+
+def _quantize_array(
+    at: At,
+    x: Array,
+    scale: Array,
+    zero: Array | None,
+    target: np.dtype[Any],
+    how: tuple[int, int, bool],
+) -> Array:
+    axis, block, saturate = how
+    steps = x.astype(np.float32) / laid_array(at, scale, x, axis, block).astype(np.float32)
+    if np.issubdtype(target, np.integer) or target.name in ("int2", "uint2", "int4", "uint4"):
+        shift = 0 if zero is None else laid_array(at, zero, x, axis, block).astype(np.int32)
+        bits = int(target.name.lstrip("uint"))
+        low, high = (0, (1 << bits) - 1) if target.name[0] == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
+        whole = np.clip(np.rint(steps), -(2**30), 2**30).astype(np.int32)
+        return np.asarray(np.clip(whole + shift, low, high)).astype(target)
+    if zero is not None and target.name.startswith(("float4", "float6")):
+        steps = steps + laid_array(at, zero, x, axis, block).astype(np.float32)
+    return convert_array(steps, target, saturate)
+
+
+def _host_dequantize(at: At, given: Sequence[Any]) -> list[int]:
+    return list(range(len(given))) if any(map(is_host, given)) else []
+
+
+@op("DequantizeLinear", known=_host_dequantize)
+def dequantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+    axis, block, to = at.attr("axis", 1), at.attr("block_size", 0), at.attr("output_dtype", 0)
+    if isinstance(x, np.ndarray) and isinstance(scale, np.ndarray):
+        steps = x.astype(np.float32)
+        if isinstance(zero, np.ndarray):
+            steps = steps - laid_array(at, zero, x, axis, block).astype(np.float32)
+        factors = laid_array(at, scale, x, axis, block).astype(np.float32)
+        return np.asarray(steps * factors).astype(numpy_kind(at, to) if to else scale.dtype)
+    if not isinstance(x, V) or not isinstance(scale, V) or isinstance(zero, np.ndarray):
+        raise at.refuse("mixes data with values")
+    target = dtypes.from_numpy(numpy_kind(at, to)) if to else scale.dtype
+    return cast(dequantized(at, x, scale, zero, axis, block), target)
+
+
+def dequantized(at: At, x: V, scale: V, zero: V | None, axis: int = 1, block: int = 0) -> V:
+    """(x - zero) · scale in float32 or wider."""
+    factors = widened(scale)
+    if x.dtype.is_float:
+        wide = cast(x, factors.dtype)
+    elif zero is None:
+        wide = x.cast(factors.dtype)
+    else:
+        exact = dtypes.int32 if x.dtype.bits <= 32 else dtypes.int64
+        shift = cast(laid(at, zero, x, axis, block), exact)
+        wide = cast(x, exact).sub(shift).cast(factors.dtype)
+    return wide.mul(laid(at, factors, x, axis, block))
+
+
+@op("DynamicQuantizeLinear")
+def dynamic_quantize_linear(at: At, x: V) -> tuple[V, V, V]:
+    quantized, scale, zero = dynamically(x, dtypes.uint8)
+    return quantized, scale, zero
+
+
+def dynamically(x: V, dtype: DType) -> tuple[V, V, V]:
+    """x as integers that span its own range, 0 included; with the scale and the zero point."""
+    low, high = int(dtype.min or 0), int(dtype.max or 0)
+    top, bottom = x.reduce_max().max(0.0), x.reduce_min().min(0.0)
+    same = top.eq(bottom)
+    span = same.select(x.graph.full((), 1.0, x.dtype), top.sub(bottom))
+    scale = span.div(float(high - low))
+    zero = bottom.div(scale).neg().add(float(low)).clamp(float(low), float(high)).round()
+    steps = x.div(scale.broadcast_to(x.dims)).round().add(zero.broadcast_to(x.dims))
+    return steps.clamp(float(low), float(high)).cast(dtype), scale, zero.cast(dtype)
+
+
+# -- products of integers --------------------------------------------------------------------------------------------
+
+
+def shifted(x: V, zero: V | None, axis: int) -> V:
+    """x less its zero point (one in all, or one per index of an axis) as int32."""
+    wide = x.cast(dtypes.int32)
+    if zero is None:
+        return wide
+    point = zero.cast(dtypes.int32)
+    if point.type.size == 1:
+        return wide.sub(scalar(point).broadcast_to(wide.dims))
+    if point.rank == 1:
+        return wide.sub(along(point, wide.dims, axis % wide.rank))
+    return wide.sub(point.broadcast_to(wide.dims))
+
+
+@op("MatMulInteger")
+def matmul_integer(at: At, a: V, b: V, a_zero: V | None = None, b_zero: V | None = None) -> V:
+    rows = -1 if a.rank == 1 else -2
+    return matmul(shifted(a, a_zero, rows), shifted(b, b_zero, -1), _WHOLE)
+
+
+@op("ConvInteger")
+def conv_integer(at: At, x: V, w: V, x_zero: V | None = None, w_zero: V | None = None) -> V:
+    window = window_of(at, sizes(at, x)[2:], sizes(at, w)[2:])
+    return convolve(shifted(x, x_zero, 1), shifted(w, w_zero, 0), window, at.attr("group", 1), _WHOLE)
+
+
+def _requantized(x: V, factor: V, zero: V, dtype: DType) -> V:
+    steps = x.cast(factor.dtype).mul(factor)
+    point = zero.cast(factor.dtype).broadcast_to(x.dims)
+    low, high = float(dtype.min or 0), float(dtype.max or 0)
+    return steps.add(point).round().clamp(low, high).cast(dtype)
+
+
+@op("QLinearMatMul")
+def qlinear_matmul(
+    at: At, a: V, a_scale: V, a_zero: V, b: V, b_scale: V, b_zero: V, y_scale: V, y_zero: V
+) -> V:
+    rows = -1 if a.rank == 1 else -2
+    product = matmul(shifted(a, a_zero, rows), shifted(b, b_zero, -1), _WHOLE)
+    left = _factor(a_scale, product, -2)
+    right = _factor(b_scale, product, -1)
+    factor = left.mul(right).div(_factor(y_scale, product, -1))
+    return _requantized(product, factor, scalar(y_zero), y_zero.dtype)
+
+
+def _factor(scale: V, like: V, axis: int) -> V:
+    """A scale for every element, in float32 at least."""
+    wide = widened(scale)
+    if wide.type.size == 1:
+        return scalar(wide).broadcast_to(like.dims)
+    return along(wide, like.dims, axis % like.rank) if wide.rank == 1 else wide.broadcast_to(like.dims)
+
+
+@op("QLinearConv")
+def qlinear_conv(
+    at: At,
+    x: V,
+    x_scale: V,
+    x_zero: V,
+    w: V,
+    w_scale: V,
+    w_zero: V,
+    y_scale: V,
+    y_zero: V,
+    bias: V | None = None,
+) -> V:
+    window = window_of(at, sizes(at, x)[2:], sizes(at, w)[2:])
+    total = convolve(shifted(x, x_zero, 1), shifted(w, w_zero, 0), window, at.attr("group", 1), _WHOLE)
+    if bias is not None:
+        total = total.add(along(bias, total.dims, 1))
+    factor = _factor(x_scale, total, 1).mul(_factor(w_scale, total, 1)).div(_factor(y_scale, total, 1))
+    return _requantized(total, factor, scalar(y_zero), y_zero.dtype)

@@ -1,0 +1,141 @@
+"""Signals: Fourier transforms, windows, mel weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planish import dtypes
+from planish.onnx.engine import At
+from planish.onnx.ops.common import Array, axis_of, cast, number, numpy_kind, sizes
+from planish.onnx.registry import op
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import along
+
+
+def _signal(at: At, x: V) -> V:
+    """The last axis, real or real and imaginary, as complex numbers."""
+    *lead, parts = sizes(at, x)
+    wide = x if x.dtype.bits >= 32 else x.cast(dtypes.float32)
+    real = wide.slice([0] * x.rank, [*lead, 1]).reshape(lead)
+    if parts == 1:
+        return real.complex(at.graph.full(lead, 0.0, wide.dtype))
+    if parts != 2:
+        raise at.refuse(f"its last axis has {parts} entries, not 1 or 2")
+    return real.complex(wide.slice([*[0] * len(lead), 1], [*lead, 2]).reshape(lead))
+
+
+def _fitted(at: At, x: V, axis: int, length: int) -> V:
+    """An axis cut or filled with zeros to a length."""
+    size = sizes(at, x)[axis]
+    if size == length:
+        return x
+    low = [0] * x.rank
+    high = [length - size if n == axis else 0 for n in range(x.rank)]
+    return x.pad(low, high)
+
+
+def _parts(z: V) -> V:
+    """Complex numbers as a last axis of two."""
+    last = z.rank
+    return z.real().expand_dims(last).concat([z.imag().expand_dims(last)], last)
+
+
+def _dft(at: At, x: V, length: int | None, axis: int) -> V:
+    inverse, half = bool(at.attr("inverse", 0)), bool(at.attr("onesided", 0))
+    axis = axis_of(at, axis, x.rank)
+    if axis == x.rank - 1:
+        raise at.refuse("the last axis holds real and imaginary parts")
+    size = sizes(at, x)[axis]
+    if length is None:
+        length = 2 * (size - 1) if inverse and half else size
+    z = _signal(at, x)
+    if inverse and half:
+        kept = _fitted(at, z, axis, length // 2 + 1)
+        return cast(kept.irfft(length, [axis]).expand_dims(z.rank), x.dtype)
+    z = _fitted(at, z, axis, length)
+    result = _parts(z.ifft([axis]) if inverse else z.fft([axis]))
+    if half:
+        dims = list(result.dims)
+        dims[axis] = length // 2 + 1
+        result = result.slice([0] * result.rank, dims)
+    return cast(result, x.dtype)
+
+
+@op("DFT", known=(1,))
+def dft_attribute(at: At, x: V, length: Array | None = None) -> V:
+    return _dft(at, x, None if length is None else int(number(length)), at.attr("axis", 1))
+
+
+@op("DFT", since=20, known=(1, 2))
+def dft(at: At, x: V, length: Array | None = None, axis: Array | None = None) -> V:
+    chosen = -2 if axis is None else int(number(axis))
+    return _dft(at, x, None if length is None else int(number(length)), chosen)
+
+
+@op("STFT", known=(1, 3))
+def stft(at: At, x: V, step: Array, window: V | None = None, length: Array | None = None) -> V:
+    batch, size, parts = sizes(at, x)
+    half = bool(at.attr("onesided", 1))
+    if length is not None:
+        frame = int(number(length))
+    else:
+        frame = size if window is None else sizes(at, window)[0]
+    hop = int(number(step))
+    count = 1 + (size - frame) // hop
+    starts = np.arange(count)[:, None] * hop + np.arange(frame)[None, :]
+    frames = x.take(at.value(starts.astype(np.int64)), 1)
+    if window is not None:
+        weights = cast(window, x.dtype)
+        if sizes(at, window)[0] != frame:
+            raise at.refuse(f"a window of {sizes(at, window)[0]} for frames of {frame}")
+        frames = frames.mul(along(weights, frames.dims, 2))
+    result = _parts(_signal(at, frames).fft([2]))
+    if half:
+        result = result.slice([0] * 4, [batch, count, frame // 2 + 1, 2])
+    return cast(result, x.dtype)
+
+
+_WINDOWS = {
+    "HannWindow": (0.5, -0.5, 0.0),
+    "HammingWindow": (25 / 46, -21 / 46, 0.0),
+    "BlackmanWindow": (0.42, -0.5, 0.08),
+}
+
+
+def _window(name: str, terms: tuple[float, float, float]) -> None:
+    def handler(at: At, size: Array) -> Array:
+        count = int(number(size))
+        dtype = numpy_kind(at, at.attr("output_datatype", 1))
+        period = count if at.attr("periodic", 1) else count - 1
+        turn = 2 * np.pi * np.arange(count) / max(period, 1)
+        found = terms[0] + terms[1] * np.cos(turn) + terms[2] * np.cos(2 * turn)
+        return np.asarray(found).astype(dtype)
+
+    op(name, known=(0,))(handler)
+
+
+for _name, _terms in _WINDOWS.items():
+    _window(_name, _terms)
+
+
+@op("MelWeightMatrix", known="all")
+def mel_weight_matrix(at: At, bins: Array, length: Array, rate: Array, low: Array, high: Array) -> Array:
+    """Triangles that are equally wide on the mel scale, one per column."""
+    dtype = numpy_kind(at, at.attr("output_datatype", 1))
+    count, size = int(number(bins)), int(number(length))
+    bottom, top = (2595 * np.log10(1 + float(number(edge)) / 700) for edge in (low, high))
+    edges = bottom + np.arange(count + 2) * ((top - bottom) / (count + 2))
+    hertz = 700 * (10 ** (edges / 2595) - 1)
+    marks = ((size + 1) * hertz // int(number(rate))).astype(np.int64)
+    result = np.zeros((size // 2 + 1, count))
+    for n in range(count):
+        left, middle, right = (int(m) for m in marks[n : n + 3])
+        if middle == left:
+            result[middle, n] = 1
+        else:
+            rise = np.arange(left, middle + 1)
+            result[rise, n] = (rise - left) / (middle - left)
+        if right > middle:
+            fall = np.arange(middle, right)
+            result[fall, n] = (right - fall) / (right - middle)
+    return result.astype(dtype)

@@ -1,0 +1,79 @@
+"""Steps of optimisers (ai.onnx.preview.training)."""
+
+from __future__ import annotations
+
+from planish import dtypes
+from planish.onnx.engine import At
+from planish.onnx.ops.common import cast, scalar
+from planish.onnx.registry import op
+from planish.ptir.graph_value import GraphValue as V
+
+_DOMAIN = "ai.onnx.preview.training"
+
+
+def _lists(at: At, values: tuple[V, ...], kinds: int) -> list[tuple[V, ...]]:
+    """Tensors, gradients and states come one list after the other: one tuple per tensor."""
+    count = len(values) // kinds
+    if count * kinds != len(values):
+        raise at.refuse(f"{len(values)} tensors do not make lists of {kinds}")
+    return [values[n::count] for n in range(count)]
+
+
+def _in_order(found: list[tuple[V, ...]]) -> tuple[V, ...]:
+    return tuple(value for kind in zip(*found, strict=True) for value in kind)
+
+
+def _everywhere(number: V, like: V) -> V:
+    return cast(scalar(number), like.dtype).broadcast_to(like.dims)
+
+
+@op("Adagrad", domain=_DOMAIN)
+def adagrad(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
+    decay, epsilon = at.attr("decay_factor", 0.0), at.attr("epsilon", 0.0)
+    norm = at.attr("norm_coefficient", 0.0)
+    adjusted = scalar(rate).div(cast(scalar(step), rate.dtype).mul(decay).add(1.0))
+    found = []
+    for x, gradient, squares in _lists(at, values, 3):
+        slope = x.mul(norm).add(gradient)
+        sums = squares.add(slope.square())
+        moved = _everywhere(adjusted, x).mul(slope).div(sums.sqrt().add(epsilon))
+        found.append((x.sub(moved), sums))
+    return _in_order(found)
+
+
+@op("Adam", domain=_DOMAIN)
+def adam(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
+    alpha, beta = at.attr("alpha", 0.9), at.attr("beta", 0.999)
+    epsilon, norm = at.attr("epsilon", 0.0), at.attr("norm_coefficient", 0.0)
+    after = at.attr("norm_coefficient_post", 0.0)
+    time = cast(scalar(step), dtypes.float64)
+    base = at.graph.full((), alpha, dtypes.float64), at.graph.full((), beta, dtypes.float64)
+    left = [b.pow(time).neg().add(1.0) for b in base]
+    wide = cast(scalar(rate), dtypes.float64)
+    adjusted = time.gt(0.0).select(wide.mul(left[1].sqrt()).div(left[0]), wide)
+    found = []
+    for x, gradient, speed, squares in _lists(at, values, 4):
+        slope = x.mul(norm).add(gradient)
+        new_speed = speed.mul(alpha).add(slope.mul(1 - alpha))
+        new_squares = squares.mul(beta).add(slope.square().mul(1 - beta))
+        moved = _everywhere(adjusted, x).mul(new_speed.div(new_squares.sqrt().add(epsilon)))
+        found.append((x.sub(moved).mul(1 - after), new_speed, new_squares))
+    return _in_order(found)
+
+
+@op("Momentum", domain=_DOMAIN)
+def momentum(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
+    alpha, beta = at.attributes.require("alpha"), at.attributes.require("beta")
+    norm, mode = at.attr("norm_coefficient", 0.0), at.attr("mode", "standard")
+    if mode not in ("standard", "nesterov"):
+        raise at.refuse(f"there is no mode {mode!r}")
+    found = []
+    for x, gradient, speed in _lists(at, values, 3):
+        slope = x.mul(norm).add(gradient)
+        # At the first step the gradient counts in full.
+        first = scalar(step).gt(0).broadcast_to(x.dims)
+        share = first.select(slope.mul(beta), slope)
+        new_speed = speed.mul(alpha).add(share)
+        direction = new_speed if mode == "standard" else slope.add(new_speed.mul(alpha))
+        found.append((x.sub(_everywhere(rate, x).mul(direction)), new_speed))
+    return _in_order(found)

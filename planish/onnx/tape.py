@@ -1,0 +1,145 @@
+"""What an import did, kept so that the next run need not import again.
+
+A model without cuts is one step: run this function. Where data decides, the tape forks: a step *looks* at values (the number
+of iterations, a condition, a shape) and what they hold says which step comes next. A run that meets values not seen before is
+imported again, and adds its branch. Results of a step live in numbered slots; the inputs of the model are the first ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Call: TypeAlias = Callable[..., Sequence[Array]]
+Source: TypeAlias = "int | Array"
+Shape: TypeAlias = "int | Array | list[Any] | None"
+_BRANCHES: Final = 4096
+"""Steps a tape may have; a model whose data never repeats starts over."""
+_LARGEST: Final = 1 << 20
+"""Bytes to look at, at most: larger data would not repeat."""
+
+
+@dataclass(slots=True)
+class Step:
+    """Calls something with slots and constants, or looks at them."""
+
+    call: Call | None
+    arguments: tuple[Source, ...]
+    is_static: bool
+    """Whether the shapes of what it gives are always the same."""
+    after: dict[Hashable, Step | End] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class End:
+    """The outputs of the model: slots, constants, lists of them."""
+
+    outputs: tuple[Shape, ...]
+
+
+@dataclass(slots=True)
+class Tape:
+    """The imports of a model for one signature of its inputs."""
+
+    first: dict[Hashable, Step | End] = field(default_factory=dict)
+    steps: int = 0
+
+    def replay(self, inputs: Sequence[Array]) -> list[Any] | None:
+        """The outputs; None if the data takes a way that was never taken before."""
+        slots = list(inputs)
+        step = self.first.get(())
+        while isinstance(step, Step):
+            given = [slots[source] if isinstance(source, int) else source for source in step.arguments]
+            key: Hashable
+            if step.call is None:
+                key = contents(given)
+            else:
+                made = step.call(*given)
+                slots += made
+                key = () if step.is_static else shapes(made)
+            step = step.after.get(key)
+        return None if step is None else [_output(shape, slots, len(inputs)) for shape in step.outputs]
+
+
+class Recorder:
+    """Runs the steps of an import, and writes them down."""
+
+    def __init__(self, tape: Tape, inputs: Sequence[Array]) -> None:
+        self.tape = tape
+        self.slots: list[Array] = list(inputs)
+        self.numbers = {id(array): number for number, array in enumerate(self.slots)}
+        self.keeps = True
+        """Whether the tape can repeat it."""
+        self._inputs = len(self.slots)
+        self._where = tape.first
+        self._key: Hashable = ()
+        if tape.steps > _BRANCHES:
+            tape.first.clear()
+            tape.steps = 0
+
+    def call(self, call: Call, arguments: Sequence[Array], is_static: bool) -> list[Array]:
+        """Call something; its results."""
+        made = [np.asarray(result) for result in call(*arguments)]
+        for array in made:
+            self.numbers.setdefault(id(array), len(self.slots))
+            self.slots.append(array)
+        self._step(Step(call, self._sources(arguments), is_static), () if is_static else shapes(made))
+        return made
+
+    def look(self, arrays: Sequence[Array]) -> None:
+        """What follows depends on this data."""
+        seen = [array for array in arrays if id(array) in self.numbers]
+        if not seen:
+            return
+        if sum(array.nbytes for array in seen) > _LARGEST or any(array.dtype == object for array in seen):
+            self.keeps = False
+            return
+        self._step(Step(None, self._sources(seen), True), contents(seen))
+
+    def end(self, outputs: Sequence[Any]) -> list[Any]:
+        """The outputs of the model."""
+        shape = tuple(self._shape(value) for value in outputs)
+        if self.keeps:
+            self._where[self._key] = End(shape)
+        return [_output(part, self.slots, self._inputs) for part in shape]
+
+    def _shape(self, value: Any) -> Shape:
+        if isinstance(value, list):
+            return [self._shape(item) for item in value]
+        return self.numbers.get(id(value), value)
+
+    def _sources(self, arrays: Sequence[Array]) -> tuple[Source, ...]:
+        return tuple(self.numbers.get(id(array), array) for array in arrays)
+
+    def _step(self, step: Step, key: Hashable) -> None:
+        if not self.keeps:
+            return
+        found = self._where.get(self._key)
+        if not isinstance(found, Step):
+            self._where[self._key] = found = step
+            self.tape.steps += 1
+        self._where, self._key = found.after, key
+
+
+def contents(arrays: Sequence[Array]) -> Hashable:
+    """What arrays hold, as a key."""
+    return tuple((array.dtype.str, array.shape, array.tobytes()) for array in arrays)
+
+
+def shapes(arrays: Sequence[Array]) -> Hashable:
+    """The types of arrays, as a key."""
+    return tuple((array.dtype.str, array.shape) for array in arrays)
+
+
+def _output(shape: Shape, slots: Sequence[Array], inputs: int) -> Any:
+    if isinstance(shape, list):
+        return [_output(item, slots, inputs) for item in shape]
+    if isinstance(shape, int):
+        # an input that is an output is the caller's own array: give a copy
+        return slots[shape].copy() if shape < inputs else slots[shape]
+    return shape.copy() if isinstance(shape, np.ndarray) else shape
