@@ -1,12 +1,13 @@
-"""A tour of the algebra: index expressions as tensor programs produce them, before and after; then a layer, compiled.
+"""A network compiled and run, phase by phase and kernel by kernel; then a short tour of the algebra behind it.
 
-Every layout below is written with movement ops and turned into one flat index in the most naive way: flatten,
+The network goes from PTIR to machine code and is held against NumPy. Every layout after it is written with movement ops and turned into one flat index in the most naive way: flatten,
 divide, take remainders. The symbolic rules then smooth it. Each result is proved on the spot by computing both
 expressions for every element, and the rules that did the work are listed.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import sys
@@ -15,13 +16,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import prod
 from time import perf_counter
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 import planish as pn
-from planish import __version__
-from planish.compiler import lower
-from planish.frontend.tensor.array import capture
+from planish import __version__, ptir
+from planish.compiler import PIPELINE, Executable, Lowered, lower, prepare
+from planish.ptir.library import activations, normalize
+from planish.runtime.kernels import compiled
+from planish.runtime.plan import KernelCall
 from planish.uop.evaluate import evaluate
 from planish.uop.infix import infix
 from planish.uop.node import Table, UOp
@@ -31,7 +36,10 @@ from planish.uop.symbolic.cost import division_count, op_count
 
 WIDTH = min(shutil.get_terminal_size().columns, 110)
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-BEFORE_SHOWN = 4  # lines of the naive expression
+BEFORE_SHOWN = 2  # lines of the naive expression
+
+Array = NDArray[Any]
+T = TypeVar("T")
 
 Indices = Sequence[UOp]
 View = Callable[[Indices], UOp]
@@ -103,12 +111,6 @@ def split_heads(b: UOp, h: UOp, t: UOp, d: UOp) -> UOp:
     return x([b * 8 + h, t, d])
 
 
-def split_and_merge_heads(b: UOp, t: UOp, c: UOp) -> UOp:
-    x = permute(reshape(tensor(2, 32, 128), (2, 32, 128), (2, 32, 8, 16)), 0, 2, 1, 3)
-    x = reshape(permute(x, 0, 2, 1, 3), (2, 32, 8, 16), (2, 32, 128))
-    return x([b, t, c])
-
-
 def im2col(c: UOp, kh: UOp, kw: UOp, oh: UOp, ow: UOp) -> UOp:
     """Column matrix of a padded 3×3 convolution over 4×16×16: row (c, kh, kw), column (oh, ow)."""
     image = pad(tensor(4, 16, 16), (4, 16, 16), (0, 0), (1, 1), (1, 1))
@@ -125,35 +127,13 @@ def pixel_shuffle(c: UOp, y: UOp, x: UOp, dy: UOp, dx: UOp) -> UOp:
     return v([c, y * 2 + dy, x * 2 + dx])
 
 
-def fold_rows(i: UOp, j: UOp) -> UOp:
-    """A vector of 4096 seen as a matrix, transposed, cut into tiles, put back, transposed back."""
-    v = permute(reshape(tensor(4096), (4096,), (64, 64)), 1, 0)
-    v = reshape(v, (64, 64), (8, 8, 8, 8))
-    v = permute(permute(v, 0, 2, 1, 3), 0, 2, 1, 3)
-    v = permute(reshape(v, (8, 8, 8, 8), (64, 64)), 1, 0)
-    return v([i, j])
-
-
-def depthwise_window(t: UOp, k: UOp) -> UOp:
-    """A causal window of 4 over 256 steps, by the usual trick: pad, repeat, reshape one column askew."""
-    v = pad(tensor(256), (256,), (3, 0))
-    repeated: View = lambda indices: v([indices[0] % 259])  # noqa: E731
-    skewed = reshape(repeated, (4 * 260,), (4, 260))
-    return skewed([k, t])
-
-
 STORIES = (
     ("attention heads", "x.reshape(2, 32, 8, 16).permute(0, 2, 1, 3).reshape(16, 32, 16)[b*8 + h, t, d]",
      {"b": 2, "h": 8, "t": 32, "d": 16}, split_heads),
-    ("…and merged again", "heads.permute(0, 2, 1, 3).reshape(2, 32, 128)[b, t, c]",
-     {"b": 2, "t": 32, "c": 128}, split_and_merge_heads),
     ("pixel shuffle", "x.reshape(8, 2, 2, 12, 12).permute(0, 3, 1, 4, 2).reshape(8, 24, 24)[c, y*2 + dy, x*2 + dx]",
      {"c": 8, "y": 12, "x": 12, "dy": 2, "dx": 2}, pixel_shuffle),
     ("convolution, im2col", "x.pad(1).unfold(3, 3)[(c*3 + kh)*3 + kw, oh*16 + ow]",
      {"c": 4, "kh": 3, "kw": 3, "oh": 16, "ow": 16}, im2col),
-    ("there and back", "x.reshape(64, 64).T.reshape(8, 8, 8, 8).permute(…).permute(…).reshape(64, 64).T[i, j]",
-     {"i": 64, "j": 64}, fold_rows),
-    ("sliding window", "x.pad(3, 0).repeat(5)[:1040].reshape(4, 260)[k, t]", {"t": 256, "k": 4}, depthwise_window),
 )  # fmt: skip
 
 
@@ -170,6 +150,11 @@ def show(label: str, text: str, code: str, lines: int | None = None) -> None:
         wrapped = [*wrapped[:lines], f"… {len(wrapped) - lines} more lines"]
     for number, line in enumerate(wrapped):
         print(f"  {paint(f'{label if not number else str():<8}', '2')}  {paint(line, code)}")
+
+
+def row(text: str, code: str) -> None:
+    """A line of a table, as wide as it is."""
+    print(f"  {paint(text, code)}")
 
 
 def is_equal(story: Story, after: UOp) -> bool:
@@ -216,41 +201,121 @@ def tell(story: Story) -> tuple[int, int]:
     return divisions
 
 
-def run_a_layer() -> None:
-    """A layer of a network, from the Tensor API to machine code, held against NumPy."""
+# -- a network, end to end ---------------------------------------------------------------------------------------
+
+BATCH, SIZES = 128, (784, 512, 256, 10)
+
+
+def classifier() -> ptir.Function:
+    """A classifier of handwritten digits in shape, not in learning: three layers, then probabilities."""
+    g = ptir.Graph("classify")
+    x = g.input("x", ptir.tensor("f32", (BATCH, SIZES[0])))
+    for number, (rows, columns) in enumerate(itertools.pairwise(SIZES)):
+        w = g.input(f"w{number}", ptir.tensor("f32", (rows, columns)))
+        b = g.input(f"b{number}", ptir.tensor("f32", (columns,)))
+        x = x.matmul(w)
+        x = x.add(b.broadcast_like(x))
+        if columns != SIZES[-1]:
+            x = activations.leaky_relu(x)
+    return g.build(normalize.softmax(x))
+
+
+def classify_in_numpy(x: Array, weights: Sequence[tuple[Array, Array]]) -> Array:
+    for number, (w, b) in enumerate(weights):
+        x = x @ w + b
+        if number + 1 < len(weights):
+            x = np.maximum(x, x * 0.01)
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def run_a_network() -> None:
+    """From PTIR to machine code, phase by phase, held against NumPy."""
     rng = np.random.default_rng(0)
-    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((64, 48), (48, 32), (32,)))
-    layer = pn.tanh(pn.asarray(x) @ pn.asarray(w) + pn.asarray(b))
-    start = perf_counter()
-    function, arrays = capture([layer])
-    lowered = lower(function)
-    compiled = lowered.compile()
-    spent = perf_counter() - start
-    (result,) = compiled(*arrays)
-    error = float(np.abs(result - np.tanh(x @ w + b)).max())
-    print(f"  {paint('a layer, end to end', '1')}  {paint('tanh(x @ w + b), 64×48 by 48×32', '2')}")
-    show("kernels", ", ".join(kernel.name for kernel in lowered.schedule.kernels), "0")
-    for number, line in enumerate(lowered.as_text("llir").splitlines()[2:]):
-        print(f"  {paint('llir' if not number else '', '2'):<8}  {paint(line, '36')}")
-    show(
-        "compiled",
-        f"in {spent * 1e3:.0f} ms, to {len(lowered.as_text('asm').splitlines())} lines of assembly",
-        "0",
+    x = rng.standard_normal((BATCH, SIZES[0])).astype(np.float32)
+    weights = [
+        ((rng.standard_normal((a, b)) / a**0.5).astype(np.float32), rng.standard_normal(b).astype(np.float32))
+        for a, b in itertools.pairwise(SIZES)
+    ]
+    told = " → ".join(map(str, SIZES))
+    print(
+        f"\n  {paint('a network, end to end', '1')}  {paint(f'{BATCH} images, {told}, probabilities', '2')}"
     )
+    phases: list[tuple[str, float, str]] = []
+
+    def phase(name: str, call: Callable[[], T], what: Callable[[T], str]) -> T:
+        start = perf_counter()
+        found = call()
+        phases.append((name, perf_counter() - start, what(found)))
+        return found
+
+    arrays = [x, *itertools.chain.from_iterable(weights)]
+    function = phase("build", classifier, lambda f: f"{len(list(f.walk()))} PTIR ops")
+    prepared = phase(
+        "passes", lambda: prepare(function, PIPELINE), lambda f: f"{len(list(f.walk()))} ops left"
+    )
+    lowered = phase(
+        "lower", lambda: lower(prepared, passes=None), lambda f: f"{len(f.programs)} kernels, 22 stages each"
+    )
+    with pn.settings(cache=False):
+        exe = phase("compile", lowered.compile, lambda e: "LLVM, then one native entry point")
+    (result,) = phase(
+        "call", lambda: exe(*arrays), lambda _: "the first one: memory is touched, threads start"
+    )
+    again = best(lambda: exe(*arrays))
+    phases.append(("again", again, f"{exe.cost.flops / again / 1e9:.1f} GFLOP/s"))
+    phases.append(("numpy", best(lambda: classify_in_numpy(x, weights)), "the same by its BLAS"))
+    for name, spent, what in phases:
+        show(name, f"{spent * 1e3:9.3f} ms  {what}", "0")
+    row(f"{'kernels':<10}{'each alone, on one thread':<44} {'ms':>7} {'GFLOP/s':>8} {'GB/s':>6}", "2")
+    for kernel, spent in zip(exe.kernels, kernel_times(lowered, arrays), strict=True):
+        sizes = ", ".join(str(buffer.elements) for buffer in kernel.program.params)
+        rates = f"{kernel.flops / spent / 1e9:8.1f} {kernel.nbytes / spent / 1e9:6.1f}"
+        row(f"{'':<10}{kernel.name[:16]:<17}{sizes[:26]:<27} {spent * 1e3:7.3f} {rates}", "36")
+    error = float(np.abs(result - classify_in_numpy(x, weights)).max())
     show("proof", f"within {error:.1e} of NumPy", "0")
     if not error < 1e-5:
-        raise SystemExit("the layer differs from NumPy")
+        raise SystemExit("the network differs from NumPy")
+
+
+def best(call: Callable[[], object], times: int = 7) -> float:
+    """Seconds, of the best of several."""
+    found = []
+    for _ in range(times):
+        start = perf_counter()
+        call()
+        found.append(perf_counter() - start)
+    return min(found)
+
+
+def kernel_times(lowered: Lowered, arrays: Sequence[Array]) -> list[float]:
+    """Seconds that each kernel takes: the plan walked in Python, its kernels timed."""
+    times = [float("inf")] * len(lowered.programs)
+
+    def timed(number: int, call: KernelCall) -> KernelCall:
+        def run(*given: object) -> None:
+            start = perf_counter()
+            call(*given)  # type: ignore[arg-type]
+            times[number] = min(times[number], perf_counter() - start)
+
+        return run
+
+    pairs = zip(lowered.programs, lowered.scratch, strict=True)
+    calls = [timed(n, compiled(program, scratch=bool(own))) for n, (program, own) in enumerate(pairs)]
+    exe = Executable(lowered, calls)
+    for _ in range(5):
+        exe(*arrays)
+    return times
 
 
 def main() -> None:
     rules = sum(map(len, FAMILIES.values()))
-    print(
-        f"\n  {paint(f'planish {__version__}', '1')}: {rules} rules in {len(FAMILIES)} families, at work on six layouts"
-    )
+    print(f"\n  {paint(f'planish {__version__}', '1')}")
+    run_a_network()
+    print(f"\n  {rules} rules in {len(FAMILIES)} families, at work on {len(STORIES)} layouts")
     totals = [tell(Story(*story)) for story in STORIES]
     before, after = (sum(column) for column in zip(*totals, strict=True))
     print(f"\n  {paint(f'{before} divisions and remainders in, {after} out.', '1')}\n")
-    run_a_layer()
 
 
 if __name__ == "__main__":

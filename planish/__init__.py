@@ -38,11 +38,13 @@ if TYPE_CHECKING:
     from planish import io as io
     from planish import linalg as linalg
     from planish import llir as llir
+    from planish import nn as nn
     from planish import ptir as ptir
     from planish import random as random
     from planish import uop as uop
     from planish.frontend.arguments import TensorSpec
     from planish.frontend.control import cond, fori_loop, map, scan, switch, while_loop
+    from planish.frontend.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
     from planish.frontend.jit import Dim, jit
     from planish.frontend.tensor import (
         Tensor,
@@ -243,6 +245,7 @@ if TYPE_CHECKING:
         zeros,
         zeros_like,
     )
+    from planish.frontend.transforms import grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
 
 __array_api_version__ = "2025.12"
 e = 2.718281828459045
@@ -299,6 +302,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "clip",
     "complex",
     "complex64",
@@ -315,6 +319,8 @@ __all__ = [
     "cumulative_min",
     "cumulative_prod",
     "cumulative_sum",
+    "custom_jvp",
+    "custom_vjp",
     "deg2rad",
     "devices",
     "diag",
@@ -354,8 +360,10 @@ __all__ = [
     "full",
     "full_like",
     "gather_nd",
+    "grad",
     "greater",
     "greater_equal",
+    "hessian",
     "hstack",
     "hypot",
     "identity",
@@ -375,7 +383,10 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
     "kron",
     "lerp",
     "less",
@@ -412,6 +423,7 @@ __all__ = [
     "negative",
     "newaxis",
     "nextafter",
+    "nn",
     "nonzero",
     "not_equal",
     "one_hot",
@@ -458,6 +470,7 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "stop_gradient",
     "subtract",
     "sum",
     "swapaxes",
@@ -483,9 +496,12 @@ __all__ = [
     "unique_values",
     "unstack",
     "uop",
+    "value_and_grad",
     "vander",
     "var",
     "vecdot",
+    "vjp",
+    "vmap",
     "vstack",
     "where",
     "while_loop",
@@ -493,15 +509,26 @@ __all__ = [
     "zeros_like",
 ]
 
-_MODULES = frozenset({"fft", "io", "linalg", "llir", "ptir", "random", "uop"})
-_ELSEWHERE = {
-    "TensorSpec": "arguments",
-    **dict.fromkeys(("Dim", "jit"), "jit"),
-    **dict.fromkeys(("cond", "fori_loop", "map", "scan", "switch", "while_loop"), "control"),
+_MODULES = frozenset({"fft", "io", "linalg", "llir", "nn", "ptir", "random", "uop"})
+_HOMES = {
+    "planish.frontend.arguments": ("TensorSpec",),
+    "planish.frontend.control": ("cond", "fori_loop", "map", "scan", "switch", "while_loop"),
+    "planish.frontend.custom": ("checkpoint", "custom_jvp", "custom_vjp", "stop_gradient"),
+    "planish.frontend.jit": ("Dim", "jit"),
+    "planish.frontend.transforms": (
+        "grad",
+        "hessian",
+        "jacfwd",
+        "jacrev",
+        "jvp",
+        "value_and_grad",
+        "vjp",
+        "vmap",
+    ),
 }
-"""Names of other front ends, with their module."""
-_TENSOR = frozenset(__all__) - _MODULES - _ELSEWHERE.keys() - globals().keys()
-"""Names that come from the Tensor API."""
+"""Where names live that are imported on first use; all others come from the Tensor API."""
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_LAZY = frozenset(__all__) - globals().keys()
 
 if not TYPE_CHECKING:
     # Hidden from the type checker, which would otherwise accept any misspelt attribute.
@@ -511,15 +538,11 @@ if not TYPE_CHECKING:
 
         if name in _MODULES:
             return importlib.import_module(f"planish.{name}")
-        if name in _ELSEWHERE:
-            module = f"planish.frontend.{_ELSEWHERE[name]}"
-        elif name in _TENSOR:
-            module = "planish.frontend.tensor"
-        else:
-            raise AttributeError(f"module 'planish' has no attribute {name!r}")
-        # Kept, so that the next use costs nothing.
-        found = globals()[name] = getattr(importlib.import_module(module), name)
-        return found
+        if name in _LAZY:
+            found = getattr(importlib.import_module(_HOME.get(name, "planish.frontend.tensor")), name)
+            globals()[name] = found
+            return found
+        raise AttributeError(f"module 'planish' has no attribute {name!r}")
 
     def __dir__():
         return sorted({*globals(), *__all__})

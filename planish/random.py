@@ -35,7 +35,7 @@ _UNIT: Final = {
 """Per float dtype the words to draw, and how many of their bits a number in 0 … 1 has room for."""
 
 
-def _mistake(kind: type[DTypeError] | type[ShapeError], op: str, message: str, remedy: str) -> Exception:
+def _mistake(kind: type[DTypeError | ShapeError], op: str, message: str, remedy: str) -> Exception:
     return kind(f"{op}: {message}", op=op, location=Location.caller(), remedy=remedy)
 
 
@@ -51,7 +51,10 @@ def key(seed: int | Tensor) -> Tensor:
     if isinstance(seed, Tensor):
         if not seed.dtype.is_int or seed.ndim:
             raise _mistake(
-                DTypeError, "key", f"a seed is an integer, not {seed.dtype.name}{list(seed.shape)}", "use fold_in"
+                DTypeError,
+                "key",
+                f"a seed is an integer, not {seed.dtype.name}{list(seed.shape)}",
+                "use fold_in",
             )
         return fn.stack(_words(seed))
     if not -(1 << 63) <= seed < 1 << 64:
@@ -69,8 +72,11 @@ def _words(number: Tensor) -> list[Tensor]:
 
 
 def _checked(op: str, key: Tensor) -> Tensor:
-    if not isinstance(key, Tensor) or key.dtype is not dtypes.uint32 or key.shape != (2,):
-        found = f"{key.dtype.name}{list(key.shape)}" if isinstance(key, Tensor) else type(key).__name__
+    given: object = key
+    if not isinstance(given, Tensor) or given.dtype is not dtypes.uint32 or given.shape != (2,):
+        found = (
+            f"{given.dtype.name}{list(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
+        )
         raise _mistake(
             DTypeError,
             op,
@@ -86,7 +92,7 @@ def _drawn(op: str, key: Tensor, purpose: int, high: Tensor, low: Tensor) -> Ten
 
 
 def split(key: Tensor, num: Shape = 2) -> Tensor:
-    """New keys, along the first axis (or axes): `a, b = split(key)`."""
+    """New keys from one, along the first axis (or axes)."""
     shape = _sizes(num)
     count = fn.reshape(fn.arange(math.prod(shape), dtype=dtypes.uint32), shape)
     return _drawn("split", key, _SPLIT, fn.zeros_like(count), count)
@@ -102,9 +108,7 @@ def fold_in(key: Tensor, data: int | Tensor) -> Tensor:
         high, low = _words(data)
     else:
         number = int(data) & 0xFFFF_FFFF_FFFF_FFFF
-        high, low = (
-            fn.full((), part, dtype=dtypes.uint32) for part in (number >> 32, number & 0xFFFF_FFFF)
-        )
+        high, low = (fn.full((), part, dtype=dtypes.uint32) for part in (number >> 32, number & 0xFFFF_FFFF))
     return _drawn("fold_in", key, _FOLD, high, low)
 
 

@@ -173,7 +173,7 @@ def test_unknown_name_lists_the_valid_ones_and_the_closest():
         ({"beam": None}, "an integer >= 0"),
         ({"threads": 0}, "an integer >= 1 | none"),
         ({"fastmath": 1}, "true | false"),
-        ({"check": "everything"}, "'none' | 'spec' | 'expensive' | 'all'"),
+        ({"check": "everything"}, "'none' | 'spec' | 'expensive' | 'all' | 'nan'"),
         ({"devectorize": 3}, "0 | 1 | 2"),
         ({"devectorize": True}, "0 | 1 | 2"),
         ({"target": None}, "text"),

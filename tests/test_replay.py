@@ -34,12 +34,16 @@ def _corpus(replay: ModuleType, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_has_not_changed_is_not_shown(replay: ModuleType, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_not_changed_is_not_shown(
+    replay: ModuleType, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert replay.main([], corpus) == 0
     assert capsys.readouterr().out == "2 functions, 0 differ\n"
 
 
-def test_a_change_is_shown_and_accepted(replay: ModuleType, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_change_is_shown_and_accepted(
+    replay: ModuleType, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = corpus / "neg.txt"
     before = path.read_text()
     line = next(line for line in before.partition(replay.LLIR)[2].splitlines() if "neg" in line)

@@ -1,4 +1,4 @@
-"""The command line: `planish opt`, `planish lower`, `planish bisect`, `planish cache`, `planish info`.
+"""The command line: `planish run`, `planish compile`, `planish opt`, `planish lower`, `planish bisect`, `planish cache`, `planish info`.
 
 Standard output carries the product and nothing else; whatever is said about it goes to standard error. The exit
 status is 0 on success, 1 when the input or a pass is at fault, 2 when the command line is. Nothing reaches standard
@@ -20,6 +20,8 @@ __all__ = ["COMMANDS", "main"]
 Run = Callable[[Sequence[str], Console], int]
 
 COMMANDS: Final = {
+    "run": "run an ONNX model, or a compiled one",
+    "compile": "compile an ONNX model into a folder that runs without it",
     "opt": "rewrite a program with a pipeline of passes",
     "lower": "show a program at a later level: uop, llir, llvm, asm",
     "bisect": "find the stage, and the rule, that makes a program's result wrong",
@@ -73,6 +75,14 @@ def _dispatch(given: Sequence[str], console: Console) -> int:
 def _command(name: str) -> Run:
     # Imported when asked for: `planish --version` needs none of it.
     match name:
+        case "run":
+            from planish.cli import run
+
+            return run.run
+        case "compile":
+            from planish.cli import compile
+
+            return compile.run
         case "opt":
             from planish.cli import opt
 

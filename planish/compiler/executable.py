@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import ptir
+from planish.codegen.blocks import points
 from planish.compiler.arguments import flat
 from planish.compiler.assemble import assemble
 from planish.compiler.native import Backend, NativeCode, fast_call
@@ -37,6 +38,16 @@ class KernelInfo:
     launches: int
     """How often the plan has it, loops counted once."""
     program: Program
+
+    @property
+    def flops(self) -> int:
+        """Float arithmetic of one launch, at the largest sizes."""
+        return _flops(self.program)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the buffers it reads and writes, each counted once."""
+        return sum(buffer.nbytes for buffer in self.program.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +232,8 @@ _NOTHING: Final = np.empty(0, np.uint8)
 def _flops(program: Program) -> int:
     """Float arithmetic of a kernel at the largest sizes; both sides of a condition count."""
     most = {variable.result: variable.high for variable in program.variables}
-    times, total = [1], 0
+    blocks = {special.name: points(special) for special in program.specials}
+    times, total = [math.prod(blocks.values())], 0
     for instruction in program.body:
         if isinstance(instruction, Loop):
             bound = instruction.bound

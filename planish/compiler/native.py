@@ -114,9 +114,7 @@ class NativeCode:
             )
             kernels.append(replace(kernel, work=_work(program, kernel.points)))
         homes = lowered.memory.homes
-        self._way = Loaded(
-            glue_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols
-        )
+        self._way = Loaded(glue_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols)
         self.run = self._way.address("run")
         self.parallel = any(kernel.points > 1 for kernel in kernels)
         self._call = _SLOW_CALL(support().address("slow_call"))

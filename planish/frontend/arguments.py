@@ -38,17 +38,33 @@ _WEAK: Final[dict[type, DType]] = {
 """How Python numbers are passed. They are weak: in the function they take the dtype of what they meet."""
 
 
-@dataclass(frozen=True, slots=True)
 class TensorSpec:
     """A shape and dtype without data, to lower a function for; sizes are integers or `planish.Dim`s."""
 
-    shape: tuple[int | Dim, ...]
-    dtype: DType = dtypes.float32
+    # No dataclass: that would be a container of leaves.
+    __slots__ = ("type",)
+
+    def __init__(self, shape: Sequence[int | Dim], dtype: DType = dtypes.float32) -> None:
+        self.type: Final = tensor_type(dtype, tuple(shape))
 
     @property
-    def type(self) -> TensorType:
-        """As a type of PTIR."""
-        return tensor_type(self.dtype, tuple(self.shape))
+    def shape(self) -> tuple[int | Dim, ...]:
+        """The size of each axis."""
+        return self.type.dims
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self.type.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and self.type == other.type
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def __repr__(self) -> str:
+        return f"TensorSpec({self.shape}, {self.dtype.name})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from planish import dtypes
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.arguments import paths
-from planish.frontend.expression import Body, reopened, tracing
+from planish.frontend.expression import Body, reopened, tensor_type, tracing
 from planish.frontend.tensor.array import Scalar, Tensor, apply
 from planish.frontend.tensor.operands import cast_to, constant
 from planish.frontend.tensor.operands import tensor as as_tensor
@@ -51,6 +51,11 @@ def _leaves(op: str, what: str, given: Tree) -> tuple[list[Tensor], Structure, l
     return tensors, structure, [isinstance(leaf, bool | int | float | complex) for leaf in leaves]
 
 
+def _name(function: Callable[..., object]) -> str:
+    found: str = getattr(function, "__name__", type(function).__name__)
+    return found
+
+
 class _Traced:
     """A function of trees as a body: what it takes, what it gives."""
 
@@ -61,7 +66,7 @@ class _Traced:
         types: Sequence[TensorType],
         arguments: Callable[[Sequence[Tensor]], Sequence[Tree]],
     ) -> None:
-        self.name = getattr(function, "__name__", type(function).__name__)
+        self.name = _name(function)
         with tracing(op) as scope:
             params = [Tensor.parameter(type, scope) for type in types]
             scope.names.update((id(param), f"what {op} gives to {self.name}") for param in params)
@@ -220,6 +225,29 @@ class _Carry:
         return not again
 
 
+_COUNTER: Final = tensor_type(dtypes.int64, ())
+
+
+def _stepping(carry: _Carry, body: Callable[..., Tree], counter: bool, given: bool) -> _Traced:
+    """A step of a loop as a body. A counter comes first, and may be given to the function."""
+
+    def arguments(params: Sequence[Tensor]) -> list[Tree]:
+        carried = carry.rebuilt(params[int(counter) :])
+        return [params[0], carried] if given else [carried]
+
+    while True:
+        types = [_COUNTER, *carry.types] if counter else carry.types
+        step = _Traced(carry.op, body, types, arguments)
+        if carry.agrees(step, step.structure, step.results, step.weak):
+            return step
+
+
+def _next(step: _Traced) -> Tensor:
+    """The counter after a step."""
+    with reopened(step.scope):
+        return step.params[0] + 1
+
+
 def while_loop(
     condition: Callable[[T], Tensor | bool],
     body: Callable[[T], T],
@@ -230,15 +258,16 @@ def while_loop(
 
     With `max_steps` it ends after that many steps at the latest, and can be differentiated in reverse.
     """
-    if max_steps is not None:
-        return _bounded(condition, body, init, max_steps)
     op = "while_loop"
+    if max_steps is not None and max_steps < 0:
+        raise PlanishError(
+            f"{op}: max_steps is {max_steps}", op=op, location=Location.caller(), remedy="an integer >= 0"
+        )
     carry = _Carry(op, init)
-    while True:
-        step = _Traced(op, body, carry.types, lambda params: [carry.rebuilt(params)])
-        if carry.agrees(step, step.structure, step.results, step.weak):
-            break
-    test = _Traced(op, condition, carry.types, lambda params: [carry.rebuilt(params)])
+    counted = max_steps is not None
+    step = _stepping(carry, body, counted, given=False)
+    types = [_COUNTER, *carry.types] if counted else carry.types
+    test = _Traced(op, condition, types, lambda params: [carry.rebuilt(params[int(counted) :])])
     if len(test.results) != 1 or test.results[0].ndim or not test.results[0].dtype.is_bool:
         shown = ", ".join(_shown(result._type) for result in test.results)
         raise DTypeError(
@@ -247,29 +276,14 @@ def while_loop(
             location=Location.caller(),
             remedy="compare, or take any() or all()",
         )
-    made = apply(ops.while_, *carry.tensors, bodies=(test.body(), step.body()))
+    if max_steps is None:
+        made = apply(ops.while_, *carry.tensors, bodies=(test.body(), step.body()))
+    else:
+        with reopened(test.scope):
+            again = Tensor.apply(ops.and_, test.params[0] < max_steps, test.results[0])
+        bodies = test.body([again]), step.body([_next(step), *step.results])
+        made = apply(ops.while_, constant(0, dtypes.int64), *carry.tensors, bodies=bodies)[1:]
     return carry.rebuilt(made)  # type: ignore[no-any-return] # a tree like init
-
-
-def _bounded(condition: Callable[[T], Tensor | bool], body: Callable[[T], T], init: T, most: int) -> T:
-    if most < 0:
-        raise PlanishError(
-            f"while_loop: max_steps is {most}",
-            op="while_loop",
-            location=Location.caller(),
-            remedy="an integer >= 0",
-        )
-
-    def counted(state: tuple[Tensor, T]) -> Tensor:
-        again = _predicate("while_loop", condition(state[1]))
-        return Tensor.apply(ops.and_, state[0] < most, again)
-
-    def step(state: tuple[Tensor, T]) -> tuple[Tensor, T]:
-        return state[0] + 1, body(state[1])
-
-    for inner, outer in ((counted, condition), (step, body)):
-        inner.__name__ = getattr(outer, "__name__", type(outer).__name__)
-    return while_loop(counted, step, (constant(0, dtypes.int64), init))[1]
 
 
 def scan(
@@ -285,59 +299,74 @@ def scan(
     """
     op = "scan"
     carry = _Carry(op, init)
-    sequences, structure, _ = _leaves(op, "xs", xs)
-    steps = _length(op, sequences, structure, length)
-    slices = [TensorType(x.dtype, x._type.dims[1:], x._type.quant) for x in sequences]
+    sequences = _Sequences(op, xs, length)
     count = len(carry.tensors)
-
-    def arguments(params: Sequence[Tensor]) -> list[Tree]:
-        return [carry.rebuilt(params[:count]), tree.unflatten(structure, params[count:])]
-
     while True:
-        step = _Traced(op, function, [*carry.types, *slices], arguments)
+        step = _Traced(
+            op,
+            function,
+            [*carry.types, *sequences.slices],
+            lambda params: [carry.rebuilt(params[:count]), sequences.rebuilt(params[count:])],
+        )
         if not isinstance(step.returned, tuple) or len(step.returned) != 2:
             raise PlanishError(
-                f"scan: {step.name} has to return a pair (carry, y), not {type(step.returned).__name__}",
+                f"{op}: {step.name} has to return a pair (carry, y), not {type(step.returned).__name__}",
                 op=op,
                 location=Location.caller(),
                 remedy="return (carry, None) if there is nothing to stack",
             )
         kept, outputs = step.structure.children
-        if carry.agrees(step, kept, step.results[:count], step.weak[:count]):
+        if carry.agrees(step, kept, step.results, step.weak):
             break
-    made = apply(
-        ops.scan, *carry.tensors, *sequences, attrs=ScanAttrs(count, steps, reverse), bodies=(step.body(),)
-    )
+    attrs = ScanAttrs(count, sequences.length, reverse)
+    made = apply(ops.scan, *carry.tensors, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
     return carry.rebuilt(made[:count]), tree.unflatten(outputs, made[count:])
 
 
-def _length(op: str, sequences: Sequence[Tensor], structure: Structure, length: int | Dim | None) -> DimLike:
-    """How many steps there are."""
-    found: DimLike | None = length
-    whose = "length"
-    for x, path in zip(sequences, paths(structure, "xs"), strict=True):
-        if x.ndim == 0:
-            raise ShapeError(
-                f"{op}: {path} has no axis to go along", op=op, location=Location.caller(),
-                remedy="close over what is the same in every step",
-            )  # fmt: skip
-        size = x._type.dims[0]
+class _Sequences:
+    """What a loop goes along: trees of tensors with equal first axes."""
+
+    def __init__(self, op: str, xs: Tree, length: int | Dim | None) -> None:
+        self.tensors, self.structure, _ = _leaves(op, "xs", xs)
+        self.length = self._steps(op, length)
+
+    @property
+    def slices(self) -> list[TensorType]:
+        return [TensorType(x.dtype, x._type.dims[1:], x._type.quant) for x in self.tensors]
+
+    def rebuilt(self, leaves: Sequence[Tensor]) -> Tree:
+        return tree.unflatten(self.structure, leaves)
+
+    def _steps(self, op: str, length: int | Dim | None) -> DimLike:
+        found: DimLike | None = length
+        whose = "length"
+        for x, path in zip(self.tensors, paths(self.structure, "xs"), strict=True):
+            if x.ndim == 0:
+                raise ShapeError(
+                    f"{op}: {path} has no axis to go along",
+                    op=op,
+                    location=Location.caller(),
+                    remedy="close over what is the same in every step",
+                )
+            size = x._type.dims[0]
+            if found is None:
+                found, whose = size, path
+            elif found != size:
+                raise ShapeError(
+                    f"{op}: {path} has {size} steps ({_shown(x._type)}), {whose} has {found}",
+                    op=op,
+                    location=Location.caller(),
+                    remedy="all sequences need the same size along their first axis",
+                )
         if found is None:
-            found, whose = size, path
-        elif found != size:
-            raise ShapeError(
-                f"{op}: {path} has {size} steps ({_shown(x._type)}), {whose} has {found}",
+            raise PlanishError(
+                f"{op}: neither xs nor length says how many steps there are",
                 op=op,
                 location=Location.caller(),
-                remedy="all sequences need the same size along their first axis",
             )
-    if found is None:
-        raise PlanishError(
-            f"{op}: neither xs nor length says how many steps there are", op=op, location=Location.caller()
-        )
-    if isinstance(found, int) and found < 0:
-        raise ShapeError(f"{op}: the length is {found}", op=op, location=Location.caller())
-    return found
+        if isinstance(found, int) and found < 0:
+            raise ShapeError(f"{op}: the length is {found}", op=op, location=Location.caller())
+        return found
 
 
 def fori_loop(lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, T], T], init: T) -> T:
@@ -345,34 +374,24 @@ def fori_loop(lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, 
 
     Between Python integers it is a scan, which can be differentiated in reverse.
     """
-    name = getattr(body, "__name__", type(body).__name__)
-    if isinstance(lower, int) and isinstance(upper, int):
-        start = constant(lower, dtypes.int64)
-
-        def step(state: tuple[Tensor, T], _: None) -> tuple[tuple[Tensor, T], None]:
-            return (state[0] + 1, body(*state)), None
-
-        step.__name__ = name
-        (_, result), _ = scan(step, (start, init), length=max(0, upper - lower))
-        return result  # type: ignore[no-any-return] # a tree like init
-    ends = [as_tensor("fori_loop", end) for end in (lower, upper)]
+    op = "fori_loop"
+    ends = [as_tensor(op, end) for end in (lower, upper)]
     for end, what in zip(ends, ("lower", "upper"), strict=True):
         if end.ndim or not end.dtype.is_int:
             raise DTypeError(
-                f"fori_loop: {what} is {_shown(end._type)}, not one integer",
-                op="fori_loop",
-                location=Location.caller(),
+                f"{op}: {what} is {_shown(end._type)}, not one integer", op=op, location=Location.caller()
             )
     first, last = (cast_to(end, dtypes.int64) for end in ends)
-
-    def again(state: tuple[Tensor, T]) -> Tensor:
-        return state[0] < last
-
-    def onward(state: tuple[Tensor, T]) -> tuple[Tensor, T]:
-        return state[0] + 1, body(*state)
-
-    onward.__name__ = name
-    return while_loop(again, onward, (first, init))[1]
+    carry = _Carry(op, init)
+    step = _stepping(carry, body, counter=True, given=True)
+    onward = step.body([_next(step), *step.results])
+    if isinstance(lower, int) and isinstance(upper, int):
+        attrs = ScanAttrs(1 + len(carry.tensors), max(0, upper - lower))
+        made = apply(ops.scan, first, *carry.tensors, attrs=attrs, bodies=(onward,))
+    else:
+        test = _Traced(op, lambda params: params[0] < last, [_COUNTER, *carry.types], lambda params: [params])
+        made = apply(ops.while_, first, *carry.tensors, bodies=(test.body(), onward))
+    return carry.rebuilt(made[1:])  # type: ignore[no-any-return] # a tree like init
 
 
 def map(function: Callable[[Any], T], xs: Tree) -> T:
@@ -380,12 +399,12 @@ def map(function: Callable[[Any], T], xs: Tree) -> T:
 
     `vmap` does the same all at once, with more memory.
     """
-
-    def step(_: None, x: Tree) -> tuple[None, T]:
-        return None, function(x)
-
-    step.__name__ = getattr(function, "__name__", type(function).__name__)
-    return scan(step, None, xs)[1]  # type: ignore[no-any-return] # what the function returns, stacked
+    op = "map"
+    sequences = _Sequences(op, xs, None)
+    step = _Traced(op, function, sequences.slices, lambda params: [sequences.rebuilt(params)])
+    attrs = ScanAttrs(0, sequences.length)
+    made = apply(ops.scan, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
+    return tree.unflatten(step.structure, made)  # type: ignore[no-any-return] # what the function returns, stacked
 
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
 from planish import dtypes
@@ -78,6 +79,11 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
 # -- rules of one's own ----------------------------------------------------------------------------------------
 
 
+# A rule may call the function that it is for, which then has rules again: so many times, for as many further derivatives.
+_DEEPEST: Final = 2
+_DEPTH: ContextVar[dict[object, int]] = ContextVar("depth", default={})  # noqa: B039 - never changed, only replaced
+
+
 class _Custom(ABC, Generic[P, R]):
     """A function with a rule for its derivatives."""
 
@@ -98,11 +104,16 @@ class _Custom(ABC, Generic[P, R]):
                 PlanishError, self.name, f"a function with {self.what} takes no keyword arguments",
                 "give them in their place",
             )  # fmt: skip
-        if current_scope() is None:
+        depth = _DEPTH.get().get(self, 0)
+        if current_scope() is None or depth == _DEEPEST:
             return self.function(*args, **kwargs)
         given = Flat(args)
         traced = Traced(self.what, lambda params: self.function(*given.rebuilt(params)), given.types)  # type: ignore[call-arg] # as they were given
-        bodies = (traced.body, *self._rules(given, traced.result))
+        token = _DEPTH.set(_DEPTH.get() | {self: depth + 1})
+        try:
+            bodies = (traced.body, *self._rules(given, traced.result))
+        finally:
+            _DEPTH.reset(token)
         made = apply(self.op, *given.tensors, attrs=CustomAttrs(self.name), bodies=bodies)
         result: R = traced.result.rebuilt(made)
         return result

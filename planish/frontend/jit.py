@@ -240,8 +240,8 @@ class _Entry:
 
 
 _new: Final = object.__new__
-# What holds the array of a tensor during a call when nobody else does: the tensor, the list of arrays, a name, and the question.
-_HOLDERS: Final = 4
+# What holds the array of a tensor during a call when nobody else does: the tensor, two lists of arrays, a name, the question.
+_HOLDERS: Final = 5
 
 
 def _lent(arrays: list[Any], number: int, tensor: Any) -> Array:

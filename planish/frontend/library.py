@@ -256,7 +256,15 @@ def gru(
 ) -> tuple[Tensor, Tensor]:
     """One layer over (T, B, I), gates in torch's order: outputs and the last state."""
     outputs, last = composites(
-        recurrent.gru, x, state, weight, recurrence, bias, recurrence_bias, reverse=reverse, gate_activation=_sigmoid
+        recurrent.gru,
+        x,
+        state,
+        weight,
+        recurrence,
+        bias,
+        recurrence_bias,
+        reverse=reverse,
+        gate_activation=_sigmoid,
     )
     return outputs, last
 
@@ -314,8 +322,8 @@ __all__ = [
     "batch_norm_training",
     "bitcast",
     "convolution",
-    "gru",
     "group_norm",
+    "gru",
     "instance_norm",
     "interpolate",
     "layer_norm",

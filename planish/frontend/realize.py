@@ -13,8 +13,11 @@ number.
 from __future__ import annotations
 
 import math
+import sys
+import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -117,6 +120,69 @@ def _settle(tensor: Tensor, array: Array) -> None:
         node.arrays[tensor._index] = array
         tensor._scope = node.scope
         tensor._node = None  # what it was computed from is no longer needed
+
+
+# --- long expressions ---------------------------------------------------------------------------------------
+
+DEEPEST: Final = 128
+"""Expressions are computed when this many ops wait on top of each other, so that a loop of any length has plans of one size."""
+_CUTS: Final[dict[object, object]] = {}
+"""Where in a piece of code that happens: at one place, so that the plans of a loop are alike."""
+# The references to a tensor that are not somebody's: the table of tensors, a name, and the question.
+_OWN: Final = 3
+
+
+class _Whole(threading.local):
+    count = 0
+
+
+_WHOLE: Final = _Whole()
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """What is built inside is one function applied: it is not computed in pieces."""
+    _WHOLE.count += 1
+    try:
+        yield
+    finally:
+        _WHOLE.count -= 1
+
+
+def settle_deep(results: Sequence[Tensor], node: Node) -> None:
+    """Compute an expression that has grown deep, and everything on the way that somebody still holds.
+
+    A program that carries several values around has all of them computed at once, and none of them twice.
+    """
+    if _WHOLE.count:
+        return
+    site = node.site
+    code = site[0] if isinstance(site, tuple) else None
+    if node.depth < 2 * DEEPEST and _CUTS.setdefault(code, site) != site:
+        return
+    if node.depth >= 2 * DEEPEST:
+        if len(_CUTS) > _KEPT:
+            _CUTS.clear()
+        _CUTS[code] = site
+    held: dict[int, tuple[Tensor, int]] = {}
+    seen: set[Node] = set()
+    pending = [node]
+    while pending:
+        now = pending.pop()
+        if now in seen:
+            continue
+        seen.add(now)
+        for x in now.needs():
+            source = x._node
+            if source is not None and source.signature.op is not _CONSTANT:
+                held[id(x)] = (x, held[id(x)][1] + 1 if id(x) in held else 1)
+                pending.append(source)
+    roots = list(results)
+    for tensor, uses in held.values():
+        if sys.getrefcount(tensor) > uses + _OWN:
+            roots.append(tensor)
+    held.clear()
+    evaluate(roots)
 
 
 # --- plans --------------------------------------------------------------------------------------------------

@@ -8,12 +8,14 @@ tensors may themselves be parameters of an outer trace, transforms compose in an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import cast
 
 from planish import ptir
 from planish.errors import GraphError, Location, PlanishError
 from planish.frontend.expression import Body, Node, tracing
 from planish.frontend.markers import MARKERS
+from planish.frontend.realize import DEEPEST, settle_deep, whole
 from planish.frontend.replay import captured
 from planish.frontend.tensor.array import Tensor, apply
 from planish.ptir import ops
@@ -200,7 +202,13 @@ def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, 
     if len(tensors) != len(function.params):
         raise PlanishError(f"{function.name} takes {len(function.params)} tensors, not {len(tensors)}")
     values: dict[ptir.SSAValue, Tensor] = dict(zip(function.params, tensors, strict=True))
-    return _inline(function.body, values)
+    with whole():
+        results = _inline(function.body, values)
+    values.clear()
+    deepest = max((x._node for x in results if x._node is not None), key=attrgetter("depth"), default=None)
+    if deepest is not None and deepest.depth >= DEEPEST and deepest.scope is None:
+        settle_deep(results, deepest)
+    return results
 
 
 def inline_known(function: ptir.Function, values: dict[ptir.SSAValue, Tensor]) -> None:

@@ -204,17 +204,8 @@ def vjp(function: Function, *args: Tree, has_aux: bool = False) -> tuple[Any, ..
     """
     what = "vjp"
     given = Flat(args, what)
-    aux: list[Flat] = []
-    main: list[Flat] = []
-
-    def call(params: Sequence[Tensor]) -> list[Tensor]:
-        result, besides = _with_aux(what, function(*given.rebuilt(params)), has_aux)
-        main.append(Flat(result, what))
-        aux.append(Flat(besides))
-        return [*main[0].tensors, *aux[0].tensors]
-
-    primal, free = Traced(what, call, given.types).captured()
-    count = len(main[0].places)
+    main, aux, primal, free = _both(what, function, given, has_aux)
+    count = len(main.places)
     moving = [n for n, type in enumerate(given.types) if is_real_or_complex(type)]
     program = autodiff.vjp(primal, moving, range(count))
     inputs = [*given.tensors, *free]
@@ -224,19 +215,31 @@ def vjp(function: Function, *args: Tree, has_aux: bool = False) -> tuple[Any, ..
     types = [x._type for x in results[:count]]
 
     def pull(cotangent: Tree) -> tuple[Tree, ...]:
-        given_back = _alike("the cotangent", what, cotangent, main[0], types)
+        given_back = _alike("the cotangent", what, cotangent, main, types)
         pulled = values | dict(zip(program.params[len(inputs) :], given_back, strict=True))
         inline_known(program, pulled)
-        found: list[Tensor | None] = [None] * len(given.places)
+        leaves: list[Tensor | None] = [None] * len(given.leaves)
         for number, result in zip(moving, program.results[len(primal.results) :], strict=True):
-            found[number] = pulled[result]
-        leaves: list[Tree] = [None] * len(given.leaves)
-        for place, own in zip(given.places, found, strict=True):
-            leaves[place] = own
+            leaves[given.places[number]] = pulled[result]
         return tuple(tree.unflatten(given.structure, leaves))
 
-    result = main[0].rebuilt(results[:count])
-    return (result, pull, aux[0].rebuilt(results[count:])) if has_aux else (result, pull)
+    result = main.rebuilt(results[:count])
+    return (result, pull, aux.rebuilt(results[count:])) if has_aux else (result, pull)
+
+
+def _both(
+    what: str, function: Function, given: Flat, has_aux: bool
+) -> tuple[Flat, Flat, ptir.Function, tuple[Tensor, ...]]:
+    """A function traced: what it returned, what besides, both together as PTIR, and the tensors from outside."""
+    found: list[Flat] = []
+
+    def call(params: Sequence[Tensor]) -> list[Tensor]:
+        result, besides = _with_aux(what, function(*given.rebuilt(params)), has_aux)
+        found[:] = Flat(result, what), Flat(besides)
+        return [x for part in found for x in part.tensors]
+
+    primal, free = Traced(what, call, given.types).captured()
+    return found[0], found[1], primal, free
 
 
 def _alike(name: str, what: str, given: Tree, model: Flat, types: Sequence[TensorType]) -> list[Tensor]:
@@ -267,25 +270,16 @@ def jvp(
         raise mistake(PlanishError, what, "arguments and tangents come in tuples", "jvp(f, (x,), (t,))")
     given = Flat(tuple(primals), what)
     moved = _alike("a tangent", what, tuple(tangents), given, given.types)
-    aux: list[Flat] = []
-    main: list[Flat] = []
-
-    def call(params: Sequence[Tensor]) -> list[Tensor]:
-        result, besides = _with_aux(what, function(*given.rebuilt(params)), has_aux)
-        main.append(Flat(result, what))
-        aux.append(Flat(besides))
-        return [*main[0].tensors, *aux[0].tensors]
-
-    primal, free = Traced(what, call, given.types).captured()
+    main, aux, primal, free = _both(what, function, given, has_aux)
     moving = [n for n, type in enumerate(given.types) if is_real_or_complex(type)]
     program = autodiff.jvp(primal, moving)
     made = inline(program, [*given.tensors, *free, *moved])
     count = len(primal.results)
     own = iter(made[count:])
     pairs = [next(own) if is_real_or_complex(result.type) else None for result in primal.results]
-    first = len(main[0].places)
-    result, tangent = main[0].rebuilt(made[:first]), main[0].rebuilt(pairs[:first])
-    return (result, tangent, aux[0].rebuilt(made[first:count])) if has_aux else (result, tangent)
+    first = len(main.places)
+    result, tangent = main.rebuilt(made[:first]), main.rebuilt(pairs[:first])
+    return (result, tangent, aux.rebuilt(made[first:count])) if has_aux else (result, tangent)
 
 
 # -- Jacobians -------------------------------------------------------------------------------------------------
@@ -307,17 +301,10 @@ def jacrev(function: Function, argnums: Argnums = 0) -> Function:
         for number, result in enumerate(primal.results):
             _moves("jacrev", result.type)
             program = autodiff.vjp(primal, range(count), [number])
+            made = _along_basis(program, inputs, result.type)[len(primal.results) :]
+            pairs = zip(made, chosen.types, strict=True)
             rows.append(
-                chosen.result(
-                    [
-                        _reshaped(part, (*result.type.dims, *x._type.dims))
-                        for part, x in zip(
-                            _along_basis(program, inputs, result.type)[len(primal.results) :],
-                            chosen.inputs,
-                            strict=True,
-                        )
-                    ]
-                )
+                chosen.result([_reshaped(part, (*result.type.dims, *type.dims)) for part, type in pairs])
             )
         return traced.result.rebuilt(rows)
 

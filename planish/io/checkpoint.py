@@ -25,8 +25,8 @@ from planish.io.files import Bytes, PathLike, refuse
 from planish.io.pickles import Global, PickleError
 
 Checkpoint: TypeAlias = (
-    "Tensor | DType | None | bool | int | float | str | bytes | list[Checkpoint] | tuple[Checkpoint, ...]"
-    " | dict[str | int, Checkpoint]"
+    "Tensor | DType | bool | int | float | str | bytes | list[Checkpoint] | tuple[Checkpoint, ...]"
+    " | dict[str | int, Checkpoint] | None"
 )
 
 _STORAGES: Final = {

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ def replaced(path: PathLike) -> Iterator[IO[bytes]]:
 
 def checked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Names and tensors."""
-    for name, tensor in tensors.items():
+    for name, tensor in cast("Mapping[object, object]", tensors).items():
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
             raise DTypeError(
                 f"save: {name!r} is a {type(tensor).__name__}, not a named Tensor",

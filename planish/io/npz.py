@@ -48,8 +48,6 @@ def _array(path: Path, name: str, data: Bytes) -> Tensor:
     try:
         version = npy.read_magic(start)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        if version not in ((1, 0), (2, 0), (3, 0)):
-            raise ValueError(f"version {version}")
         shape, is_fortran, dtype = read(start)
     except (ValueError, EOFError, SyntaxError, TypeError) as error:
         raise refuse(path, f"{name!r} has no valid npy header ({error})") from None
@@ -69,7 +67,9 @@ def _array(path: Path, name: str, data: Bytes) -> Tensor:
         raise refuse(path, f"{name!r} is {dtype}{list(shape)}: {wanted} bytes, but {rest.size} are there")
     if dtype.isnative and not is_fortran:
         return tensor_of(rest, found, shape, path, name)
-    array: NDArray[Any] = np.frombuffer(rest.tobytes(), dtype).reshape(shape, order="F" if is_fortran else "C")
+    array: NDArray[Any] = np.frombuffer(rest.tobytes(), dtype).reshape(
+        shape, order="F" if is_fortran else "C"
+    )
     return asarray(np.ascontiguousarray(array.astype(found.numpy)).reshape(shape))
 
 

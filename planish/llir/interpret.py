@@ -229,9 +229,8 @@ def _as_many(program: Program, arguments: Sequence[Array]) -> Sequence[Array]:
 def _flat(program: Program, buffer: Buffer, array: Array) -> Array:
     if array.dtype != buffer.dtype.numpy:
         raise DTypeError(f"{program.name}: {buffer} holds {buffer.dtype.scalar}, not {array.dtype}")
-    # a buffer whose dims vary is declared at its largest
-    fits = array.size <= buffer.elements if program.variables else array.size == buffer.elements
-    if not fits or not array.flags.c_contiguous:
+    # A buffer whose dims vary is declared at its largest, also in a kernel that looks at one place of it and needs no size.
+    if array.size > buffer.elements or not array.flags.c_contiguous:
         raise ShapeError(
             f"{program.name}: {buffer} has {buffer.elements} elements, the array {array.size}",
             remedy="pass contiguous arrays of the size declared",

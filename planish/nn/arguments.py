@@ -23,7 +23,9 @@ def mistake(kind: type[PlanishError], op: str, message: str, remedy: str | None 
 def floating(op: str, x: Tensor) -> Tensor:
     """A tensor of real floats."""
     if not isinstance(x, Tensor):
-        raise mistake(DTypeError, op, f"{type(x).__name__} is not a Tensor", "convert it with planish.asarray")
+        raise mistake(
+            DTypeError, op, f"{type(x).__name__} is not a Tensor", "convert it with planish.asarray"
+        )
     if not x.dtype.is_float:
         raise mistake(DTypeError, op, f"{x.dtype.name} is not a real float dtype", "convert it with astype")
     return x

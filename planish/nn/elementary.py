@@ -48,7 +48,9 @@ def embedding(indices: Tensor, weight: Tensor, padding_idx: int | None = None) -
 def one_hot(indices: Tensor, num_classes: int) -> Tensor:
     """int64: 1 at the index along a new last axis, 0 elsewhere."""
     if not indices.dtype.is_int:
-        raise mistake(DTypeError, "one_hot", f"the indices are {indices.dtype.name}", "they have to be integers")
+        raise mistake(
+            DTypeError, "one_hot", f"the indices are {indices.dtype.name}", "they have to be integers"
+        )
     count = fn.arange(num_classes, dtype=indices.dtype)
     return (fn.expand_dims(indices, axis=-1) == count).astype(fn.asarray(0).dtype)
 

@@ -11,9 +11,10 @@ cannot be changed in a trace; the mistake is told.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, did_you_mean
@@ -94,16 +95,18 @@ class Module:
     _buffers: dict[str, bool]
     _inner: frozenset[str]
 
-    def __new__(cls, *args: object, **kwargs: object) -> Module:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         """An empty module: subclasses need not call `super().__init__()`."""
         made = object.__new__(cls)
-        made.__dict__.update(_about=None, _born=current_scope(), _buffers={}, _inner=frozenset(), training=True)
+        made.__dict__.update(
+            _about=None, _born=current_scope(), _buffers={}, _inner=frozenset(), training=True
+        )
         return made
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         """Every class of modules is a class of trees."""
         super().__init_subclass__(**kwargs)
-        tree.register(cls, _apart, _together)
+        tree.register(cls, _apart, functools.partial(_make, cls))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
@@ -165,7 +168,9 @@ class Module:
         while stack:
             path, module = stack.pop()
             found[path] = module
-            stack += [(f"{path}.{name}" if path else name, c) for name, c in reversed(module.children().items())]
+            stack += [
+                (f"{path}.{name}" if path else name, c) for name, c in reversed(module.children().items())
+            ]
         return found
 
     def parameters(self) -> dict[str, Tensor]:
@@ -225,19 +230,19 @@ class Module:
 
     # --- the whole ---
 
-    def train(self: M, mode: bool = True) -> M:
+    def train(self, mode: bool = True) -> Self:
         """Into training mode, with all modules below. The same module."""
         for module in self.modules().values():
             module.training = mode
         return self
 
-    def eval(self: M) -> M:
+    def eval(self) -> Self:
         """Out of training mode. The same module."""
         return self.train(False)
 
-    def astype(self: M, dtype: DType) -> M:
+    def astype(self, dtype: DType) -> Self:
         """A copy with floats of another dtype."""
-        result: M = tree.map_tree(lambda x: x.astype(dtype) if _is_float(x) else x, self)
+        result: Self = tree.map_tree(lambda x: x.astype(dtype) if _is_float(x) else x, self)
         return result
 
     def extra_repr(self) -> str:
@@ -304,7 +309,9 @@ def _describe(module: Module) -> About:
 def _make(kind: type[Module], about: About, children: Sequence[object]) -> Module:
     made = object.__new__(kind)
     values = made.__dict__
-    values.update(_about=about, _born=current_scope(), _buffers=dict(about.buffers), _inner=frozenset(about.names))
+    values.update(
+        _about=about, _born=current_scope(), _buffers=dict(about.buffers), _inner=frozenset(about.names)
+    )
     for name, static in about.static:
         values[name] = static.value
     values.update(zip(about.names, children, strict=True))

@@ -12,9 +12,7 @@ from planish.frontend.tensor.array import Tensor
 from planish.nn.arguments import floating, mistake
 
 
-def _trailing(
-    op: str, x: Tensor, normalized_shape: int | Sequence[int], *parameters: Tensor | None
-) -> int:
+def _trailing(op: str, x: Tensor, normalized_shape: int | Sequence[int], *parameters: Tensor | None) -> int:
     """How many axes at the end are normalised over."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     floating(op, x)

@@ -410,7 +410,9 @@ def interpolate(
     floating(op, x)
     space = x.ndim - 2
     if space < 1:
-        raise mistake(ShapeError, op, f"shape {x.shape} has no spatial axes", "(batch, channels, …) is expected")
+        raise mistake(
+            ShapeError, op, f"shape {x.shape} has no spatial axes", "(batch, channels, …) is expected"
+        )
     factors: tuple[float, ...] | None = None
     if scale_factor is not None:
         factors = (
@@ -429,7 +431,9 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
     *lead, channels, height, width = x.shape
     if channels % (r * r):
-        raise mistake(ShapeError, "pixel_shuffle", f"{channels} channels of {x.shape} are no multiple of {r}²")
+        raise mistake(
+            ShapeError, "pixel_shuffle", f"{channels} channels of {x.shape} are no multiple of {r}²"
+        )
     parts = x.reshape((-1, channels // (r * r), r, r, height, width))
     moved = fn.permute_dims(parts, (0, 1, 4, 2, 5, 3))
     return moved.reshape((*lead, channels // (r * r), height * r, width * r))

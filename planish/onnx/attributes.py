@@ -14,9 +14,7 @@ from planish.onnx.tensors import Array, dense, to_array
 class Attributes:
     """What a node says besides its inputs."""
 
-    def __init__(
-        self, node: NodeProto, outer: Attributes | None = None, folder: str | None = None
-    ) -> None:
+    def __init__(self, node: NodeProto, outer: Attributes | None = None, folder: str | None = None) -> None:
         self._found: dict[str, Any] = {}
         self._read: set[str] = set()
         self.node = node

@@ -182,4 +182,6 @@ def _expanded(total: _Found, bodies: Mapping[FunctionKey, _Found]) -> None:
                     stack.append((called, False))
     count = total.count + sum(sizes[key][0] for key in total.calls)
     if count > MOST_NODES:
-        raise PlanishError(f"the model, with its functions written out, has {count} nodes; at most {MOST_NODES}")
+        raise PlanishError(
+            f"the model, with its functions written out, has {count} nodes; at most {MOST_NODES}"
+        )

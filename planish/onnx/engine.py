@@ -50,9 +50,10 @@ class CannotTrace(PlanishError):
 class Segment:
     """A PTIR function under construction, and the arrays its parameters stand for."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, varying: Mapping[int, Array] | None = None) -> None:
         self.graph = Graph(name)
         self.arrays: list[Array] = []
+        self.varying = {} if varying is None else varying
         self.parameters: dict[int, GraphValue] = {}
         self.data: dict[int, Array] = {}
         """The array of each parameter, by the id of its value."""
@@ -62,7 +63,7 @@ class Segment:
         found = self.parameters.get(id(array))
         if found is not None:
             return found
-        if array.size <= _SMALL:
+        if array.size <= _SMALL and id(array) not in self.varying:
             return self.graph.constant(np.ascontiguousarray(array).reshape(array.shape))
         return self.parameter(array)
 
@@ -134,9 +135,13 @@ class Engine:
         self.compile = compile
         self.name = name
         self.folder = folder
-        self.segment = Segment(name)
+        self.varying: dict[int, Array] = {}
+        """Known arrays that are others in the next step of a loop: parameters of the program, so that steps are equal."""
+        self.segment = Segment(name, self.varying)
         self.depth = 0
         """How many regions are open: no cut is possible inside one."""
+        self.draws = 0
+        """How often something was made that each run makes anew."""
         self._ends: dict[int, tuple[Any, tuple[list[list[str]], set[str]]]] = {}
         self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}
 
@@ -166,6 +171,10 @@ class Engine:
         wanted = [output.name for output in graph.output]
         self.run_nodes(graph.node, scope, wanted)
         return [scope.find(name) for name in wanted]
+
+    def give_initializers(self, graph: GraphProto, arrays: dict[str, Array]) -> None:
+        """The initialisers of a graph, where they are known already."""
+        self._initial[id(graph)] = (graph, arrays)
 
     def _initializers(self, graph: GraphProto) -> dict[str, Array]:
         kept = self._initial.get(id(graph))
@@ -233,7 +242,9 @@ class Engine:
             inner.names[name] = inputs[position] if position < len(inputs) else None
         for default in function.attribute_proto:
             attributes.default(default.name, Attributes(NodeProto(attribute=[default])).get(default.name))
-        unread = set(attributes.unread()) - set(function.attribute) - {a.name for a in function.attribute_proto}
+        unread = (
+            set(attributes.unread()) - set(function.attribute) - {a.name for a in function.attribute_proto}
+        )
         if unread:
             raise Unsupported(
                 f"{title_of(node)}: attribute {', '.join(sorted(unread))} is not understood", op=node.op_type
@@ -267,7 +278,11 @@ class Engine:
             value if value is None or isinstance(value, list) or n in positions else at.value(value)
             for n, value in enumerate(given)
         ]
-        return _several(entry.handler(at, *ready))
+        before = self.draws
+        outputs = _several(entry.handler(at, *ready))
+        if self.recorder is not None and self.draws == before and _draws(at):
+            self.recorder.keeps = False  # numbers it drew while importing are of this run alone
+        return outputs
 
     def _on_host(self, entry: Entry, at: At, given: Sequence[Value]) -> Sequence[Value]:
         """An op on arrays. What it makes of data is data: no later step may count on what it was this time."""
@@ -299,6 +314,7 @@ class Engine:
         """Data that each run makes anew: the key of random numbers without a seed."""
         if self.recorder is None or self.depth:
             raise CannotTrace("every run makes this anew")
+        self.draws += 1
         return self.segment.parameter(self.recorder.call(lambda: [make()], [], True)[0])
 
     def _positions(self, entry: Entry, at: At, given: Sequence[Value]) -> set[int]:
@@ -330,9 +346,20 @@ class Engine:
                     return None
                 results = [np.asarray(r) for r in ptir.interpret(function, self.segment.arrays)]
             rest = iter(results)
-            return [next(rest) if isinstance(value, GraphValue) else value for value in outputs]
+            folded = [next(rest) if isinstance(value, GraphValue) else value for value in outputs]
+            if self.varying and any(id(value) in self.varying for value in given):
+                self.vary(folded)
+            return folded
         finally:
             self.segment = before
+
+    def vary(self, values: Sequence[Value]) -> None:
+        """Arrays among these are others in the next step of a loop."""
+        self.varying.update((id(value), value) for value in values if isinstance(value, np.ndarray))
+
+    def varies(self, value: Value) -> bool:
+        """Whether a known array is another in the next step of a loop."""
+        return id(value) in self.varying
 
     # -- data ----------------------------------------------------------------------------------------------------------
 
@@ -418,7 +445,7 @@ class Engine:
         """Run the segment for these values; a new one begins."""
         if self.recorder is None or self.compile is None:
             raise CannotTrace("nothing can be computed here")
-        done, self.segment = self.segment, Segment(self.name)
+        done, self.segment = self.segment, Segment(self.name, self.varying)
         if not values:
             return []
         function, arrays = trimmed(done, values)
@@ -533,10 +560,13 @@ def _named(node: NodeProto, why: str) -> PlanishError:
 
 def _makes_noise(at: At) -> bool:
     """Random ops have no inputs, and are not constants for that."""
-    return at.node.op_type.startswith(("Random", "Multinomial", "Bernoulli", "Dropout")) or any(
-        graphs_of(at.node)
-    )
+    return at.node.op_type.startswith(_RANDOM) or any(graphs_of(at.node))
 
 
+def _draws(at: At) -> bool:
+    return at.node.op_type.startswith(_RANDOM) and "seed" not in at.attributes
+
+
+_RANDOM: Final = ("Random", "Multinomial", "Bernoulli", "Dropout")
 _title = title_of
 """Its former name."""

@@ -24,7 +24,9 @@ def body_of(domain: str, node: NodeProto, version: int, inputs: Sequence[Kind]) 
     if schema is None:
         return None
     if schema.has_function:
-        versions = [v for v in schema.function_opset_versions if v <= version] or schema.function_opset_versions
+        versions = [
+            v for v in schema.function_opset_versions if v <= version
+        ] or schema.function_opset_versions
         raw: bytes = schema.get_function_with_opset_version(max(versions))
         return onnx.FunctionProto.FromString(raw) if raw else None
     if schema.has_context_dependent_function:
@@ -50,6 +52,6 @@ def _type(kind: Kind) -> TypeProto:
         return TypeProto()
     dtype, dims = kind
     number = (
-        onnx.TensorProto.STRING if dtype == object else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        onnx.TensorProto.STRING if dtype.kind == "O" else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     )
     return onnx.helper.make_tensor_type_proto(number, list(dims))

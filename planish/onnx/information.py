@@ -80,7 +80,7 @@ def _describe(name: str, type: TypeProto, optional: bool) -> Info:
             raise PlanishError(f"{name!r} has the element type {tensor.elem_type}, which is none") from None
     if not tensor.HasField("shape"):
         return Info(name, dtype, None, "tensor", optional)
-    dims = tuple(d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
+    dims = tuple(_dim(d) for d in tensor.shape.dim)
     return Info(name, dtype, dims, "tensor", optional)
 
 
@@ -109,6 +109,17 @@ def checked(info: Info, value: Any, sizes: DimSizes) -> Any:
             want = sizes.get(dim, size) if isinstance(dim, str) else size if dim is None else dim
             low, high = (want, want) if isinstance(want, int) else want
             if not low <= size <= high:
-                told = "" if isinstance(dim, int) else f" ({dim} is {low if low == high else f'{low} to {high}'})"
+                told = (
+                    ""
+                    if isinstance(dim, int)
+                    else f" ({dim} is {low if low == high else f'{low} to {high}'})"
+                )
                 raise ShapeError(f"input {info} is given {array.dtype}{list(array.shape)}{told}")
     return array
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    """A size, a name, or nothing; some exporters write -1 for what is not known."""
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value >= 0 else None
+    return dim.dim_param or None

@@ -23,7 +23,7 @@ from planish.compiler import Lowered, compile, lower
 from planish.errors import PlanishError, ShapeError
 from planish.onnx import wire
 from planish.onnx.checking import check, domain_of, key_of
-from planish.onnx.engine import CannotTrace, Engine, on_device
+from planish.onnx.engine import CannotTrace, Compile, Engine, on_device
 from planish.onnx.information import Bounds, DimSizes, Info, checked, describe
 from planish.onnx.scope import Scope
 from planish.onnx.tape import Call, Recorder, Tape
@@ -51,10 +51,11 @@ class Model:
         self.proto = proto
         self.dims: dict[str, int | Bounds] = dict(dims or {})
         self._folder = folder
-        self._interpret = interpret
+        self.make: Compile = interpreted if interpret else compile
+        """What makes a call of a function: the compiler, unless somebody wants to watch."""
         self._versions = {domain_of(i.domain): i.version for i in proto.opset_import} or {"": 1}
         self._functions = {key_of(f): f for f in proto.functions}
-        graph = proto.graph
+        graph = self._graph = proto.graph
         check(proto, self._functions, self._versions)
         kept = weights or {}
         self._initial: dict[str, Array] = {
@@ -124,27 +125,25 @@ class Model:
     def _record(self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]) -> list[Any]:
         """Import the model for these inputs, running it on the way."""
         engine = self._engine(Recorder(tape, flat))
-        names: dict[str, Any] = dict(self._initial)
+        names: dict[str, Any] = {}
         for name, value in given.items():
             names[name] = _entered(engine, value)
-        outputs = engine.run_graph(self.proto.graph, Scope(names))
+        outputs = engine.run_graph(self._graph, Scope(names))
         return engine.outputs(outputs)
 
     def _engine(self, recorder: Recorder | None) -> Engine:
-        return Engine(
+        engine = Engine(
             self._versions, self._functions, recorder, self._compile, name_of(self.proto), self._folder
         )
+        engine.give_initializers(self._graph, self._initial)
+        return engine
 
     def _compile(self, function: ptir.Function) -> Call:
         text = ptir.print(function)
         found = self._compiled.get(text)
         if found is None:
             self.compilations += 1
-            if self._interpret:
-                found = lambda *arrays: ptir.interpret(function, arrays)  # noqa: E731 - a call like the other
-            else:
-                found = compile(function)
-            self._compiled[text] = found
+            found = self._compiled[text] = self.make(function)
         return found
 
     def _given(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,10 +203,10 @@ class Model:
     ) -> Program:
         """The model as one function of inputs of these types."""
         engine = self._engine(None)
-        names: dict[str, Any] = dict(self._initial)
+        names: dict[str, Any] = {}
         for name, array in given.items():
             names[name] = engine.segment.parameter(array, (dims or {}).get(name))
-        outputs = engine.run_graph(self.proto.graph, Scope(names))
+        outputs = engine.run_graph(self._graph, Scope(names))
         if any(not isinstance(v, np.ndarray | GraphValue) for v in outputs):
             raise CannotTrace("an output of the model is a sequence")
         if any(isinstance(v, np.ndarray) and not on_device(v.dtype) for v in outputs):
@@ -222,7 +221,9 @@ class Model:
         dims: dict[str, tuple[DimLike, ...]] = {}
         for info in self.inputs:
             sizes = info.sizes(self.dims, (shapes or {}).get(info.name))
-            dims[info.name] = tuple(s if isinstance(s, int) else Dim.named(_letters(s[0]), *s[1]) for s in sizes)
+            dims[info.name] = tuple(
+                s if isinstance(s, int) else Dim.named(_letters(s[0]), *s[1]) for s in sizes
+            )
             least = [s if isinstance(s, int) else s[1][0] for s in sizes]
             given[info.name] = np.zeros(least, dtypes.from_numpy(np.dtype(info.dtype)).numpy)
         try:
@@ -237,6 +238,15 @@ class Model:
         return lower(self.program(shapes).function)
 
 
+def interpreted(function: ptir.Function) -> Call:
+    """A call by the reference interpreter."""
+
+    def call(*arrays: Array) -> Sequence[Array]:
+        return ptir.interpret(function, arrays)
+
+    return call
+
+
 def _signature(value: Any, flat: list[Array]) -> Any:
     """The type of an input; its arrays are added to `flat`."""
     if isinstance(value, list):
@@ -245,7 +255,12 @@ def _signature(value: Any, flat: list[Array]) -> Any:
         return repr(value)
     flat.append(value)
     # text is looked at while importing: it is part of the signature
-    return (value.dtype.str, value.shape, None if on_device(value.dtype) else repr(value.tolist()), value.dtype)
+    return (
+        value.dtype.str,
+        value.shape,
+        None if on_device(value.dtype) else repr(value.tolist()),
+        value.dtype,
+    )
 
 
 def _entered(engine: Engine, value: Any) -> Any:

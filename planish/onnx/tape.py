@@ -111,7 +111,9 @@ class Recorder:
     def _shape(self, value: Any) -> Shape:
         if isinstance(value, list):
             return [self._shape(item) for item in value]
-        return self.numbers.get(id(value), value)
+        number = self.numbers.get(id(value))
+        found: Shape = value if number is None else number
+        return found
 
     def _sources(self, arrays: Sequence[Array]) -> tuple[Source, ...]:
         return tuple(self.numbers.get(id(array), array) for array in arrays)

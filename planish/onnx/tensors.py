@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,7 +96,7 @@ def inside(folder: str | None, location: str, name: str) -> Path:
             f"tensor {name!r} is in the file {location!r}, and the model has no folder",
             remedy="load the model by its path",
         )
-    if not location or "\0" in location or os.path.isabs(location) or ".." in Path(location).parts:
+    if not location or "\0" in location or Path(location).is_absolute() or ".." in Path(location).parts:
         raise PlanishError(f"tensor {name!r}: {location!r} is no file of the model's folder")
     root = Path(folder).resolve()
     path = (root / location).resolve()
@@ -115,12 +114,12 @@ def dense(sparse: onnx.SparseTensorProto, folder: str | None = None) -> Array:
         raise PlanishError(f"the sparse tensor {name!r} has the shape {list(dims)}")
     values, indices = to_array(sparse.values, folder), to_array(sparse.indices, folder)
     result = np.zeros(dims, values.dtype)
+    if indices.size and indices.min() < 0:
+        raise PlanishError(f"the sparse tensor {name!r} has a negative index")
     try:
         places = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), dims)
-        if places.size and places.min() < 0:
-            raise IndexError("an index is negative")
-        result.reshape(-1)[places] = values
-    except (IndexError, ValueError) as error:
+        np.put(result, places, values, "raise")
+    except (IndexError, ValueError, TypeError) as error:
         raise PlanishError(f"the sparse tensor {name!r} {list(dims)} is malformed: {error}") from None
     return result
 

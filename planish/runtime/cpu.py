@@ -169,7 +169,9 @@ class Module:
     def function(self, name: str, pointers: int, integers: int = 0, *, scratch: bool = False) -> Function:
         """A kernel as a function of addresses, then of integers of 64 bits, then of the address of its scratch memory."""
         kinds = [ctypes.c_void_p] * pointers + [ctypes.c_int64] * integers + [ctypes.c_void_p] * scratch
-        found: Function = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+        function = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+        function.code = self._loaded  # type: ignore[attr-defined]  # it lives as long as the function does
+        found: Function = function
         return found
 
     def kernel(self, name: str, parameters: int) -> Callable[[Sequence[NDArray[Any]]], None]:

@@ -2,8 +2,8 @@
 
 `run` works on a frame of 64-bit words: a few of its own (`HEAD`), the integers of the code, the addresses of its buffers, and
 the scratch memory of its calls. Every instruction of the code is a basic block. A kernel with a grid goes to the thread pool,
-one chunk per point of the grid. A host instruction returns to Python, which does it and enters again behind it. Loops look at the
-clock now and then, and ask Python whether Ctrl-C was pressed.
+one chunk per point of the grid. A host instruction returns to Python, which does it and enters again behind it. Loops and
+long plans look at the clock now and then, and ask Python whether Ctrl-C was pressed.
 
 What `run` returns: 0 at the end; `HOST + n` to have instruction n done in Python; `BAD_SIZE + n` if instruction n read a size
 out of its bounds; `INTERRUPTED` with Python's exception set.
@@ -39,6 +39,8 @@ POOL, POOL_RUN, RESUME, DEADLINE, THREADS = range(5)
 the call may use."""
 HEAD: Final = 5
 _PATIENCE_NS: Final = 20_000_000
+_LONG_NS: Final = 1_000_000
+"""So much straight code, by estimate, and signals are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ class _Writer:
         self.lines: list[str] = []
         self.thunks: list[str] = []
         self.count = 0
+        self.unasked = 0
+        """Nanoseconds of straight code since the last look for signals."""
 
     def let(self, text: str) -> str:
         self.count += 1
@@ -244,6 +248,11 @@ class _Writer:
         match i:
             case Call():
                 self.call(i)
+                self.unasked += self.kernels[i.kernel].work
+                if self.unasked >= _LONG_NS and position + 1 < len(self.code.instructions):
+                    self.unasked = 0
+                    self.unless_interrupted(f"i{position + 1}")
+                    return
             case Copy(source, target, size):
                 count = self.let(f"mul i64 {self.slot(size)}, {self.itemsizes[target]}")
                 a, b = self.buffer(target), self.buffer(source)
@@ -292,8 +301,11 @@ class _Writer:
         if to > position:
             self.go(to)
             return
+        self.unless_interrupted(f"i{to}")
+
+    def unless_interrupted(self, label: str) -> None:
         stop = self.let("call i1 @interrupted(ptr %frame)")
-        self.emit(f"br i1 {stop}, label %stopped, label %i{to}")
+        self.emit(f"br i1 {stop}, label %stopped, label %{label}")
 
     def calculated(self, op: str, x: str, y: str) -> str:
         if op == "//":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -182,7 +183,8 @@ def test_a_child_calls_and_compiles() -> None:
 def test_an_interrupt_in_the_middle_of_a_compile_leaves_everything_usable() -> None:
     """Ctrl-C at one moment after another, until a compile gets through."""
     interrupted, delay = 0, 0.002
-    while delay < 5:
+    exe: compiler.Executable | None = None
+    while exe is None and delay < 5:
         timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         try:
@@ -192,21 +194,19 @@ def test_an_interrupt_in_the_middle_of_a_compile_leaves_everything_usable() -> N
         except KeyboardInterrupt:
             interrupted += 1
             delay *= 1.7
+            exe = None
             timer.join()
-            continue
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             time.sleep(0.01)  # one that was on its way
-        except KeyboardInterrupt:
-            pass
-        break
-    else:
-        pytest.fail("no compile got through")
+    assert exe is not None, "no compile got through"
     assert interrupted
     x = np.ones((8, 16 + interrupted), np.float32)
     np.testing.assert_allclose(exe(x)[0], 1 / (16 + interrupted), rtol=1e-6)
     for again in range(interrupted):
         x = np.ones((8, 16 + again), np.float32)
-        np.testing.assert_allclose(compiler.compile(softmax(8, 16 + again))(x)[0], 1 / (16 + again), rtol=1e-6)
+        np.testing.assert_allclose(
+            compiler.compile(softmax(8, 16 + again))(x)[0], 1 / (16 + again), rtol=1e-6
+        )
     assert not disk_cache().stats.discarded
 
 
@@ -227,7 +227,10 @@ def test_code_for_other_processors_is_not_taken(monkeypatch: pytest.MonkeyPatch)
 def test_no_disk_means_no_cache_but_a_result(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     x = np.ones(13, np.float32)
-    with pn.settings(cache_dir=str(tmp_path / "file" / "folder")), pytest.warns(CacheWarning, match="nothing"):
+    with (
+        pn.settings(cache_dir=str(tmp_path / "file" / "folder")),
+        pytest.warns(CacheWarning, match="nothing"),
+    ):
         assert (compiler.compile(scaled(13))(x)[0] == 3).all()
     with pn.settings(cache=False):
         assert (compiler.compile(scaled(13))(x)[0] == 3).all()

@@ -17,6 +17,7 @@ import planish as pn
 from planish import compiler, ptir
 from planish.errors import DTypeError, ShapeError
 from planish.ptir import Graph, tensor
+from planish.runtime.cc import find_compiler
 
 Array = NDArray[Any]
 
@@ -53,7 +54,7 @@ def test_foreign_arrays_are_taken_as_they_are() -> None:
     misaligned[:] = base[:4, :6]
     readonly = base[:4, :6].copy()
     readonly.flags.writeable = False
-    for x in (
+    for foreign in (
         base[1:9:2, 12:0:-2],
         base[:6, :4].T,
         np.broadcast_to(base[0, :6], (4, 6)),
@@ -62,10 +63,8 @@ def test_foreign_arrays_are_taken_as_they_are() -> None:
         base[:4, :6].astype(">f4"),
         base[:4, :6].tolist(),
     ):
-        given = np.asarray(x, np.float32)
-        if isinstance(x, list):
-            x = given
-        first, _ = exe(x, given)
+        given = np.asarray(foreign, np.float32)
+        first, _ = exe(given if isinstance(foreign, list) else foreign, given)
         np.testing.assert_array_equal(first, given * given + given)
 
 
@@ -124,6 +123,26 @@ def test_results_are_the_same_on_any_number_of_threads() -> None:
         alone = [r.tobytes() for r in exe(given)]
     with pn.settings(threads=3):
         assert [r.tobytes() for r in exe(given)] == alone
+
+
+def test_scratch_memory_is_each_threads_own() -> None:
+    """Rows too long for a stack, in memory of the arena: every chunk has a piece of its own."""
+    g = Graph("rows")
+    x = g.input("x", tensor("f32", (48, 20_000)))
+    e = x.sub(x.reduce_max([1], keepdims=True).broadcast_like(x)).exp()
+    lowered = compiler.lower(g.build(e.div(e.reduce_sum([1], keepdims=True).broadcast_like(e))))
+    given = np.random.default_rng(0).standard_normal((48, 20_000)).astype(np.float32)
+    assert any(lowered.scratch)
+    runs = []
+    for backend in ("llvm", "c") if find_compiler() else ("llvm",):
+        exe = lowered.compile(backend)
+        for threads in (1, 2, 4):
+            with pn.settings(threads=threads):
+                runs += [exe(given)[0].tobytes() for _ in range(3)]
+    assert len(set(runs)) == 1
+    wanted = np.exp(given.astype(np.float64) - given.max(1, keepdims=True))
+    found = np.frombuffer(runs[0], np.float32).reshape(48, 20_000)
+    np.testing.assert_allclose(found, wanted / wanted.sum(1, keepdims=True), rtol=1e-5)
 
 
 _SECOND = """

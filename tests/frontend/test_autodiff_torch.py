@@ -22,8 +22,8 @@ def numbers(*shape, dtype=np.float64):
 def torch_gradients(function, arrays, seed=0):
     given = [torch.tensor(a, requires_grad=a.dtype.kind in "fc") for a in arrays]
     out = function(*given)
-    cotangent = np.random.default_rng(seed).standard_normal(tuple(out.shape))
-    cotangent = cotangent * (1 - 0.5j) if out.dtype.is_complex else cotangent
+    cotangent: np.ndarray = np.random.default_rng(seed).standard_normal(tuple(out.shape))
+    cotangent = np.asarray(cotangent * (1 - 0.5j) if out.dtype.is_complex else cotangent)
     out.backward(torch.tensor(cotangent, dtype=out.dtype))
     gradients = [None if x.grad is None else x.grad.resolve_conj().numpy() for x in given]
     return out.detach().numpy(), np.asarray(cotangent), gradients
@@ -137,9 +137,10 @@ def test_edges(name, build, reference, arrays):
 # --- composites on tensors ---
 
 
-def both(ours, theirs, *arrays, rtol=1e-6):
+def both(ours, theirs, *arrays, rtol=1e-9, device="interpreter"):
     """A scalar function of planish and of torch: values and gradients."""
-    value, gradients = value_and_grad(ours, tuple(range(len(arrays))))(*map(pn.asarray, arrays))
+    tensors = [pn.asarray(a, device=device) for a in arrays]
+    value, gradients = value_and_grad(ours, tuple(range(len(arrays))))(*tensors)
     given = [torch.tensor(a, requires_grad=True) for a in arrays]
     wanted = theirs(*given)
     wanted.backward()
@@ -161,7 +162,9 @@ def test_multilayer_perceptron_with_cross_entropy():
     def theirs(x, w, b, v):
         return torch.nn.functional.cross_entropy(torch.tanh(x @ w + b) @ v, torch.tensor(labels))
 
-    both(ours, theirs, numbers(4, 5), numbers(5, 6), numbers(6), numbers(6, 3))
+    arrays = numbers(4, 5), numbers(5, 6), numbers(6), numbers(6, 3)
+    both(ours, theirs, *arrays)
+    both(ours, theirs, *arrays, device="cpu")
 
 
 def test_attention_with_a_causal_mask():

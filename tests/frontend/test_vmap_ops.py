@@ -134,7 +134,7 @@ _STRAY = (
 
 @pytest.mark.parametrize("block", range(4))
 def test_random_programs(block):
-    for seed in range(block * 100, block * 100 + 100):
+    for seed in range(block * 30, block * 30 + 30):
         _check_program(seed, random_program(seed, exclude=_STRAY))
 
 

@@ -82,7 +82,11 @@ def header(text: str) -> bytes:
         ("a.txt", b"hello", "not an array"),
         ("a.npy", b"hello", "no valid npy header"),
         ("a.npy", header("{'descr': '<f4', 'fortran_order': False, 'shape': (9,)}"), "36 bytes, but 0"),
-        ("a.npy", header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}") + b"1234", "-4 bytes|valid"),
+        (
+            "a.npy",
+            header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}") + b"1234",
+            "-4 bytes|valid",
+        ),
         ("a.npy", header("{'descr': '<U4', 'fortran_order': False, 'shape': ()}") + bytes(16), "dtype <U4"),
         ("a.npy", header("{'descr': '|O', 'fortran_order': False, 'shape': ()}"), "pickled"),
         ("a.npy", header("__import__('os')"), "no valid npy header"),

@@ -89,7 +89,11 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path):
 
 
 def test_a_file_of_the_reference_library_is_read(tmp_path: Path):
-    header = {"__metadata__": {"format": "pt"}, "w": entry("F32", [2, 2], 0, 16), "n": entry("I64", [], 16, 24)}
+    header = {
+        "__metadata__": {"format": "pt"},
+        "w": entry("F32", [2, 2], 0, 16),
+        "n": entry("I64", [], 16, 24),
+    }
     data = np.array([1, 2, 3, 4], np.float32).tobytes() + (7).to_bytes(8, "little")
     back = io.load(written(tmp_path / "x.safetensors", header, data))
     assert back["w"].tolist() == [[1, 2], [3, 4]]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
-from planish import dtypes
+from planish import compiler, dtypes
+from planish.codegen.blocks import points
+from planish.compiler import Executable
 from planish.llir.interpret import interpret
 from planish.llir.program import Program
+from planish.runtime.plan import KernelCall
+from tests.e2e.comparing import same
+from tests.e2e.op_cases import CASES, Maker
 from tests.llir.generate import arguments, random_program
 from tests.llir.helpers import Array, assert_same, copies, native_c
 from tests.llir.test_native import arrays_for, kernel_of_ops, ops_of
@@ -30,8 +37,33 @@ def check(program: Program, arrays: list[Array]) -> None:
     assert_same(expected, found, program.name)
 
 
+def sanitized(program: Program) -> KernelCall:
+    """A kernel of a compiled function, all its blocks."""
+    sizes = {special.name: range(points(special)) for special in program.specials}
+    names = [variable.name for variable in program.variables]
+
+    def call(arrays: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
+        for place in itertools.product(*sizes.values()):
+            own = {**dict(zip(names, values, strict=True)), **dict(zip(sizes, place, strict=True))}
+            native_c(program, arrays, FLAGS, **own)
+
+    return call
+
+
+def check_ops(count: int) -> None:
+    """As many ops of the table, whole functions: every access of every kernel is within its buffer."""
+    every = [(name, dtype) for name, (accepted, _) in CASES.items() for dtype in accepted]
+    for name, dtype in every[:: max(len(every) // count, 1)]:
+        m = Maker(dtype)
+        CASES[name][1][0](m)
+        lowered = compiler.lower(m.build(), passes=None)
+        found = Executable(lowered, list(map(sanitized, lowered.programs)))(*m.arrays)
+        for a, b in zip(found, lowered.compile()(*m.arrays), strict=True):
+            same(a, b, f"{name} of {dtype.short}")
+
+
 def main(count: int) -> None:
-    """As many random programs, and every op on some dtypes."""
+    """As many random programs, every op on some dtypes, and, of many, functions of the op table."""
     for seed in range(count):
         program = random_program(seed)
         check(program, arguments(program, seed))
@@ -40,6 +72,8 @@ def main(count: int) -> None:
     ]:
         program = kernel_of_ops(dtype, ops_of(dtype), 4)
         check(program, arrays_for(program))
+    if count >= 20:
+        check_ops(count)
     print(f"{count} programs ran clean", np.__version__)
 
 

@@ -246,6 +246,18 @@ def test_arguments_are_checked() -> None:
         interpret(b.program(), [np.zeros(4, np.float32)])
 
 
+def test_an_array_may_be_smaller_than_its_buffer_is_declared() -> None:
+    """A kernel that copies the first element of a tensor of named size has no variable itself."""
+    b = Builder("first")
+    out, x = b.param("out", f32, 1), b.param("x", f32, 4)
+    b.store(b.address(out, 0), b.load(b.address(x, 0)))
+    given = np.zeros(1, np.float32)
+    interpret(b.program(), [given, np.array([7], np.float32)])
+    assert given == [7]
+    with pytest.raises(VerifyError, match="outside"):
+        interpret(b.program(), [given, np.zeros(0, np.float32)])
+
+
 def test_a_broken_program_is_not_run() -> None:
     b = Builder("broken")
     b.add(b.fresh(i32), 1)

@@ -75,7 +75,9 @@ def test_folding_in_a_tensor_is_folding_in_its_number():
     for number in (0, 1, -1, 1 << 40):
         assert random.fold_in(key, pn.asarray(number)).tolist() == random.fold_in(key, number).tolist()
     assert random.split(key, (2, 3)).shape == (2, 3, 2)
-    np.testing.assert_array_equal(random.split(key, (2, 3)).numpy().reshape(6, 2), random.split(key, 6).numpy())
+    np.testing.assert_array_equal(
+        random.split(key, (2, 3)).numpy().reshape(6, 2), random.split(key, 6).numpy()
+    )
 
 
 DRAWS: dict[str, Callable[[pn.Tensor], pn.Tensor]] = {
@@ -171,7 +173,9 @@ def test_randint_fills_its_range_evenly(low: int, high: int):
     assert drawn.min() >= low
     assert drawn.max() < high
     cells = 7 if high - low > 100 else high - low
-    counts = np.bincount(((drawn.astype(object) - low) * cells // (high - low)).astype(np.int64), minlength=cells)
+    counts = np.bincount(
+        ((drawn.astype(object) - low) * cells // (high - low)).astype(np.int64), minlength=cells
+    )
     expected = N / cells
     assert (np.abs(counts - expected) < 5 * math.sqrt(expected)).all()
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+from typing import Any
 
 import llvmlite.binding
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from planish import compiler, dtypes
+from planish import compiler, dtypes, ptir
 from planish.codegen import llvm
 from planish.errors import PlanishError
 from planish.llir.builder import Builder
@@ -20,7 +23,7 @@ from planish.target import TARGETS, find, host
 on_x86 = pytest.mark.skipif(not cpu.host().triple.startswith("x86_64"), reason="this machine is no x86-64")
 
 
-def scaled(size: int) -> compiler.ptir.Function:
+def scaled(size: int) -> ptir.Function:
     g = Graph("scaled")
     x = g.input("x", tensor("f32", (size,)))
     return g.build(x.mul(2.0).add(x))
@@ -82,7 +85,9 @@ def _loop(unroll: int, *, known: bool) -> Program:
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("unroll", [0, 1, 2, 4, 8])
 def test_unroll_hints_reach_the_assembly(unroll: int, known: bool) -> None:
-    text = cpu.emit_assembly(llvm.render(_loop(unroll, known=known)), cpu.Processor(cpu.host().triple, "x86-64-v4"))
+    text = cpu.emit_assembly(
+        llvm.render(_loop(unroll, known=known)), cpu.Processor(cpu.host().triple, "x86-64-v4")
+    )
     rest = 1 if unroll > 1 and not known else 0  # what a number of iterations that is not known leaves over
     assert len(re.findall("vmulps", text)) == max(unroll, 1) + rest
 
@@ -103,9 +108,8 @@ def test_sixteen_bit_floats_without_instructions_for_them() -> None:
     """Every half there is, and every one rounded from beside it, as NumPy does it."""
     image = cpu.emit_object(half.SOURCE + _LOOPS)
     module = elf.Loaded(image)
-    import ctypes
 
-    def call(name: str, a: np.ndarray, b: np.ndarray) -> None:  # type: ignore[type-arg]
+    def call(name: str, a: NDArray[Any], b: NDArray[Any]) -> None:
         kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
         ctypes.CFUNCTYPE(None, *kinds)(module.address(name))(a.ctypes.data, b.ctypes.data, len(a))
 

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -185,6 +186,17 @@ def test_a_host_instruction_returns_to_python() -> None:
     code = plan.Code((call(0, (0, 1), (0,), 0), step, call(0, (1, 2), (0,), 1)), (3, SIZE), (0, 0))
     found = agrees(code, buffers(3))
     assert found[2].tolist() == [(n + 3) * 3 + 4 for n in (3, 2, 1, 0)]
+
+
+def test_a_long_plan_looks_for_signals_between_kernels() -> None:
+    steps = tuple(call(0, (0, 1), (0,), site) for site in range(10))
+    code = plan.Code(steps, (1,), (0,) * 10)
+    slow = [replace(kernel, work=500_000) for kernel in KERNELS]
+    asked = {
+        w: entry.render(code, k, [8, 8]).count("call i1 @interrupted") for w, k in ((0, KERNELS), (5, slow))
+    }
+    assert asked == {0: 0, 5: 4}  # after every second one, not after the last
+    agrees(code, buffers(2))
 
 
 def test_ctrl_c_ends_an_endless_loop() -> None:

@@ -142,7 +142,7 @@ def test_floats_are_as_short_as_their_dtype_allows(value: float, dtype: dtypes.D
 
 def test_depth_and_sharing_end_at_the_limit(table: Table) -> None:
     x = table.variable("x", 0, 1)
-    for _ in range(50_000):
+    for _ in range(10_000):
         x = x + 1
     assert infix(x, limit=100).endswith("…")
     assert len(infix(x, limit=100)) == 101

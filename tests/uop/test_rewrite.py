@@ -389,12 +389,12 @@ def test_without_a_budget_growth_ends_as_well():
 def test_many_rewrites_in_a_large_graph_are_no_loop(order):
     t = Table()
     root = t.variable("a", 0, 3)
-    for number in range(30_000):
+    for number in range(10_000):
         root = (root + 0) * (number + 2)
     stats = RewriteStats()
     done = rewrite(root, Matcher("m", IDENTITIES), order=order, stats=stats)
     assert all(each.op is not Ops.ADD for each in done.toposort())
-    assert stats.rewrites == 30_000
+    assert stats.rewrites == 10_000
 
 
 # -- substitution ----------------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ def test_a_swap_done_twice_is_the_graph(rng):
 
 def test_a_long_chain_is_substituted():
     t = Table()
-    root = chain(t, 50_000)
+    root = chain(t, 20_000)
     done = substitute(root, {t.variable("a", 0, 3): t.variable("b", 0, 3)})
     assert len(done.toposort()) == len(root.toposort())
     assert done is not root

@@ -291,7 +291,7 @@ class Tensor:
         now = self.latest
         if now._array is None and now._node is None:
             # a parameter is known by its identity: another name for it is an op
-            return _applied(ops.reshape, (now,), ReshapeAttrs(now._type.dims))
+            return Tensor.apply(ops.reshape, now, attrs=ReshapeAttrs(now._type.dims))
         return Tensor(
             now._type,
             array=now._array,
@@ -561,7 +561,7 @@ def apply(
     results = [Tensor(type, node=node, index=index, device=device) for index, type in enumerate(node.types)]
     node.made = tuple(map(ref, results))
     if node.depth >= DEEPEST and node.scope is None:
-        evaluate(results)
+        settle_deep(results, node)
     return tuple(results)
 
 
@@ -591,7 +591,7 @@ def _noted(
             device = found if device is None else placement.common_device(op.name, {found, device})
         if source._node is not None and source._node.depth > node.depth:
             node.depth = source._node.depth
-    node.depth += 1
+    node.depth += bool(given)  # constants are at the bottom, like data
     return node, device
 
 
@@ -628,14 +628,12 @@ def applied(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> Tensor:
     result._device = device
     result._used = False
     if made.depth >= DEEPEST and made.scope is None:
-        evaluate((result,))
+        settle_deep((result,), made)
     return result
 
 
 _FAST: Final = SIGNATURES.fast
 _new: Final = object.__new__
-DEEPEST: Final = 256
-"""Expressions are computed when this many ops wait on top of each other, so that a loop of any length has plans of one size."""
 
 
 def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
@@ -649,5 +647,5 @@ def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
     )
 
 
-from planish.frontend.realize import evaluate  # noqa: E402
+from planish.frontend.realize import DEEPEST, evaluate, settle_deep  # noqa: E402
 from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other

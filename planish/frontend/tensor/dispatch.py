@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, cast
 from planish.errors import Location, PlanishError
 from planish.frontend.expression import current_scope
 from planish.frontend.tensor.array import Array, Scalar, Tensor, applied
+from planish.frontend.tensor.weak import WeakTensor, stay_weak
 from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
 from planish.ptir.ops.literal import Literal
@@ -84,6 +85,8 @@ def binary(
                     right = applied(step, (right,), attrs)
                 return applied(op, (number(found[0][1], cast("Scalar", x1)), right), NO_ATTRS)
         left, right = prepare(x1, x2)
+        if isinstance(x1, WeakTensor) or isinstance(x2, WeakTensor):
+            return stay_weak(applied(op, (left, right), NO_ATTRS), x1, x2)
         ways = _way(x1, left), _way(x2, right)
         if ways[0] is not None and ways[1] is not None:
             if len(pairs) >= _LARGEST:

@@ -345,21 +345,30 @@ def complex(real: Operand, imag: Operand, /) -> Tensor:
 
 
 def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """Elements moved into a range; NaN where the element or a bound is."""
+    """Elements moved into a range; NaN where the element or a bound is.
+
+    Written as choices: an element that lies on a bound is its own, as far as derivatives are concerned.
+    """
     given = result = real_numeric("clip", tensor("clip", x))
-    for op, bound in ((maximum, min), (minimum, max)):
+    for outside, bound in ((less, min), (greater, max)):
         if bound is not None:
-            result = op(result, _reachable(result.dtype, bound))
+            edge = tensor("clip", _bound(result.dtype, bound))
+            beyond = outside(result, edge)
+            if isinstance(bound, Tensor) and edge.dtype.is_float:
+                beyond = logical_or(beyond, isnan(edge))
+            result = where(beyond, edge, result)
     if result is given:
         return given.snapshot()
     return cast_to(result, given.dtype)
 
 
-def _reachable(dtype: DType, bound: Operand) -> Operand:
-    """A bound outside the range of an integer dtype is as good as its end."""
-    if not dtype.is_int or not isinstance(bound, int) or dtype.min is None or dtype.max is None:
+def _bound(dtype: DType, bound: Operand) -> Operand:
+    """A number takes the dtype; outside the range of an integer dtype it is as good as its end."""
+    if isinstance(bound, Tensor) or not isinstance(bound, bool | int | float):
         return bound
-    return builtins.max(int(dtype.min), builtins.min(bound, int(dtype.max)))
+    if dtype.is_int and isinstance(bound, int) and dtype.min is not None and dtype.max is not None:
+        return constant(builtins.max(int(dtype.min), builtins.min(bound, int(dtype.max))), dtype)
+    return bound if dtype.is_int else constant(bound, dtype)
 
 
 def isclose(

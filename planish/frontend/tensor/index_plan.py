@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -84,9 +84,7 @@ def _item(item: object) -> Item:
             "use integers or bools: planish.astype(i, planish.int64)",
         )
     if isinstance(item, slice):
-        parts = [
-            None if part is None else operator.index(part) for part in (item.start, item.stop, item.step)
-        ]
+        parts = [_end(item, part) for part in (item.start, item.stop, item.step)]
         if parts[2] == 0:
             raise mistake(ShapeError, "x[…]", "a slice cannot have step 0")
         return slice(*parts)
@@ -107,6 +105,17 @@ def _item(item: object) -> Item:
         f"{item!r} is no index",
         "use integers, slices, ..., None, masks or integer arrays",
     )
+
+
+def _end(whole: slice, part: Any) -> int | None:
+    if part is None:
+        return None
+    try:
+        return operator.index(part)
+    except TypeError:
+        raise mistake(
+            IndexOutOfRange, "x[…]", f"{whole}: the ends of a slice are integers, or nothing"
+        ) from None
 
 
 def _without_masks(x: Tensor, items: Sequence[Item], nonzero: Nonzero) -> tuple[Tensor, list[Item]]:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+import numpy as np
+
 from planish import dtypes
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend.tensor.array import Array, Index, Scalar, Tensor
@@ -26,6 +28,7 @@ from planish.frontend.tensor.operands import (
     cast_to,
     common_shape,
     constant,
+    from_data,
     mistake,
     permuted,
     reshaped,
@@ -48,12 +51,14 @@ KINDS: Final = ("replace", "add", "mul", "min", "max")
 def getitem(x: Tensor, key: Index) -> Tensor:
     """x[key]."""
     base, steps = plan(x, key, nonzero)
-    result = gathered(sliced(base, steps.basic), steps)
+    result = gathered(sliced(base.latest, steps.basic), steps)
     return result.snapshot() if result is x else result
 
 
 def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
-    """The regular part."""
+    """The regular part. Of data it is data: minibatches and single elements of it need no kernel of their own."""
+    if x._array is not None:
+        return _seen(x, basic)
     result = x
     starts, limits = tuple(basic.starts), tuple(basic.limits)
     if any(start != 0 for start in starts) or limits != x.shape or any(step != 1 for step in basic.strides):
@@ -61,6 +66,20 @@ def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
     if basic.reversed_axes:
         result = Tensor.apply(ops.reverse, result, attrs=ReverseAttrs(tuple(basic.reversed_axes)))
     return reshaped(result, basic.dims)
+
+
+def _seen(x: Tensor, basic: IndexPlan) -> Tensor:
+    ends = zip(basic.starts, basic.limits, basic.strides, strict=True)
+    part = cast("Array", x._array)[tuple([slice(start, limit, step) for start, limit, step in ends])]
+    if basic.reversed_axes:
+        part = np.flip(part, tuple(basic.reversed_axes))
+    # a whole run of memory is shared: it never changes
+    view = np.ascontiguousarray(part).reshape(cast("Shape", tuple(basic.dims)))
+    return (
+        x
+        if view.shape == x.shape and part.shape == x.shape and not basic.reversed_axes
+        else from_data(view, x._device)
+    )
 
 
 def gathered(x: Tensor, steps: Plan) -> Tensor:

@@ -33,6 +33,8 @@ DTypeLike: TypeAlias = DType | str | type | np.dtype[np.generic]
 E = TypeVar("E", bound=PlanishError)
 
 _NUMBERS: Final = (bool, int, float, complex)
+_WIDEST: Final = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
+"""Numbers among themselves are computed as Python would."""
 
 
 class IndexOutOfRange(ShapeError, IndexError):
@@ -129,6 +131,8 @@ def promoted(name: str, *given: object) -> list[Tensor]:
     known = [operand(name, x) for x in given]
     try:
         dtype = dtypes.result_type(*[_promoting(x) for x in known])
+        if all(isinstance(x, WeakTensor) or not isinstance(x, Tensor) for x in known):
+            dtype = _WIDEST.get(dtype, dtype) if any(isinstance(x, WeakTensor) for x in known) else dtype
     except DTypeError as error:
         shown = " and ".join(x.dtype.name if isinstance(x, Tensor) else repr(x) for x in known)
         raise mistake(DTypeError, name, f"{shown} have no common dtype", error.remedy) from None

@@ -35,8 +35,11 @@ class WeakTensor(Tensor):
         return made
 
 
-def weak_kind(x: object) -> Scalar | None:
-    """For a weak tensor or a Python number, a number of its kind; None for everything else."""
-    if isinstance(x, WeakTensor):
-        return x._weak
-    return x if isinstance(x, bool | int | float | complex) else None
+def stay_weak(result: Tensor, *operands: object) -> Tensor:
+    """What was computed from operands: weak if all of them were."""
+    if not all(isinstance(x, WeakTensor | bool | int | float | complex) for x in operands):
+        return result
+    dtype = result.dtype
+    return WeakTensor.of(
+        result, complex if dtype.is_complex else float if dtype.is_float else int if dtype.is_int else bool
+    )

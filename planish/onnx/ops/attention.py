@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from planish import dtypes
-from planish.onnx.engine import At, Scope
+from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import broadcast_dims, stretched
 from planish.onnx.ops.common import cast, kind, sizes
 from planish.onnx.registry import op
+from planish.onnx.scope import Scope
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along

@@ -29,9 +29,15 @@ _EIGHT_BITS = {
 _SCALE_ONLY = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 
+def _largest(dtype: np.dtype[Any]) -> float:
+    """The largest number of an 8-bit float."""
+    words = np.arange(128, dtype=np.uint8).view(dtype).astype(np.float32)
+    return float(words[np.isfinite(words)].max())
+
+
 def convert_array(x: Array, dtype: np.dtype[Any], saturate: bool = True, rounding: str = "up") -> Array:
     """A conversion on the host. Text is read and written as Python does."""
-    if dtype == object:
+    if dtype.kind == "O":
         return _texts(x)
     if x.dtype == object:
         return _numbers(x, dtype)
@@ -41,7 +47,7 @@ def convert_array(x: Array, dtype: np.dtype[Any], saturate: bool = True, roundin
         )
     with np.errstate(all="ignore"):
         if dtype in _EIGHT_BITS and saturate and not (is_device(x.dtype) and x.dtype.kind in "iub"):
-            limit = float(ml_dtypes.finfo(dtype).max)
+            limit = _largest(dtype)
             wide = x if x.dtype == np.float64 else x.astype(np.float32)
             return np.asarray(np.clip(wide, -limit, limit)).astype(dtype)
         if not is_device(x.dtype) and not is_device(dtype):
@@ -71,9 +77,12 @@ def _numbers(x: Array, dtype: np.dtype[Any]) -> Array:
 def convert(x: V, dtype: DType, saturate: bool = True) -> V:
     """A conversion on the device; 8-bit floats stop at their largest number where ONNX says so."""
     if saturate and dtype.is_float and dtype.bits == 8 and x.dtype.is_float:
-        limit = float(dtype.max or 0)
+        limit = _largest(dtype.numpy)
         wide = cast(x, dtypes.float32) if x.dtype.bits < 32 else x
         return wide.clamp(-limit, limit).cast(dtype)
+    if dtype.is_int and dtype.bits < 8 and x.dtype.is_float:
+        # Toward zero first, and then the low bits: what is out of range wraps.
+        return x.cast(dtypes.int32).cast(dtype)
     return cast(x, dtype)
 
 

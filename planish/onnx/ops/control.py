@@ -7,6 +7,7 @@ iteration after another is imported, and where the condition depends on data, wh
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any, Final
@@ -137,10 +138,8 @@ def _row_types(at: At, body: GraphProto, carried: Sequence[V]) -> list[TensorTyp
         types.extend(value.type for value in outputs[1 + len(names) :])
         raise _Seen("seen")
 
-    try:
+    with contextlib.suppress(_Seen):
         at.graph.cond(at.graph.constant(np.array(True)), look, look)
-    except _Seen:
-        pass
     return types
 
 
@@ -206,10 +205,9 @@ def _unrolled(
     while going and (limit is None or step < limit):
         if step >= _STEPS and not by_data:
             raise at.refuse(f"a loop that nothing ends before {limit or 'ever'} cannot be written out")
-        counter: Value = np.array(step, np.int64)
-        if by_data:
-            # the counter is given to the program: every step is the same one then
-            counter = engine.segment.parameter(counter)
+        counter = np.array(step, np.int64)
+        # what a step knows is given to the program, not written into it: every step is the same one then
+        engine.vary([counter, *own.names["$carried"]])
         inner = Scope({number: counter, flag: np.array(True)}, own)
         inner.names.update(zip(names, own.names["$carried"], strict=True))
         own.names["$carried"] = []

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
+import numpy as np
+
 from planish import dtypes
 from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import together
-from planish.onnx.ops.common import cast, scalar, spread
+from planish.onnx.ops.common import Tensor, cast, host_arrays, scalar, spread
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 
@@ -70,6 +72,15 @@ for _name, _function in _UNARY.items():
     _unary(_name, _function)
 for _name, _pair in {**_BINARY, "Pow": power}.items():
     _binary(_name, _pair)
+
+
+@op("Equal", since=7, known=host_arrays)
+def equal(at: At, x: Tensor, y: Tensor) -> Tensor:
+    """Of text too, on the host."""
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        return np.asarray(np.equal(x, y), np.bool_)
+    a, b = together(at.value(x), at.value(y))
+    return a.eq(b)
 
 
 def _variadic(name: str, function: Callable[[V, V], V]) -> None:

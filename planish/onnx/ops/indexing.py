@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from planish import dtypes
 from planish.onnx.engine import At
-from planish.onnx.ops.common import Array, Tensor, axis_of, cast, if_known, ints, number, sizes
+from planish.onnx.ops.common import Array, Tensor, axis_of, cast, if_known, number, sizes
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import common as lib
@@ -228,5 +225,3 @@ def _best(corners: Array, scores: Array, most: int, allowed: float, least: float
             share = np.where(union > 0, shared / union, 0)
         order = order[share <= allowed]
     return taken
-
-

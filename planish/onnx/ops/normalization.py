@@ -23,7 +23,9 @@ def _scaled_by(x: V, mean: V, variance: V, scale: V, bias: V, epsilon: float) ->
     wide = widened(x)
     if mean.rank == 1 and x.rank > 1:
         return cast(normalize.batch_norm(wide, mean, variance, scale, bias, 1, epsilon), x.dtype)
-    mean, variance, scale, bias = (_per_channel(x, converted(v, wide.dtype)) for v in (mean, variance, scale, bias))
+    mean, variance, scale, bias = (
+        _per_channel(x, converted(v, wide.dtype)) for v in (mean, variance, scale, bias)
+    )
     return cast(wide.sub(mean).mul(variance.add(epsilon).rsqrt()).mul(scale).add(bias), x.dtype)
 
 
@@ -153,5 +155,3 @@ def mean_variance_normalization(at: At, x: V) -> V:
     centred = wide.sub(normalize.mean(wide, axes, True).broadcast_like(wide))
     deviation = normalize.mean(centred.square(), axes, True).sqrt().add(1e-9)
     return cast(centred.div(deviation.broadcast_like(wide)), x.dtype)
-
-

@@ -11,7 +11,17 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.onnx.engine import At
 from planish.onnx.ops.casting import convert, convert_array
-from planish.onnx.ops.common import Array, Tensor, axis_of, cast, is_device, is_host, numpy_kind, scalar, sizes
+from planish.onnx.ops.common import (
+    Array,
+    Tensor,
+    axis_of,
+    cast,
+    is_device,
+    is_host,
+    numpy_kind,
+    scalar,
+    sizes,
+)
 from planish.onnx.ops.convolution import convolve
 from planish.onnx.ops.linear import matmul
 from planish.onnx.ops.windows import window_of
@@ -52,7 +62,11 @@ def laid_array(at: At, value: Array, x: Array, axis: int, block: int) -> Array:
 
 def rounded(x: V, zero: V | None, dtype: DType) -> V:
     """Steps to integers of a storage dtype, half to even, clamped."""
-    steps = cast(x.round(), dtypes.float32).cast(dtypes.int32) if x.dtype.bits < 64 else x.round().cast(dtypes.int32)
+    steps = (
+        cast(x.round(), dtypes.float32).cast(dtypes.int32)
+        if x.dtype.bits < 64
+        else x.round().cast(dtypes.int32)
+    )
     if zero is not None:
         # Far beyond the range nothing is lost, and the sum cannot wrap.
         steps = steps.clamp(-(1 << 30), 1 << 30).add(zero.cast(dtypes.int32))

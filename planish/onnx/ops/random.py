@@ -6,80 +6,85 @@ drawn anew on every run, so that a model with them is not kept as one function.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from planish.onnx.engine import At, CannotTrace
-from planish.onnx.ops.common import Array, Tensor, number, numpy_kind, outputs, sizes
+from planish import dtypes
+from planish.onnx.engine import At
+from planish.onnx.ops.common import Array, kind, number, numpy_kind, outputs, sizes
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library import normalize
+
+Make = Callable[[np.random.RandomState], Array]
 
 
-def source(at: At) -> np.random.RandomState:
-    """The generator of a node."""
+def drawn(at: At, make: Make) -> V:
+    """What a generator makes: a constant if the node has a seed, else new on every run."""
     seed = at.attr("seed")
     if seed is not None:
-        return np.random.RandomState(int(seed))
-    if at.engine.execute is None or at.engine.depth:
-        raise CannotTrace(f"{at.node.op_type} draws new numbers on every run")
-    return np.random.RandomState()
+        return at.value(make(np.random.RandomState(int(seed))))
+    return at.engine.fresh(lambda: make(np.random.RandomState()))
 
 
-def _uniform(at: At, shape: list[int], dtype: np.dtype[np.generic]) -> Array:
+def _uniform(at: At, shape: list[int], dtype: np.dtype[np.generic]) -> V:
     low, high = at.attr("low", 0.0), at.attr("high", 1.0)
-    return (source(at).rand(*shape) * (high - low) + low).astype(dtype)
+    return drawn(at, lambda source: (source.rand(*shape) * (high - low) + low).astype(dtype))
 
 
-def _normal(at: At, shape: list[int], dtype: np.dtype[np.generic]) -> Array:
+def _normal(at: At, shape: list[int], dtype: np.dtype[np.generic]) -> V:
     mean, scale = at.attr("mean", 0.0), at.attr("scale", 1.0)
-    return (source(at).randn(*shape) * scale + mean).astype(dtype)
+    return drawn(at, lambda source: (source.randn(*shape) * scale + mean).astype(dtype))
 
 
-for _name, _draw in (("Uniform", _uniform), ("Normal", _normal)):
-    op(f"Random{_name}")(
-        lambda at, draw=_draw: draw(
-            at, at.attributes.require("shape"), numpy_kind(at, at.attr("dtype", 1))
-        )
-    )
-    op(f"Random{_name}Like")(
-        lambda at, x, draw=_draw: draw(
-            at, sizes(at, x), numpy_kind(at, at.attr("dtype")) if at.attr("dtype") else x.dtype.numpy
-        )
-    )
+def _random(name: str, draw: Callable[[At, list[int], np.dtype[np.generic]], V]) -> None:
+    def of_shape(at: At) -> V:
+        return draw(at, at.attributes.require("shape"), numpy_kind(at, at.attr("dtype", 1)))
+
+    def like(at: At, x: V) -> V:
+        to = at.attr("dtype")
+        return draw(at, sizes(at, x), numpy_kind(at, to) if to else x.dtype.numpy)
+
+    op(f"Random{name}")(of_shape)
+    op(f"Random{name}Like")(like)
+
+
+_random("Uniform", _uniform)
+_random("Normal", _normal)
 
 
 @op("Bernoulli")
 def bernoulli(at: At, x: V) -> V:
     """True as often as the input says."""
-    to = at.attr("dtype")
-    from planish.onnx.ops.common import kind
-
-    dtype = kind(at, to) if to else x.dtype
-    drawn = at.value(source(at).uniform(0.0, 1.0, sizes(at, x)).astype(x.dtype.numpy))
-    return drawn.lt(x).cast(dtype)
+    to, dims, dtype = at.attr("dtype"), sizes(at, x), x.dtype.numpy
+    chances = drawn(at, lambda source: source.uniform(0.0, 1.0, dims).astype(dtype))
+    return chances.lt(x).cast(kind(at, to) if to else x.dtype)
 
 
-@op("Multinomial", host=True)
-def multinomial(at: At, x: Array) -> Array:
-    """Classes by their unnormalised log probabilities."""
-    dtype = numpy_kind(at, at.attr("dtype", 6))
-    count = at.attr("sample_size", 1)
-    shares = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
-    edges = np.cumsum(shares / shares.sum(1, keepdims=True), 1)
-    drawn = source(at).uniform(size=(len(x), count))
-    found = [np.minimum(np.searchsorted(e, d, side="right"), x.shape[1] - 1) for e, d in zip(edges, drawn, strict=True)]
-    return np.array(found).astype(dtype).reshape(len(x), count)
+@op("Multinomial")
+def multinomial(at: At, x: V) -> V:
+    """Classes by their unnormalised log probabilities: where the running sum of shares passes a random number."""
+    dtype, count = kind(at, at.attr("dtype", 6)), at.attr("sample_size", 1)
+    batch, classes = sizes(at, x)
+    edges = normalize.softmax(normalize.widened(x), 1).cumsum(1)
+    chances = drawn(at, lambda source: source.uniform(size=(batch, count)).astype(edges.dtype.numpy))
+    dims = (batch, count, classes)
+    passed = edges.expand_dims(1).broadcast_to(dims).le(chances.expand_dims(2).broadcast_to(dims))
+    return passed.cast(dtypes.int64).reduce_sum([2]).min(classes - 1).cast(dtype)
 
 
-def _dropped(at: At, x: V, ratio: float, training: bool) -> tuple[V, Tensor]:
+def _dropped(at: At, x: V, ratio: float, training: bool) -> tuple[V, V]:
     if not training or ratio == 0:
         at.attr("seed")
-        return x, at.graph.full(x.dims, True, "bool")
-    kept = at.value(source(at).uniform(0.0, 1.0, sizes(at, x)) >= ratio)
+        return x, at.graph.full(x.dims, True, dtypes.bool_)
+    dims = sizes(at, x)
+    kept = drawn(at, lambda source: source.uniform(0.0, 1.0, dims) >= ratio)
     return kept.select(x.mul(1 / (1 - ratio)), 0), kept
 
 
 @op("Dropout")
-def dropout_early(at: At, x: V) -> V | tuple[V, Tensor]:
+def dropout_early(at: At, x: V) -> V | tuple[V, V]:
     at.attr("consumed_inputs")
     ratio = at.attr("ratio", 0.5)
     training = at.version < 7 and not at.attr("is_test", 0)
@@ -87,10 +92,10 @@ def dropout_early(at: At, x: V) -> V | tuple[V, Tensor]:
     if outputs(at) < 2:
         return result
     # Before opset 10 the mask had the type of the data.
-    return result, mask if at.version >= 10 or isinstance(mask, np.ndarray) else mask.cast(x.dtype)
+    return result, mask if at.version >= 10 else mask.cast(x.dtype)
 
 
 @op("Dropout", since=12, known=(1, 2))
-def dropout(at: At, x: V, ratio: Array | None = None, training: Array | None = None) -> tuple[V, Tensor]:
+def dropout(at: At, x: V, ratio: Array | None = None, training: Array | None = None) -> tuple[V, V]:
     share = 0.5 if ratio is None else float(number(ratio))
     return _dropped(at, x, share, training is not None and bool(number(training)))

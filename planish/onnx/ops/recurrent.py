@@ -212,8 +212,10 @@ def lstm(
                 looks,
                 lengths,
                 backwards,
-                *functions[n],
-                coupled=coupled,
+                functions[n][0],
+                functions[n][1],
+                functions[n][2],
+                coupled,
             )
         )
     return layer.together(found)

@@ -154,7 +154,9 @@ def _bins(start: Array, length: Array, bins: int, grids: Array, size: int) -> tu
 @op("RoiAlign", known=(1, 2))
 def roi_align(at: At, x: V, regions: Array, batches: Array) -> V:
     mode = at.attr("mode", "avg").lower()
-    shifted = at.attr("coordinate_transformation_mode", "half_pixel" if at.version >= 16 else "output_half_pixel")
+    shifted = at.attr(
+        "coordinate_transformation_mode", "half_pixel" if at.version >= 16 else "output_half_pixel"
+    )
     height, width = at.attr("output_height", 1), at.attr("output_width", 1)
     ratio, scale = at.attr("sampling_ratio", 0), at.attr("spatial_scale", 1.0)
     if mode not in ("avg", "max"):
@@ -215,10 +217,16 @@ def max_roi_pool(at: At, x: Array, regions: Array) -> Array:
         tall, broad = max(bottom - top + 1, 1), max(right - left + 1, 1)
         for i, j in itertools.product(range(height), range(width)):
             rows = slice(
-                *(min(max(v + top, 0), x.shape[2]) for v in (i * tall // height, -(-(i + 1) * tall // height)))
+                *(
+                    min(max(v + top, 0), x.shape[2])
+                    for v in (i * tall // height, -(-(i + 1) * tall // height))
+                )
             )
             columns = slice(
-                *(min(max(v + left, 0), x.shape[3]) for v in (j * broad // width, -(-(j + 1) * broad // width)))
+                *(
+                    min(max(v + left, 0), x.shape[3])
+                    for v in (j * broad // width, -(-(j + 1) * broad // width))
+                )
             )
             part = x[int(batch), :, rows, columns]
             if part.size:

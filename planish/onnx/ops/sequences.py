@@ -143,22 +143,3 @@ def optional_get_element(at: At, value: Value) -> tuple[Value]:
     if value is None:
         raise at.refuse("the optional is empty")
     return (value,)
-
-
-@op("Identity", since=1, sequences=True)
-def identity(at: At, value: Value) -> tuple[Value]:
-    return (value,)
-
-
-@op("Constant", since=1, sequences=True)
-def constant(at: At) -> tuple[Array]:
-    """Data, in any of the forms it is written in."""
-    for name, dtype in (
-        ("value_float", np.float32), ("value_int", np.int64), ("value_floats", np.float32), ("value_ints", np.int64),
-        ("value_string", object), ("value_strings", object),
-    ):  # fmt: skip
-        if name in at.attributes:
-            return (np.array(at.attr(name), dtype),)
-    if "sparse_value" in at.attributes:
-        return (at.attr("sparse_value"),)
-    return (at.attributes.require("value"),)

@@ -18,6 +18,7 @@ from planish.onnx.ops.common import (
     ints,
     is_device,
     is_host,
+    kind,
     number,
     numpy_kind,
     sizes,
@@ -220,7 +221,13 @@ def tile(at: At, x: V, repeats: Array) -> V:
 
 
 def _sliced(
-    at: At, x: V, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int], steps: Sequence[int]
+    at: At,
+    x: V,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int],
+    steps: Sequence[int],
+    moving: bool = False,
 ) -> V:
     chosen = [slice(None)] * x.rank
     for start, end, axis, step in zip(starts, ends, axes_of(at, axes, x.rank), steps, strict=True):
@@ -229,6 +236,13 @@ def _sliced(
         chosen[axis] = slice(first, None if last < 0 else last, stride)
         if stride > 0 and last < first:
             chosen[axis] = slice(0, 0, 1)
+    if moving and all(part.step in (None, 1) for part in chosen):
+        # in a loop: where it begins is given to the program, how much it takes is part of it
+        ranges = [range(*part.indices(d)) for part, d in zip(chosen, sizes(at, x), strict=True)]
+        begins = [np.array(part.start, np.int64) if len(part) else None for part in ranges]
+        at.engine.vary(begins)
+        starts_of = [0 if begin is None else at.value(begin) for begin in begins]
+        return x.dynamic_slice(starts_of, [len(part) for part in ranges])
     return x[tuple(chosen)]
 
 
@@ -250,6 +264,7 @@ def slice_(
         ints(ends),
         range(count) if axes is None else ints(axes),
         [1] * count if steps is None else ints(steps),
+        at.engine.varies(starts),
     )
 
 
@@ -325,8 +340,6 @@ def eye_like(at: At, x: V) -> V:
     to = at.attr("dtype")
     dtype = x.dtype
     if to is not None:
-        from planish.onnx.ops.common import kind
-
         dtype = kind(at, to)
     return shaping.eye(x, rows, columns, dtype, at.attr("k", 0))
 
@@ -348,7 +361,7 @@ def range_(at: At, start: Array, limit: Array, delta: Array) -> Array:
     if step == 0:
         raise at.refuse("steps of 0 lead nowhere")
     if dtype.kind in "iu":
-        return np.arange(first, last, step, dtype)
+        return np.asarray(np.arange(first, last, step), dtype)
     wide = dtype if dtype.itemsize >= 4 else numpy_kind(at, stash)
     count = max(int(np.ceil((last - first) / step)), 0)
     at_ = np.arange(count).astype(wide)

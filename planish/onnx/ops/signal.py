@@ -74,7 +74,7 @@ def dft(at: At, x: V, length: Array | None = None, axis: Array | None = None) ->
 
 @op("STFT", known=(1, 3))
 def stft(at: At, x: V, step: Array, window: V | None = None, length: Array | None = None) -> V:
-    batch, size, parts = sizes(at, x)
+    batch, size, _ = sizes(at, x)
     half = bool(at.attr("onesided", 1))
     if length is not None:
         frame = int(number(length))

@@ -58,7 +58,9 @@ def string_normalizer(at: At, x: Array) -> Array:
     words = [_text(value) for value in x.reshape(-1)]
     banned = set(stop) if sensitive else {word.lower() for word in stop}
     kept = [word for word in words if (word if sensitive else word.lower()) not in banned]
-    changed = [word.lower() if action == "LOWER" else word.upper() if action == "UPPER" else word for word in kept]
+    changed = [
+        word.lower() if action == "LOWER" else word.upper() if action == "UPPER" else word for word in kept
+    ]
     found = changed or [""]
     return _texts(found, (1, len(found)) if x.ndim == 2 else (len(found),))
 
@@ -77,7 +79,11 @@ def regex_full_match(at: At, x: Array) -> Array:
 def tf_idf_vectorizer(at: At, x: Array) -> Array:
     """How often n-grams of a pool occur, with gaps of up to `max_skip_count` between their words."""
     require = at.attributes.require
-    longest, shortest, gaps = require("max_gram_length"), require("min_gram_length"), require("max_skip_count")
+    longest, shortest, gaps = (
+        require("max_gram_length"),
+        require("min_gram_length"),
+        require("max_skip_count"),
+    )
     mode, counts, indexes = require("mode"), require("ngram_counts"), require("ngram_indexes")
     pool = at.attr("pool_strings") or at.attr("pool_int64s") or []
     weights = at.attr("weights")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planish import dtypes
 from planish.onnx.engine import At
 from planish.onnx.ops.common import cast, scalar
@@ -19,7 +21,7 @@ def _lists(at: At, values: tuple[V, ...], kinds: int) -> list[tuple[V, ...]]:
     return [values[n::count] for n in range(count)]
 
 
-def _in_order(found: list[tuple[V, ...]]) -> tuple[V, ...]:
+def _in_order(found: Sequence[tuple[V, ...]]) -> tuple[V, ...]:
     return tuple(value for kind in zip(*found, strict=True) for value in kind)
 
 

@@ -105,7 +105,7 @@ def run(kind: str, number: int, seed: int, z3_seconds: float = 5.0) -> Counter[s
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("index", 1200), ("gated", 500), ("large", 100), ("condition", 600), ("wrapping", 300), ("real", 300)],
+    [("index", 800), ("gated", 300), ("large", 60), ("condition", 400), ("wrapping", 300), ("real", 300)],
 )
 def test_random_expressions(kind, number):
     counts = run(kind, number, seed=0, z3_seconds=0.3)

@@ -1,0 +1,70 @@
+"""`planish compile`: an ONNX model as a folder that runs without it.
+
+planish compile model.onnx -o out/ --dim batch=1..64
+planish run out/ --random --dim batch=8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from planish.cli import deployment
+from planish.cli.cache import size
+from planish.cli.console import OK, CommandError, Console, Parser, UsageError
+from planish.cli.models import read_dims
+from planish.cli.progress import Progress
+from planish.cli.run import open_model
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parser = Parser(
+        "planish compile", "Compile an ONNX model into a folder: program, weights, machine code.", __doc__
+    )
+    parser.add_argument("model", metavar="MODEL", help="model.onnx")
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write")
+    parser.add_argument(
+        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim, or 1..64"
+    )
+    parser.add_argument(
+        "--shape", metavar="NAME=AxB", action="append", default=[], help="the shape of an input"
+    )
+    args = parser.parse(arguments, console)
+    folder = Path(args.output)
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder} is no folder")
+    if folder.is_dir() and any(folder.iterdir()) and not deployment.is_deployment(args.output):
+        raise CommandError(f"{folder} holds something else", remedy="name an empty folder, or a new one")
+    model = open_model(args.model, read_dims(args.dim))
+    shapes = _shapes(args.shape)
+    with Progress(f"compiling {Path(args.model).name}") as progress:
+        program = model.program(shapes)
+        inputs = [
+            deployment.Port(info.name, info.dtype, _dims(info, shapes, model.dims)) for info in model.inputs
+        ]
+        outputs = [deployment.Port(info.name, info.dtype, info.dims) for info in model.outputs]
+        weights = deployment.save(folder, program.function, program.weights, inputs, outputs)
+        took = progress.seconds
+    console.say(f"wrote {folder} in {took:.1f} s: {len(program.weights)} weights, {size(weights)}")
+    return OK
+
+
+def _shapes(words: Sequence[str]) -> dict[str, list[int]]:
+    found = {}
+    for word in words:
+        name, equals, text = word.rpartition("=")
+        if not equals or not all(part.isdigit() for part in text.split("x")):
+            raise UsageError(f"{word!r} is no shape", remedy="write NAME=1x3x224x224")
+        found[name] = [int(part) for part in text.split("x")]
+    return found
+
+
+def _dims(info: Any, shapes: dict[str, list[int]], known: Any) -> tuple[int | str | None, ...] | None:
+    """Dims with their sizes; those with bounds keep their names."""
+    if info.name in shapes:
+        return tuple(shapes[info.name])
+    if info.dims is None:
+        return None
+    return tuple(known[d] if isinstance(d, str) and isinstance(known.get(d), int) else d for d in info.dims)

@@ -1,0 +1,130 @@
+"""What `planish run` and `planish compile` share: the words of their command lines, and arrays for inputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.cli.console import CommandError, UsageError
+from planish.errors import did_you_mean
+
+Array = NDArray[Any]
+DimSizes = dict[str, int | tuple[int, int]]
+
+
+class Port(Protocol):
+    """An input or output of a model."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def dims(self) -> tuple[int | str | None, ...] | None: ...
+
+
+def read_dims(words: Sequence[str]) -> DimSizes:
+    """`batch=4`, or `batch=1..64`."""
+    found: DimSizes = {}
+    for word in words:
+        match = re.fullmatch(r"(.+)=(\d+)(?:\.\.(\d+))?", word)
+        if match is None:
+            raise UsageError(f"{word!r} is no size", remedy="write NAME=4, or NAME=1..64")
+        name, low, high = match.groups()
+        if high is not None and int(high) < int(low):
+            raise UsageError(f"{word!r} has no sizes")
+        found[name] = int(low) if high is None else (int(low), int(high))
+    return found
+
+
+def read_inputs(words: Sequence[str], ports: Sequence[Port]) -> dict[str, Array]:
+    """`name=file.npy`, or `name=file.npz:key`."""
+    found: dict[str, Array] = {}
+    for word in words:
+        name, equals, file = word.rpartition("=")
+        if not equals:
+            raise UsageError(f"{word!r} names no input", remedy="write NAME=FILE.npy")
+        if name not in [port.name for port in ports]:
+            close = did_you_mean(name, [port.name for port in ports])
+            hint = f"did you mean {close!r}? " if close else ""
+            raise UsageError(
+                f"the model has no input {name!r}",
+                remedy=f"{hint}it has {', '.join(port.name for port in ports)}",
+            )
+        found[name] = _array(file)
+    return found
+
+
+def _array(file: str) -> Array:
+    path, _, key = file.partition(".npz:")
+    place = Path(path + ".npz" if key else file)
+    try:
+        loaded = np.load(place, allow_pickle=False)
+        found: Array = loaded[key] if key else loaded
+    except (OSError, ValueError, KeyError) as error:
+        raise CommandError(f"cannot read an array from {file}: {error}") from None
+    if not isinstance(found, np.ndarray):
+        raise CommandError(f"{file} holds several arrays", remedy="write NAME=FILE.npz:KEY")
+    return found
+
+
+def random_inputs(
+    ports: Sequence[Port],
+    sizes: Mapping[str, int | tuple[int, int]],
+    given: Mapping[str, Array],
+    seed: int = 0,
+) -> dict[str, Array]:
+    """Arrays for every input that is not given: normal floats, small integers, the same ones every time."""
+    rng = np.random.default_rng(seed)
+    found = dict(given)
+    for port in ports:
+        if port.name in found:
+            continue
+        shape = []
+        for dim in port.dims or ():
+            size = sizes.get(dim) if isinstance(dim, str) else dim
+            if size is None:
+                raise UsageError(
+                    f"the size of {dim or 'a dim'} in {port} is not known",
+                    remedy=f"--dim {dim}=N" if dim else f"--input {port.name}=FILE.npy",
+                )
+            shape.append(size if isinstance(size, int) else size[0])
+        if port.dims is None:
+            raise UsageError(f"the shape of {port} is not known", remedy=f"--input {port.name}=FILE.npy")
+        found[port.name] = _random(rng, port.dtype, shape)
+    return found
+
+
+def _random(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> Array:
+    import ml_dtypes
+
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if dtype.startswith(("int", "uint")):
+        return rng.integers(0, 8, shape).astype(dtype)
+    if dtype in ("string", "unknown", "object"):
+        raise UsageError(f"there are no random values of type {dtype}", remedy="--input NAME=FILE.npy")
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    return rng.standard_normal(shape).astype(kind)
+
+
+def write_outputs(path: str, names: Sequence[str], values: Sequence[Any]) -> None:
+    """One array as .npy, several as .npz."""
+    place = Path(path)
+    arrays = {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
+    if place.suffix == ".npy":
+        if len(arrays) != 1:
+            raise UsageError(f"{len(arrays)} outputs do not fit into one .npy", remedy="write to an .npz")
+        np.save(place, next(iter(arrays.values())), allow_pickle=False)
+    elif place.suffix == ".npz":
+        # names may hold slashes, which would be folders in the archive
+        np.savez(
+            place, allow_pickle=False, **{name.replace("/", "_"): array for name, array in arrays.items()}
+        )
+    else:
+        raise UsageError(f"{path} is neither .npy nor .npz")

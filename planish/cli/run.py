@@ -1,0 +1,213 @@
+"""`planish run`: a model, its inputs, its outputs.
+
+planish run model.onnx --random --dim batch=4 -o out.npz
+planish run model.onnx --input x=image.npy --check-with onnxruntime --profile
+planish run out/ --random                                        what `planish compile` wrote; needs no onnx package
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.cli import deployment
+from planish.cli.console import FAILED, OK, CommandError, Console, Parser, UsageError
+from planish.cli.models import DimSizes, random_inputs, read_dims, read_inputs, write_outputs
+from planish.cli.profile import Profile
+from planish.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from planish.onnx import Model
+
+Array = NDArray[Any]
+_TOLERANCE: Final = 1e-3
+"""Of the largest element of an output: what order of summation may change."""
+
+
+def _parser() -> Parser:
+    parser = Parser("planish run", "Run an ONNX model, or the folder that `planish compile` wrote.", __doc__)
+    parser.add_argument("model", metavar="MODEL", help="model.onnx, or a folder of a compiled model")
+    parser.add_argument(
+        "-i",
+        "--input",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        help="an input from .npy or .npz:KEY",
+    )
+    parser.add_argument("--random", action="store_true", help="random arrays for inputs that are not given")
+    parser.add_argument("--seed", type=int, default=0, help="for --random")
+    parser.add_argument(
+        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim, or 1..64"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the outputs to .npz, or one to .npy")
+    parser.add_argument(
+        "--check-with", choices=("onnxruntime",), help="compare with what another runtime computes"
+    )
+    parser.add_argument("--profile", action="store_true", help="show the slowest kernels")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="run so often and show the best time"
+    )
+    return parser
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    args = _parser().parse(arguments, console)
+    sizes = read_dims(args.dim)
+    if Path(args.model).is_dir():
+        return _deployed(args, sizes, console)
+    model = open_model(args.model, sizes)
+    for info in model.inputs:
+        console.say(f"input   {info}")
+    for info in model.outputs:
+        console.say(f"output  {info}")
+    feeds = _feeds(args, model.inputs, sizes)
+    with Progress(f"compiling {Path(args.model).name}") as progress:
+        results = model.run(None, feeds)
+        first = progress.seconds
+    console.say(f"first run in {first:.2f} s, {_plural(model.compilations, 'compilation')}")
+    _repeat(args.repeat, lambda: model.run(None, feeds), console)
+    _finish(args, [info.name for info in model.outputs], results, console)
+    if args.profile:
+        console.write(_profiled(args.model, sizes, feeds))
+    if args.check_with:
+        return _check(args.model, feeds, [info.name for info in model.outputs], results, console)
+    return OK
+
+
+def open_model(path: str, sizes: DimSizes) -> Model:
+    """A model from a file; the onnx package is needed for it."""
+    try:
+        import planish.onnx
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"reading {path} needs the package {error.name}", remedy="pip install 'planish[onnx]'"
+        ) from None
+    return planish.onnx.load(path, sizes)
+
+
+def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> int:
+    if not deployment.is_deployment(args.model):
+        raise CommandError(f"{args.model} holds no compiled model", remedy="`planish compile` writes one")
+    if args.profile or args.check_with:
+        raise UsageError("--profile and --check-with need the .onnx file")
+    with Progress(f"loading {args.model}"):
+        model = deployment.load(args.model)
+    for port in model.inputs:
+        console.say(f"input   {port}")
+    for port in model.outputs:
+        console.say(f"output  {port}")
+    feeds = _feeds(args, model.inputs, sizes)
+    results = model.run(None, feeds)
+    _repeat(args.repeat, lambda: model.run(None, feeds), console)
+    _finish(args, [port.name for port in model.outputs], results, console)
+    return OK
+
+
+def _feeds(args: argparse.Namespace, ports: Sequence[Any], sizes: DimSizes) -> dict[str, Array]:
+    given = read_inputs(args.input, ports)
+    missing = [str(port) for port in ports if port.name not in given]
+    if missing and not args.random:
+        raise UsageError(
+            f"nothing is given for {', '.join(missing)}", remedy="--input NAME=FILE.npy, or --random"
+        )
+    return random_inputs(ports, sizes, given, args.seed)
+
+
+def _repeat(count: int, call: Any, console: Console) -> None:
+    times = []
+    for _ in range(count - 1):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    if times:
+        console.say(f"best of {len(times)} more: {min(times) * 1e3:.3f} ms")
+
+
+def _finish(args: argparse.Namespace, names: Sequence[str], results: Sequence[Any], console: Console) -> None:
+    for name, value in zip(names, results, strict=True):
+        console.write(f"{name}: {_summary(value)}\n")
+    if args.output is not None:
+        write_outputs(args.output, names, results)
+        console.say(f"wrote {args.output}")
+
+
+def _summary(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_summary(item) for item in value)}]"
+    if not isinstance(value, np.ndarray):
+        return str(value)
+    shape = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if value.dtype == object or not value.size:
+        return shape
+    if value.size <= 8:
+        return f"{shape} {' '.join(f'{v}' for v in value.reshape(-1))}"
+    wide = value.astype(np.float64) if value.dtype.kind != "c" else np.abs(value)
+    return f"{shape} min {wide.min():.6g} max {wide.max():.6g} mean {wide.mean():.6g}"
+
+
+def _profiled(path: str, sizes: DimSizes, feeds: Mapping[str, Array]) -> str:
+    profile = Profile()
+    model = open_model(path, sizes)
+    model.make = profile.make
+    with Progress("compiling kernels one by one"):
+        model.run(None, feeds)
+    runs = []
+    for _ in range(3):
+        profile.clear()
+        model.run(None, feeds)
+        runs.append((sum(profile.seconds.values()), profile.table()))
+    return min(runs)[1]  # the one that was disturbed least
+
+
+def _check(
+    path: str, feeds: Mapping[str, Array], names: Sequence[str], results: Sequence[Any], console: Console
+) -> int:
+    try:
+        import onnxruntime  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ModuleNotFoundError:
+        raise CommandError("onnxruntime is not installed", remedy="pip install onnxruntime") from None
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    worst = 0.0
+    for name, ours, theirs in zip(names, results, session.run(list(names), dict(feeds)), strict=True):
+        error = difference(ours, theirs)
+        worst = max(worst, error)
+        console.write(f"{name}: {error:.2e} of the largest element apart from onnxruntime\n")
+    if worst > _TOLERANCE:
+        console.complain(f"an output is {worst:.2e} apart from onnxruntime's")
+        return FAILED
+    return OK
+
+
+def difference(ours: Any, theirs: Any) -> float:
+    """The largest difference, as a part of the largest element."""
+    if isinstance(theirs, list):
+        return max((difference(a, b) for a, b in zip(ours, theirs, strict=True)), default=0.0)
+    if np.shape(ours) != np.shape(theirs):
+        return float("inf")
+    if np.asarray(theirs).dtype.kind in "OUS":
+        return (
+            0.0
+            if np.array_equal(np.asarray(ours).astype(str), np.asarray(theirs).astype(str))
+            else float("inf")
+        )
+    a, b = (np.asarray(value).astype(np.float64) for value in (ours, theirs))
+    if not a.size:
+        return 0.0
+    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return float("inf")
+    same = np.isfinite(a)
+    scale = np.max(np.abs(b[same]), initial=0.0)
+    apart = np.max(np.abs(a[same] - b[same]), initial=0.0)
+    return float(apart / (scale + 1e-6))
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,156 @@
+"""Convolutions and their transposes."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from planish.dtypes import DType, float32
+from planish.errors import ShapeError
+from planish.frontend.tensor import functions as fn
+from planish.frontend.tensor.array import Tensor
+from planish.nn import spatial
+from planish.nn.arguments import Padding, Sizes, mistake, pairs, per_axis
+from planish.nn.init import Key, keys_of
+from planish.nn.layers.linear import small
+from planish.nn.module import Module
+
+_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+class _Conv(Module):
+    space: ClassVar[int]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Padding = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        *,
+        key: Key,
+        dtype: DType = float32,
+    ) -> None:
+        name = type(self).__name__
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise mistake(
+                ShapeError, name, f"{in_channels} and {out_channels} channels do not make {groups} groups"
+            )
+        if padding_mode not in _MODES:
+            raise mistake(
+                ShapeError, name, f"there is no padding_mode {padding_mode!r}", f"one of {', '.join(_MODES)}"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = per_axis(name, "kernel_size", kernel_size, self.space)
+        self.stride = per_axis(name, "stride", stride, self.space)
+        self.dilation = per_axis(name, "dilation", dilation, self.space)
+        self.padding = pairs(name, padding, self.kernel_size, self.stride, self.dilation)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        first, second = keys_of(key, 2)
+        inputs = in_channels // groups * math.prod(self.kernel_size)
+        self.weight = small(first, (out_channels, in_channels // groups, *self.kernel_size), inputs, dtype)
+        self.bias = small(second, (out_channels,), inputs, dtype) if bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Of (N, C, …) or (C, …)."""
+        function = (spatial.conv1d, spatial.conv2d, spatial.conv3d)[self.space - 1]
+        padding: Padding = self.padding
+        if self.padding_mode != "zeros" and x.ndim > self.space:
+            ends = [(0, 0)] * (x.ndim - self.space) + list(self.padding)
+            x = fn.pad(x, ends, mode=_MODES[self.padding_mode])
+            padding = 0
+        return function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv1d(_Conv):
+    """Convolution of (N, C, L)."""
+
+    space = 1
+
+
+class Conv2d(_Conv):
+    """Convolution of (N, C, H, W)."""
+
+    space = 2
+
+
+class Conv3d(_Conv):
+    """Convolution of (N, C, D, H, W)."""
+
+    space = 3
+
+
+class _ConvTranspose(Module):
+    space: ClassVar[int]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        *,
+        key: Key,
+        dtype: DType = float32,
+    ) -> None:
+        name = type(self).__name__
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise mistake(
+                ShapeError, name, f"{in_channels} and {out_channels} channels do not make {groups} groups"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = per_axis(name, "kernel_size", kernel_size, self.space)
+        self.stride = per_axis(name, "stride", stride, self.space)
+        self.padding = per_axis(name, "padding", padding, self.space, least=0)
+        self.output_padding = per_axis(name, "output_padding", output_padding, self.space, least=0)
+        self.dilation = per_axis(name, "dilation", dilation, self.space)
+        self.groups = groups
+        first, second = keys_of(key, 2)
+        inputs = out_channels // groups * math.prod(self.kernel_size)
+        self.weight = small(first, (in_channels, out_channels // groups, *self.kernel_size), inputs, dtype)
+        self.bias = small(second, (out_channels,), inputs, dtype) if bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Of (N, C, …) or (C, …)."""
+        functions = (spatial.conv_transpose1d, spatial.conv_transpose2d, spatial.conv_transpose3d)
+        return functions[self.space - 1](
+            x,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.output_padding,
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """The transpose of `Conv1d`."""
+
+    space = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """The transpose of `Conv2d`."""
+
+    space = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The transpose of `Conv3d`."""
+
+    space = 3

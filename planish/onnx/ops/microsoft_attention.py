@@ -1,0 +1,272 @@
+"""Attention and its surroundings as onnxruntime's exports write them (com.microsoft)."""
+
+from __future__ import annotations
+
+import math
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.onnx.engine import At
+from planish.onnx.ops.attention import heads_first, heads_last, product, turned
+from planish.onnx.ops.common import cast, outputs, scalar, sizes
+from planish.onnx.ops.linear import matmul
+from planish.onnx.ops.quantization import dequantized
+from planish.onnx.registry import op
+from planish.ptir import ops
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import along
+from planish.ptir.library.normalize import converted, mean, softmax, widened
+from planish.ptir.library.shaping import split
+
+_DOMAIN = "com.microsoft"
+
+
+def _filter(dtype: DType, value: float) -> float:
+    """What is added where nothing may be looked at: as low as the dtype goes, at most."""
+    return max(value, -65504.0) if dtype is dtypes.float16 else value
+
+
+def _key_mask(at: At, mask: V, batch: int, length: int, size: int, filler: float) -> V:
+    """What a mask adds to the scores, (B, 1, 1 or L, S): from lengths, from marks per key, or from marks per query and key."""
+    dims = (batch, 1, 1, size)
+    if mask.rank == 1:
+        count = sizes(at, mask)[0]
+        if count not in (batch, 2 * batch):
+            raise at.refuse(f"a mask of {mask.type}")
+        numbers = cast(mask, dtypes.int64)
+        here = at.graph.iota(dims, 3, dtypes.int64)
+        seen = here.lt(along(numbers.slice([0], [batch]), dims, 0))
+        if count == 2 * batch:
+            # ends, and then where each begins
+            seen = seen.and_(here.ge(along(numbers.slice([batch], [count]), dims, 0)))
+    elif mask.rank == 2:
+        seen = mask.ne(0).reshape((sizes(at, mask)[0], 1, 1, sizes(at, mask)[1])).broadcast_to(dims)
+    elif mask.rank == 3:
+        seen = mask.ne(0).reshape((batch, 1, *sizes(at, mask)[1:]))
+    else:
+        raise at.refuse(f"a mask of {mask.type}")
+    zero = at.graph.full(seen.dims, 0.0, dtypes.float32)
+    return seen.select(zero, filler)
+
+
+def _attend(
+    at: At, q: V, k: V, v: V, mask: V | None, bias: V | None, past: int
+) -> tuple[V, V]:  # fmt: skip
+    """softmax(q·kᵀ·scale + bias + mask)·v of (B, H, L, D); and the scores."""
+    scale = at.attr("scale", 0.0) or 1 / math.sqrt(sizes(at, q)[3])
+    filler = at.attr("mask_filter_value", -10000.0)
+    batch, _, length, _ = sizes(at, q)
+    size = sizes(at, k)[2]
+    wide = widened(q).dtype
+    scores = product(q, k, 3, ops.DotAttrs(wide, wide)).mul(scale)
+    if bias is not None:
+        scores = scores.add(converted(bias, wide).broadcast_to(scores.dims))
+    if mask is not None:
+        marks = _key_mask(at, mask, batch, length, size, filler)
+        scores = scores.add(converted(marks, wide).broadcast_to(scores.dims))
+    if at.attr("unidirectional", 0):
+        dims = (length, size)
+        i, j = (at.graph.iota(dims, n, dtypes.int64) for n in range(2))
+        seen = j.le(i.add(past) if past else i).broadcast_to(scores.dims)
+        scores = seen.select(scores, -3.4028234663852886e38)
+    weights = converted(softmax(scores, 3), v.dtype)
+    return product(weights, v, 2), cast(scores, q.dtype)
+
+
+def _self_attention(at: At, projected: V, mask: V | None, past: V | None, bias: V | None) -> tuple[V, ...]:
+    """From the projection (B, L, Q + K + V) on."""
+    heads = at.attributes.require("num_heads")
+    if at.attr("do_rotary", 0) or at.attr("past_present_share_buffer", 0):
+        raise at.refuse("rotary positions or a shared buffer")
+    at.attr("rotary_embedding_dim")
+    width = sizes(at, projected)[2]
+    parts = at.attr("qkv_hidden_sizes") or [width // 3] * 3
+    q, k, v = (heads_first(at, x, heads) for x in split(projected, parts, 2))
+    before = 0
+    if past is not None:
+        before = sizes(at, past)[3]
+        old = [past.slice([n, 0, 0, 0, 0], [n + 1, *past.dims[1:]]).reshape(past.dims[1:]) for n in range(2)]
+        k, v = at.graph.concat([old[0], k], 2), at.graph.concat([old[1], v], 2)
+    result, _ = _attend(at, q, k, v, mask, bias, before)
+    merged = heads_last(at, result)
+    if outputs(at) < 2:
+        return (merged,)
+    return merged, at.graph.concat([k.expand_dims(0), v.expand_dims(0)], 0)
+
+
+@op("Attention", domain=_DOMAIN)
+def attention(
+    at: At,
+    x: V,
+    weights: V,
+    bias: V | None = None,
+    mask: V | None = None,
+    past: V | None = None,
+    added: V | None = None,
+    past_length: V | None = None,
+) -> tuple[V, ...]:
+    if past_length is not None:
+        raise at.refuse("a past of a length that is data")
+    projected = matmul(x, weights)
+    if bias is not None:
+        projected = projected.add(bias.broadcast_to(projected.dims))
+    return _self_attention(at, projected, mask, past, added)
+
+
+@op("QAttention", domain=_DOMAIN)
+def quantized_attention(
+    at: At,
+    x: V,
+    weights: V,
+    bias: V,
+    x_scale: V,
+    weight_scale: V,
+    mask: V | None = None,
+    x_zero: V | None = None,
+    weight_zero: V | None = None,
+    past: V | None = None,
+) -> tuple[V, ...]:
+    left = dequantized(at, x, scalar(x_scale), x_zero)
+    right = dequantized(at, weights, weight_scale, weight_zero, 1)
+    projected = matmul(left, right)
+    return _self_attention(at, projected.add(bias.broadcast_to(projected.dims)), mask, past, None)
+
+
+@op("MultiHeadAttention", domain=_DOMAIN)
+def multi_head_attention(
+    at: At,
+    q: V,
+    k: V | None = None,
+    v: V | None = None,
+    bias: V | None = None,
+    mask: V | None = None,
+    added: V | None = None,
+    past_key: V | None = None,
+    past_value: V | None = None,
+    past_length: V | None = None,
+    indirection: V | None = None,
+) -> tuple[V, ...]:
+    heads = at.attributes.require("num_heads")
+    if past_length is not None or indirection is not None:
+        raise at.refuse("a past of a length that is data")
+    if q.rank == 5:
+        # queries, keys and values packed: (B, L, H, 3, D)
+        batch, length, _, _, depth = sizes(at, q)
+        q, k, v = (
+            part.reshape((batch, length, heads * depth)) for part in split(q, [1, 1, 1], 3)
+        )  # fmt: skip
+    elif k is not None and k.rank == 5:
+        batch, length, _, _, depth = sizes(at, k)
+        k, v = (part.reshape((batch, length, heads * depth)) for part in split(k, [1, 1], 3))
+    if k is None or v is None:
+        raise at.refuse("has no keys or no values")
+    if bias is not None:
+        widths = [
+            sizes(at, q)[2],
+            *(sizes(at, x)[1] * sizes(at, x)[3] if x.rank == 4 else sizes(at, x)[2] for x in (k, v)),
+        ]
+        own = split(bias, widths, 0)
+        q = q.add(own[0].broadcast_to(q.dims))
+        k = k.add(own[1].broadcast_to(k.dims)) if k.rank == 3 else k
+        v = v.add(own[2].broadcast_to(v.dims)) if v.rank == 3 else v
+    q, k, v = (heads_first(at, x, heads) for x in (q, k, v))
+    past = 0
+    if past_key is not None and past_value is not None:
+        past = sizes(at, past_key)[2]
+        k, v = at.graph.concat([past_key, k], 2), at.graph.concat([past_value, v], 2)
+    result, scores = _attend(at, q, k, v, mask, added, past)
+    return heads_last(at, result), k, v, scores
+
+
+@op("RotaryEmbedding", domain=_DOMAIN)
+def rotary_embedding(at: At, x: V, positions: V, cosine: V, sine: V) -> V:
+    interleaved, width = bool(at.attr("interleaved", 0)), at.attr("rotary_embedding_dim", 0)
+    heads = at.attr("num_heads", 0)
+    if at.attr("scale", 1.0) != 1.0 or at.attr("is_packed_batching", 0):
+        raise at.refuse("a scale or packed batches")
+    batch, length = (sizes(at, x)[n] for n in ((0, 1) if x.rank == 3 else (0, 2)))
+    if x.rank == 3 and not heads:
+        heads = sizes(at, x)[2] // (2 * sizes(at, cosine)[1])
+    if positions.type.size == 1:
+        line = at.graph.iota((batch, length), 1, dtypes.int64)
+        positions = line.add(scalar(cast(positions, dtypes.int64)).broadcast_to(line.dims))
+    return turned(at, x, (cosine, sine), positions, heads, width, interleaved)
+
+
+# -- normalisation around it -----------------------------------------------------------------------------------------
+
+
+def _normal(x: V, scale: V, bias: V | None, epsilon: float, centred: bool) -> tuple[V, V, V]:
+    """Along the last axis; with the mean and the factor."""
+    wide = widened(x)
+    last = [x.rank - 1]
+    middle = mean(wide, last, True)
+    rest = wide.sub(middle.broadcast_like(wide)) if centred else wide
+    factor = mean(rest.square(), last, True).add(epsilon).rsqrt()
+    result = rest.mul(factor.broadcast_like(wide)).mul(converted(scale, wide.dtype).broadcast_to(x.dims))
+    if bias is not None:
+        result = result.add(converted(bias, wide.dtype).broadcast_to(x.dims))
+    return cast(result, x.dtype), middle, factor
+
+
+@op("SkipLayerNormalization", domain=_DOMAIN)
+def skip_layer_normalization(
+    at: At, x: V, skip: V, scale: V, shift: V | None = None, bias: V | None = None
+) -> tuple[V, ...]:
+    total = x.add(skip.broadcast_to(x.dims))
+    if bias is not None:
+        total = total.add(bias.broadcast_to(x.dims))
+    result, middle, factor = _normal(total, scale, shift, at.attr("epsilon", 1e-12), True)
+    return result, middle, factor, total
+
+
+@op("SkipSimplifiedLayerNormalization", domain=_DOMAIN)
+def skip_simplified(at: At, x: V, skip: V, scale: V, bias: V | None = None) -> tuple[V, ...]:
+    total = x.add(skip.broadcast_to(x.dims))
+    if bias is not None:
+        total = total.add(bias.broadcast_to(x.dims))
+    result, middle, factor = _normal(total, scale, None, at.attr("epsilon", 1e-12), False)
+    return result, middle, factor, total
+
+
+@op("SimplifiedLayerNormalization")
+@op("SimplifiedLayerNormalization", domain=_DOMAIN)
+def simplified_layer_normalization(at: At, x: V, scale: V) -> tuple[V, V]:
+    if at.attr("axis", -1) not in (-1, x.rank - 1):
+        raise at.refuse("more than the last axis")
+    at.attr("stash_type")
+    result, _, factor = _normal(x, scale, None, at.attr("epsilon", 1e-5), False)
+    return result, factor
+
+
+@op("EmbedLayerNormalization", domain=_DOMAIN)
+def embed_layer_normalization(
+    at: At,
+    ids: V,
+    segments: V | None,
+    words: V,
+    places: V,
+    kinds: V | None,
+    scale: V,
+    shift: V,
+    mask: V | None = None,
+    positions: V | None = None,
+) -> tuple[V, V, V]:
+    at.attr("mask_index_type")
+    batch, length = sizes(at, ids)
+    total = words.take(ids, 0)
+    if positions is None:
+        lines = places.slice([0, 0], [length, places.dims[1]])
+        total = total.add(lines.broadcast_to(total.dims))
+    else:
+        total = total.add(places.take(positions, 0).broadcast_to(total.dims))
+    if kinds is not None:
+        index = at.graph.full(ids.dims, 0, dtypes.int32) if segments is None else segments
+        total = total.add(kinds.take(index, 0))
+    result, _, _ = _normal(total, scale, shift, at.attr("epsilon", 1e-12), True)
+    count = (
+        at.graph.full((batch,), 0, dtypes.int32)
+        if mask is None
+        else mask.ne(0).cast(dtypes.int32).reduce_sum([1])
+    )
+    return result, count, total

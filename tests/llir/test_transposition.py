@@ -1,0 +1,73 @@
+"""Vectors built lane by lane out of others: found to be a transposition where they are one, right in any case."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planish import dtypes
+from planish.codegen import llvm, transposition
+from planish.dtypes import DType
+from planish.llir.builder import Builder
+from planish.llir.program import Program
+from tests.llir.helpers import assert_native_agrees, numbers
+
+f32 = dtypes.float32
+
+
+def transposed(
+    rows: int, lanes: int, out: int, dtype: DType = f32, *, pieces: int | None = None, skip: int = 0
+) -> Program:
+    """Rows read column by column, in vectors of `out` lanes; `skip` takes the columns in another order."""
+    b = Builder("transposed")
+    x, z = b.param("x", dtype, rows * lanes), b.param("z", dtype, rows * lanes)
+    loaded = [b.load(b.address(x, row * lanes), dtype.vec(lanes)) for row in range(rows)]
+    for piece in range(rows * lanes // out if pieces is None else pieces):
+        flat = range(piece * out, piece * out + out)
+        taken = [b.lanes(loaded[at % rows], (at // rows + skip * at) % lanes) for at in flat]
+        b.store(b.address(z, piece * out), b.build(*taken))
+    return b.program()
+
+
+@pytest.mark.parametrize("dtype", [f32, dtypes.float64, dtypes.int8, dtypes.bfloat16], ids=str)
+@pytest.mark.parametrize(("rows", "lanes"), [(2, 2), (4, 4), (8, 16), (16, 16), (2, 16), (16, 8), (4, 8)])
+def test_a_transposition_is_shuffles_of_whole_vectors(rows: int, lanes: int, dtype: DType) -> None:
+    program = transposed(rows, lanes, lanes, dtype)
+    given = numbers(dtype, rows * lanes)
+    result = assert_native_agrees(program, [given, np.zeros(rows * lanes, dtype.numpy)])
+    assert result[1].tobytes() == np.ascontiguousarray(given.reshape(rows, lanes).T).tobytes()
+    text = llvm.render(program)
+    if rows <= lanes:
+        assert "insertelement" not in text
+        assert text.count("shufflevector") == rows * (rows.bit_length() - 1)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        transposed(3, 4, 4),  # no power of two
+        transposed(4, 8, 4),  # pieces shorter than a row
+        transposed(8, 8, 8, pieces=2),  # too little of it is wanted
+        transposed(4, 4, 4, skip=1),  # columns in disorder
+        transposed(4, 4, 4, dtypes.bool_),
+    ],
+)
+def test_what_is_none_is_built_as_it_is_written(program: Program) -> None:
+    assert not transposition.find(program)
+    arrays = [numbers(b.dtype, b.elements, n) for n, b in enumerate(program.params)]
+    assert_native_agrees(program, arrays)
+
+
+def test_pieces_in_different_runs_of_code_are_apart() -> None:
+    """A piece in a loop may not be there for one after it."""
+    b = Builder("apart")
+    n = b.variable("n", 0, 1)
+    x, z = b.param("x", f32, 16), b.param("z", f32, 16)
+    rows = [b.load(b.address(x, row * 4), f32.vec(4)) for row in range(4)]
+    with b.loop(n):
+        for k in (0, 1):
+            b.store(b.address(z, k * 4), b.build(*(b.lanes(row, k) for row in rows)))
+    for k in (2, 3):
+        b.store(b.address(z, k * 4), b.build(*(b.lanes(row, k) for row in rows)))
+    for size in (0, 1):
+        assert_native_agrees(b.program(), [numbers(f32, 16), np.zeros(16, np.float32)], {"n": size})

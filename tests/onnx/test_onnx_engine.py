@@ -1,0 +1,375 @@
+"""The importer: control flow, cuts, sequences, functions, names."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from planish.errors import PlanishError
+from planish.onnx import Model, load
+from planish.onnx.registry import Unsupported
+
+F32, I64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def parsed(text: str, *, native: bool = False, **constants: np.ndarray) -> Model:
+    """A model in ONNX's own text form; named constants become initialisers."""
+    proto = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>\n' + text)
+    proto.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    return Model(proto, interpret=not native)
+
+
+def array(*values: float) -> np.ndarray:
+    return np.array(values, np.float32)
+
+
+IF = """
+agraph (bool c, float[2] x) => (float[2] y) {
+  y = If (c) <
+    then_branch = yes () => (float[2] a) { a = Add(x, x) },
+    else_branch = no () => (float[2] b) { b = Neg(x) }
+  >
+}
+"""
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_both_branches_of_an_if_are_one_program(native: bool):
+    model = parsed(IF, native=native)
+    for flag, wanted in ((True, [2, 4]), (False, [-1, -2])):
+        assert model.run(None, {"c": np.array(flag), "x": array(1, 2)})[0].tolist() == wanted
+    assert model.compilations == 1
+
+
+def test_branches_of_different_shapes_are_chosen_by_data():
+    model = parsed("""
+        agraph (bool c, float[2] x) => (float[n] y) {
+          y = If (c) <
+            then_branch = yes () => (float[4] a) { a = Concat<axis = 0>(x, x) },
+            else_branch = no () => (float[2] b) { b = Neg(x) }
+          >
+        }""")
+    assert model(c=np.array(True), x=array(1, 2))[0].tolist() == [1, 2, 1, 2]
+    assert model(c=np.array(False), x=array(1, 2))[0].tolist() == [-1, -2]
+    before = model.compilations
+    assert model(c=np.array(True), x=array(3, 4))[0].tolist() == [3, 4, 3, 4]
+    assert model.compilations == before
+
+
+LOOP = """
+agraph (int64 n, float[2] x) => (float[2] last, float[k, 2] all) {{
+  last, all = Loop ({most}, {condition}, x) <
+    body = step (int64 i, bool going, float[2] v) => (bool again, float[2] w, float[2] row) {{
+      w = Add(v, v)
+      row = Identity(v)
+      again = {again}
+    }}
+  >
+}}
+"""
+
+
+def test_a_loop_of_known_length_is_a_scan():
+    text = LOOP.format(most="three", condition="", again="Identity(going)")
+    model = parsed(text, three=np.array(3))
+    last, rows = model(n=np.array(0), x=array(1, 2))
+    assert last.tolist() == [8, 16]
+    assert rows.tolist() == [[1, 2], [2, 4], [4, 8]]
+    assert "scan" in model.lower().as_text("ptir")
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_loop_whose_length_is_data(count: int):
+    model = parsed(LOOP.format(most="n", condition="", again="Identity(going)"))
+    last, rows = model(n=np.array(count), x=array(1, 2))
+    assert last.tolist() == [2**count, 2 ** (count + 1)]
+    assert rows.shape == (count, 2)
+    assert rows.tolist() == [[2**k, 2 ** (k + 1)] for k in range(count)]
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_loop_that_data_ends_stacks_what_it_made(native: bool):
+    text = """
+    agraph (float[2] x) => (float[2] last, float[k, 2] all) {
+      last, all = Loop (most, yes, x) <
+        body = step (int64 i, bool going, float[2] v) => (bool again, float[2] w, float[2] row) {
+          w = Add(v, v)
+          row = Identity(v)
+          big = ReduceMax<keepdims = 0>(w)
+          again = Less(big, limit)
+        }
+      >
+    }"""
+    model = parsed(text, native=native, most=np.array(50), yes=np.array(True), limit=np.array(20, np.float32))
+    last, rows = model(x=array(1, 2))
+    assert last.tolist() == [16, 32]
+    assert rows.tolist() == [[1, 2], [2, 4], [4, 8], [8, 16]]
+    steps = model.compilations
+    assert model(x=array(0, 1))[1].shape == (5, 2)
+    # the loop itself is not compiled again for another number of steps
+    assert model.compilations <= steps + 1
+
+
+def test_a_loop_that_grows_what_it_carries_is_run_step_by_step():
+    model = parsed(
+        """
+        agraph (float[1] x) => (float[k] y) {
+          y = Loop (three, , x) <
+            body = step (int64 i, bool going, float[m] v) => (bool again, float[p] w) {
+              w = Concat<axis = 0>(v, x)
+              again = Identity(going)
+            }
+          >
+        }""",
+        three=np.array(3),
+    )
+    assert model(x=array(7))[0].tolist() == [7, 7, 7, 7]
+
+
+def test_steps_of_a_loop_with_a_known_counter_are_one_program():
+    """The counter decides where a slice begins, data decides when it ends: one compilation for all steps."""
+    text = """
+    agraph (float[32] x) => (float[1] y) {
+      k, y = Loop (most, yes, zero, first) <
+        body = step (int64 i, bool going, int64[1] at, float[1] v) => (bool again, int64[1] next, float[1] w) {
+          next = Add(at, one)
+          part = Slice(x, at, next)
+          w = Add(v, part)
+          big = ReduceMax<keepdims = 0>(w)
+          again = Less(big, limit)
+        }
+      >
+    }"""
+    model = parsed(
+        text,
+        most=np.array(2**60),
+        yes=np.array(True),
+        zero=np.array([0]),
+        one=np.array([1]),
+        first=array(0),
+        limit=np.array(25, np.float32),
+    )
+    x = np.ones(32, np.float32)
+    assert model(x=x)[0].tolist() == [25]
+    assert model.compilations <= 3
+
+
+def test_scan_along_axes_and_backwards():
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "v"], ["t"]), helper.make_node("Identity", ["t"], ["row"])],
+        "body",
+        [helper.make_tensor_value_info(n, F32, [2]) for n in ("s", "v")],
+        [helper.make_tensor_value_info(n, F32, [2]) for n in ("t", "row")],
+    )
+    node = helper.make_node(
+        "Scan", ["s0", "x"], ["s1", "y"], body=body, num_scan_inputs=1, scan_input_axes=[1],
+        scan_input_directions=[1], scan_output_axes=[1],
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("s0", F32, [2]), helper.make_tensor_value_info("x", F32, [2, 3])],
+        [helper.make_tensor_value_info("s1", F32, [2]), helper.make_tensor_value_info("y", F32, [2, 3])],
+    )
+    model = Model(helper.make_model(graph), interpret=True)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    state, rows = model(s0=array(0, 0), x=x)
+    assert state.tolist() == [3, 12]
+    assert rows.tolist() == np.cumsum(x[:, ::-1], 1).tolist()
+
+
+def test_a_shape_that_is_data_cuts_the_model_and_is_cached():
+    model = parsed(
+        "agraph (float[a, b] x, int64[2] s) => (float[c, d] y) { z = Add(x, x) t = Reshape(z, s) y = Neg(t) }"
+    )
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for shape in ((3, 2), (6, 1), (3, 2), (1, 6)):
+        assert model(x=x, s=np.array(shape))[0].tolist() == (-2 * x).reshape(shape).tolist()
+    assert model.compilations == 3
+    with pytest.raises(PlanishError, match="Reshape"):
+        model(x=x, s=np.array((4, 2)))
+
+
+def test_sizes_found_on_the_way_are_used_further_on():
+    model = parsed("""
+        agraph (float[n] x) => (float[k] y, int64[1, k] where) {
+          where = NonZero(x)
+          flat = Squeeze(where)
+          found = Gather<axis = 0>(x, flat)
+          y = Mul(found, found)
+        }""")
+    for x in (array(0, 2, 0, 3), array(1, 0, 0, 0), array(0, 0, 0, 5)):
+        y, where = model(x=x)
+        assert y.tolist() == (x[x != 0] ** 2).tolist()
+        assert where.tolist() == [np.nonzero(x)[0].tolist()]
+
+
+def test_sequences_and_optionals():
+    model = parsed("""
+        agraph (float[2] x, float[3] y) => (float[5] joined, int64 length, float[3] second) {
+          empty = SequenceEmpty()
+          one = SequenceInsert(empty, x)
+          two = SequenceInsert(one, y)
+          same = Identity(two)
+          length = SequenceLength(same)
+          position = Constant<value_int = 1>()
+          second = SequenceAt(same, position)
+          joined = ConcatFromSequence<axis = 0>(two)
+        }""")
+    joined, length, second = model(x=array(1, 2), y=array(3, 4, 5))
+    assert joined.tolist() == [1, 2, 3, 4, 5]
+    assert length == 2
+    assert second.tolist() == [3, 4, 5]
+
+
+def test_a_position_that_is_data_takes_from_a_sequence():
+    model = parsed("""
+        agraph (float[2] x, int64 p) => (float[2] y) {
+          a = Neg(x)
+          s = SequenceConstruct(x, a)
+          y = SequenceAt(s, p)
+        }""")
+    assert model(x=array(1, 2), p=np.array(0))[0].tolist() == [1, 2]
+    assert model(x=array(1, 2), p=np.array(-1))[0].tolist() == [-1, -2]
+
+
+def test_functions_of_the_model_and_of_onnx():
+    proto = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+        agraph (float[3] x) => (float[3] y, float[1] z) {
+          y = own.scaled <by = 3.0> (x)
+          z = own.reshaped (x)
+        }
+        <domain: "own", opset_import: ["" : 21]>
+        scaled <by> (v) => (w) { f = Constant<value_float: float = @by>() w = Mul(v, f) }
+        <domain: "own", opset_import: ["" : 21]>
+        reshaped (v) => (w) {
+          total = ReduceSum<keepdims = 0>(v)
+          shape = Constant<value_ints = [-1]>()
+          w = Reshape(total, shape)
+        }""")
+    model = Model(proto, interpret=True)
+    y, z = model(x=array(1, 2, 3))
+    assert y.tolist() == [3, 6, 9]
+    assert z.tolist() == [6]
+
+
+def test_a_cut_inside_a_function_keeps_what_its_caller_needs():
+    proto = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+        agraph (float[4] x, int64[2] s) => (float[4] y, float[a, b] z) {
+          kept = Neg(x)
+          t = Add(s, s)
+          z = own.reshaped (x, t)
+          y = Add(kept, x)
+        }
+        <domain: "own", opset_import: ["" : 21]>
+        reshaped (v, s) => (w) { h = Constant<value_int = 2>() u = Div(s, h) w = Reshape(v, u) }""")
+    y, z = Model(proto, interpret=True)(x=array(1, 2, 3, 4), s=np.array([2, 2]))
+    assert y.tolist() == [0, 0, 0, 0]
+    assert z.tolist() == [[1, 2], [3, 4]]
+
+
+def test_outputs_may_be_inputs_and_constants():
+    model = parsed("agraph (float[2] x) => (float[2] x, float[1] c, float[2] y) { y = Neg(x) }", c=array(5))
+    x = array(1, 2)
+    same, constant, negated = model(x=x)
+    assert (same.tolist(), constant.tolist(), negated.tolist()) == ([1, 2], [5], [-1, -2])
+    same[0] = constant[0] = 9
+    assert x.tolist() == [1, 2]
+    assert model(x=x)[1].tolist() == [5]
+
+
+def test_initialisers_that_are_inputs_can_be_given():
+    model = parsed("agraph (float[2] x, float[2] w) => (float[2] y) { y = Mul(x, w) }", w=array(2, 3))
+    assert [info.name for info in model.inputs] == ["x"]
+    assert [info.name for info in model.optional_inputs] == ["w"]
+    assert model(x=array(1, 1))[0].tolist() == [2, 3]
+    assert model(x=array(1, 1), w=array(5, 7))[0].tolist() == [5, 7]
+    assert model(x=array(1, 1))[0].tolist() == [2, 3]
+
+
+def test_outputs_by_name_and_inputs_by_keyword():
+    model = parsed("agraph (float[2] x) => (float[2] a, float[2] b) { a = Neg(x) b = Add(x, x) }")
+    assert [r.tolist() for r in model.run(["b"], {"x": array(1, 2)})] == [[2, 4]]
+    with pytest.raises(PlanishError, match="no output 'c'"):
+        model.run(["c"], {"x": array(1, 2)})
+    with pytest.raises(PlanishError, match="no input 'z'"):
+        model(z=array(1))
+    with pytest.raises(PlanishError, match=r"input x: float32\[2\] is missing"):
+        model()
+    with pytest.raises(PlanishError, match="astype"):
+        model(x=np.array([1.0, 2.0]))
+    with pytest.raises(PlanishError, match=r"is given float32\[3\]"):
+        model(x=array(1, 2, 3))
+
+
+def test_random_numbers_are_drawn_anew_on_every_run():
+    model = parsed("agraph (float[2] x) => (float[100] y) { y = RandomNormal<shape = [100]>() }")
+    first, second, third = (model(x=array(0, 0))[0] for _ in range(3))
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(second, third)
+
+
+def test_text_is_worked_on_by_the_host():
+    model = parsed("""
+        agraph (string[n] a, string[n] b) => (string[n] c, bool[n] m, string[n, k] parts, int64[n] count) {
+          c = StringConcat(a, b)
+          m = RegexFullMatch<pattern = "x.*">(c)
+          parts, count = StringSplit<delimiter = "-">(c)
+        }""")
+    given = {"a": np.array(["x-", "y"], object), "b": np.array(["1-2", "z"], object)}
+    c, matches, parts, count = model.run(None, given)
+    assert c.tolist() == ["x-1-2", "yz"]
+    assert matches.tolist() == [True, False]
+    assert parts.tolist() == [["x", "1", "2"], ["yz", "", ""]]
+    assert count.tolist() == [3, 1]
+
+
+def test_everything_unsupported_is_told_at_once():
+    proto = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21, "other" : 1]>
+        agraph (float[2] x) => (float[2] y) {
+          a = other.Foo(x) b = other.Foo(a) c = other.Bar(b) y = Neg(c)
+        }""")
+    with pytest.raises(Unsupported, match=r"other:Bar 1 \(1×: for c\); other:Foo 1 \(2×: for a, for b\)"):
+        Model(proto)
+
+
+def test_attributes_that_nobody_reads_are_an_error():
+    node = helper.make_node("Neg", ["x"], ["y"], name="odd", strange=1)
+    info = [helper.make_tensor_value_info(n, F32, [2]) for n in "xy"]
+    model = Model(helper.make_model(helper.make_graph([node], "g", info[:1], info[1:])), interpret=True)
+    with pytest.raises(Unsupported, match=r"node 'odd' \(Neg\): attribute strange is not understood"):
+        model(x=array(1, 2))
+
+
+def test_errors_name_the_node():
+    model = parsed("agraph (float[2] x, float[3] y) => (float[2] z) { z = Add(x, y) }")
+    with pytest.raises(PlanishError, match=r"Add node \(for z\)"):
+        model(x=array(1, 2), y=array(1, 2, 3))
+
+
+def test_one_compilation_for_a_bounded_dim():
+    text = '<ir_version: 10, opset_import: ["" : 21]> agraph (float[batch, 3] x) => (float[batch, 3] y) { y = Relu(x) }'
+    model = load(onnx.parser.parse_model(text), dims={"batch": (1, 8)})
+    for size in (1, 5, 8):
+        x = np.arange(-3, 3 * size - 3, dtype=np.float32).reshape(size, 3)
+        assert np.array_equal(model(x=x)[0], np.maximum(x, 0))
+    assert model.compilations == 1
+    with pytest.raises(PlanishError, match="batch is 1 to 8"):
+        model(x=np.zeros((9, 3), np.float32))
+    fixed = load(onnx.parser.parse_model(text), dims={"batch": 4})
+    assert "4x3" in fixed.lower().as_text("ptir")
+    with pytest.raises(PlanishError, match="no input of the model has a dim 'n'"):
+        load(onnx.parser.parse_model(text), dims={"n": 4})
+
+
+def test_where_an_op_needs_the_size_there_is_one_compilation_per_size():
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        agraph (float[batch, 3] x) => (float[n] y) { z = NonZero(x) s = Shape(z) y = Cast<to = 1>(s) }"""
+    model = load(onnx.parser.parse_model(text), dims={"batch": (1, 8)})
+    for size in (1, 5):
+        assert model(x=np.ones((size, 3), np.float32))[0].tolist() == [2, 3 * size]
