@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from planish.ptir.dims import Dim, DimLike
 from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.types import TensorType
 
-T = TypeVar("T")
 Tree = Any
 """Tensors and numbers in containers."""
 
@@ -127,12 +126,14 @@ def _predicate(op: str, value: Tensor | Scalar) -> Tensor:
     return found
 
 
-def cond(predicate: Tensor | bool, then: Callable[..., T], otherwise: Callable[..., T], *operands: Tree) -> T:
+def cond(
+    predicate: Tensor | bool, then: Callable[..., Tree], otherwise: Callable[..., Tree], *operands: Tree
+) -> Tree:
     """`then(*operands)` if the predicate is true, else `otherwise(*operands)`; only one of them is computed."""
     chosen = _predicate("cond", predicate)
     leaves, structure, _ = _leaves("cond", "operand", operands)
     given = tree.unflatten(structure, leaves)
-    return _choice("cond", chosen, then, otherwise, given)  # type: ignore[no-any-return] # what the branches return
+    return _choice("cond", chosen, then, otherwise, given)
 
 
 def _choice(
@@ -159,7 +160,7 @@ def _choice(
     return tree.unflatten(first.structure, made)
 
 
-def switch(index: Tensor | int, branches: Sequence[Callable[..., T]], *operands: Tree) -> T:
+def switch(index: Tensor | int, branches: Sequence[Callable[..., Tree]], *operands: Tree) -> Tree:
     """The branch of that number, applied to the operands. A number outside is taken as the nearest."""
     if not branches:
         raise PlanishError("switch: there are no branches", op="switch", location=Location.caller())
@@ -184,7 +185,7 @@ def switch(index: Tensor | int, branches: Sequence[Callable[..., T]], *operands:
         )
         return _choice("switch", chosen < middle, left, right, given)
 
-    return between(0, len(branches))  # type: ignore[no-any-return] # what the branches return
+    return between(0, len(branches))
 
 
 # --- loops --------------------------------------------------------------------------------------------------
@@ -249,11 +250,11 @@ def _next(step: _Traced) -> Tensor:
 
 
 def while_loop(
-    condition: Callable[[T], Tensor | bool],
-    body: Callable[[T], T],
-    init: T,
+    condition: Callable[[Tree], Tensor | bool],
+    body: Callable[[Tree], Tree],
+    init: Tree,
     max_steps: int | None = None,
-) -> T:
+) -> Tree:
     """`init` through `body`, again and again for as long as `condition` of it is true.
 
     With `max_steps` it ends after that many steps at the latest, and can be differentiated in reverse.
@@ -283,7 +284,7 @@ def while_loop(
             again = Tensor.apply(ops.and_, test.params[0] < max_steps, test.results[0])
         bodies = test.body([again]), step.body([_next(step), *step.results])
         made = apply(ops.while_, constant(0, dtypes.int64), *carry.tensors, bodies=bodies)[1:]
-    return carry.rebuilt(made)  # type: ignore[no-any-return] # a tree like init
+    return carry.rebuilt(made)
 
 
 def scan(
@@ -369,7 +370,9 @@ class _Sequences:
         return found
 
 
-def fori_loop(lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, T], T], init: T) -> T:
+def fori_loop(
+    lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, Tree], Tree], init: Tree
+) -> Tree:
     """`init` through `body(i, value)` for i from `lower` up to, not including, `upper`.
 
     Between Python integers it is a scan, which can be differentiated in reverse.
@@ -391,10 +394,10 @@ def fori_loop(lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, 
     else:
         test = _Traced(op, lambda params: params[0] < last, [_COUNTER, *carry.types], lambda params: [params])
         made = apply(ops.while_, first, *carry.tensors, bodies=(test.body(), onward))
-    return carry.rebuilt(made[1:])  # type: ignore[no-any-return] # a tree like init
+    return carry.rebuilt(made[1:])
 
 
-def map(function: Callable[[Any], T], xs: Tree) -> T:
+def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:
     """A function applied to each element along the first axis of `xs`, one after the other; the results stacked.
 
     `vmap` does the same all at once, with more memory.
@@ -404,7 +407,7 @@ def map(function: Callable[[Any], T], xs: Tree) -> T:
     step = _Traced(op, function, sequences.slices, lambda params: [sequences.rebuilt(params)])
     attrs = ScanAttrs(0, sequences.length)
     made = apply(ops.scan, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
-    return tree.unflatten(step.structure, made)  # type: ignore[no-any-return] # what the function returns, stacked
+    return tree.unflatten(step.structure, made)
 
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]

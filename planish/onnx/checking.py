@@ -17,9 +17,8 @@ from planish.onnx import registry
 from planish.onnx.functions import has_body
 from planish.onnx.registry import Unsupported
 from planish.onnx.scope import graphs_of
+from planish.onnx.wire import MOST_NODES
 
-MOST_NODES: Final = 250_000
-"""Nodes, with functions written out; the largest models in use have a fifth of that."""
 MOST_CALLS: Final = 64
 """How deep functions may call each other."""
 FunctionKey = tuple[str, str, str]

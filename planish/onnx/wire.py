@@ -13,10 +13,13 @@ from typing import Final
 from planish.errors import PlanishError
 
 _GRAPH: Final = 7
+_NODE: Final = 1
 _INITIALIZER: Final = 5
 _RAW_DATA: Final = 9
 _SMALLEST: Final = 1 << 12
 """Data shorter than this stays in the message."""
+MOST_NODES: Final = 250_000
+"""Nodes of a model, with functions written out; the largest models in use have a fifth of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,10 @@ def slim(data: memoryview) -> Slim:
     inner: list[bytes | memoryview] = []
     count = 0
     _, _, _, begin, end = graphs[0]
-    for number, kind, head, start, stop in _fields(data, begin, end):
+    fields = _fields(data, begin, end)
+    if sum(field[0] == _NODE for field in fields) > MOST_NODES:
+        raise PlanishError(f"it has more than {MOST_NODES} nodes")
+    for number, kind, head, start, stop in fields:
         if number != _INITIALIZER or kind != 2:
             inner.append(data[head:stop])
             continue

@@ -291,7 +291,7 @@ def share(plan: Plan, *, reuse: bool = True) -> Sharing:
             first, second = (groups.find(launch.buffers[slot]) for slot in slots)
             if first == second:
                 aliased[launch.kernel].update(slots)
-                if is_copy(plan.kernels[launch.kernel].sink):
+                if is_copy(plan.kernels[launch.kernel].sink, slots[1]):
                     needless.add(number)
     members: dict[int, list[int]] = {}
     homes: dict[int, int] = {}

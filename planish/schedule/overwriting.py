@@ -62,10 +62,13 @@ def in_place(sink: UOp) -> Pairs:
     )
 
 
-def is_copy(sink: UOp) -> bool:
-    """Whether a kernel stores what it reads, and does nothing else."""
+def is_copy(sink: UOp, slot: int) -> bool:
+    """Whether a kernel stores, element by element, what it reads of that parameter, and does nothing else."""
     stores = [node for node in sink.toposort() if node.op is Ops.STORE]
-    return len(stores) == 1 and stores[0].src[1].op is Ops.INDEX
+    if len(stores) != 1 or stores[0].src[1].op is not Ops.INDEX:
+        return False
+    target, value = _element(stores[0].src[0]), _element(stores[0].src[1])
+    return target is not None and value == (slot, target[1])
 
 
 _SEQUENTIAL: Final = frozenset({Ops.AFTER, Ops.SCAN, Ops.BUFFERIZE, Ops.DEFINE_LOCAL, Ops.BARRIER})

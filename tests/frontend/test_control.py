@@ -271,11 +271,11 @@ def test_branches_must_agree_in_every_leaf():
     line_of(caught.value)
     with pytest.raises(ShapeError, match=r"the result is float32\[3\] in .* and float32\[2\]"):
         pn.cond(x.sum() > 0, lambda: x[0], lambda: x[:, 0])
+
+    def second():
+        return {"a": x, "b": x}
+
     with pytest.raises(PlanishError, match=r"\['b'\] only in what second returns"):
-
-        def second():
-            return {"a": x, "b": x}
-
         pn.cond(x.sum() > 0, lambda: {"a": x}, second)
 
 

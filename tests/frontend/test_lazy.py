@@ -54,7 +54,7 @@ def test_dead_expressions_cost_nothing():
     with Count() as count:
         y = x + 1
         for _ in range(50):
-            y * 7.25  # noqa: B018 - dead on purpose
+            y * 7.25
         np.testing.assert_array_equal(y.numpy(), x.numpy() + 1)
     assert count.runs == 1
 
@@ -382,7 +382,13 @@ def test_running_out_of_memory_names_the_buffer_and_the_peak():
 
 def test_the_value_of_a_parameter_is_not_known():
     kept = []
-    pn.jit(lambda x: kept.append(x) or x + 1)(pn.asarray(data(2)))
+
+    @pn.jit
+    def function(x):
+        kept.append(x)
+        return x + 1
+
+    function(pn.asarray(data(2)))
     with pytest.raises(GraphError, match="jit made while it traced a function: it depends on argument x"):
         kept[0].numpy()
     with pytest.raises(GraphError, match="return it from the function"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import sys
 from collections.abc import Sequence
@@ -9,10 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from planish import compiler, dtypes
+from planish.codegen import c
 from planish.codegen.blocks import points
 from planish.compiler import Executable
 from planish.llir.interpret import interpret
 from planish.llir.program import Program
+from planish.runtime.cc import CModule
 from planish.runtime.plan import KernelCall
 from tests.e2e.comparing import same
 from tests.e2e.op_cases import CASES, Maker
@@ -40,12 +43,14 @@ def check(program: Program, arrays: list[Array]) -> None:
 def sanitized(program: Program) -> KernelCall:
     """A kernel of a compiled function, all its blocks."""
     sizes = {special.name: range(points(special)) for special in program.specials}
-    names = [variable.name for variable in program.variables]
+    module = CModule(c.render(program), flags=FLAGS)
+    kinds = [ctypes.c_void_p] * len(program.params) + [ctypes.c_int64] * (len(program.variables) + len(sizes))
+    function = ctypes.CFUNCTYPE(None, *kinds)(module.address(program.name))
 
     def call(arrays: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
         for place in itertools.product(*sizes.values()):
-            own = {**dict(zip(names, values, strict=True)), **dict(zip(sizes, place, strict=True))}
-            native_c(program, arrays, FLAGS, **own)
+            function(*[array.ctypes.data for array in arrays], *values, *place)
+        assert module.address(program.name)  # it is still there
 
     return call
 

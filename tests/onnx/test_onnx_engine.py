@@ -196,7 +196,8 @@ def test_sizes_found_on_the_way_are_used_further_on():
     model = parsed("""
         agraph (float[n] x) => (float[k] y, int64[1, k] where) {
           where = NonZero(x)
-          flat = Squeeze(where)
+          shape = Constant<value_ints = [-1]>()
+          flat = Reshape(where, shape)
           found = Gather<axis = 0>(x, flat)
           y = Mul(found, found)
         }""")

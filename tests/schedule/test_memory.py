@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planish import dtypes
+from planish import compiler, dtypes, ptir
 from planish.errors import LoweringError
 from planish.schedule import memory
 from planish.schedule.memory import Memory, layout, pack, share
@@ -108,3 +108,17 @@ def test_sizes_beyond_64_bits_are_refused():
     half = Plan((), (), (Buffer(dtypes.float64, 2**59, Role.ARENA),) * 3, (), ())
     with pytest.raises(LoweringError, match=r"arena of .* beyond 64 bits"):
         layout(half, sharing)
+
+
+def test_a_gather_over_the_memory_of_its_indices_is_no_copy() -> None:
+    """The result takes over the memory of the indices, which die there; what is stored comes from elsewhere."""
+    g = ptir.Graph("solve")
+    x, b = g.input("x", ptir.tensor("f64", (4, 4))), g.input("b", ptir.tensor("f64", (4,)))
+    factors, order = x.lu()
+    function = g.build(factors.triangular_solve(b.gather([order], [0]).reshape([4, 1]), unit_diagonal=True))
+    rng = np.random.default_rng(0)
+    given = [rng.random((4, 4)) + 3 * np.eye(4)[::-1], rng.random(4)]
+    lowered = compiler.lower(function)
+    assert len(lowered.plan.launches) == 1
+    (found,) = lowered.compile()(*given)
+    np.testing.assert_array_equal(found, ptir.interpret(function, given)[0])

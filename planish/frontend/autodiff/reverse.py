@@ -106,7 +106,7 @@ def _checkpoint_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
         if outer in pulled.found
     ]
     outside = sweep.seen(body)
-    barrier = _Barrier([cotangent for _, cotangent in given])
+    barrier = _Barrier([(sweep.values[r], pulled.found[r]) for r in inst.results if r in pulled.found])
     inner: Values = dict(sweep.values)
     inner |= {value: barrier.behind(sweep.values[value]) for value in captured(body)}
     inner |= {
@@ -129,22 +129,23 @@ class _Barrier:
     """Values as they are, but only once others are there.
 
     n·n ≠ 2 holds for the bits n of every number, as no square ends in the bits 10; but no optimiser knows, so that nothing
-    computed behind the barrier can be taken for what was computed before it, nor be computed earlier.
+    computed behind the barrier can be taken for what was computed before it, nor be computed earlier. The bits are those of
+    a cotangent, and of the value that it belongs to, as a cotangent may be a constant.
     """
 
-    def __init__(self, others: Sequence[GraphValue]) -> None:
+    def __init__(self, pairs: Sequence[tuple[GraphValue, GraphValue]]) -> None:
         self.holds: GraphValue | None = None
-        for other in others:
-            if all(bounds(dim)[0] > 0 for dim in other.dims):
-                self.holds = self._opaque_truth(other)
+        for value, cotangent in pairs:
+            if all(bounds(dim)[0] > 0 for dim in value.dims):
+                bits = self._first_bits(value).xor(self._first_bits(cotangent))
+                self.holds = bits.mul(bits).ne(2)
                 return
 
     @staticmethod
-    def _opaque_truth(value: GraphValue) -> GraphValue:
+    def _first_bits(value: GraphValue) -> GraphValue:
         one = value.slice([0] * value.rank, [1] * value.rank).reshape(())
         part = one.real() if one.dtype.is_complex else one
-        bits = part.bitcast(_WORDS[part.dtype.bits])
-        return bits.mul(bits).ne(2)
+        return part.bitcast(_WORDS[part.dtype.bits])
 
     def behind(self, value: GraphValue) -> GraphValue:
         if self.holds is None or value.value.literal is not None or value.type.quant is not None:

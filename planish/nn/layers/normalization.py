@@ -90,6 +90,8 @@ class _Tracking(Module):
 
     axes: ClassVar[tuple[int, ...]]
     """How many axes the input may have."""
+    counts_batches: ClassVar[bool] = True
+    """Without momentum the statistics are the mean of all batches; instance normalisation, as in PyTorch, does not count them."""
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -128,12 +130,13 @@ class _Tracking(Module):
         old_mean, old_variance, count = self.running_mean, self.running_var, self.num_batches_tracked
         if old_mean is None or old_variance is None or count is None:
             return
-        count = count + 1
         share: Tensor | float
-        if self.momentum is None:
-            share = 1.0 / count.astype(old_mean.dtype)
-        else:
+        if self.counts_batches:
+            count = count + 1
+        if self.momentum is not None:
             share = self.momentum
+        else:
+            share = 1.0 / count.astype(old_mean.dtype) if self.counts_batches else 0.0
         self.running_mean = stop_gradient(old_mean + (mean.astype(old_mean.dtype) - old_mean) * share)
         self.running_var = stop_gradient(
             old_variance + (variance.astype(old_mean.dtype) - old_variance) * share
@@ -185,6 +188,8 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _InstanceNorm(_Tracking):
+    counts_batches = False
+
     def __init__(
         self,
         num_features: int,

@@ -1,0 +1,309 @@
+"""Files: weights where they lie, and models that mean no good."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import FunctionProto, ModelProto, TensorProto, helper, numpy_helper
+
+from planish.errors import PlanishError
+from planish.onnx import Model, load
+from planish.onnx.wire import slim
+
+F32 = TensorProto.FLOAT
+
+
+def value(name: str, dims: list[int | str], kind: int = F32) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, dims)
+
+
+def adding(weights: np.ndarray, name: str = "w") -> ModelProto:
+    """y = x + w."""
+    node = helper.make_node("Add", ["x", name], ["y"], name="sum")
+    dims = list(weights.shape)
+    return helper.make_model(
+        helper.make_graph(
+            [node], "g", [value("x", dims)], [value("y", dims)], [numpy_helper.from_array(weights, name)]
+        )
+    )
+
+
+def chain(nodes: list[onnx.NodeProto], inputs: list[str] = ["x"], outputs: list[str] = ["y"]) -> ModelProto:  # noqa: B006
+    return helper.make_model(
+        helper.make_graph(nodes, "g", [value(n, [2]) for n in inputs], [value(n, [2]) for n in outputs]),
+        opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("own", 1)],
+    )
+
+
+# -- where weights are -------------------------------------------------------------------------------------------------
+
+
+def test_weights_stay_in_the_file(tmp_path: Path):
+    weights = np.arange(5000, dtype=np.float32)
+    proto = adding(weights)
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    found = slim(memoryview(proto.SerializeToString()))
+    assert len(found.message) < 500
+    assert list(found.weights) == [0]
+    model = load(tmp_path / "m.onnx")
+    model.make = Model(proto, interpret=True).make
+    assert np.array_equal(model(x=np.ones(5000, np.float32))[0], weights + 1)
+
+
+def test_small_models_are_not_touched():
+    raw = adding(np.zeros(4, np.float32)).SerializeToString()
+    assert slim(memoryview(raw)).message == raw
+
+
+@pytest.fixture
+def external(tmp_path: Path) -> Callable[..., Path]:
+    """A model whose weight is in another file."""
+
+    def write(location: str = "w.bin", **told: str) -> Path:
+        proto = adding(np.zeros(4, np.float32))
+        tensor = proto.graph.initializer[0]
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, text in {"location": location, **told}.items():
+            tensor.external_data.add(key=key, value=text)
+        folder = tmp_path / "model"
+        folder.mkdir(exist_ok=True)
+        (folder / "w.bin").write_bytes(b"\0" * 64 + np.arange(4, dtype=np.float32).tobytes())
+        (tmp_path / "secret.bin").write_bytes(np.ones(4, np.float32).tobytes())
+        (folder / "m.onnx").write_bytes(proto.SerializeToString())
+        return folder / "m.onnx"
+
+    return write
+
+
+def test_external_weights_are_mapped(external: Callable[..., Path]):
+    model = load(external(offset="64", length="16"))
+    assert not model._initial["w"].flags.owndata
+    assert model._initial["w"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "a/../../secret.bin", "link.bin", "/etc/passwd", "", "no.bin", "sub"])
+def test_nothing_outside_the_folder_is_read(external: Callable[..., Path], location: str):
+    path = external(location)
+    (path.parent / "link.bin").symlink_to(path.parent.parent / "secret.bin")
+    (path.parent / "sub").mkdir()
+    with pytest.raises(PlanishError, match="tensor 'w'"):
+        load(path)
+
+
+def test_an_absolute_path_of_a_file_in_the_folder_is_refused_too(external: Callable[..., Path]):
+    path = external()
+    path = external(str(path.parent / "w.bin"))
+    with pytest.raises(PlanishError, match="no file of the model's folder"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "told", [{"offset": "80"}, {"length": "999"}, {"offset": "-4"}, {"offset": "x"}, {"length": "8"}]
+)
+def test_external_weights_that_do_not_fit(external: Callable[..., Path], told: dict[str, str]):
+    with pytest.raises(PlanishError, match="tensor 'w'"):
+        load(external(**told))
+
+
+def test_external_weights_need_a_folder(external: Callable[..., Path]):
+    with pytest.raises(PlanishError, match="load the model by its path"):
+        load(external().read_bytes())
+
+
+# -- models that mean no good --------------------------------------------------------------------------------------------
+
+
+def truncated() -> bytes:
+    return adding(np.zeros(9000, np.float32)).SerializeToString()[:-100]
+
+
+def cyclic() -> ModelProto:
+    return chain(
+        [helper.make_node("Neg", ["b"], ["a"], name="first"), helper.make_node("Neg", ["a"], ["b"], name="second"),
+         helper.make_node("Neg", ["b"], ["y"])]
+    )  # fmt: skip
+
+
+def itself() -> ModelProto:
+    return chain([helper.make_node("Add", ["x", "y"], ["y"], name="snake")])
+
+
+def twice() -> ModelProto:
+    return chain([helper.make_node("Neg", ["x"], ["y"], name="a"), helper.make_node("Neg", ["x"], ["y"], name="b")])
+
+
+def nothing_makes_it() -> ModelProto:
+    return chain([helper.make_node("Neg", ["x"], ["z"])])
+
+
+def function(name: str, body: list[onnx.NodeProto]) -> FunctionProto:
+    return helper.make_function(
+        "own", name, ["v"], ["w"], body, [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
+    )
+
+
+def recursive() -> ModelProto:
+    proto = chain([helper.make_node("f", ["x"], ["y"], domain="own")])
+    proto.functions.append(function("f", [helper.make_node("g", ["v"], ["w"], domain="own")]))
+    proto.functions.append(function("g", [helper.make_node("f", ["v"], ["w"], domain="own")]))
+    return proto
+
+
+def laughing() -> ModelProto:
+    """Each function calls the next one ten times: 10**20 nodes."""
+    proto = chain([helper.make_node("f0", ["x"], ["y"], domain="own")])
+    for k in range(20):
+        callee = {"op_type": f"f{k + 1}", "domain": "own"} if k < 19 else {"op_type": "Neg"}
+        names = ["v", *(f"t{i}" for i in range(9)), "w"]
+        body = [
+            helper.make_node(inputs=[a], outputs=[b], **callee) for a, b in zip(names, names[1:], strict=False)
+        ]
+        proto.functions.append(function(f"f{k}", body))
+    return proto
+
+
+def too_deep() -> ModelProto:
+    proto = chain([helper.make_node("f0", ["x"], ["y"], domain="own")])
+    for k in range(3000):
+        inner = helper.make_node(f"f{k + 1}", ["v"], ["w"], domain="own") if k < 2999 else helper.make_node("Neg", ["v"], ["w"])
+        proto.functions.append(function(f"f{k}", [inner]))
+    return proto
+
+
+def wrong_size() -> ModelProto:
+    proto = adding(np.zeros(4, np.float32))
+    proto.graph.initializer[0].dims[0] = 2**40
+    return proto
+
+
+def negative_size() -> ModelProto:
+    proto = adding(np.zeros(4, np.float32))
+    proto.graph.initializer[0].dims[0] = -4
+    return proto
+
+
+def no_type() -> ModelProto:
+    proto = adding(np.zeros(4, np.float32))
+    proto.graph.initializer[0].data_type = 99
+    return proto
+
+
+def sparse_and_huge() -> ModelProto:
+    proto = adding(np.zeros(4, np.float32))
+    sparse = proto.graph.sparse_initializer.add(dims=[2**20, 2**20])
+    sparse.values.CopyFrom(numpy_helper.from_array(np.ones(1, np.float32), "s"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.zeros(1, np.int64), "i"))
+    return proto
+
+
+def many_nodes() -> bytes:
+    """Written as bytes: what a message holds twice is held one after the other."""
+    node = onnx.GraphProto(node=[helper.make_node("Neg", ["x"], ["x"])]).SerializeToString()
+    graph = node * 260_000
+    length = bytes([len(graph) & 127 | 128, len(graph) >> 7 & 127 | 128, len(graph) >> 14 & 127 | 128, len(graph) >> 21])
+    return b"\x3a" + length + graph
+
+
+def no_graph() -> bytes:
+    return ModelProto(ir_version=10).SerializeToString()
+
+
+HOSTILE: dict[Callable[[], ModelProto | bytes], str] = {
+    truncated: "ends too early",
+    lambda: b"this is no model": "not an ONNX model",
+    lambda: b"\xff" * 1000: "not an ONNX model",
+    lambda: b"": "not an ONNX model",
+    no_graph: "no graph",
+    cyclic: r"'first' \(Neg\) uses 'b', which node 'second'",
+    itself: "'snake'",
+    twice: "'b' .* defines 'y'",
+    nothing_makes_it: "nothing computes 'y'",
+    recursive: "calls itself",
+    laughing: r"nodes in \d+ levels",
+    too_deep: "levels",
+    wrong_size: "tensor 'w'",
+    negative_size: "tensor 'w'",
+    no_type: "tensor 'w'",
+    sparse_and_huge: "sparse tensor 's'",
+    many_nodes: "more than 250000 nodes",
+}
+
+
+@pytest.mark.parametrize("make", HOSTILE, ids=lambda make: make.__name__)
+def test_bad_models_end_in_one_error(make: Callable[[], ModelProto | bytes]):
+    made = make()
+    raw = made if isinstance(made, bytes) else made.SerializeToString()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(PlanishError, match=HOSTILE[make]):
+        load(raw)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown * 1024 < 512 * 2**20 + len(raw)
+
+
+ENORMOUS = {
+    "ConstantOfShape": "s = Constant<value_ints = [1000000, 1000000]>() y = ConstantOfShape(s)",
+    "Expand": "s = Constant<value_ints = [1000000, 1000000, 2]>() y = Expand(x, s)",
+    "Tile": "s = Constant<value_ints = [1000000000000]>() y = Tile(x, s)",
+    "Range": "a = Constant<value_int = 0>() b = Constant<value_int = 1000000000000>() "
+    "c = Constant<value_int = 1>() y = Range(a, b, c)",
+    "Pad": "s = Constant<value_ints = [1000000000000, 0]>() y = Pad(x, s)",
+}
+
+
+@pytest.mark.parametrize("op", ENORMOUS)
+def test_values_no_machine_holds_are_refused(op: str):
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]> agraph (float[2] x) => (float y) {{ {ENORMOUS[op]} }}'
+    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(PlanishError, match=op):
+        load(proto)(x=np.zeros(2, np.float32))
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 512 * 2**20
+
+
+def test_a_loop_without_end_is_not_written_out():
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    agraph (float[1] x) => (float[k] y) {
+      most = Constant<value_int = 1000000000000>()
+      y = Loop (most, , x) <
+        body = step (int64 i, bool going, float[m] v) => (bool again, float[p] w) {
+          w = Concat<axis = 0>(v, v)
+          again = Identity(going)
+        }
+      >
+    }"""
+    with pytest.raises(PlanishError, match="Loop|Concat"):
+        load(onnx.parser.parse_model(text))(x=np.zeros(1, np.float32))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_files_are_errors_not_crashes(seed: int):
+    """A byte changed anywhere: an answer, or one of our errors."""
+    raw = bytearray(adding(np.arange(6, dtype=np.float32)).SerializeToString())
+    rng = np.random.default_rng(seed)
+    for place in rng.integers(0, len(raw), 3):
+        raw[place] = rng.integers(0, 256)
+    try:
+        model = load(bytes(raw))
+        model.make = Model(adding(np.zeros(1, np.float32)), interpret=True).make
+        feeds = {info.name: np.zeros([d if isinstance(d, int) else 1 for d in info.dims or ()], np.float32) for info in model.inputs}
+        if all(array.size < 1000 for array in feeds.values()):
+            model.run(None, feeds)
+    except PlanishError:
+        pass
+
+
+def test_a_file_that_is_not_there(tmp_path: Path):
+    with pytest.raises(PlanishError, match="cannot read"):
+        load(tmp_path / "none.onnx")
+    (tmp_path / "empty.onnx").touch()
+    with pytest.raises(PlanishError, match="is empty"):
+        load(tmp_path / "empty.onnx")
+    assert os.listdir(tmp_path) == ["empty.onnx"]  # noqa: PTH208 - nothing was written
