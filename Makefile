@@ -4,6 +4,7 @@
 #   make test      the quick suite            make test-all   with the slow tests too
 #   make fuzz      long random testing        make lint       ruff and mypy
 #   make bench     against the pinned peers   make clean      remove everything built
+#   make onnx      all of ONNX's own test cases, as machine code
 #   make replay    what a change does to generated code; make replay UPDATE=1 accepts it
 
 PYTHON ?= python3
@@ -39,6 +40,9 @@ test-all: $(DEV)
 
 fuzz: $(DEV)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q -m fuzz --hypothesis-seed=$(SEED)
+
+onnx: $(DEV)
+	$(BIN)/python tests/onnx/onnx_suite.py
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 import planish as pn
 from planish import __version__, ptir
 from planish.compiler import PIPELINE, Executable, Lowered, lower, prepare
+from planish.compiler.native import kernel_call
 from planish.ptir.library import activations, normalize
-from planish.runtime.kernels import compiled
 from planish.runtime.plan import KernelCall
 from planish.uop.evaluate import evaluate
 from planish.uop.infix import infix
@@ -301,7 +301,7 @@ def kernel_times(lowered: Lowered, arrays: Sequence[Array]) -> list[float]:
         return run
 
     pairs = zip(lowered.programs, lowered.scratch, strict=True)
-    calls = [timed(n, compiled(program, scratch=bool(own))) for n, (program, own) in enumerate(pairs)]
+    calls = [timed(n, kernel_call(program, scratch=bool(own))) for n, (program, own) in enumerate(pairs)]
     exe = Executable(lowered, calls)
     for _ in range(5):
         exe(*arrays)

@@ -56,19 +56,12 @@ def key(seed: int | Tensor) -> Tensor:
                 f"a seed is an integer, not {seed.dtype.name}{list(seed.shape)}",
                 "use fold_in",
             )
-        return fn.stack(_words(seed))
+        wide = seed.astype(dtypes.uint64)
+        return fn.stack([fn.bitwise_right_shift(wide, 32), wide]).astype(dtypes.uint32)
     if not -(1 << 63) <= seed < 1 << 64:
         raise _mistake(ShapeError, "key", f"the seed {seed} has more than 64 bits", "take fewer")
     number = int(seed) & 0xFFFF_FFFF_FFFF_FFFF
     return fn.asarray(np.array([number >> 32, number & 0xFFFF_FFFF], np.uint32))
-
-
-def _words(number: Tensor) -> list[Tensor]:
-    """The upper and the lower half of 64 bits."""
-    if number.dtype.bits <= 32 and not number.dtype.is_signed:
-        return [fn.zeros_like(number, dtype=dtypes.uint32), number.astype(dtypes.uint32)]
-    wide = number.astype(dtypes.uint64)
-    return [fn.bitwise_right_shift(wide, 32).astype(dtypes.uint32), wide.astype(dtypes.uint32)]
 
 
 def _checked(op: str, key: Tensor) -> Tensor:
@@ -86,30 +79,23 @@ def _checked(op: str, key: Tensor) -> Tensor:
     return key
 
 
-def _drawn(op: str, key: Tensor, purpose: int, high: Tensor, low: Tensor) -> Tensor:
-    changed = _checked(op, key) ^ fn.asarray(np.array([purpose, 0], np.uint32))
-    return fn.stack(library.threefry2x32(changed, high, low), axis=-1)
-
-
 def split(key: Tensor, num: Shape = 2) -> Tensor:
     """New keys from one, along the first axis (or axes)."""
     shape = _sizes(num)
-    count = fn.reshape(fn.arange(math.prod(shape), dtype=dtypes.uint32), shape)
-    return _drawn("split", key, _SPLIT, fn.zeros_like(count), count)
+    numbers = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
+    return library.drawn_keys(_checked("split", key), _SPLIT, numbers)
 
 
 def fold_in(key: Tensor, data: int | Tensor) -> Tensor:
     """A new key for a number: for each step, each layer, each sample."""
-    if isinstance(data, Tensor):
-        if not data.dtype.is_int or data.ndim:
-            raise _mistake(
-                DTypeError, "fold_in", f"{data.dtype.name}{list(data.shape)} is not an integer", "convert it"
-            )
-        high, low = _words(data)
-    else:
-        number = int(data) & 0xFFFF_FFFF_FFFF_FFFF
-        high, low = (fn.full((), part, dtype=dtypes.uint32) for part in (number >> 32, number & 0xFFFF_FFFF))
-    return _drawn("fold_in", key, _FOLD, high, low)
+    _checked("fold_in", key)
+    if not isinstance(data, Tensor):
+        return library.drawn_keys(key, _FOLD, np.array(int(data) & 0xFFFF_FFFF_FFFF_FFFF, np.uint64))
+    if not data.dtype.is_int or data.ndim:
+        raise _mistake(
+            DTypeError, "fold_in", f"{data.dtype.name}{list(data.shape)} is not an integer", "convert it"
+        )
+    return library.drawn_keys(key, _FOLD, data.astype(dtypes.uint64))
 
 
 # --- bits, integers, uniform numbers ----------------------------------------------------------------------

@@ -7,6 +7,7 @@ needs from Python is prepared here once: the frame that the code works on, the a
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -15,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.codegen import c, llvm
+from planish.codegen.blocks import points
 from planish.compiler.assemble import Assembled
 from planish.compiler.objects import glue_of, helpers, library_of, object_of, pool, support, threads
 from planish.errors import InternalError, ShapeError
 from planish.llir.program import EndLoop, Immediate, Loop, Program
 from planish.runtime import cpu, entry, fastcall
 from planish.runtime.elf import Loaded
-from planish.runtime.plan import Host, Read, State
+from planish.runtime.plan import Host, KernelCall, Read, State
 from planish.schedule.memory import ALIGNMENT
 from planish.schedule.plan import Role
 
@@ -244,3 +246,21 @@ def _computed_slots(code: Any) -> set[int]:
     return {i.target for i in code.instructions if hasattr(i, "target") and hasattr(i, "op")} | {
         i.target for i in code.instructions if isinstance(i, Read)
     }
+
+
+def kernel_call(program: Program, *, scratch: bool = False) -> KernelCall:
+    """A kernel as machine code, its blocks one after another on this thread."""
+    own = llvm.signature(program)
+    integers = len(own.variables) + len(own.specials)
+    module = cpu.Module(llvm.render(program, scratch=scratch))
+    function = module.function(program.name, len(own.buffers), integers, scratch=scratch)
+    sizes = {special.name: points(special) for special in program.specials}
+    grid = list(itertools.product(*(range(size) for size in sizes.values())))
+
+    def call(arrays: Sequence[Array], values: Sequence[int], own: Array | None) -> None:
+        pointers = [array.ctypes.data for array in arrays]
+        last = () if own is None else (own.ctypes.data,)
+        for place in grid:
+            function(*pointers, *values, *place, *last)
+
+    return call

@@ -6,7 +6,7 @@ numbers, and the line that asked for it. Where memory runs out, the error names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -65,16 +65,6 @@ def _nan(array: Array) -> NDArray[np.bool_]:
 
 def _shown(value: Any) -> str:
     return str(value.item() if isinstance(value, np.generic | np.ndarray) else value)
-
-
-def guarded(
-    run: Callable[..., tuple[Array, ...]], exe: Executable, arrays: Sequence[Array]
-) -> tuple[Array, ...]:
-    """A call of an executable; where there is no memory for it, the error says for what."""
-    try:
-        return run(*arrays)
-    except MemoryError as error:
-        raise out_of_memory(exe) from error
 
 
 def out_of_memory(exe: Executable) -> OutOfMemoryError:

@@ -8,6 +8,7 @@ itself. Inside another trace (of `jit`, `grad`, `vmap`, a loop) a compiled funct
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import threading
 import types
@@ -137,7 +138,7 @@ def _trace(signature: Signature, function: Callable[..., Any], call: Call) -> Tr
             order.append(number)
     body = Body(scope, params, tensors)
     evaluate([tensor for tensor in body.free if tensor._array is None])
-    captured, free = capture_body(body, _identifier(signature.name))
+    captured, free = capture_body(body, _identifier(signature.name), names=_identifiers(call.names))
     return Traced(call, captured, free, structure, tuple(order), tuple(signature.donates(call)))
 
 
@@ -161,8 +162,19 @@ def _returned(leaf: Any, name: str, function: str) -> Tensor:
 
 
 def _identifier(name: str) -> str:
-    found = "".join(c if c.isalnum() or c == "_" else "_" for c in name if c.isascii())
+    """A name as PTIR takes it: `params['w'][0]` is params_w_0."""
+    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
     return found if found[:1].isalpha() else f"f{found}"
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """Such names, all of them different."""
+    found: dict[str, None] = {}
+    for name in map(_identifier, names):
+        # x0, x1 … are what comes from outside
+        taken = name in found or re.fullmatch(r"x\d+", name)
+        found[f"{name}_{len(found)}" if taken else name] = None
+    return list(found)
 
 
 # --- entries ------------------------------------------------------------------------------------------------
@@ -205,11 +217,16 @@ class _Entry:
             arrays += self.captured
         try:
             made = self.call(*arrays)
-        except MemoryError as error:
-            if self.exe is None:
-                raise
-            raise execute.out_of_memory(self.exe) from error
+        except (MemoryError, PlanishError) as error:
+            raise self._explained(error) from error.__cause__
         return self._results(made)
+
+    def _explained(self, error: MemoryError | PlanishError) -> BaseException:
+        """An error of a call, at the user's line."""
+        if isinstance(error, PlanishError):
+            error.location = error.location or Location.caller()
+            return error
+        return error if self.exe is None else execute.out_of_memory(self.exe)
 
     def _results(self, made: Sequence[Array]) -> Any:
         results: list[Tensor] = []
@@ -230,7 +247,10 @@ class _Entry:
         del given
         for number, tensor in zip(self.donated, tensors, strict=True):
             arrays[number] = _lent(arrays, number, tensor)
-        made = execute.guarded(self.call, self.exe, [*arrays, *self.captured]) if self.exe else self.call(*arrays, *self.captured)  # fmt: skip
+        try:
+            made = self.call(*arrays, *self.captured)
+        except (MemoryError, PlanishError) as error:
+            raise self._explained(error) from error.__cause__
         for tensor in tensors:
             if isinstance(tensor, Tensor):
                 tensor._latest = _GONE
@@ -279,6 +299,9 @@ def _prepared(traced: Traced, settings: Settings, device: str) -> _Entry:
 
 class Jitted(Generic[P, R]):
     """A function that is compiled for the arguments it is called with. `jit` makes them."""
+
+    __name__: str
+    __wrapped__: Callable[P, R]
 
     def __init__(self, function: Callable[P, R], signature: Signature) -> None:
         functools.update_wrapper(self, function)

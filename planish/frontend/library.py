@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
+from planish import dtypes
 from planish.dtypes import DType
-from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor import functions as fn
+from planish.frontend.tensor.array import Array, Tensor
 from planish.frontend.tensor.composite import composite, composites
+from planish.frontend.tensor.operands import cast_to, from_data
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library import attention as attentions
 from planish.ptir.library import normalize, pooling, random_bits, recurrent, resize
+from planish.ptir.ops import random as reference
 from planish.ptir.ops.contract import ConvolutionAttrs, default_accumulator
 from planish.ptir.ops.convert import BitcastAttrs
 from planish.ptir.ops.random import RngBitsAttrs
@@ -37,6 +43,28 @@ def threefry2x32(key: Tensor, high: Tensor, low: Tensor) -> tuple[Tensor, Tensor
     """Blocks of two uint32 enciphered under a key of two uint32."""
     first, second = composites(random_bits.threefry2x32, key, high, low)
     return first, second
+
+
+def drawn_keys(key: Tensor, purpose: int, numbers: Array | Tensor) -> Tensor:
+    """A key of two uint32 for each number of 64 bits: its block, enciphered under the key changed by a purpose.
+
+    Of a key and numbers that are known it is known at once, so that keys are data wherever they can be.
+    """
+    known = key.latest._array
+    if known is not None and isinstance(numbers, np.ndarray):
+        changed = known ^ np.array([purpose, 0], np.uint32)
+        with np.errstate(over="ignore"):
+            made = reference.threefry2x32(
+                changed, (numbers >> np.uint64(32)).astype(np.uint32), numbers.astype(np.uint32)
+            )
+        result = from_data(np.stack(made, axis=-1))
+        result._device = key._device
+        return result
+    if not isinstance(numbers, Tensor):
+        numbers = from_data(np.ascontiguousarray(numbers))
+    changed_key = key ^ from_data(np.array([purpose, 0], np.uint32))
+    high = cast_to(fn.bitwise_right_shift(numbers, 32), dtypes.uint32)
+    return fn.stack(threefry2x32(changed_key, high, cast_to(numbers, dtypes.uint32)), axis=-1)
 
 
 def bitcast(x: Tensor, dtype: DType) -> Tensor:
@@ -322,6 +350,7 @@ __all__ = [
     "batch_norm_training",
     "bitcast",
     "convolution",
+    "drawn_keys",
     "group_norm",
     "gru",
     "instance_norm",

@@ -91,8 +91,9 @@ def matcher(
         if not (type.is_static and issubclass(kind, Tensor)) and not issubclass(kind, np.generic):
             fixed = [
                 f"{found}.shape[{axis}] == {size}"
-                for axis, size in enumerate(type.dims)
                 if isinstance(size, int)
+                else f"{size.lo} <= {found}.shape[{axis}] <= {size.hi}"
+                for axis, size in enumerate(type.dims)
             ]
             code.unless(" and ".join([f"{found}.ndim == {len(type.dims)}", *fixed]))
         arrays.append(found)

@@ -254,7 +254,10 @@ def _run(roots: Sequence[Tensor], device: str, what: str | None) -> tuple[Array,
         _keep(key, family)
     for number in plan.lifted:
         arrays.append(literals[number].data)
-    return execute.guarded(plan.exe, plan.exe, arrays)
+    try:
+        return plan.exe(*arrays)
+    except MemoryError as error:
+        raise execute.out_of_memory(plan.exe) from error
 
 
 def _keep(key: tuple[int, ...], family: _Family) -> None:

@@ -40,16 +40,16 @@ def trace(
 
 
 def capture_body(
-    body: Body, name: str = "main", *, markers: bool = False
+    body: Body, name: str = "main", *, markers: bool = False, names: Sequence[str] = ()
 ) -> tuple[ptir.Function, tuple[Tensor, ...]]:
     """A body as a function of its parameters and then of what it uses from outside, which is returned too.
 
-    `markers` keeps what only transforms know (`planish.frontend.markers`); the compiler is given the function without.
+    `names` are those of its first parameters. `markers` keeps what only transforms know (`planish.frontend.markers`); the compiler is given the function without.
     """
     writer = _Writer(name, markers)
     params = [*body.params, *body.free]
     for number, param in enumerate(params):
-        writer.parameter(param, f"x{number}")
+        writer.parameter(param, names[number] if number < len(names) else f"x{number}")
     writer.write(body.results)
     return writer.finish(body.results), body.free
 

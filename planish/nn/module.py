@@ -121,8 +121,11 @@ class Module:
                 remedy="make the module an argument of that function, and return it if it changes",
             )
         values = self.__dict__
-        if name in self._inner or holds_tensors(value):
-            values["_inner"] = self._inner | {name} if holds_tensors(value) else self._inner - {name}
+        if holds_tensors(value):
+            values["_inner"] = self._inner | {name}
+        elif value is not None and name in self._inner:
+            # None stays a part of the tree: gradients have it for what has none.
+            values["_inner"] = self._inner - {name}
         values[name] = value
         values["_about"] = None
 

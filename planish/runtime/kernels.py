@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.codegen import llvm
-from planish.codegen.blocks import points
 from planish.llir.counters import Counters
 from planish.llir.interpret import interpret
 from planish.llir.program import Buffer, Program
-from planish.runtime.cpu import Module
 from planish.runtime.plan import KernelCall
 
 Array = NDArray[Any]
@@ -31,24 +27,6 @@ def _as_declared(buffer: Buffer, array: Array) -> Array:
     longer = np.zeros(buffer.elements, array.dtype)
     longer[: array.size] = array
     return longer
-
-
-def compiled(program: Program, *, scratch: bool = False) -> KernelCall:
-    """A kernel as machine code, its blocks one after another on this thread."""
-    own = llvm.signature(program)
-    integers = len(own.variables) + len(own.specials)
-    module = Module(llvm.render(program, scratch=scratch))
-    function = module.function(program.name, len(own.buffers), integers, scratch=scratch)
-    sizes = {special.name: points(special) for special in program.specials}
-    grid = list(itertools.product(*(range(size) for size in sizes.values())))
-
-    def call(arrays: Sequence[Array], values: Sequence[int], own: Array | None) -> None:
-        pointers = [array.ctypes.data for array in arrays]
-        last = () if own is None else (own.ctypes.data,)
-        for place in grid:
-            function(*pointers, *values, *place, *last)
-
-    return call
 
 
 def interpreted(program: Program, observer: Observer | None = None) -> KernelCall:

@@ -110,7 +110,9 @@ def _donate(p: UOp, load: UOp, y: UOp) -> UOp | None:
     """The select around a load with the same gate says what else the load could give."""
     if len(load.src) != 3 or load.src[2] is not p or _waits_for(y, load):
         return None
-    if space_of(load.src[0]) is not AddrSpace.GLOBAL:  # of memory that the loop may write in place, a load stays one load
+    if (
+        space_of(load.src[0]) is not AddrSpace.GLOBAL
+    ):  # of memory that the loop may write in place, a load stays one load
         return None
     return load.replace(src=(load.src[0], y, p))
 

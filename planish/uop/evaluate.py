@@ -353,7 +353,9 @@ def _scan(run: Run, node: UOp) -> Array:
     for position in range(shape[axis]):
         here = np.asarray(values.take(position, axis))
         if parts:
-            here = arithmetic.apply(cast("Ops", node.arg), node.dtype, parts[-1], here, exact=node.dtype.is_index)
+            here = arithmetic.apply(
+                cast("Ops", node.arg), node.dtype, parts[-1], here, exact=node.dtype.is_index
+            )
         parts.append(here)
     return np.stack(parts, axis) if parts else values
 

@@ -254,11 +254,13 @@ with pn.settings(cache_dir=sys.argv[1]):
 """
 
 
-def killed_compilers(folder: Path, processes: int, rounds: int) -> None:
+def killed_compilers(folder: Path, processes: int, rounds: int, seconds: float) -> None:
     """Whoever is killed when, what is left is whole and gives right results."""
     for round_ in range(rounds):
         running = [
-            subprocess.Popen([sys.executable, "-c", _COMPILER, str(folder), str(round_ * 100 + n), "3.0"])
+            subprocess.Popen(
+                [sys.executable, "-c", _COMPILER, str(folder), str(round_ * 100 + n), str(seconds)]
+            )
             for n in range(processes)
         ]
         for process in running:
@@ -270,9 +272,9 @@ def killed_compilers(folder: Path, processes: int, rounds: int) -> None:
 
 
 def test_killed_compilers_leave_the_cache_valid(tmp_path: Path) -> None:
-    killed_compilers(tmp_path / "shared", 3, 1)
+    killed_compilers(tmp_path / "shared", 3, 1, 4.0)
 
 
 @pytest.mark.slow
 def test_many_killed_compilers_leave_the_cache_valid(tmp_path: Path) -> None:
-    killed_compilers(tmp_path / "shared", 16, 12)
+    killed_compilers(tmp_path / "shared", 16, 12, 10.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -89,7 +89,7 @@ def test_arrays_given_out_are_safe_to_keep() -> None:
 
 def test_dlpack_shares_both_ways() -> None:
     x = pn.asarray([1.0, 2.0, 3.0])
-    theirs = np.from_dlpack(x)
+    theirs = np.from_dlpack(cast("Any", x))
     assert np.shares_memory(theirs, np.asarray(x))
     assert not theirs.flags.writeable
     source = np.arange(3.0)
@@ -269,6 +269,25 @@ def test_sizes_that_depend_on_data_explain_themselves_under_a_trace(name: str) -
 
 def _all(found: Any) -> list[pn.Tensor]:
     return [found] if isinstance(found, pn.Tensor) else list(found)
+
+
+def test_complex_special_values_are_the_standards() -> None:
+    """Where NumPy's differ, on both devices."""
+    for device in pn.devices():
+        with pn.settings(device=device):
+            z = pn.asarray([complex(np.inf, 2.0), complex(-np.inf, -2.0)])
+            found = pn.tanh(z)
+            assert found.real.tolist() == [1.0, -1.0]
+            assert np.signbit(found.imag.numpy()).tolist() == [False, True]
+            z = pn.asarray([0j, complex(-np.inf, np.inf), complex(np.inf, 0.0)])
+            assert pn.expm1(z).tolist() == [0j, -1 + 0j, complex(np.inf, 0.0)]
+            found = pn.floor_divide(
+                pn.asarray([np.inf, -np.inf, np.inf, 1.0, -1.0]),
+                pn.asarray([-2.0, -2.0, np.inf, -np.inf, 0.3]),
+            )
+            np.testing.assert_array_equal(
+                found.numpy(), np.asarray([-np.inf, np.inf, np.nan, -1.0, -4.0], np.float32)
+            )
 
 
 def test_data_type_functions() -> None:

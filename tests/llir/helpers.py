@@ -76,7 +76,7 @@ def assert_native_agrees(
     assert_same(expected, found, "native")
     if HAS_C:
         found = copies(arrays)
-        native_c(program, found, **(variables or {}))
+        native_c(program, found, C_FLAGS, **(variables or {}))
         assert_same(expected, found, "C")
     return expected
 

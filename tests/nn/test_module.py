@@ -112,7 +112,7 @@ def test_loading_checks_names_shapes_and_changes_nothing_on_error():
     model.load_state_dict({"weight": good["weight"], "more": 1}, strict=False)
     assert model.weight.dtype is pn.float32
     assert np.asarray(model.weight).tolist() == [[1] * 3] * 2
-    with pytest.raises(ShapeError, match="missing .* and 6 more"):
+    with pytest.raises(ShapeError, match=r"missing .* and 6 more"):
         nn.Sequential(*[nn.LayerNorm(2) for _ in range(6)]).load_state_dict({"0.weight": np.ones(2)})
 
 

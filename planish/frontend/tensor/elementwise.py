@@ -185,7 +185,6 @@ sin: Final = _unary("sin", ops.sin, floating, "The sine.")
 sinh: Final = _unary("sinh", ops.sinh, floating, "The hyperbolic sine.")
 sqrt: Final = _unary("sqrt", ops.sqrt, floating, "The square root.")
 tan: Final = _unary("tan", ops.tan, floating, "The tangent.")
-tanh: Final = _unary("tanh", ops.tanh, floating, "The hyperbolic tangent.")
 
 ceil: Final = _rounding("ceil", ops.ceil, "The next integer above.")
 floor: Final = _rounding("floor", ops.floor, "The next integer below.")
@@ -233,8 +232,21 @@ def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     return Tensor.apply(ops.shr_arithmetic if left.dtype.is_signed else ops.shr_logical, left, right)
 
 
+_tanh: Final = _unary("tanh", ops.tanh, floating, "The hyperbolic tangent.")
 _expm1: Final = _unary("expm1", ops.expm1, floating, "e ** x - 1, accurate near 0.")
 _floor_divide: Final = _binary("floor_divide", ops.floor_div, real_numeric, "x1 / x2, rounded down.")
+
+
+def tanh(x: Tensor, /) -> Tensor:
+    """The hyperbolic tangent."""
+    given = tensor("tanh", x)
+    found = _tanh(given)
+    if not given.dtype.is_complex:
+        return found
+    # at the far ends C gives the imaginary zero the sign of sin(2b), the standard that of b
+    a, b = real(given), imag(given)
+    ends = complex(copysign(1.0, a), copysign(0.0, b))
+    return where(Tensor.apply(ops.and_, isinf(a), isfinite(b)), ends, found)
 
 
 def expm1(x: Tensor, /) -> Tensor:

@@ -134,7 +134,11 @@ def _without_masks(x: Tensor, items: Sequence[Item], nonzero: Nonzero) -> tuple[
                 used += 1
                 continue
             shape = x.shape[axis : axis + item.ndim]
-            if shape != item.shape:
+            # a mask without elements chooses none, whatever it is laid over
+            fits = len(shape) == item.ndim and all(
+                have in (want, 0) for have, want in zip(item.shape, shape, strict=True)
+            )
+            if not fits:
                 raise mistake(
                     IndexOutOfRange,
                     "x[…]",

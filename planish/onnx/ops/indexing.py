@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from planish import dtypes
@@ -117,6 +119,7 @@ def tensor_scatter(at: At, cache: V, update: V, starts: V | None = None) -> V:
 @op("OneHot", known=(1,))
 def one_hot(at: At, index: V, depth: Array, values: V) -> V:
     size = int(number(depth))
+    at.room(size * math.prod(sizes(at, index)), values.dtype.itemsize)
     axis = axis_of(at, at.attr("axis", -1), index.rank + 1)
     dims = (*index.dims[:axis], size, *index.dims[axis:])
     at_ = wrapped(cast(index, dtypes.int64), size)
@@ -136,17 +139,13 @@ def reverse_sequence(at: At, x: V, lengths: V) -> V:
 # -- as many as there are --------------------------------------------------------------------------------------------
 
 
-@op("Compress", known=(1,))
-def compress(at: At, x: V, condition: Array) -> V:
+@op("Compress", host=True)
+def compress(at: At, x: Array, condition: Array) -> Array:
     axis = at.attr("axis")
-    chosen = np.flatnonzero(np.asarray(condition).reshape(-1)).astype(np.int64)
-    if axis is None:
-        x, axis = x.reshape((int(np.prod(sizes(at, x))),)), 0
-    axis = axis_of(at, axis, x.rank)
-    chosen = chosen[chosen < sizes(at, x)[axis]]
-    if chosen.size == 0:
-        return at.graph.full([0 if n == axis else d for n, d in enumerate(x.dims)], 0, x.dtype)
-    return x.take(at.value(chosen), axis)
+    chosen = np.flatnonzero(condition.reshape(-1))
+    x = x.reshape(-1) if axis is None else x
+    along = 0 if axis is None else axis_of(at, axis, x.ndim)
+    return np.asarray(np.take(x, chosen[chosen < x.shape[along]], along))
 
 
 @op("NonZero", host=True)

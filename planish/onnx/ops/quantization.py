@@ -97,7 +97,8 @@ def quantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = None
         return _quantize_array(at, x, scale, points, target, (axis, block, saturate))
     if not isinstance(x, V) or not isinstance(scale, V) or isinstance(zero, np.ndarray):
         raise at.refuse("mixes data with values")
-    computed = dtypes.from_numpy(numpy_kind(at, precision)) if precision else scale.dtype
+    wider = x.dtype if x.dtype.is_float and x.dtype.bits > scale.dtype.bits else scale.dtype
+    computed = dtypes.from_numpy(numpy_kind(at, precision)) if precision else wider
     wide = cast(x, computed)
     steps = wide.div(laid(at, cast(scale, computed), x, axis, block))
     dtype = dtypes.from_numpy(target)

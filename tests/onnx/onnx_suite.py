@@ -1,0 +1,136 @@
+"""ONNX's own test cases: which there are, and how planish does on them.
+
+    python tests/onnx/onnx_suite.py [--interpret] [--include REGEX]      all of them, in a process that may crash
+
+`make onnx` runs all of them natively; `make test` a part, chosen by the hash of their names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import hashlib
+import multiprocessing
+import re
+import sys
+import time
+import unittest
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+PASSED: Final = "passed"
+REFUSED: Final = "refused"
+"""An error of planish that says what it does not do: no answer, and no wrong one."""
+WRONG: Final = "wrong"
+FAILED: Final = "failed"
+
+EXPECTED: Final = {
+    "test_loop16_seq_none_cpu": "the runner of onnx 1.23 asks for the length of an array without axes",
+}
+"""Cases that do not pass, and why; docs/onnx.md has the same list."""
+
+
+@cache
+def cases(interpret: bool) -> dict[str, tuple[Any, str]]:
+    """Name → class and method of each CPU case."""
+    from onnx.backend.test import BackendTest
+
+    from planish.onnx import backend
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = BackendTest(backend.InterpretedBackend if interpret else backend.Backend, "onnx_suite")
+        return {
+            name: (found, name)
+            for found in made.test_cases.values()
+            for name in dir(found)
+            if name.startswith("test_") and name.endswith("_cpu")
+        }
+
+
+def chosen(names: Sequence[str], one_in: int) -> list[str]:
+    """A part of the names, the same one everywhere."""
+    return [
+        name for name in sorted(names) if int(hashlib.sha256(name.encode()).hexdigest(), 16) % one_in == 0
+    ]
+
+
+def run(name: str, interpret: bool) -> tuple[str, str]:
+    """How a case ends, and the last line of what went wrong."""
+    found, method = cases(interpret)[name]
+    result = unittest.TestResult()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found(method).run(result)
+    if result.failures:
+        return WRONG, _last(result.failures[0][1])
+    if result.errors:
+        text = result.errors[0][1]
+        refused = "planish.onnx.registry.Unsupported" in text or "planish.errors." in text
+        return REFUSED if refused else FAILED, _last(text)
+    return PASSED, ""
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    told = [line for line in lines if re.match(r"[\w.]+(Error|Unsupported|CannotTrace)\b", line)]
+    return (told or lines)[-1][:200]
+
+
+def _work(names: Sequence[str], interpret: bool, connection: Connection) -> None:
+    for name in names:
+        connection.send((name, None, None))
+        connection.send((name, *run(name, interpret)))
+    connection.close()
+
+
+def run_apart(names: Sequence[str], interpret: bool, seconds: float = 120.0) -> dict[str, tuple[str, str]]:
+    """Run cases in another process: a crash or a hang costs one of them."""
+    results: dict[str, tuple[str, str]] = {}
+    context = multiprocessing.get_context("fork")
+    cases(interpret)
+    while waiting := [name for name in names if name not in results]:
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(waiting, interpret, theirs))
+        process.start()
+        theirs.close()
+        current = waiting[0]
+        try:
+            while ours.poll(seconds):
+                current, end, why = ours.recv()
+                if end is not None:
+                    results[current] = end, why
+            results[current] = "hung", f"no answer within {seconds:g} s"
+            process.kill()
+        except EOFError:
+            process.join()
+            if process.exitcode:
+                results[current] = "crashed", f"exit status {process.exitcode}"
+        process.join()
+    return results
+
+
+def main() -> int:
+    """The table, and what did not pass."""
+    parser = argparse.ArgumentParser(description="planish on ONNX's test cases")
+    parser.add_argument("--interpret", action="store_true", help="by the reference interpreter")
+    parser.add_argument("--include", default="", help="names that match this alone")
+    parser.add_argument("--one-in", type=int, default=1, help="a part of the names")
+    args = parser.parse_args()
+    begin = time.monotonic()
+    names = [name for name in cases(args.interpret) if re.search(args.include, name)]
+    results = run_apart(chosen(names, args.one_in), args.interpret)
+    for name, (end, why) in sorted(results.items()):
+        if end != PASSED:
+            sys.stdout.write(f"{end:8} {name}: {why}\n")
+    counts = collections.Counter(end for end, _ in results.values())
+    told = ", ".join(f"{count} {end}" for end, count in sorted(counts.items()))
+    sys.stdout.write(f"{len(results)} cases: {told}; {time.monotonic() - begin:.0f} s\n")
+    return any(end not in (PASSED, REFUSED) and name not in EXPECTED for name, (end, _) in results.items())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
