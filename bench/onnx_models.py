@@ -72,7 +72,14 @@ def measure(model: Trained, folder: Path, threads: int, repeats: int) -> list[re
             took = (perf_counter() - begin) * 1e3
             rows.append(
                 report.Row(
-                    f"{model.name} first, {state}", threads, took, "ms", "onnxruntime", peer_first, peer_first / took, 0.0
+                    f"{model.name} first, {state}",
+                    threads,
+                    took,
+                    "ms",
+                    "onnxruntime",
+                    peer_first,
+                    peer_first / took,
+                    0.0,
                 )
             )
         error = error_of(got, wanted)
@@ -112,14 +119,16 @@ def main() -> None:
                 continue
             try:
                 found = measure(model, args.wheels, threads, args.repeats)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the others are measured all the same
                 print(f"{model.name}: {error}", file=sys.stderr)
                 continue
             rows += found
             ratios += [1 / row.ratio for row in found if row.name == model.name and row.ratio]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            print(f"{threads} threads: {mean:.2f} times onnxruntime's time, geometric mean of {len(ratios)} models")
+            print(
+                f"{threads} threads: {mean:.2f} times onnxruntime's time, geometric mean of {len(ratios)} models"
+            )
     report.finish(rows, args.json)
 
 

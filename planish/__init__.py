@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from planish import linalg as linalg
     from planish import llir as llir
     from planish import nn as nn
+    from planish import optim as optim
     from planish import ptir as ptir
     from planish import random as random
     from planish import uop as uop
@@ -429,6 +430,7 @@ __all__ = [
     "one_hot",
     "ones",
     "ones_like",
+    "optim",
     "outer",
     "pad",
     "permute_dims",
@@ -509,7 +511,7 @@ __all__ = [
     "zeros_like",
 ]
 
-_MODULES = frozenset({"fft", "io", "linalg", "llir", "nn", "ptir", "random", "uop"})
+_MODULES = frozenset({"fft", "io", "linalg", "llir", "nn", "optim", "ptir", "random", "uop"})
 _HOMES = {
     "planish.frontend.arguments": ("TensorSpec",),
     "planish.frontend.control": ("cond", "fori_loop", "map", "scan", "switch", "while_loop"),

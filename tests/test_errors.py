@@ -31,6 +31,7 @@ def test_the_tree_is_complete_and_mixes_in_the_builtins_users_catch():
     assert names == {
         *("PlanishError", "DTypeError", "ShapeError", "SettingsError", "ParseError", "GraphError"),
         *("VerifyError", "RewriteError", "PassError", "LoweringError", "InternalError"),
+        *("NanError", "OutOfMemoryError"),
     }
     assert issubclass(DTypeError, TypeError)
     for cls in (ShapeError, SettingsError, ParseError):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planish import ptir
 from planish.compiler import Executable, lower
-from planish.runtime import kernels as kernel_calls
+from planish.compiler.native import kernel_call
 from planish.runtime.plan import KernelCall
 
 Array = NDArray[Any]
@@ -31,7 +31,7 @@ class Profile:
         self.functions += 1
         prefix = "" if self.functions == 1 else f"{self.functions}:"
         calls = [
-            self._timed(f"{prefix}{program.name}", kernel_calls.compiled(program, scratch=bool(scratch)))
+            self._timed(f"{prefix}{program.name}", kernel_call(program, scratch=bool(scratch)))
             for program, scratch in zip(lowered.programs, lowered.scratch, strict=True)
         ]
         return Executable(lowered, calls)

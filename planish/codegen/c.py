@@ -29,6 +29,7 @@ from planish.codegen.c_table import (
     vector_template_of,
     wrap_type,
 )
+from planish.codegen.questions import maybe_outside, refuse_threads
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir.layout import pack
@@ -89,7 +90,7 @@ class _Writer:
         self.helpers: dict[str, str] = {}
         self.unrolls = False
         self.depth = 1
-        self.loosely = _maybe_outside(program)
+        self.loosely = maybe_outside(program)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -568,11 +569,7 @@ class _Writer:
         self.depth += 1
 
     def barrier(self, i: Barrier) -> None:
-        if any(special.is_thread for special in self.program.specials):
-            raise LoweringError(
-                f"{self.program.name} has threads that wait for each other; a block on a CPU core is one thread",
-                op="BARRIER",
-            )
+        refuse_threads(self.program)
 
 
 _INTEGER_HELPERS: Final = {
@@ -581,17 +578,6 @@ _INTEGER_HELPERS: Final = {
 }  # fmt: skip
 _BY_SIGN: Final = frozenset({Ops.SHR, Ops.TRUNCDIV, Ops.TRUNCMOD})
 """Ops with a helper of their own for unsigned integers."""
-
-
-def _maybe_outside(program: Program) -> frozenset[Register]:
-    """Addresses that need not lie in their buffer: of gated accesses, prefetches, and what others are computed from."""
-    found: set[Register] = set()
-    for i in program.body:
-        if isinstance(i, Prefetch) or (isinstance(i, Load | Store) and i.gate is not None):
-            found.add(i.address)
-        elif isinstance(i, Address) and isinstance(i.base, Register):
-            found |= {i.base, i.result}
-    return frozenset(found)
 
 
 _WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {

@@ -29,6 +29,7 @@ from planish.codegen.llvm_table import (
     suffix,
 )
 from planish.codegen.llvm_values import Values
+from planish.codegen.questions import maybe_outside, refuse_threads
 from planish.codegen.transposition import Transposition
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
@@ -94,7 +95,7 @@ class _Writer(Values):
         self.aliased = aliased
         self.scratch = scratch
         self.opened: list[str] = []
-        self.loosely = _maybe_outside(program)
+        self.loosely = maybe_outside(program)
         self.hinted = any(isinstance(i, Loop) and i.unroll > 1 for i in program.body)
         self.transposed = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
@@ -416,7 +417,9 @@ class _Writer(Values):
         self.emit(f"br i1 {counter}.more, label %{label}.body, label %{label}.exit")
         self.label(f"{label}.body")
         self.opened.append("")
-        if i.unroll == 1 or (i.unroll == 0 and self.hinted):  # a pass that unrolls is to leave the others alone
+        if i.unroll == 1 or (
+            i.unroll == 0 and self.hinted
+        ):  # a pass that unrolls is to leave the others alone
             self.opened[-1] = self.attach("distinct !{{!{0}, !{1}}}", '!{{!"llvm.loop.unroll.disable"}}')
         elif i.unroll:
             count = f'!{{{{!"llvm.loop.unroll.count", i32 {i.unroll}}}}}'
@@ -443,26 +446,11 @@ class _Writer(Values):
         self.label(f"{name}.end")
 
     def barrier(self, i: Barrier) -> None:
-        if any(special.is_thread for special in self.program.specials):
-            raise LoweringError(
-                f"{self.program.name} has threads that wait for each other; a block on a CPU core is one thread",
-                op="BARRIER",
-            )
+        refuse_threads(self.program)
 
 
 def _in_memory(dtype: DType) -> DType:
     return dtypes.uint8.vec(dtype.lanes) if dtype.bits < 8 else dtype
-
-
-def _maybe_outside(program: Program) -> frozenset[Register]:
-    """Addresses that need not lie in their buffer: of gated accesses, prefetches, and what others are computed from."""
-    found: set[Register] = set()
-    for i in program.body:
-        if isinstance(i, Prefetch) or (isinstance(i, Load | Store) and i.gate is not None):
-            found.add(i.address)
-        elif isinstance(i, Address) and isinstance(i.base, Register):
-            found |= {i.base, i.result}
-    return frozenset(found)
 
 
 _WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {

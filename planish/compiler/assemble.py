@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.compiler.arguments import learn
 from planish.errors import InternalError, PlanishError, ShapeError
 from planish.llir.program import Program
+from planish.ptir.binding import learn
 from planish.ptir.dims import Dim, DimLike, Symbol
 from planish.ptir.interpret import resolve_attrs
 from planish.ptir.ops.control import CustomCallAttrs, find_custom_call

@@ -330,7 +330,7 @@ def _keys(part: Structure) -> list[Any]:
 def _steps(part: Structure) -> list[tuple[Structure, str]]:
     """The children of a container, each with how one gets there in Python."""
     kind, about = part.kind, part.about
-    names = getattr(kind, "_fields", None)
+    names = getattr(kind, "_fields", None) or getattr(about, "names", None)
     if kind is not None and issubclass(kind, dict) and isinstance(about, tuple):
         return [(child, f"[{key!r}]") for key, child in zip(about, part.children, strict=True)]
     if names is None and isinstance(about, tuple) and len(about) == len(part.children):
@@ -377,9 +377,37 @@ def _structures(old: Call, new: Call) -> str:
     more, less = sorted(now - was), sorted(was - now)
     parts = [f"{', '.join(more)} {'is' if len(more) == 1 else 'are'} new"] if more else []
     parts += [f"{', '.join(less)} {'is' if len(less) == 1 else 'are'} gone"] if less else []
-    return (
-        f"structure of the arguments: {'; '.join(parts) or f'{new.key.structure}, was {old.key.structure}'}"
-    )
+    if not parts:
+        # the positional arguments, then those by name
+        for before, after, place in zip(
+            old.key.structure.children, new.key.structure.children, ("positional", "named"), strict=True
+        ):
+            if before != after:
+                parts.append(_containers(before, after, f"{place} arguments"))
+                break
+    return f"structure of the arguments: {'; '.join(parts)}"
+
+
+def _containers(old: Structure, new: Structure, path: str) -> str:
+    """Where two trees with the same leaves differ."""
+    while True:
+        if old.kind is not new.kind:
+            return f"{path} is {new}, was {old}"
+        for number, (before, after) in enumerate(zip(old.children, new.children, strict=False)):
+            if before != after:
+                old, new, path = before, after, path + _steps(new)[number][1]
+                break
+        else:
+            return f"{path} ({new}) changed in {_changed(old.about, new.about)}"
+
+
+def _changed(old: object, new: object) -> str:
+    """What else than its children tells a container apart, before and after."""
+    before, after = getattr(old, "static", old), getattr(new, "static", new)
+    if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        pairs = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
+        return ", ".join(f"{b!r}, was {a!r}" for a, b in pairs)
+    return f"{after!r}, was {before!r}"
 
 
 def known(leaf: Any) -> bool:

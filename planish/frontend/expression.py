@@ -20,7 +20,7 @@ from weakref import ref
 
 from planish.dtypes import DType
 from planish.errors import GraphError, Location, Site
-from planish.ptir.ops.definition import Attrs, ConstantAttrs, OpDef
+from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
 
@@ -148,7 +148,8 @@ class _Signatures:
                 self.fast.clear()
                 self.alive.clear()
             self.alive.append(operands)
-            self.fast[(op, attrs, *map(id, operands))] = found
+            # ops without attributes are the most common ones
+            self.fast[(op, *(() if attrs is NO_ATTRS else (attrs,)), *map(id, operands))] = found
         return found
 
     def with_bodies(

@@ -231,7 +231,7 @@ class _Entry:
     def _results(self, made: Sequence[Array]) -> Any:
         results: list[Tensor] = []
         for array, type, dtype in zip(made, self.types, self.dtypes, strict=True):
-            array.flags.writeable = False
+            array.setflags(write=False)
             result = _new(Tensor)
             result._type = tensor_type(dtype, array.shape) if type is None else type
             result._array = array
@@ -304,7 +304,7 @@ class Jitted(Generic[P, R]):
     __wrapped__: Callable[P, R]
 
     def __init__(self, function: Callable[P, R], signature: Signature) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self._function = function
         self._signature = signature
         self._entries: dict[object, _Entry] = {}
@@ -410,6 +410,20 @@ class Jitted(Generic[P, R]):
         """The function captured and lowered for such arguments, which may be specs; nothing is run."""
         call = self._signature.apart(args, kwargs, settings_number(current()))
         return Lowered(self._signature, _trace(self._signature, self._function, call))
+
+
+class _JittedObject(Jitted[P, R]):
+    """A callable container of tensors (a module): it is itself the first argument, so that its tensors may change."""
+
+    def __init__(self, function: Callable[P, R], signature: Signature) -> None:
+        super().__init__(cast("Callable[P, R]", type(function).__call__), signature)
+        self._object = function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return super().__call__(self._object, *args, **kwargs)  # type: ignore[arg-type] # as `__call__` of its class
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        return super().lower(self._object, *args, **kwargs)
 
 
 def _device(leaves: Sequence[Leaf]) -> str:
@@ -568,6 +582,10 @@ def jit(
                 remedy="use it as @planish.jit, and options by name: @planish.jit(static_argnums=0)",
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
-        return Jitted(function, Signature(function, *options))
+        if tree.apart(function) is None:
+            return Jitted(function, Signature(function, *options))
+        named = Signature(type(function).__call__, *options)
+        named.name = type(function).__name__
+        return _JittedObject(function, named)
 
     return made if function is None else made(function)

@@ -72,29 +72,34 @@ def realize(*trees: object) -> None:
 
 def evaluate(tensors: Sequence[Tensor], what: str | None = None) -> None:
     """Give tensors their data, computed together. `what` asks for it, for messages."""
-    waiting: dict[int, Tensor] = {}
+    roots: list[Tensor] = []
     for tensor in tensors:
         node = tensor._node
         if node is None:
             if tensor._array is None:
                 raise tracer.unknown(tensor, what)
-            continue
-        if node.arrays is not None or node.signature.op is _CONSTANT:
+        elif node.arrays is not None or node.signature.op is _CONSTANT:
             _look_up(tensor, node)
-            if tensor._array is not None:
-                continue
-        waiting[id(tensor)] = tensor
-        for other in node.made:
-            sibling = other()
-            if sibling is not None and sibling._node is node:
-                waiting[id(sibling)] = sibling
-    if not waiting:
+        if tensor._array is None:
+            roots.append(tensor)
+            if node is not None and node.made:
+                roots += _siblings(tensor, node)
+    if not roots:
         return
-    roots = list(waiting.values())
+    if len(roots) > 1:
+        roots = list({id(tensor): tensor for tensor in roots}.values())
     placed = {tensor._device for tensor in roots if tensor._device is not None}
-    device = common_device("realize", placed) or default_device()
+    device = (common_device("realize", placed) if placed else None) or default_device()
     for tensor, array in zip(roots, _run(roots, device, what), strict=True):
         _settle(tensor, array)
+
+
+def _siblings(tensor: Tensor, node: Node) -> Iterator[Tensor]:
+    """The other results of its op that somebody has: they are computed on the way."""
+    for made in node.made:
+        other = made()
+        if other is not None and other is not tensor and other._node is node:
+            yield other
 
 
 def _look_up(tensor: Tensor, node: Node) -> None:
@@ -111,7 +116,7 @@ def _look_up(tensor: Tensor, node: Node) -> None:
 
 
 def _settle(tensor: Tensor, array: Array) -> None:
-    array.flags.writeable = False
+    array.setflags(write=False)
     node = tensor._node
     tensor._array = array  # first: another thread may look at the tensor now
     if node is not None:
@@ -302,7 +307,7 @@ def _compiled(
 
 def _make_room(newest: _Family, more: int) -> None:
     newest.held += more
-    held = sum(family.held for family in _FAMILIES.values())
+    held = sum([family.held for family in list(_FAMILIES.values())])
     while len(_FAMILIES) > _KEPT or (held > _HELD and len(_FAMILIES) > 1):
         key = next(iter(_FAMILIES))
         if _FAMILIES[key] is newest:

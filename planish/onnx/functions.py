@@ -52,6 +52,8 @@ def _type(kind: Kind) -> TypeProto:
         return TypeProto()
     dtype, dims = kind
     number = (
-        onnx.TensorProto.STRING if dtype.kind == "O" else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        onnx.TensorProto.STRING
+        if dtype.kind == "O"
+        else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     )
     return onnx.helper.make_tensor_type_proto(number, list(dims))

@@ -16,11 +16,12 @@ import numpy.typing as npt
 from planish import dtypes
 from planish.errors import DTypeError, GraphError, InternalError, PlanishError, ShapeError
 from planish.ptir import trace
+from planish.ptir.binding import learn
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.control import CallAttrs, CustomCallAttrs, find_custom_call
 from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.ops.literal import Array
-from planish.ptir.types import Dim, DimLike, substitute
+from planish.ptir.types import Dim, substitute
 
 # Calls nest on Python's stack; real programs nest a handful deep, so this many mean endless recursion.
 _MAX_CALL_DEPTH = 100
@@ -183,9 +184,9 @@ def _resolve(item: object, sizes: Mapping[str, int]) -> object:
 
 
 def _bind_all(values: Sequence[Value], arrays: Sequence[Array], sizes: dict[str, int], what: str) -> None:
-    """Check arrays against types and learn the sizes they imply; plain names first, expressions after."""
-    for value, array in zip(values, arrays, strict=True):
-        label = f"{what} {value.name}" if value.name else what
+    """Check arrays against types and learn the sizes they imply."""
+    labels = [f"{what} {value.name}" if value.name else what for value in values]
+    for value, array, label in zip(values, arrays, labels, strict=True):
         if dtypes.from_numpy(array.dtype) is not value.type.dtype:
             raise DTypeError(
                 f"{label} has dtype {array.dtype}, not {value.type.dtype.name}",
@@ -193,44 +194,7 @@ def _bind_all(values: Sequence[Value], arrays: Sequence[Array], sizes: dict[str,
             )
         if array.ndim != value.type.rank:
             raise ShapeError(f"{label} has shape {array.shape}, not the rank of {value.type}")
-    for plain in (True, False):
-        for value, array in zip(values, arrays, strict=True):
-            label = f"{what} {value.name}" if value.name else what
-            for axis, (dim, size) in enumerate(zip(value.type.dims, array.shape, strict=True)):
-                if (isinstance(dim, Dim) and dim.name is None) is not plain:
-                    _bind(dim, size, sizes, f"axis {axis} of {label} ({value.type})")
-
-
-def _bind(dim: DimLike, size: int, sizes: dict[str, int], what: str) -> None:
-    known = substitute(dim, sizes)
-    if isinstance(known, Dim):
-        name, found = _solve(known, size, what)
-        symbol = next(s for s in known.symbols() if s.name == name)
-        if not symbol.lo <= found <= symbol.hi:
-            raise ShapeError(f"{what} has size {size}: {name} = {found} is outside {symbol.lo}..{symbol.hi}")
-        sizes[name] = found
-    elif known != size:
-        means = "" if isinstance(dim, int) else f" ({dim} with {_show(dim, sizes)})"
-        raise ShapeError(f"{what} has size {size}, not {known}{means}")
-
-
-def _solve(dim: Dim, size: int, what: str) -> tuple[str, int]:
-    """The one name that `dim` = `size` determines: a·name + b."""
-    names = {symbol.name for symbol in dim.symbols()}
-    if len(names) == 1:
-        name = names.pop()
-        offset, at_one = substitute(dim, {name: 0}), substitute(dim, {name: 1})
-        if isinstance(offset, int) and isinstance(at_one, int) and at_one != offset:
-            found, rest = divmod(size - offset, at_one - offset)
-            if rest == 0 and substitute(dim, {name: found}) == size:
-                return name, found
-    raise ShapeError(
-        f"{what} has size {size}, which does not determine {dim}", remedy="use the name itself as a size"
-    )
-
-
-def _show(dim: Dim, sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} = {sizes[name]}" for name in sorted({symbol.name for symbol in dim.symbols()}))
+    learn([value.type for value in values], [array.shape for array in arrays], sizes, labels)
 
 
 def _check_results(inst: Inst, results: Sequence[Array], sizes: dict[str, int]) -> None:

@@ -177,6 +177,24 @@ def test_methods_can_be_compiled():
     assert "static argument self" in reasons(Model.step)[1]
 
 
+def test_a_module_is_an_argument_of_itself():
+    @dataclass
+    class Scale:
+        by: Any
+
+        def __call__(self, x):
+            return x * self.by
+
+    scale = Scale(tensor(3, seed=1))
+    function = pn.jit(scale)
+    x = tensor(3)
+    np.testing.assert_array_equal(function(x).numpy(), x.numpy() * scale.by.numpy())
+    scale.by = tensor(3, seed=2)
+    np.testing.assert_array_equal(function(x).numpy(), x.numpy() * scale.by.numpy())
+    assert function.cache_info().misses == 1
+    assert "mul" in function.lower(x).as_text("ptir")
+
+
 def test_a_compiled_function_is_like_the_one_it_was_made_of():
     def original(x, *, n=1):
         """About it."""
@@ -261,6 +279,14 @@ def test_python_numbers_are_weak_and_their_value_is_no_reason():
     assert len(traces) == 1
     function(x, 2)
     assert reasons(function)[-1] == "argument rate: a Python int, was a Python float"
+
+
+def test_what_python_does_to_numbers_leaves_them_weak():
+    x = tensor(3, dtype=np.float16)
+    made = pn.jit(lambda x, n: (x * -n, x * abs(n), x + n // 2, x + n**2, pn.full((2,), n), n < 3))(x, 3)
+    assert [y.dtype.name for y in made] == ["float16"] * 4 + ["int64", "bool"]
+    for got, wanted in zip(made, (x * -3, x * 3, x + 1, x + 9), strict=False):
+        np.testing.assert_array_equal(got.numpy(), wanted.numpy())
 
 
 def test_a_number_is_as_exact_as_it_is_outside():

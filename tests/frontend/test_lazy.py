@@ -7,8 +7,11 @@ import sys
 import threading
 import weakref
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import planish as pn
 from planish.compiler import objects
@@ -393,3 +396,43 @@ def test_the_value_of_a_parameter_is_not_known():
         kept[0].numpy()
     with pytest.raises(GraphError, match="return it from the function"):
         (kept[0] * 2).numpy()
+
+
+# --- any expression -----------------------------------------------------------------------------------------
+
+_UNARY = [(pn.negative, np.negative), (pn.abs, np.abs), (pn.tanh, np.tanh)]
+_BINARY = [(pn.add, np.add), (pn.subtract, np.subtract), (pn.multiply, np.multiply), (pn.maximum, np.maximum)]
+_NUMBERS = [0, 1, 2.0, -0.5, 0.3, 7]
+
+
+@given(st.data())
+@hypothesis.settings(max_examples=25)
+def test_any_expression_is_what_numpy_makes_of_it(draw):
+    """Few leaves, numbers and ops, so that structures repeat, differ in one place only, and share parts."""
+    pool = [(pn.asarray(x), x) for x in (data(3), data(3, seed=1))]
+    for _ in range(draw.draw(st.integers(1, 12))):
+        kind = draw.draw(st.integers(0, 3))
+        one = draw.draw(st.sampled_from(pool))
+        if kind == 0:
+            ours, theirs = draw.draw(st.sampled_from(_UNARY))
+            made = (ours(one[0]), theirs(one[1]))
+        elif kind == 1:
+            ours, theirs = draw.draw(st.sampled_from(_BINARY))
+            other = draw.draw(st.sampled_from(pool))
+            made = (ours(one[0], other[0]), theirs(one[1], other[1]))
+        elif kind == 2:
+            ours, theirs = draw.draw(st.sampled_from(_BINARY))
+            number = draw.draw(st.sampled_from(_NUMBERS))
+            made = (ours(number, one[0]), theirs(np.float32(number), one[1]))
+        else:
+            other = draw.draw(st.sampled_from(pool))
+            made = (
+                pn.fori_loop(0, 2, lambda i, c, other=other: c * 0.5 + other[0], one[0]),
+                (one[1] * np.float32(0.5) + other[1]) * np.float32(0.5) + other[1],
+            )
+        pool.append(made)
+        if draw.draw(st.booleans()):
+            np.testing.assert_allclose(made[0].numpy(), made[1], rtol=1e-5, atol=1e-6)
+    pn.realize(*[ours for ours, _ in pool[-3:]])
+    for ours, theirs in pool:
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-5, atol=1e-6)

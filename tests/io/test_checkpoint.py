@@ -48,7 +48,10 @@ class Id:
         self.about = about
 
 
-class Writer(pickle._Pickler):  # type: ignore[name-defined, misc] # the one in Python can be taught names
+_PythonPickler: Any = vars(pickle)["_Pickler"]
+
+
+class Writer(_PythonPickler):  # type: ignore[misc] # the one written in Python can be taught names
     def persistent_id(self, obj: Any) -> Any:
         return obj.about if isinstance(obj, Id) else None
 

@@ -92,7 +92,9 @@ def same_module(
     theirs = theirs.to(torch.float64 if dtype == np.float64 else torch.float32)
     generator = np.random.default_rng(5)
     for parameter in theirs.parameters():
-        parameter.data = torch.tensor(generator.normal(size=tuple(parameter.shape), scale=0.5)).to(parameter.dtype)
+        parameter.data = torch.tensor(generator.normal(size=tuple(parameter.shape), scale=0.5)).to(
+            parameter.dtype
+        )
     state = {name: value.numpy() for name, value in theirs.state_dict().items()}
     ours = ours.astype(pn.float64 if dtype == np.float64 else pn.float32)
     assert {k: tuple(v.shape) for k, v in state.items()} == {k: v.shape for k, v in ours.state_dict().items()}

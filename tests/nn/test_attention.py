@@ -47,7 +47,7 @@ def test_without_heads():
 @pytest.mark.parametrize("shape", [(3, 5), (2, 1, 3, 5), (1, 4, 1, 5), (2, 4, 3, 5)])
 @pytest.mark.parametrize("kind", ["bool", "float"])
 def test_masks(shape: tuple[int, ...], kind: str):
-    mask = np.random.default_rng(1).normal(size=shape)
+    mask: Any = np.random.default_rng(1).normal(size=shape)
     if kind == "bool":
         mask = mask > 0
         mask[..., 0] = True
@@ -130,5 +130,6 @@ def test_dropout_keeps_the_mean():
     ],
 )
 def test_mistakes(shapes: Any, complaint: str):
+    query, key, value = (pn.ones(shape) for shape in shapes)
     with pytest.raises(pn.PlanishError, match=complaint):
-        ours(*(pn.ones(shape) for shape in shapes))
+        ours(query, key, value)

@@ -51,9 +51,7 @@ def test_binary_cross_entropy(reduction: str):
     target = np.round(np.random.default_rng(0).random((3, 4)), 1)
     same_function(
         lambda p: nn.binary_cross_entropy(p, interpreted(target), interpreted(weight), reduction),
-        lambda p: F.binary_cross_entropy(
-            p, torch.tensor(target), torch.tensor(weight), reduction=reduction
-        ),
+        lambda p: F.binary_cross_entropy(p, torch.tensor(target), torch.tensor(weight), reduction=reduction),
         [x],
     )
 
@@ -88,7 +86,8 @@ def test_cross_entropy(reduction: str, shape: tuple[int, ...]):
     target = np.random.default_rng(1).integers(0, 5, (shape[0], *shape[2:]))
     target.flat[1] = -100
     ours, theirs = interpreted(target), torch.tensor(target)
-    w, kind = np.abs(weight), {"reduction": reduction}
+    w = np.abs(weight)
+    kind: Any = {"reduction": reduction}
     same_function(
         lambda x: (
             nn.cross_entropy(x, ours, **kind),
@@ -128,9 +127,7 @@ def test_cross_entropy_of_one_sample_and_compiled():
         [x],
         native=True,
     )
-    same_function(
-        lambda x: nn.nll_loss(x, interpreted(3)), lambda x: F.nll_loss(x, torch.tensor(3)), [x[0]]
-    )
+    same_function(lambda x: nn.nll_loss(x, interpreted(3)), lambda x: F.nll_loss(x, torch.tensor(3)), [x[0]])
 
 
 @pytest.mark.filterwarnings("ignore:reduction")
@@ -156,7 +153,7 @@ def test_the_others(reduction: str):
     count = np.abs(np.round(3 * b)) + 0.0
     one, many, counts = interpreted(sign), interpreted(signs), interpreted(count)
     t_one, t_many, t_counts = torch.tensor(sign), torch.tensor(signs), torch.tensor(count)
-    kind = {"reduction": reduction}
+    kind: Any = {"reduction": reduction}
     same_function(
         lambda a, b, c: (
             nn.soft_margin_loss(a, many, **kind),

@@ -19,6 +19,8 @@ from planish.frontend.transforms import grad, value_and_grad, vmap
 
 
 class Block(nn.Module):
+    seen: pn.Tensor
+
     def __init__(self, key: Any) -> None:
         self.norm = nn.BatchNorm1d(3)
         self.parts = [nn.Linear(3, 3, key=key), nn.Linear(3, 3, False, key=key)]
@@ -32,7 +34,7 @@ class Block(nn.Module):
         self.seen = self.seen + 1
         for part in self.parts:
             x = nn.relu(part(x))
-        return self.norm(x) * self.scale  # type: ignore[no-any-return]
+        return self.norm(x) * self.scale
 
 
 def module() -> Block:
@@ -44,7 +46,13 @@ def test_names_are_those_of_torch():
     assert list(model.parameters()) == [
         "scale", "norm.weight", "norm.bias", "parts.0.weight", "parts.0.bias", "parts.1.weight",
     ]  # fmt: skip
-    assert list(model.buffers()) == ["seen", "scratch", "norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
+    assert list(model.buffers()) == [
+        "seen",
+        "scratch",
+        "norm.running_mean",
+        "norm.running_var",
+        "norm.num_batches_tracked",
+    ]
     assert "scratch" not in model.state_dict()
     assert list(model.modules()) == ["", "norm", "parts.0", "parts.1"]
 
@@ -117,14 +125,16 @@ def test_loading_checks_names_shapes_and_changes_nothing_on_error():
 
 
 def test_modes_reach_all_modules():
-    model = nn.Sequential(nn.Dropout(), nn.ModuleList([nn.Dropout()]), nn.ModuleDict({"a": nn.BatchNorm1d(2)}))
+    model = nn.Sequential(
+        nn.Dropout(), nn.ModuleList([nn.Dropout()]), nn.ModuleDict({"a": nn.BatchNorm1d(2)})
+    )
     assert model.eval() is model
     assert not any(part.training for part in model.modules().values())
     assert all(part.training for part in model.train().modules().values())
 
 
 def test_containers():
-    layers = [nn.Linear(2, 3, key=0), nn.relu, nn.Linear(3, 1, key=1)]
+    layers: list[Any] = [nn.Linear(2, 3, key=0), nn.relu, nn.Linear(3, 1, key=1)]
     model = nn.Sequential(*layers)
     assert len(model) == 3
     assert model[1] is nn.relu
@@ -241,7 +251,10 @@ def test_a_module_without_a_call_says_so():
     ("call", "complaint"),
     [
         (lambda: nn.Linear(3, 2, key=0)(pn.ones((4, 5))), r"input \(4, 5\) does not fit the weight \(2, 3\)"),
-        (lambda: nn.Linear(3, 2, key=0)(pn.ones(3, dtype=pn.float64)), "input is float64, a parameter float32"),
+        (
+            lambda: nn.Linear(3, 2, key=0)(pn.ones(3, dtype=pn.float64)),
+            "input is float64, a parameter float32",
+        ),
         (lambda: nn.Conv2d(3, 4, 3, groups=2, key=0), "3 and 4 channels do not make 2 groups"),
         (lambda: nn.Conv2d(3, 4, 3, padding_mode="mirror", key=0), "no padding_mode 'mirror'"),
         (lambda: nn.Conv2d(3, 4, 3, 2, "same", key=0), "same.*strides"),
@@ -249,7 +262,10 @@ def test_a_module_without_a_call_says_so():
         (lambda: nn.Conv2d(3, 4, 3, key=0)(pn.ones((2, 2, 5, 5))), r"\(4, 3, 3, 3\).*\(2, 2, 5, 5\)"),
         (lambda: nn.Conv2d(3, 4, 3, key=0)(pn.ones((2, 3, 2, 5))), "a window of 3 does not fit axis 2"),
         (lambda: nn.Conv2d(3, 4, 3, key=0)(pn.ones((2, 3))), "has 2 axes"),
-        (lambda: nn.ConvTranspose2d(3, 4, 3, output_padding=1, key=0)(pn.ones((1, 3, 4, 4))), "output_padding"),
+        (
+            lambda: nn.ConvTranspose2d(3, 4, 3, output_padding=1, key=0)(pn.ones((1, 3, 4, 4))),
+            "output_padding",
+        ),
         (lambda: nn.MaxPool2d(3, padding=2)(pn.ones((1, 1, 5, 5))), "more than half"),
         (lambda: nn.LayerNorm(4)(pn.ones((2, 3))), r"\(2, 3\) does not end in \(4,\)"),
         (lambda: nn.GroupNorm(3, 4), "4 channels do not make 3 groups"),

@@ -225,15 +225,21 @@ def test_embedding():
     assert np.asarray(nn.Embedding(4, 5, -1, key=KEY).weight)[3].tolist() == [0] * 5
 
 
-@pytest.mark.parametrize("name", ["BatchNorm1d", "BatchNorm1d sequence", "BatchNorm2d", "InstanceNorm tracked"])
+@pytest.mark.parametrize(
+    "name", ["BatchNorm1d", "BatchNorm1d sequence", "BatchNorm2d", "InstanceNorm tracked"]
+)
 def test_running_statistics_in_training_and_after(name: str):
     if name == "InstanceNorm tracked":
-        ours, theirs = nn.InstanceNorm1d(3, track_running_stats=True), T.InstanceNorm1d(3, track_running_stats=True)
+        ours, theirs = (
+            nn.InstanceNorm1d(3, track_running_stats=True),
+            T.InstanceNorm1d(3, track_running_stats=True),
+        )
         shape: tuple[int, ...] = (2, 3, 4)
     else:
         make, make_theirs, (shape,) = CASES[name]
         ours, theirs = make(), make_theirs()
     ours = interpreted(ours)
+    x: Any = None
     for step in range(3):
         (x,) = arrays([shape], step, np.float32)
         close(ours(interpreted(pn.asarray(x))), theirs(torch.tensor(x)).detach().numpy(), 5)
@@ -258,17 +264,21 @@ def test_masks_of_multi_head_attention(kind: str):
     generator = np.random.default_rng(2)
     hidden = np.triu(np.ones((4, 4), bool), 1)
     padding = np.array([[False] * 4, [False, False, True, True]])
-    options: dict[str, Any] = {
+    choices: dict[str, dict[str, Any]] = {
         "bool": {"attn_mask": hidden},
         "float": {"attn_mask": generator.normal(size=(4, 4))},
         "padding": {"key_padding_mask": padding},
         "both": {"attn_mask": hidden, "key_padding_mask": padding},
         "per head": {"attn_mask": generator.normal(size=(4, 4, 4)), "average_attn_weights": False},
-    }[kind]
+    }
+    options = choices[kind]
     (x,) = arrays([(4, 2, 6)])
-    ours, theirs = nn.MultiHeadAttention(6, 2, key=KEY).astype(pn.float64), T.MultiheadAttention(6, 2).double()
+    ours, theirs = (
+        nn.MultiHeadAttention(6, 2, key=KEY).astype(pn.float64),
+        T.MultiheadAttention(6, 2).double(),
+    )
     ours.load_state_dict({name: value.numpy() for name, value in theirs.state_dict().items()})
-    wrapped = {k: pn.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+    wrapped: Any = {k: pn.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
     theirs_options = {k: torch.tensor(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
     given, reference = pn.asarray(x), torch.tensor(x)
     found, weights = ours(given, given, given, **wrapped)

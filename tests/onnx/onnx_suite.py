@@ -42,7 +42,8 @@ def cases(interpret: bool) -> dict[str, tuple[Any, str]]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = BackendTest(backend.InterpretedBackend if interpret else backend.Backend, "onnx_suite")
+        chosen: Any = backend.InterpretedBackend if interpret else backend.Backend
+        made = BackendTest(chosen, "onnx_suite")
         return {
             name: (found, name)
             for found in made.test_cases.values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +89,9 @@ def test_external_weights_are_mapped(external: Callable[..., Path]):
     assert model._initial["w"].tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("location", ["../secret.bin", "a/../../secret.bin", "link.bin", "/etc/passwd", "", "no.bin", "sub"])
+@pytest.mark.parametrize(
+    "location", ["../secret.bin", "a/../../secret.bin", "link.bin", "/etc/passwd", "", "no.bin", "sub"]
+)
 def test_nothing_outside_the_folder_is_read(external: Callable[..., Path], location: str):
     path = external(location)
     (path.parent / "link.bin").symlink_to(path.parent.parent / "secret.bin")
@@ -121,7 +124,7 @@ def test_external_weights_need_a_folder(external: Callable[..., Path]):
 
 
 def truncated() -> bytes:
-    return adding(np.zeros(9000, np.float32)).SerializeToString()[:-100]
+    return bytes(adding(np.zeros(9000, np.float32)).SerializeToString()[:-100])
 
 
 def cyclic() -> ModelProto:
@@ -136,7 +139,9 @@ def itself() -> ModelProto:
 
 
 def twice() -> ModelProto:
-    return chain([helper.make_node("Neg", ["x"], ["y"], name="a"), helper.make_node("Neg", ["x"], ["y"], name="b")])
+    return chain(
+        [helper.make_node("Neg", ["x"], ["y"], name="a"), helper.make_node("Neg", ["x"], ["y"], name="b")]
+    )
 
 
 def nothing_makes_it() -> ModelProto:
@@ -162,9 +167,7 @@ def laughing() -> ModelProto:
     for k in range(20):
         callee = {"op_type": f"f{k + 1}", "domain": "own"} if k < 19 else {"op_type": "Neg"}
         names = ["v", *(f"t{i}" for i in range(9)), "w"]
-        body = [
-            helper.make_node(inputs=[a], outputs=[b], **callee) for a, b in zip(names, names[1:], strict=False)
-        ]
+        body = [helper.make_node(inputs=[a], outputs=[b], **callee) for a, b in pairwise(names)]
         proto.functions.append(function(f"f{k}", body))
     return proto
 
@@ -172,7 +175,11 @@ def laughing() -> ModelProto:
 def too_deep() -> ModelProto:
     proto = chain([helper.make_node("f0", ["x"], ["y"], domain="own")])
     for k in range(3000):
-        inner = helper.make_node(f"f{k + 1}", ["v"], ["w"], domain="own") if k < 2999 else helper.make_node("Neg", ["v"], ["w"])
+        inner = (
+            helper.make_node(f"f{k + 1}", ["v"], ["w"], domain="own")
+            if k < 2999
+            else helper.make_node("Neg", ["v"], ["w"])
+        )
         proto.functions.append(function(f"f{k}", [inner]))
     return proto
 
@@ -205,14 +212,16 @@ def sparse_and_huge() -> ModelProto:
 
 def many_nodes() -> bytes:
     """Written as bytes: what a message holds twice is held one after the other."""
-    node = onnx.GraphProto(node=[helper.make_node("Neg", ["x"], ["x"])]).SerializeToString()
+    node: bytes = onnx.GraphProto(node=[helper.make_node("Neg", ["x"], ["x"])]).SerializeToString()
     graph = node * 260_000
-    length = bytes([len(graph) & 127 | 128, len(graph) >> 7 & 127 | 128, len(graph) >> 14 & 127 | 128, len(graph) >> 21])
+    length = bytes(
+        [len(graph) & 127 | 128, len(graph) >> 7 & 127 | 128, len(graph) >> 14 & 127 | 128, len(graph) >> 21]
+    )
     return b"\x3a" + length + graph
 
 
 def no_graph() -> bytes:
-    return ModelProto(ir_version=10).SerializeToString()
+    return bytes(ModelProto(ir_version=10).SerializeToString())
 
 
 HOSTILE: dict[Callable[[], ModelProto | bytes], str] = {
@@ -279,7 +288,7 @@ def test_a_loop_without_end_is_not_written_out():
         }
       >
     }"""
-    with pytest.raises(PlanishError, match="Loop|Concat"):
+    with pytest.raises(PlanishError, match=r"Loop|Concat"):
         load(onnx.parser.parse_model(text))(x=np.zeros(1, np.float32))
 
 
@@ -293,7 +302,10 @@ def test_damaged_files_are_errors_not_crashes(seed: int):
     try:
         model = load(bytes(raw))
         model.make = Model(adding(np.zeros(1, np.float32)), interpret=True).make
-        feeds = {info.name: np.zeros([d if isinstance(d, int) else 1 for d in info.dims or ()], np.float32) for info in model.inputs}
+        feeds = {
+            info.name: np.zeros([d if isinstance(d, int) else 1 for d in info.dims or ()], np.float32)
+            for info in model.inputs
+        }
         if all(array.size < 1000 for array in feeds.values()):
             model.run(None, feeds)
     except PlanishError:

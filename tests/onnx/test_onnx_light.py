@@ -29,7 +29,9 @@ def with_random_weights(path: Path, seed: int) -> ModelProto:
                 weights = rng.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:]))
             else:
                 weights = rng.uniform(0.5, 1.5, shape)  # scales and variances are among them
-            proto.graph.initializer.append(numpy_helper.from_array(weights.astype(np.float32), node.output[0]))
+            proto.graph.initializer.append(
+                numpy_helper.from_array(weights.astype(np.float32), node.output[0])
+            )
         else:
             kept.append(node)
     del proto.graph.node[:]
@@ -50,7 +52,9 @@ def test_random_weights_give_what_onnxruntime_gives(name: str):
     model = Model(proto, interpret=True)
     rng = np.random.default_rng(3)
     feeds = {
-        info.name: rng.standard_normal([d if isinstance(d, int) else 1 for d in info.dims or ()]).astype(np.float32)
+        info.name: rng.standard_normal([d if isinstance(d, int) else 1 for d in info.dims or ()]).astype(
+            np.float32
+        )
         for info in model.inputs
     }
     for ours, theirs in zip(model.run(None, feeds), session.run(None, feeds), strict=True):

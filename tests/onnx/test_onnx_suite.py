@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.onnx.onnx_suite import EXPECTED, PASSED, REFUSED, cases, chosen, run
 
 PARTS = 4

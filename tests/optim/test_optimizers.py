@@ -241,6 +241,7 @@ def test_training_a_line():
         return loss, *optimizer.update(model, grads, state)
 
     state = optimizer.init(model)
+    loss: Any = None
     for _ in range(150):
         loss, model, state = step(model, state, pn.asarray(x), pn.asarray(y))
     assert float(loss) < 1e-3

@@ -246,7 +246,7 @@ def test_choice():
 @pytest.mark.parametrize(
     ("call", "error", "complaint"),
     [
-        (lambda k: random.bits(0), DTypeError, "a key is two uint32, not int"),
+        (lambda k: random.bits(0), DTypeError, "a key is two uint32, not int"),  # type: ignore[arg-type]
         (lambda k: random.bits(pn.asarray([1, 2])), DTypeError, r"not int64\[2\].*random\.key\(seed\)"),
         (lambda k: random.bits(random.split(k)), DTypeError, r"uint32\[2, 2\].*vmap"),
         (lambda k: random.bits(k, 3, pn.int32), DTypeError, "int32 is not an unsigned"),

@@ -22,8 +22,9 @@ from planish.stages.linearizer.s18_decompositions import decompositions
 from planish.stages.linearizer.s19_final_rewrite import final_rewrite
 from planish.stages.linearizer.s20_add_control_flow import add_control_flow
 from planish.stages.linearizer.s21_linearize import linearize
+from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.s04_initial_symbolic import initial_symbolic
-from planish.stages.rangeify.s07_apply_opts import Refusal, apply_action, apply_opts
+from planish.stages.rangeify.s07_apply_opts import apply_action, apply_opts
 from planish.target import TARGETS, Target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import Table, UOp

@@ -586,9 +586,7 @@ def _noted(
     device = None
     for source in node.needs():
         source._used = True
-        found = source._device
-        if found is not None and found != device:
-            device = found if device is None else placement.common_device(op.name, {found, device})
+        device = _joined(op, device, source._device)
         if source._node is not None and source._node.depth > node.depth:
             node.depth = source._node.depth
     node.depth += bool(given)  # constants are at the bottom, like data
@@ -597,18 +595,26 @@ def _noted(
 
 def applied(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> Tensor:
     """An op with one result and no bodies. Every operation of a program comes through here, so it is written out."""
-    key: list[object] = [op, attrs]
     depth, device = 0, None
     for x in inputs:
         if x._latest is not None:
             return applied(op, tuple([x.latest for x in inputs]), attrs)
         x._used = True
-        key.append(id(x._type))
-        if x._node is not None and x._node.depth > depth:
-            depth = x._node.depth
-        if x._device is not None and x._device != device:
-            device = x._device if device is None else placement.common_device(op.name, {x._device, device})
-    signature = _FAST.get(tuple(key)) if inputs else None
+        node = x._node
+        if node is not None and node.depth > depth:
+            depth = node.depth
+        if x._device is not device:
+            device = _joined(op, device, x._device)
+    key: tuple[object, ...]
+    if attrs is NO_ATTRS:
+        key = (
+            (op, id(inputs[0]._type), id(inputs[1]._type))
+            if len(inputs) == 2
+            else (op, *[id(x._type) for x in inputs])
+        )
+    else:
+        key = (op, attrs, *[id(x._type) for x in inputs]) if inputs else ()
+    signature = _FAST.get(key)
     if signature is None:
         made, device = _noted(op, inputs, attrs, ())
     else:
@@ -630,6 +636,15 @@ def applied(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> Tensor:
     if made.depth >= DEEPEST and made.scope is None:
         settle_deep((result,), made)
     return result
+
+
+def _joined(op: OpDef, one: str | None, other: str | None) -> str | None:
+    """The device of operands, of which some may live anywhere."""
+    return (
+        one or other
+        if one is None or other is None or one == other
+        else placement.common_device(op.name, {one, other})
+    )
 
 
 _FAST: Final = SIGNATURES.fast

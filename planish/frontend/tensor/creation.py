@@ -57,7 +57,7 @@ def full(
     """One value everywhere."""
     sizes = as_shape("full", shape)
     if isinstance(fill_value, Tensor):
-        value = fill_value if dtype is None else cast_to(fill_value, as_dtype(dtype))
+        value = tensor("full", fill_value) if dtype is None else cast_to(fill_value, as_dtype(dtype))
         return placed(broadcast(value, sizes).snapshot(), device)
     kind = dtypes.result_type(fill_value) if dtype is None else as_dtype(dtype)
     return placed(constant(fill_value, kind, sizes), device)

@@ -26,6 +26,8 @@ Way: TypeAlias = tuple[Steps, TensorType]
 _LARGEST: Final = 4096
 _NUMBERS: Final[dict[tuple[int, type, object], Tensor]] = {}
 """Constants by the identity of their type. Each keeps its type alive."""
+_ON_NUMBERS: Final = frozenset({ops.neg, ops.abs})
+"""What Python itself does to a number."""
 _PYTHON: Final = frozenset({bool, int, float, complex})
 
 
@@ -109,6 +111,8 @@ def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
                 for step, attrs in found[0]:
                     x = applied(step, (x,), attrs)
                 return applied(op, (x,), NO_ATTRS)
+        if isinstance(x, WeakTensor) and op in _ON_NUMBERS:
+            return stay_weak(applied(op, (x,), NO_ATTRS), x)
         ready = prepare(x)
         way = _way(x, ready)
         if way is not None and isinstance(x, Tensor):

@@ -256,7 +256,8 @@ def expm1(x: Tensor, /) -> Tensor:
         return _expm1(given)
     # NumPy's has other special values than exp, and than the standard asks for
     grown, a, b = exp(given), real(given), imag(given)
-    near = _expm1(a) * cos(b) - 2.0 * square(sin(0.5 * b))
+    # the zero makes -0 of no real part
+    near = _expm1(a) * cos(b) + (0.0 - 2.0 * square(sin(0.5 * b)))
     return complex(where(isfinite(given), near, real(grown) - 1.0), imag(grown))
 
 

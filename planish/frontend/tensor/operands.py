@@ -184,7 +184,12 @@ def common_shape(name: str, shapes: Sequence[Shape]) -> Shape:
 def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
     """The same elements under another shape; the tensor itself if there is nothing to do."""
     sizes = tuple(shape)
-    return x if x.shape == sizes else Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(sizes))
+    if x.shape == sizes:
+        return x
+    now = x.latest
+    if now._array is not None:  # the same memory: it never changes
+        return from_data(now._array.reshape(cast("Shape", sizes)), now._device)
+    return Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(sizes))
 
 
 def permuted(x: Tensor, perm: Sequence[int]) -> Tensor:

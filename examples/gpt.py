@@ -1,0 +1,232 @@
+"""A small GPT learns to write like planish's own documents, letter by letter, and then writes.
+
+Training is one compiled step: forward, backward, clipping, AdamW with its schedule. Writing keeps the keys and values of what was
+written before: one more letter costs one more column of attention. The cache grows with every letter, yet the step is compiled
+once, since the length is a bounded dynamic size (`pn.Dim`).
+
+    python examples/gpt.py
+    python examples/gpt.py --steps 2000 --layers 6 --width 192 --heads 6 --prompt "A kernel is "
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+import planish as pn
+from planish import nn, optim
+
+Tokens = NDArray[np.int64]
+ROOT = Path(__file__).parent.parent
+
+
+class Attention(nn.Module):
+    """Each letter looks at those before it."""
+
+    def __init__(self, width: int, heads: int, key: pn.Tensor) -> None:
+        self.heads = heads
+        self.mix = nn.Linear(width, 3 * width, key=pn.random.fold_in(key, 0))
+        self.out = nn.Linear(width, width, key=pn.random.fold_in(key, 1))
+
+    def parts(self, x: pn.Tensor) -> list[pn.Tensor]:
+        """Queries, keys and values: (batch, heads, letters, depth)."""
+        batch, letters, width = x.shape
+        whole = self.mix(x).reshape(batch, letters, 3, self.heads, width // self.heads)
+        return [pn.permute_dims(whole[:, :, number], (0, 2, 1, 3)) for number in range(3)]
+
+    def joined(self, mixed: pn.Tensor) -> pn.Tensor:
+        batch, heads, letters, depth = mixed.shape
+        return self.out(pn.permute_dims(mixed, (0, 2, 1, 3)).reshape(batch, letters, heads * depth))
+
+    def __call__(self, x: pn.Tensor) -> pn.Tensor:
+        query, key, value = self.parts(x)
+        return self.joined(nn.scaled_dot_product_attention(query, key, value, is_causal=True))
+
+    def following(self, x: pn.Tensor, past: pn.Tensor) -> tuple[pn.Tensor, pn.Tensor]:
+        """One letter more: past holds keys and values (2, heads, letters, depth), and so does what it adds to them."""
+        query, key, value = self.parts(x)
+        keys = pn.concat([past[0:1], key], axis=2)
+        values = pn.concat([past[1:2], value], axis=2)
+        mixed = nn.scaled_dot_product_attention(query, keys, values)
+        return self.joined(mixed), pn.concat([key, value], axis=0)
+
+
+class Block(nn.Module):
+    """Attention, and a layer of its own for each letter, each added to what comes in."""
+
+    def __init__(self, width: int, heads: int, key: pn.Tensor) -> None:
+        first, second, third = (pn.random.fold_in(key, number) for number in range(3))
+        self.norm1 = nn.LayerNorm(width)
+        self.attention = Attention(width, heads, first)
+        self.norm2 = nn.LayerNorm(width)
+        self.wide = nn.Linear(width, 4 * width, key=second)
+        self.narrow = nn.Linear(4 * width, width, key=third)
+
+    def thought(self, x: pn.Tensor) -> pn.Tensor:
+        return x + self.narrow(nn.gelu(self.wide(self.norm2(x)), "tanh"))
+
+    def __call__(self, x: pn.Tensor) -> pn.Tensor:
+        return self.thought(x + self.attention(self.norm1(x)))
+
+    def following(self, x: pn.Tensor, past: pn.Tensor) -> tuple[pn.Tensor, pn.Tensor]:
+        seen, new = self.attention.following(self.norm1(x), past)
+        return self.thought(x + seen), new
+
+
+class GPT(nn.Module):
+    """Letters in, scores of the next letter out."""
+
+    def __init__(self, letters: int, context: int, width: int, heads: int, layers: int, key: pn.Tensor) -> None:
+        self.letter = nn.Embedding(letters, width, key=pn.random.fold_in(key, 0))
+        self.place = nn.Embedding(context, width, key=pn.random.fold_in(key, 1))
+        self.letter.weight, self.place.weight = 0.02 * self.letter.weight, 0.02 * self.place.weight
+        self.blocks = [Block(width, heads, pn.random.fold_in(key, 2 + number)) for number in range(layers)]
+        self.norm = nn.LayerNorm(width)
+
+    def scores(self, x: pn.Tensor) -> pn.Tensor:
+        """By the same table that letters come in with."""
+        return nn.linear(self.norm(x), self.letter.weight)
+
+    def __call__(self, tokens: pn.Tensor) -> pn.Tensor:
+        """(batch, letters) to (batch, letters, scores)."""
+        x = self.letter(tokens) + self.place(pn.arange(tokens.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.scores(x)
+
+    def following(
+        self, token: pn.Tensor, place: pn.Tensor, past: pn.Tensor
+    ) -> tuple[pn.Tensor, pn.Tensor]:
+        """Scores after one letter more, and the cache (layers, 2, heads, letters, depth) with it."""
+        x = (self.letter(token) + self.place(place)).reshape(1, 1, -1)
+        new = []
+        for number, block in enumerate(self.blocks):
+            x, own = block.following(x, past[number])
+            new.append(own)
+        return self.scores(x).reshape(-1), pn.concat([past, pn.stack(new)], axis=3)
+
+
+def read(limit: int | None) -> str:
+    """The project's own documents."""
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return "\n\n".join(path.read_text(encoding="utf-8") for path in files)[:limit]
+
+
+def main(arguments: Sequence[str] | None = None) -> tuple[float, str]:
+    """Train and write; the last loss and the text."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--context", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--write", type=int, default=200, help="so many letters")
+    parser.add_argument("--prompt", default="The compiler ")
+    parser.add_argument("--temperature", type=float, default=0.8)
+    parser.add_argument("--limit", type=int, help="read so many letters only")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+
+    text = read(options.limit)
+    alphabet = sorted({*text, *options.prompt})
+    number = {letter: place for place, letter in enumerate(alphabet)}
+    data = np.array([number[letter] for letter in text], np.int64)
+    key = pn.random.key(options.seed)
+    model = GPT(len(alphabet), options.context, options.width, options.heads, options.layers, key)
+    size = sum(value.size for value in model.parameters().values())
+    print(f"gpt: {len(data):,} letters, {len(alphabet)} different ones; {size:,} parameters")
+    model, loss = train(model, data, options)
+    written = write(model, alphabet, [number[letter] for letter in options.prompt], options)
+    return loss, written
+
+
+def train(model: GPT, data: Tokens, options: argparse.Namespace) -> tuple[GPT, float]:
+    """The model after all steps, and the loss of the last ones."""
+    warmup = max(options.steps // 20, 1)
+    rate = optim.WarmupCosine(options.lr, warmup, max(options.steps, warmup + 1), options.lr / 10)
+    optimizer = optim.AdamW(rate, (0.9, 0.99), weight_decay=0.1, decays=lambda parameter: parameter.ndim > 1)
+    state = optimizer.init(model)
+
+    def loss_of(model: GPT, tokens: pn.Tensor) -> pn.Tensor:
+        scores = model(tokens[:, :-1])
+        return nn.cross_entropy(scores.reshape(-1, scores.shape[-1]), tokens[:, 1:].reshape(-1))
+
+    @pn.jit
+    def step(model: GPT, state: optim.State, tokens: pn.Tensor) -> tuple[GPT, optim.State, pn.Tensor]:
+        loss, gradients = pn.value_and_grad(loss_of)(model, tokens)
+        gradients, _ = optim.clip_by_norm(gradients, 1.0)
+        model, state = optimizer.update(model, gradients, state)
+        return model, state, loss
+
+    generator = np.random.default_rng(options.seed)
+    began = perf_counter()
+    compiled = 0.0
+    recent: list[float] = []
+    for count in range(1, options.steps + 1):
+        starts = generator.integers(0, len(data) - options.context - 1, options.batch)
+        window = data[starts[:, None] + np.arange(options.context + 1)]
+        model, state, loss = step(model, state, pn.asarray(window))
+        recent = [*recent[-19:], float(loss)]
+        if count == 1:
+            compiled = perf_counter() - began
+            print(f"  the step is compiled in {compiled:.1f} s; loss {recent[0]:.3f}", flush=True)
+            continue
+        done = (count - 1) * options.batch * options.context / (perf_counter() - began - compiled)
+        line = f"  step {count:4d} of {options.steps}  loss {np.mean(recent):.3f}  {done:,.0f} letters per second"
+        if sys.stdout.isatty():
+            print(f"\r{line}", end="\n" if count == options.steps else "", flush=True)
+        elif count % max(options.steps // 10, 1) == 0:
+            print(line, flush=True)
+    return model, float(np.mean(recent))
+
+
+def write(model: GPT, alphabet: Sequence[str], prompt: Sequence[int], options: argparse.Namespace) -> str:
+    """A text, letter by letter. When the cache is full, the second half of the text so far is read anew."""
+    past = pn.Dim("past", 0, options.context - 1)
+
+    @pn.jit(dims={"cache": (None, None, None, past, None)})
+    def following(
+        model: GPT, token: pn.Tensor, cache: pn.Tensor, place: pn.Tensor, key: pn.Tensor
+    ) -> tuple[pn.Tensor, pn.Tensor]:
+        scores, cache = model.following(token, place, cache)
+        return pn.random.categorical(key, scores / options.temperature), cache
+
+    depth = options.width // options.heads
+    empty = pn.zeros((options.layers, 2, options.heads, 0, depth))
+    key = pn.random.key(options.seed + 1)
+    tokens = list(prompt[-options.context :])
+    cache, place, began, timed = empty, 0, 0.0, 0
+    chosen = pn.asarray(0)
+    print(f"  writing: {''.join(alphabet[token] for token in tokens)}", end="")
+    waiting = list(tokens)
+    while len(tokens) < len(prompt) + options.write:
+        if place == options.context:
+            waiting = tokens[-(options.context // 2) :]
+            cache, place = empty, 0
+        own = pn.random.fold_in(key, len(tokens))
+        chosen, cache = following(model, pn.asarray(waiting.pop(0)), cache, pn.asarray(place), own)
+        place += 1
+        if not waiting:
+            tokens.append(int(chosen))
+            waiting = [tokens[-1]]
+            print(alphabet[tokens[-1]], end="", flush=True)
+        if began == 0.0:
+            began = perf_counter()  # the first call compiled
+        else:
+            timed += 1
+    rate = timed / max(perf_counter() - began, 1e-9)
+    misses = following.cache_info().misses
+    print(f"\n  {rate:,.0f} letters per second; the step was compiled {'once' if misses == 1 else f'{misses} times'}")
+    return "".join(alphabet[token] for token in tokens)
+
+
+if __name__ == "__main__":
+    main()
