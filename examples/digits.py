@@ -134,7 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> float:
             total, right, count = total + float(loss) * size, right + float(hits), count + size
             compiled = compiled or perf_counter() - began
             progress.show(number, f"epoch {epoch}  loss {total / count:.3f}  {100 * right / count:.1f} %")
-        progress.close(f"  epoch {epoch:2d}  loss {total / count:.3f}  {100 * right / count:5.1f} % of training")
+        progress.close(
+            f"  epoch {epoch:2d}  loss {total / count:.3f}  {100 * right / count:5.1f} % of training"
+        )
     took = perf_counter() - began
     found = np.asarray(predict(model.eval(), pn.asarray(test_images)))
     accuracy = float(np.mean(found == test_labels))

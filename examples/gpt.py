@@ -82,7 +82,9 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """Letters in, scores of the next letter out."""
 
-    def __init__(self, letters: int, context: int, width: int, heads: int, layers: int, key: pn.Tensor) -> None:
+    def __init__(
+        self, letters: int, context: int, width: int, heads: int, layers: int, key: pn.Tensor
+    ) -> None:
         self.letter = nn.Embedding(letters, width, key=pn.random.fold_in(key, 0))
         self.place = nn.Embedding(context, width, key=pn.random.fold_in(key, 1))
         self.letter.weight, self.place.weight = 0.02 * self.letter.weight, 0.02 * self.place.weight
@@ -100,9 +102,7 @@ class GPT(nn.Module):
             x = block(x)
         return self.scores(x)
 
-    def following(
-        self, token: pn.Tensor, place: pn.Tensor, past: pn.Tensor
-    ) -> tuple[pn.Tensor, pn.Tensor]:
+    def following(self, token: pn.Tensor, place: pn.Tensor, past: pn.Tensor) -> tuple[pn.Tensor, pn.Tensor]:
         """Scores after one letter more, and the cache (layers, 2, heads, letters, depth) with it."""
         x = (self.letter(token) + self.place(place)).reshape(1, 1, -1)
         new = []
@@ -224,7 +224,9 @@ def write(model: GPT, alphabet: Sequence[str], prompt: Sequence[int], options: a
             timed += 1
     rate = timed / max(perf_counter() - began, 1e-9)
     misses = following.cache_info().misses
-    print(f"\n  {rate:,.0f} letters per second; the step was compiled {'once' if misses == 1 else f'{misses} times'}")
+    print(
+        f"\n  {rate:,.0f} letters per second; the step was compiled {'once' if misses == 1 else f'{misses} times'}"
+    )
     return "".join(alphabet[token] for token in tokens)
 
 

@@ -51,7 +51,7 @@ def plate(size: int) -> Array:
     ring = np.abs(np.hypot(x - 0.35, y - 0.4) - 0.18) < 0.035
     bar = (np.abs(y - 0.78) < 0.03) & (x > 0.2) & (x < 0.85)
     dot = np.hypot(x - 0.75, y - 0.3) < 0.08
-    return (ring * 1.0 + bar * 0.8 + dot * 1.2).astype(np.float32)
+    return np.asarray(ring * 1.0 + bar * 0.8 + dot * 1.2, np.float32)
 
 
 def exactness(size: int, factor: float, steps: int) -> float:
@@ -69,7 +69,7 @@ def exactness(size: int, factor: float, steps: int) -> float:
 def colours(u: Array) -> NDArray[np.uint8]:
     """Black, red, yellow, white."""
     level = np.clip(u / max(float(u.max()), 1e-9), 0, 1)[..., None] * 3
-    return (255 * np.clip(level - np.array([0, 1, 2]), 0, 1)).astype(np.uint8)
+    return np.asarray(255 * np.clip(level - np.array([0, 1, 2]), 0, 1), np.uint8)
 
 
 def picture(first: Array, last: Array, path: Path) -> Path:
@@ -119,7 +119,9 @@ def main(arguments: Sequence[str] | None = None) -> float:
     end, curve = np.asarray(last), np.asarray(heat)
     points = options.size**2 * options.steps
     print(f"heat: {options.size} × {options.size} points, {options.steps} steps")
-    print(f"  {first - took:.2f} s to compile, {took:.3f} s to run: {points / took / 1e6:,.0f} million points per second")
+    print(
+        f"  {first - took:.2f} s to compile, {took:.3f} s to run: {points / took / 1e6:,.0f} million points per second"
+    )
     shown = [0, len(curve) // 4, len(curve) // 2, len(curve) - 1]
     marks = "  ".join(f"{step + 1}: {curve[step]:.4f}" for step in shown)
     print(f"  mean temperature after step {marks}")

@@ -139,10 +139,11 @@ class _Signatures:
 
     def find(self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...]) -> Signature:
         """That of an op without bodies; raises what inference raises."""
-        found = self.known.get((op, attrs, operands))
+        canonical = tuple([interned(type) for type in operands])
+        found = self.known.get((op, attrs, canonical))
         if found is None:
-            types = tuple([interned(type) for type in op.infer(operands, attrs, ())])
-            found = self._new((op, attrs, operands), op, attrs, operands, types)
+            types = tuple([interned(type) for type in op.infer(canonical, attrs, ())])
+            found = self._new((op, attrs, canonical), op, attrs, canonical, types)
         with self.lock:
             if len(self.fast) >= _LARGEST:
                 self.fast.clear()

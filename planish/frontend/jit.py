@@ -230,17 +230,19 @@ class _Entry:
 
     def _results(self, made: Sequence[Array]) -> Any:
         results: list[Tensor] = []
-        for array, type, dtype in zip(made, self.types, self.dtypes, strict=True):
-            array.setflags(write=False)
+        for number, array in enumerate(made):
             result = _new(Tensor)
-            result._type = tensor_type(dtype, array.shape) if type is None else type
+            type = self.types[number]
+            result._type = tensor_type(self.dtypes[number], array.shape) if type is None else type
             result._array = array
             result._latest = result._scope = result._node = None
             result._index = 0
             result._device = self.device
             result._used = False
+            if self.single:
+                return result
             results.append(result)
-        return results[0] if self.single else self.build(results)
+        return self.build(results)
 
     def _donating(self, given: list[Any]) -> Any:
         arrays, tensors = given[: self.count], given[self.count :]

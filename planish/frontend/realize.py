@@ -88,10 +88,34 @@ def evaluate(tensors: Sequence[Tensor], what: str | None = None) -> None:
         return
     if len(roots) > 1:
         roots = list({id(tensor): tensor for tensor in roots}.values())
-    placed = {tensor._device for tensor in roots if tensor._device is not None}
-    device = (common_device("realize", placed) if placed else None) or default_device()
-    for tensor, array in zip(roots, _run(roots, device, what), strict=True):
+    settings = current()
+    device = _device(roots) or settings.device
+    if device == CPU and settings.check != "nan":
+        made = _run(roots, settings, what)
+    else:
+        checked(device)
+        made = _interpreted(roots, settings, what)
+    for tensor, array in zip(roots, made, strict=True):
         _settle(tensor, array)
+
+
+def _device(roots: Sequence[Tensor]) -> str | None:
+    """The one device they are tied to."""
+    found: str | None = None
+    for tensor in roots:
+        if tensor._device is not None and tensor._device != found:
+            found = common_device("realize", {tensor._device} if found is None else {tensor._device, found})
+    return found
+
+
+def _interpreted(roots: Sequence[Tensor], settings: Settings, what: str | None) -> tuple[Array, ...]:
+    """The results op by op, by the reference interpreter."""
+    counters.runs += 1
+    reading = _Reading(settings, what)
+    reading.read(roots)
+    function, _ = tracer.capture(roots, params=reading.leaves)
+    run = execute.interpret_without_nan if settings.check == "nan" else execute.interpret
+    return run(function, [cast("Array", leaf._array) for leaf in reading.leaves])
 
 
 def _siblings(tensor: Tensor, node: Node) -> Iterator[Tensor]:
@@ -116,7 +140,6 @@ def _look_up(tensor: Tensor, node: Node) -> None:
 
 
 def _settle(tensor: Tensor, array: Array) -> None:
-    array.setflags(write=False)
     node = tensor._node
     tensor._array = array  # first: another thread may look at the tensor now
     if node is not None:
@@ -233,16 +256,11 @@ class _Family:
 _FAMILIES: OrderedDict[tuple[int, ...], _Family] = OrderedDict()
 
 
-def _run(roots: Sequence[Tensor], device: str, what: str | None) -> tuple[Array, ...]:
-    settings = current()
+def _run(roots: Sequence[Tensor], settings: Settings, what: str | None) -> tuple[Array, ...]:
+    """The results, by machine code."""
+    counters.runs += 1
     reading = _Reading(settings, what)
     key = reading.read(roots)
-    arrays = [cast("Array", leaf._array) for leaf in reading.leaves]
-    counters.runs += 1
-    if device != CPU or settings.check == "nan":
-        function, _ = tracer.capture(roots, params=reading.leaves)
-        run = execute.interpret_without_nan if settings.check == "nan" else execute.interpret
-        return run(function, arrays)
     literals = [cast("ConstantAttrs", node.signature.attrs).literal for node in reading.constants]
     family = _FAMILIES.get(key)
     if family is None:
@@ -255,8 +273,8 @@ def _run(roots: Sequence[Tensor], device: str, what: str | None) -> tuple[Array,
             break
     if plan is None:
         plan = _planned(family, roots, reading, literals)
-    if _FAMILIES:
-        _keep(key, family)
+    _keep(key, family)
+    arrays = [cast("Array", leaf._array) for leaf in reading.leaves]
     for number in plan.lifted:
         arrays.append(literals[number].data)
     try:
@@ -384,17 +402,13 @@ class _Reading:
                         _look_up(x, source)
                         source = x._node
                     pending.append(source)
-            for body in node.bodies:
-                pending.extend([x._node for x in body.free])
+            if node.bodies:
+                for body in node.bodies:
+                    pending.extend([x._node for x in body.free])
         parts, names = self.parts, self.names
-        for node in sorted(found, key=_depth):
+        for node in sorted(found, key=_depth) if len(found) > 1 else found:
             signature = node.signature
-            if not node.bodies:
-                places[node] = len(places) << _RESULTS
-                parts.append(signature.number)
-            if signature.op is _CONSTANT:
-                self.constants.append(node)
-                continue
+            parts.append(signature.number)
             for x in node.inputs:
                 source = x._node
                 if source is not None:
@@ -402,11 +416,12 @@ class _Reading:
                 else:
                     name = names.get(id(x))
                     parts.append(self._leaf(x) if name is None else name)
-            if node.bodies:
+            if signature.op is _CONSTANT:
+                self.constants.append(node)
+            elif node.bodies:
                 for body in node.bodies:
                     self._body(body)
-                places[node] = len(places) << _RESULTS
-                parts.append(signature.number)
+            places[node] = len(places) << _RESULTS
 
     def _leaf(self, x: Tensor) -> int:
         if x._array is None:
@@ -435,4 +450,4 @@ class _Reading:
 
 # Tensors and their evaluation need each other.
 from planish.frontend import trace as tracer  # noqa: E402
-from planish.frontend.tensor.placement import CPU, common_device, default_device  # noqa: E402
+from planish.frontend.tensor.placement import CPU, checked, common_device  # noqa: E402

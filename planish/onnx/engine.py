@@ -166,7 +166,7 @@ class Engine:
     def run_graph(self, graph: GraphProto, scope: Scope) -> list[Value]:
         """Import a graph whose inputs are in the scope already; the values of its outputs."""
         if graph.initializer or graph.sparse_initializer:
-            for name, array in self._initializers(graph).items():
+            for name, array in self.initializers(graph).items():
                 scope.names.setdefault(name, array)
         wanted = [output.name for output in graph.output]
         self.run_nodes(graph.node, scope, wanted)
@@ -176,7 +176,8 @@ class Engine:
         """The initialisers of a graph, where they are known already."""
         self._initial[id(graph)] = (graph, arrays)
 
-    def _initializers(self, graph: GraphProto) -> dict[str, Array]:
+    def initializers(self, graph: GraphProto) -> dict[str, Array]:
+        """The arrays that a graph brings along."""
         kept = self._initial.get(id(graph))
         if kept is None:
             arrays = {tensor.name: to_array(tensor, self.folder) for tensor in graph.initializer}

@@ -374,3 +374,31 @@ def test_where_an_op_needs_the_size_there_is_one_compilation_per_size():
     model = load(onnx.parser.parse_model(text), dims={"batch": (1, 8)})
     for size in (1, 5):
         assert model(x=np.ones((size, 3), np.float32))[0].tolist() == [2, 3 * size]
+
+
+def test_a_loop_that_a_counter_of_its_own_ends_is_a_scan():
+    """As other frameworks export them: no trip count, a carried counter, a condition on it."""
+    model = parsed(
+        """
+        agraph (float[4] x) => (float[1] y, float[k, 1] all) {
+          n, y, all = Loop (, yes, zero, first) <
+            body = step (int64 i, bool going, int64 at, float[1] v)
+                => (bool again, int64 next, float[1] w, float[1] row) {
+              next = Add(at, one)
+              part = Gather(x, at)
+              w = Add(v, part)
+              row = Identity(w)
+              again = Less(next, four)
+            }
+          >
+        }""",
+        yes=np.array(True),
+        zero=np.array(0),
+        one=np.array(1),
+        four=np.array(4),
+        first=array(0),
+    )
+    last, rows = model(x=array(1, 2, 3, 4))
+    assert last.tolist() == [10]
+    assert rows.tolist() == [[1], [3], [6], [10]]
+    assert model.lower().as_text("ptir").count("scan") == 1

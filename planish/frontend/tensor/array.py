@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, call_site
-from planish.frontend.expression import GIVEN_AWAY, SIGNATURES, Body, Node, Scope, current_scope
+from planish.frontend.expression import GIVEN_AWAY, SIGNATURES, Body, Node, Scope, Signature, current_scope
 from planish.frontend.tensor import placement
 from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
@@ -180,10 +180,13 @@ class Tensor:
 
     def _data(self, what: str | None = None) -> Array:
         """The elements, read-only, shared. `what` asks for them, for messages."""
-        latest = self.latest
+        latest = self if self._latest is None else self.latest
         if latest._array is None:
-            evaluate([latest], what)
-        return cast("Array", latest._array)
+            evaluate((latest,), what)
+        array = cast("Array", latest._array)
+        # Only here do arrays get out. What was computed is made read-only when somebody looks at it.
+        array.setflags(write=False)
+        return array
 
     def numpy(self) -> Array:
         """The elements, in an array of their own."""
@@ -594,46 +597,53 @@ def _noted(
 
 
 def applied(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> Tensor:
-    """An op with one result and no bodies. Every operation of a program comes through here, so it is written out."""
+    """An op with one result and no bodies."""
+    if inputs:
+        for x in inputs:
+            if x._latest is not None:
+                return applied(op, tuple([x.latest for x in inputs]), attrs)
+        ids = [id(x._type) for x in inputs]
+        signature = _FAST.get((op, *ids) if attrs is NO_ATTRS else (op, attrs, *ids))
+        if signature is not None:
+            return resulting(signature, inputs)
+    node, device = _noted(op, inputs, attrs, ())
+    result = Tensor(node.types[0], node=node, device=device)
+    if node.depth >= DEEPEST and node.scope is None:
+        settle_deep((result,), node)
+    return result
+
+
+def resulting(signature: Signature, inputs: tuple[Tensor, ...]) -> Tensor:
+    """A known signature, of one result and no bodies, applied.
+
+    Every operation of a program comes through here, so it is written out.
+    """
     depth, device = 0, None
     for x in inputs:
         if x._latest is not None:
-            return applied(op, tuple([x.latest for x in inputs]), attrs)
+            return resulting(signature, tuple([x.latest for x in inputs]))
         x._used = True
         node = x._node
         if node is not None and node.depth > depth:
             depth = node.depth
         if x._device is not device:
-            device = _joined(op, device, x._device)
-    key: tuple[object, ...]
-    if attrs is NO_ATTRS:
-        key = (
-            (op, id(inputs[0]._type), id(inputs[1]._type))
-            if len(inputs) == 2
-            else (op, *[id(x._type) for x in inputs])
-        )
-    else:
-        key = (op, attrs, *[id(x._type) for x in inputs]) if inputs else ()
-    signature = _FAST.get(key)
-    if signature is None:
-        made, device = _noted(op, inputs, attrs, ())
-    else:
-        made = _new(Node)
-        made.signature = signature
-        made.inputs = inputs
-        made.bodies = made.made = ()
-        made.arrays = None
-        made.depth = depth + 1
-        made.scope = current_scope()
-        made.site = call_site()
+            device = _joined(signature.op, device, x._device)
+    made = _new(Node)
+    made.signature = signature
+    made.inputs = inputs
+    made.bodies = made.made = ()
+    made.arrays = None
+    made.depth = depth + 1
+    made.scope = scope = current_scope()
+    made.site = call_site()
     result = _new(Tensor)
-    result._type = made.signature.types[0]
+    result._type = signature.types[0]
     result._array = result._latest = result._scope = None
     result._node = made
     result._index = 0
     result._device = device
     result._used = False
-    if made.depth >= DEEPEST and made.scope is None:
+    if depth >= DEEPEST - 1 and scope is None:
         settle_deep((result,), made)
     return result
 

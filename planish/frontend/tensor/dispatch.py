@@ -11,18 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, cast
 
 from planish.errors import Location, PlanishError
-from planish.frontend.expression import current_scope
-from planish.frontend.tensor.array import Array, Scalar, Tensor, applied
+from planish.frontend.expression import SIGNATURES, Signature, current_scope
+from planish.frontend.tensor.array import Array, Scalar, Tensor, applied, resulting
 from planish.frontend.tensor.weak import WeakTensor, stay_weak
 from planish.ptir import ops
-from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
+from planish.ptir.ops.definition import NO_ATTRS, ConstantAttrs, OpDef
 from planish.ptir.ops.literal import Literal
 from planish.ptir.types import TensorType
 
 Operand: TypeAlias = Tensor | Scalar | Array
-Steps: TypeAlias = tuple[tuple[OpDef, Attrs], ...]
-Way: TypeAlias = tuple[Steps, TensorType]
-"""Ops from one type to another (for a number: none, from nothing to a constant of the type)."""
+Steps: TypeAlias = tuple[Signature, ...]
+"""Ops from one type to another."""
 _LARGEST: Final = 4096
 _NUMBERS: Final[dict[tuple[int, type, object], Tensor]] = {}
 """Constants by the identity of their type. Each keeps its type alive."""
@@ -58,8 +57,7 @@ def binary(
     op: OpDef, prepare: Callable[[Operand, Operand], Sequence[Tensor]]
 ) -> Callable[[Operand, Operand], Tensor]:
     """An op on two operands that `prepare` makes into what it takes."""
-    # The types stand in the ways, so that their identities stay theirs.
-    pairs: dict[tuple[object, object], tuple[Way, Way, object, object]] = {}
+    pairs: dict[tuple[object, object], _Pair] = {}
 
     def function(x1: Operand, x2: Operand, /) -> Tensor:
         if x1.__class__ is Tensor:
@@ -67,59 +65,79 @@ def binary(
                 found = pairs.get((id(x1._type), id(x2._type)))
                 if found is not None:
                     left, right = x1, x2
-                    for step, attrs in found[0][0]:
-                        left = applied(step, (left,), attrs)
-                    for step, attrs in found[1][0]:
-                        right = applied(step, (right,), attrs)
-                    return applied(op, (left, right), NO_ATTRS)
+                    if found.steps:
+                        for step in found.left:
+                            left = resulting(step, (left,))
+                        for step in found.right:
+                            right = resulting(step, (right,))
+                    return resulting(found.signature, (left, right))
             else:
                 found = pairs.get((id(x1._type), x2.__class__))
                 if found is not None:
                     left = x1
-                    for step, attrs in found[0][0]:
-                        left = applied(step, (left,), attrs)
-                    return applied(op, (left, number(found[1][1], cast("Scalar", x2))), NO_ATTRS)
+                    for step in found.left:
+                        left = resulting(step, (left,))
+                    return resulting(found.signature, (left, number(found.types[1], cast("Scalar", x2))))
         elif x2.__class__ is Tensor:
             found = pairs.get((x1.__class__, id(x2._type)))
             if found is not None:
                 right = x2
-                for step, attrs in found[1][0]:
-                    right = applied(step, (right,), attrs)
-                return applied(op, (number(found[0][1], cast("Scalar", x1)), right), NO_ATTRS)
+                for step in found.right:
+                    right = resulting(step, (right,))
+                return resulting(found.signature, (number(found.types[0], cast("Scalar", x1)), right))
         left, right = prepare(x1, x2)
         if isinstance(x1, WeakTensor) or isinstance(x2, WeakTensor):
             return stay_weak(applied(op, (left, right), NO_ATTRS), x1, x2)
         ways = _way(x1, left), _way(x2, right)
-        if ways[0] is not None and ways[1] is not None:
-            if len(pairs) >= _LARGEST:
-                pairs.clear()
-            pairs[_key(x1), _key(x2)] = (ways[0], ways[1], _kept(x1), _kept(x2))
-            return function(x1, x2)  # so that the first expression is like all others
-        return applied(op, (left, right), NO_ATTRS)
+        if ways[0] is None or ways[1] is None:
+            return applied(op, (left, right), NO_ATTRS)
+        if len(pairs) >= _LARGEST:
+            pairs.clear()
+        signature = SIGNATURES.find(op, NO_ATTRS, (left._type, right._type))
+        pairs[_key(x1), _key(x2)] = _Pair(signature, ways[0], ways[1], (x1, x2))
+        return function(x1, x2)  # so that the first expression is like all others
 
     return function
 
 
+class _Pair:
+    """What is done to two operands of certain types."""
+
+    __slots__ = ("kept", "left", "right", "signature", "steps", "types")
+
+    def __init__(
+        self, signature: Signature, left: Steps, right: Steps, operands: tuple[Operand, Operand]
+    ) -> None:
+        self.signature = signature
+        self.left = left
+        self.right = right
+        self.steps = bool(left or right)
+        self.types = signature.operands
+        # The pair is found by the identity of these types: they have to stay theirs.
+        self.kept = [x._type for x in operands if isinstance(x, Tensor)]
+
+
 def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """An op on one operand that `prepare` makes into what it takes."""
-    known: dict[int, tuple[Steps, TensorType]] = {}
+    known: dict[int, tuple[Steps, Signature, TensorType]] = {}
 
     def function(x: Tensor, /) -> Tensor:
         if x.__class__ is Tensor:
             found = known.get(id(x._type))
             if found is not None:
-                for step, attrs in found[0]:
-                    x = applied(step, (x,), attrs)
-                return applied(op, (x,), NO_ATTRS)
+                for step in found[0]:
+                    x = resulting(step, (x,))
+                return resulting(found[1], (x,))
         if isinstance(x, WeakTensor) and op in _ON_NUMBERS:
             return stay_weak(applied(op, (x,), NO_ATTRS), x)
         ready = prepare(x)
         way = _way(x, ready)
-        if way is not None and isinstance(x, Tensor):
-            if len(known) >= _LARGEST:
-                known.clear()
-            known[id(x._type)] = (way[0], x._type)
-        return applied(op, (ready,), NO_ATTRS)
+        if way is None or not isinstance(x, Tensor):
+            return applied(op, (ready,), NO_ATTRS)
+        if len(known) >= _LARGEST:
+            known.clear()
+        known[id(x._type)] = (way, SIGNATURES.find(op, NO_ATTRS, (ready._type,)), x._type)
+        return function(x)
 
     return function
 
@@ -128,25 +146,21 @@ def _key(x: Operand) -> object:
     return id(x._type) if isinstance(x, Tensor) else x.__class__
 
 
-def _kept(x: Operand) -> object:
-    return x._type if isinstance(x, Tensor) else None
-
-
-def _way(given: Operand, ready: Tensor) -> Way | None:
-    """How an operand was made ready; None where that depends on more than its type."""
+def _way(given: Operand, ready: Tensor) -> Steps | None:
+    """How an operand was made ready; None where that depends on more than its type. A number becomes a constant."""
     if given.__class__ is Tensor:
         start = given.latest
         if start._scope is not None or start._type is not given._type:
             return None
-        steps: list[tuple[OpDef, Attrs]] = []
+        steps: list[Signature] = []
         now = ready
         while now is not start:
             node = now._node
             if node is None or len(node.inputs) != 1 or node.bodies or node.op.num_results != 1:
                 return None
-            steps.append((node.op, node.attrs))
+            steps.append(node.signature)
             now = node.inputs[0]
-        return tuple(reversed(steps)), ready._type
+        return tuple(reversed(steps))
     if given.__class__ not in _PYTHON or not ready._type.is_static or ready._type.quant is not None:
         return None
     now, converted = ready, False
@@ -158,7 +172,7 @@ def _way(given: Operand, ready: Tensor) -> Way | None:
     # An integer that is converted afterwards is the same number of that dtype; a truth value is not.
     if converted and not (given.__class__ is int and ready.dtype.is_float):
         return None
-    return (), ready._type
+    return ()
 
 
 __all__ = ["binary", "number", "unary"]

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto
+from onnx import GraphProto, NodeProto
 
 from planish.errors import PlanishError
 from planish.onnx.engine import At, CannotTrace, on_device
 from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import op
-from planish.onnx.scope import Scope
+from planish.onnx.scope import Scope, graphs_of, names_used
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.types import TensorType
 
@@ -67,8 +67,59 @@ def if_(at: At, condition: Value) -> tuple[Value, ...]:
     return tuple(at.engine.run_graph(chosen, Scope({}, at.scope)))
 
 
+def _known_steps(
+    at: At, body: GraphProto, most: int | None, condition: Value, carried: Sequence[Value]
+) -> int | None:
+    """How many steps a loop takes, if what ends it follows from known values alone; None if data ends it.
+
+    The part of the body that its condition needs is computed, step after step, and nothing else.
+    """
+    if condition is not None and not isinstance(condition, np.ndarray):
+        return None
+    number, flag, *names = [i.name for i in body.input]
+    outputs = [o.name for o in body.output]
+    needed, before = {outputs[0]}, 0
+    nodes: list[NodeProto] = []
+    while len(needed) != before:
+        before = len(needed)
+        nodes = []
+        for node in reversed(body.node):
+            if any(name in needed for name in node.output):
+                nodes.append(node)
+                needed.update(names_used(node))
+        needed.update(outputs[1 + k] for k, name in enumerate(names) if name in needed)
+    made = {name for node in body.node for name in node.output}
+    start = dict(zip(names, carried, strict=True))
+    inside = {number, flag, *start, *(t.name for t in body.initializer)}
+    around = [
+        start.get(name) if name in start else at.scope.find(name)
+        for name in needed - made - (inside - set(start))
+    ]
+    if any(any(graphs_of(node)) for node in nodes) or not all(isinstance(v, np.ndarray) for v in around):
+        return None
+    nodes.reverse()
+    wanted = [outputs[0], *(outputs[1 + k] for k, name in enumerate(names) if name in needed)]
+    values = {name: start[name] for name in names if name in needed}
+    going, step = condition is None or bool(condition.reshape(-1)[0]), 0
+    constants = at.engine.initializers(body)
+    while going and (most is None or step < most):
+        if step >= _STEPS:
+            return None
+        scope = Scope({**constants, **values, number: np.array(step), flag: np.array(True)}, at.scope)
+        at.engine.run_nodes(nodes, scope, wanted)
+        results = [scope.find(name) for name in wanted]
+        if not all(isinstance(value, np.ndarray) for value in results):
+            return None
+        values = dict(zip(values, results[1:], strict=True))
+        going = bool(results[0].reshape(-1)[0])
+        step += 1
+        if going and not values and number not in needed:
+            return most  # it is the same in every step
+    return step
+
+
 def _as_scan(at: At, body: GraphProto, steps: int, carried: Sequence[V]) -> tuple[V, ...]:
-    """A loop of a known number of steps that nothing ends before: its condition stays true by itself."""
+    """A loop of a known number of steps; its condition has been seen to hold until then."""
     number, flag, *names = [i.name for i in body.input]
 
     def step(*args: V) -> list[V]:
@@ -79,10 +130,7 @@ def _as_scan(at: At, body: GraphProto, steps: int, carried: Sequence[V]) -> tupl
             outputs = at.engine.run_graph(body, Scope(scope, at.scope))
         finally:
             at.engine.depth -= 1
-        goes_on, *rest = outputs
-        if not (isinstance(goes_on, np.ndarray) and bool(goes_on.reshape(-1)[0])):
-            raise CannotTrace("the condition of a loop depends on its data")
-        return _values(at, rest)
+        return _values(at, outputs[1:])
 
     counters = at.graph.iota([steps], 0, "i64")
     return tuple(at.graph.scan(step, list(carried), [counters], steps))
@@ -154,17 +202,21 @@ def loop(at: At, most: Value, condition: Value = None, *carried: Value) -> tuple
     if len(body.input) != 2 + len(carried) or len(body.output) < 1 + len(carried):
         raise at.refuse(f"its body has {len(body.input)} inputs and {len(body.output)} outputs")
     plain = all(isinstance(v, V) or (isinstance(v, np.ndarray) and on_device(v.dtype)) for v in carried)
-    always = condition is None or (isinstance(condition, np.ndarray) and bool(condition.reshape(-1)[0]))
     limit = int(most.reshape(-1)[0]) if isinstance(most, np.ndarray) else None
     if limit is not None and limit <= 0:
         return _unrolled(at, body, most, condition, carried)
     if plain:
         try:
-            if always and limit is not None:
+            steps = (
+                _known_steps(at, body, limit, condition, carried)
+                if limit is not None or most is None
+                else None
+            )
+            if steps:
                 values = [at.value(value) for value in carried]
-                return _as_scan(at, body, limit, values)
+                return _as_scan(at, body, steps, values)
         except PlanishError:
-            pass  # its condition depends on data, or carried types change from step to step
+            pass  # carried types change from step to step, or a step needs data
         try:
             values = [at.value(value) for value in carried]
             end = None if most is None else at.value(most).reshape([]).cast("i64")
