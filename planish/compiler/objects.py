@@ -50,11 +50,33 @@ def _kept(key: str, make: Callable[[], bytes]) -> bytes:
     if found is not None:
         counters.loaded += 1
         return found
-    with _lock:
-        made = make()
+    made = _undisturbed(make)
     counters.compiled += 1
     cache.put(key, made)
     return made
+
+
+def _undisturbed(make: Callable[[], bytes]) -> bytes:
+    """What a compiler makes. Ctrl-C ends the waiting, not the compiler in the middle of its work: it would not survive that."""
+    found: list[bytes | BaseException] = []
+
+    def work() -> None:
+        with _lock:
+            try:
+                found.append(make())
+            except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for it
+                found.append(error)
+
+    if threading.current_thread() is not threading.main_thread():
+        work()  # signals do not come here
+    else:
+        worker = threading.Thread(target=work, name="planish-compile")
+        worker.start()
+        worker.join()
+    (result,) = found
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def library_of(sources: Sequence[str], flags: Sequence[str]) -> cc.CModule:

@@ -61,7 +61,7 @@ def drawn_keys(key: Tensor, purpose: int, numbers: Array | Tensor) -> Tensor:
         result._device = key._device
         return result
     if not isinstance(numbers, Tensor):
-        numbers = from_data(np.ascontiguousarray(numbers))
+        numbers = from_data(np.array(numbers, order="C"))
     changed_key = key ^ from_data(np.array([purpose, 0], np.uint32))
     high = cast_to(fn.bitwise_right_shift(numbers, 32), dtypes.uint32)
     return fn.stack(threefry2x32(changed_key, high, cast_to(numbers, dtypes.uint32)), axis=-1)

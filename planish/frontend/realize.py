@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from planish import ptir
 from planish.compiler import Executable, compile
 from planish.config import Settings, current
 from planish.errors import LoweringError
 from planish.frontend import execute, tree
+from planish.frontend.expression import current_scope
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
@@ -154,6 +154,8 @@ def _settle(tensor: Tensor, array: Array) -> None:
 
 DEEPEST: Final = 128
 """Expressions are computed when this many ops wait on top of each other, so that a loop of any length has plans of one size."""
+SIDE: Final = 4
+"""What joins an expression from the side makes it deeper by its own depth, up to this much: it may share all of it."""
 _CUTS: Final[dict[object, object]] = {}
 """Where in a piece of code that happens: at one place, so that the plans of a loop are alike."""
 # The references to a tensor that are not somebody's: the table of tensors, a name, and the question.
@@ -213,25 +215,36 @@ def settle_deep(results: Sequence[Tensor], node: Node) -> None:
     evaluate(roots)
 
 
+MANY: Final = 16
+"""Operands of one op beyond which they are computed first: a plan with hundreds of parameters takes long to compile."""
+
+
+def settle_many(tensors: Sequence[Tensor]) -> bool:
+    """Compute a long list of operands, in groups of one size so that their plans are alike. False if there is no need."""
+    if len(tensors) <= MANY or current_scope() is not None:
+        return False
+    now = [tensor.latest for tensor in tensors]
+    for start in range(0, len(now), MANY):
+        evaluate(now[start : start + MANY])
+    return True
+
+
 # --- plans --------------------------------------------------------------------------------------------------
 
 
 class _Plan:
     """An executable for a structure, for certain values of some of its constants."""
 
-    __slots__ = ("baked", "exe", "function", "lifted")
+    __slots__ = ("baked", "exe", "lifted", "literals")
 
-    def __init__(
-        self,
-        exe: Executable,
-        function: ptir.Function,
-        baked: tuple[tuple[int, Literal], ...],
-        lifted: tuple[int, ...],
-    ) -> None:
+    def __init__(self, exe: Executable, literals: Sequence[Literal], lifted: tuple[int, ...]) -> None:
         self.exe = exe
-        self.function = function
-        self.baked = baked
+        self.literals = literals
+        """The constants it was compiled for."""
         self.lifted = lifted
+        """Those that are parameters."""
+        self.baked = [(n, literal) for n, literal in enumerate(literals) if n not in lifted]
+        """Those that have to be the same."""
 
     def fits(self, literals: Sequence[Literal]) -> bool:
         for number, literal in self.baked:
@@ -294,7 +307,8 @@ def _planned(
     family: _Family, roots: Sequence[Tensor], reading: _Reading, literals: Sequence[Literal]
 ) -> _Plan:
     for plan in family.plans:
-        family.varying.update(number for number, literal in plan.baked if literals[number] != literal)
+        pairs = enumerate(zip(plan.literals, literals, strict=True))
+        family.varying.update(number for number, (old, new) in pairs if old != new)
     lifted = tuple(
         number
         for number, literal in enumerate(literals)
@@ -319,8 +333,7 @@ def _compiled(
     counters.captured += 1
     nodes = [reading.constants[number] for number in lifted]
     function, _ = tracer.capture(roots, params=reading.leaves, lifted=nodes)
-    baked = tuple((n, literal) for n, literal in enumerate(literals) if n not in lifted)
-    return _Plan(compile(function), function, baked, lifted)
+    return _Plan(compile(function), literals, lifted)
 
 
 def _make_room(newest: _Family, more: int) -> None:

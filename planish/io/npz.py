@@ -6,6 +6,7 @@ objects are refused.
 
 from __future__ import annotations
 
+import ast
 import io
 import zipfile
 from collections.abc import Mapping
@@ -26,6 +27,14 @@ from planish.io.files import Bytes, PathLike, checked, refuse, replaced, tensor_
 _ALIGNMENT: Final = 64
 _PADDING: Final = 0xD935
 """The kind of extra field that tools which align zip members use."""
+_VERSIONS: Final[dict[tuple[int, ...], tuple[int, str]]] = {
+    (1, 0): (2, "latin1"),
+    (2, 0): (4, "latin1"),
+    (3, 0): (4, "utf-8"),
+}
+"""Per version of npy the bytes that give the length of the header, and its encoding."""
+_LONGEST: Final = 10_000
+"""The length up to which a header is read, as in NumPy."""
 
 
 def load_npz(path: PathLike) -> dict[str, Tensor]:
@@ -44,13 +53,7 @@ def load_npz(path: PathLike) -> dict[str, Tensor]:
 
 
 def _array(path: Path, name: str, data: Bytes) -> Tensor:
-    start = io.BytesIO(data[:65536].tobytes())
-    try:
-        version = npy.read_magic(start)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, is_fortran, dtype = read(start)
-    except (ValueError, EOFError, SyntaxError, TypeError) as error:
-        raise refuse(path, f"{name!r} has no valid npy header ({error})") from None
+    shape, is_fortran, dtype, start = _header(path, name, data)
     if dtype.hasobject:
         raise refuse(
             path,
@@ -61,7 +64,7 @@ def _array(path: Path, name: str, data: Bytes) -> Tensor:
         found = dtypes.from_numpy(dtype.newbyteorder("="))
     except PlanishError:
         raise refuse(path, f"{name!r} has dtype {dtype}, which planish does not have") from None
-    rest = data[start.tell() :]
+    rest = data[start:]
     wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
     if rest.size != wanted:
         raise refuse(path, f"{name!r} is {dtype}{list(shape)}: {wanted} bytes, but {rest.size} are there")
@@ -71,6 +74,35 @@ def _array(path: Path, name: str, data: Bytes) -> Tensor:
         shape, order="F" if is_fortran else "C"
     )
     return asarray(np.ascontiguousarray(array.astype(found.numpy)).reshape(shape))
+
+
+def _header(path: Path, name: str, data: Bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether columns come first, dtype, and where the elements begin."""
+    fixed = data[:12].tobytes()
+    if not fixed.startswith(b"\x93NUMPY") or len(fixed) < 12:
+        raise refuse(path, f"{name!r} is not an npy file")
+    version = tuple(fixed[6:8])
+    if version not in _VERSIONS:
+        raise refuse(path, f"{name!r} is an npy file of version {version[0]}.{version[1]}")
+    width, encoding = _VERSIONS[version]
+    length = int.from_bytes(fixed[8 : 8 + width], "little")
+    start = 8 + width + length
+    if length > _LONGEST or start > data.size:
+        raise refuse(path, f"the header of {name!r} is {length} bytes long, of {data.size}")
+    try:
+        found = ast.literal_eval(data[8 + width : start].tobytes().decode(encoding))
+        shape, is_fortran, descr = found["shape"], found["fortran_order"], found["descr"]
+        dtype = np.dtype(descr) if isinstance(descr, str) else None
+    except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
+        raise refuse(path, f"{name!r} has no valid npy header ({type(error).__name__})") from None
+    if (
+        dtype is None
+        or not isinstance(is_fortran, bool)
+        or not isinstance(shape, tuple)
+        or not all(type(size) is int and 0 <= size < 1 << 48 for size in shape)
+    ):
+        raise refuse(path, f"{name!r} has no valid npy header: {descr!r} {shape!r}")
+    return shape, is_fortran, dtype, start
 
 
 def save_npz(path: PathLike, tensors: Mapping[str, Tensor], *, compress: bool = False) -> None:

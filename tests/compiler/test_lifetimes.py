@@ -180,6 +180,7 @@ def test_a_child_calls_and_compiles() -> None:
     assert exe(x)[0].tobytes() == wanted
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_in_the_middle_of_a_compile_leaves_everything_usable() -> None:
     """Ctrl-C at one moment after another, until a compile gets through."""
     interrupted, delay = 0, 0.002

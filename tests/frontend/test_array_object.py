@@ -101,6 +101,9 @@ def test_dlpack_shares_both_ways() -> None:
     assert x.__dlpack_device__() == (1, 0)
     lazy = pn.from_dlpack(x + 1)
     assert lazy.tolist() == [2.0, 3.0, 4.0]
+    insisted: Any = x[1:].__dlpack__(copy=False)
+    assert type(insisted).__name__ == "PyCapsule"
+    assert not np.asarray(x).flags.writeable
     with pytest.raises(BufferError, match="device"):
         x.__dlpack__(dl_device=(2, 0))
     with pytest.raises(ValueError, match="stream"):

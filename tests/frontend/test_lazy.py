@@ -300,8 +300,24 @@ def test_states_that_depend_on_each_other_stay_right():
             a = a + b * 0.01
         np.testing.assert_allclose(x.numpy(), a, rtol=1e-12)
     # both are computed in the same runs
-    assert count.runs <= 1 + 2400 // realize.DEEPEST
+    assert count.runs <= 1 + 3 * 2400 // realize.DEEPEST
     assert count.captured <= 3
+
+
+def test_long_lists_of_operands_are_computed_in_groups():
+    x = pn.asarray(data(3))
+
+    def joined(first):
+        return pn.stack([x * (first + 0.1 * n) for n in range(100)])
+
+    wanted = np.stack([x.numpy() * np.float32(0.1 * n) for n in range(100)])
+    with Count() as count:
+        np.testing.assert_allclose(joined(0).numpy(), wanted, rtol=1e-6)
+        joined(7.7).numpy()
+    # groups of 16, and the last one; once more, when their numbers turn out to change
+    assert count.captured <= 4
+    assert joined(1).shape == (100, 3)
+    np.testing.assert_array_equal(pn.concat([x] * 40).numpy(), np.concatenate([x.numpy()] * 40))
 
 
 # --- threads ------------------------------------------------------------------------------------------------

@@ -80,12 +80,21 @@ def header(text: str) -> bytes:
     ("name", "data", "complaint"),
     [
         ("a.txt", b"hello", "not an array"),
-        ("a.npy", b"hello", "no valid npy header"),
+        ("a.npy", b"hello", "not an npy file"),
+        ("a.npy", b"\x93NUMPY\x09\x00" + bytes(20), "version 9\\.0"),
+        ("a.npy", b"\x93NUMPY\x01\x00\xff\xff" + bytes(20), "65535 bytes long"),
+        ("a.npy", header("(" * 5000), "no valid npy header"),
+        (
+            "a.npy",
+            header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}") + bytes(4),
+            "no valid",
+        ),
+        ("a.npy", header("{}"), "no valid npy header \\(KeyError\\)"),
         ("a.npy", header("{'descr': '<f4', 'fortran_order': False, 'shape': (9,)}"), "36 bytes, but 0"),
         (
             "a.npy",
             header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}") + b"1234",
-            "-4 bytes|valid",
+            "no valid npy header",
         ),
         ("a.npy", header("{'descr': '<U4', 'fortran_order': False, 'shape': ()}") + bytes(16), "dtype <U4"),
         ("a.npy", header("{'descr': '|O', 'fortran_order': False, 'shape': ()}"), "pickled"),

@@ -392,7 +392,7 @@ def test_random_kernels_stay_the_same() -> None:
         (s02_load_collapse, "_is_nothing", lambda root, x: True),
         (s02_load_collapse, "_is_exact", lambda op, dtype: True),
         (s02_load_collapse, "holds", lambda dtype, x: True),
-        (s02_load_collapse, "whole_numbers", lambda dtype: 1 << 64),
+        (s02_load_collapse, "exact_integers", lambda dtype: 1 << 64),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

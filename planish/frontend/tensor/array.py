@@ -590,8 +590,9 @@ def _noted(
     for source in node.needs():
         source._used = True
         device = _joined(op, device, source._device)
-        if source._node is not None and source._node.depth > node.depth:
-            node.depth = source._node.depth
+        if source._node is not None:
+            below, node.depth = sorted((source._node.depth, node.depth))
+            node.depth += min(below, SIDE)
     node.depth += bool(given)  # constants are at the bottom, like data
     return node, device
 
@@ -618,14 +619,17 @@ def resulting(signature: Signature, inputs: tuple[Tensor, ...]) -> Tensor:
 
     Every operation of a program comes through here, so it is written out.
     """
-    depth, device = 0, None
+    depth, device, last = 0, None, None
     for x in inputs:
         if x._latest is not None:
             return resulting(signature, tuple([x.latest for x in inputs]))
         x._used = True
         node = x._node
-        if node is not None and node.depth > depth:
-            depth = node.depth
+        if node is not None and node is not last:
+            last, below = node, node.depth
+            if below > depth:
+                depth, below = below, depth
+            depth += below if below < SIDE else SIDE
         if x._device is not device:
             device = _joined(signature.op, device, x._device)
     made = _new(Node)
@@ -672,5 +676,5 @@ def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
     )
 
 
-from planish.frontend.realize import DEEPEST, evaluate, settle_deep  # noqa: E402
+from planish.frontend.realize import DEEPEST, SIDE, evaluate, settle_deep  # noqa: E402
 from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other

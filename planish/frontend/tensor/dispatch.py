@@ -89,8 +89,9 @@ def binary(
         if isinstance(x1, WeakTensor) or isinstance(x2, WeakTensor):
             return stay_weak(applied(op, (left, right), NO_ATTRS), x1, x2)
         ways = _way(x1, left), _way(x2, right)
+        made = applied(op, (left, right), NO_ATTRS)
         if ways[0] is None or ways[1] is None:
-            return applied(op, (left, right), NO_ATTRS)
+            return made
         if len(pairs) >= _LARGEST:
             pairs.clear()
         signature = SIGNATURES.find(op, NO_ATTRS, (left._type, right._type))
@@ -132,8 +133,9 @@ def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
             return stay_weak(applied(op, (x,), NO_ATTRS), x)
         ready = prepare(x)
         way = _way(x, ready)
+        made = applied(op, (ready,), NO_ATTRS)
         if way is None or not isinstance(x, Tensor):
-            return applied(op, (ready,), NO_ATTRS)
+            return made
         if len(known) >= _LARGEST:
             known.clear()
         known[id(x._type)] = (way, SIGNATURES.find(op, NO_ATTRS, (ready._type,)), x._type)

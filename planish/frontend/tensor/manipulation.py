@@ -11,6 +11,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.errors import DTypeError, ShapeError
+from planish.frontend.realize import settle_many
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.operands import (
@@ -29,6 +30,7 @@ from planish.frontend.tensor.operands import (
     reshaped,
     tensor,
 )
+from planish.frontend.tensor.placement import common_device
 from planish.ptir import ops
 from planish.ptir.library import shaping
 from planish.ptir.ops.movement import ConcatAttrs, ReverseAttrs, SliceAttrs
@@ -274,7 +276,13 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
                 f"shapes {given[0].shape} and {other.shape} differ beside axis {place}",
                 "all other axes must have the same size",
             )
+    if settle_many(given):
+        return from_data(np.concatenate([x._data() for x in given], place), _device("concat", given))
     return own(Tensor.apply(ops.concat, *given, attrs=ConcatAttrs(place)), given[0])
+
+
+def _device(name: str, tensors: Sequence[Tensor]) -> str | None:
+    return common_device(name, {x.latest._device for x in tensors if x.latest._device is not None})
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
@@ -292,8 +300,8 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
             )
     place = axis_of("stack", axis, given[0].ndim + 1)
     shape = (*given[0].shape[:place], 1, *given[0].shape[place:])
-    parts = [reshaped(x, shape) for x in given]
-    return Tensor.apply(ops.concat, *parts, attrs=ConcatAttrs(place))
+    settle_many(given)
+    return concat([reshaped(x, shape) for x in given], axis=place)
 
 
 def hstack(arrays: Sequence[Tensor], /) -> Tensor:

@@ -175,13 +175,19 @@ def to_dlpack(
 
 def _writable(array: Array) -> Array:
     """The same memory for a consumer that insists on it and cannot be told that it must not be written to."""
+    chain = [array]
+    while isinstance(chain[-1].base, np.ndarray):
+        chain.append(chain[-1].base)
+    closed = [link for link in reversed(chain) if not link.flags.writeable]
     try:
-        array.flags.writeable = True
+        for link in closed:
+            link.flags.writeable = True
+        return array.view()
     except ValueError:
         raise BufferError("this memory is read-only: ask for max_version=(1, 0), or for a copy") from None
-    view = array.view()
-    array.flags.writeable = False
-    return view
+    finally:
+        for link in closed:
+            link.flags.writeable = False
 
 
 def rebuilt(array: Array, device: str | None) -> Tensor:

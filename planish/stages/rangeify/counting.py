@@ -16,6 +16,7 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import anything, node
 from planish.uop.symbolic.affine import Affine, affine
+from planish.uop.symbolic.cast import exact_integers
 from planish.uop.symbolic.conditions import conjuncts
 
 IDEMPOTENT: Final = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR})
@@ -127,25 +128,13 @@ def solved(condition: UOp, r: UOp, negated: bool = False) -> UOp | None:
 # -- equal terms -------------------------------------------------------------------------------------------------
 
 
-def whole_numbers(dtype: DType) -> int:
-    """2**n such that all integers up to it are values of a float type."""
-    limit = 1
-    while (
-        limit < 1 << 64
-        and dtype.const(2 * limit - 1) == 2 * limit - 1
-        and dtype.const(2 * limit) == 2 * limit
-    ):
-        limit *= 2
-    return limit
-
-
 def multiples_are_exact(value: float, times: int, dtype: DType) -> bool:
     """Whether value, 2*value … times*value are all values of the dtype, so that summing them rounds nothing."""
     if not math.isfinite(value) or not math.isfinite(cast("float", dtype.const(value * times))):
         return False
     numerator, _ = value.as_integer_ratio()
     odd = abs(numerator) // (numerator & -numerator) if numerator else 0
-    return odd * times <= whole_numbers(dtype)
+    return odd * times <= exact_integers(dtype)
 
 
 def repeated(op: Ops, x: UOp, count: UOp) -> UOp | None:

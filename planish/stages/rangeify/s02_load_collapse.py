@@ -40,14 +40,13 @@ from planish.stages.rangeify.counting import (
     pm_reduce_unused,
     repeated,
     solved,
-    whole_numbers,
 )
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, COMPARISONS, CONSTANTS, Ops, Variable
 from planish.uop.pattern import INTEGERS, Pattern, anything, constant, node, where
 from planish.uop.rewrite import rewrite, substitute
-from planish.uop.symbolic.cast import holds
+from planish.uop.symbolic.cast import exact_integers, holds
 from planish.uop.symbolic.conditions import conjuncts
 from planish.uop.symbolic.reduce import identity
 
@@ -173,7 +172,7 @@ def _convert_after(root: UOp, x: UOp) -> UOp | None:
     total = max(abs(x.vmin), abs(x.vmax)) * max(r.vmax + 1, 1)
     dtype = root.dtype
     if root.arg is Ops.ADD:
-        fits = total < _INDEX_LIMIT and (dtype.is_int or (dtype.is_float and total <= whole_numbers(dtype)))
+        fits = total < _INDEX_LIMIT and (dtype.is_int or (dtype.is_float and total <= exact_integers(dtype)))
     else:
         fits = root.arg in {Ops.MAX, Ops.MIN} and holds(dtype, x) and r.src[0].vmin >= 1
     return x.reduce(cast("Ops", root.arg), r).cast(dtype) if fits else None

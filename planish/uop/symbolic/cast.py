@@ -30,12 +30,12 @@ def holds(dtype: DType, x: UOp) -> bool:
         return scalar.wrap(low) == low and scalar.wrap(high) == high
     if scalar.is_float:
         # All integers up to 2**precision are exact, and the ends say whether the interval stays below.
-        limit = _exact_integers(scalar)
+        limit = exact_integers(scalar)
         return -limit <= low and high <= limit
     return False
 
 
-def _exact_integers(dtype: DType) -> int:
+def exact_integers(dtype: DType) -> int:
     """2**n such that every integer of magnitude up to it is a value of the float type."""
     limit = 1
     while (

@@ -45,39 +45,28 @@ def weight(node: UOp) -> int:
     return _WEIGHTS.get(node.op, 0)
 
 
-def cost(*nodes: UOp) -> int:
-    """The weights of all distinct nodes that these are made of."""
+def _made_of(nodes: tuple[UOp, ...]) -> list[UOp]:
+    """These and all that they are made of, each once."""
     seen = set(nodes)
-    todo = list(seen)
-    total = 0
-    for node in todo:
-        total += weight(node)
+    found = list(seen)
+    for node in found:
         for source in node.src:
             if source not in seen:
                 seen.add(source)
-                todo.append(source)
-    return total
+                found.append(source)
+    return found
+
+
+def cost(*nodes: UOp) -> int:
+    """The weights of all distinct nodes that these are made of."""
+    return sum(weight(node) for node in _made_of(nodes))
 
 
 def division_count(*nodes: UOp) -> int:
     """How many distinct divisions and modulos there are."""
-    seen = set(nodes)
-    todo = list(seen)
-    for node in todo:
-        for source in node.src:
-            if source not in seen:
-                seen.add(source)
-                todo.append(source)
-    return sum(1 for node in todo if node.op in DIVISIONS)
+    return sum(1 for node in _made_of(nodes) if node.op in DIVISIONS)
 
 
 def op_count(*nodes: UOp) -> int:
     """How many distinct ALU operations there are; a factor of -1 on `index` is not one."""
-    seen = set(nodes)
-    todo = list(seen)
-    for node in todo:
-        for source in node.src:
-            if source not in seen:
-                seen.add(source)
-                todo.append(source)
-    return sum(1 for node in todo if node.op in ALU and weight(node))
+    return sum(1 for node in _made_of(nodes) if node.op in ALU and weight(node))
