@@ -40,7 +40,7 @@ from planish.target import find as find_target
 from planish.uop.node import Table
 from planish.uop.text import print_graph
 
-__all__ = ["PIPELINE", "Cost", "Executable", "KernelInfo", "Level", "Lowered", "compile", "lower"]
+__all__ = ["PIPELINE", "Cost", "Executable", "KernelInfo", "Level", "Lowered", "Memory", "compile", "lower"]
 
 Level = Literal["ptir", "plan", "uop", "llir", "llvm", "c", "asm"]
 PIPELINE: Final = "inline,expand,expand-complex,canonicalize,cse,dce"

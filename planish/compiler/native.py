@@ -181,7 +181,7 @@ def fast_call(
     memory = lowered.memory
     if memory.peak > _LARGEST_KEPT or any(isinstance(i, Host) for i in code.instructions):
         return None
-    if any(buffer.donated for buffer in plan.buffers) or not lowered.arguments.matches(lowered.function):
+    if not lowered.arguments.matches(lowered.function):
         return None
     names = dict(assembled.sizes)
     bounds = [(0, 0)] * (layout.slot(len(code.slots)) + 1)
@@ -208,7 +208,10 @@ def fast_call(
                     return None
             if buffer.position in params:
                 return None
-            params[buffer.position] = fastcall.Tensor(np.dtype(buffer.dtype.numpy), word, tuple(dims))
+            written = buffer.position if buffer.donated else -1
+            params[buffer.position] = fastcall.Tensor(
+                np.dtype(buffer.dtype.numpy), word, tuple(dims), written
+            )
         elif buffer.constant is not None:
             template[word] = buffer.constant.ctypes.data
         elif number in offsets:
@@ -223,14 +226,20 @@ def fast_call(
     computed = _computed_slots(code)
     results = []
     for number, dims_of in zip(plan.results, assembled.results, strict=True):
-        if plan.buffers[number].role is not Role.RESULT or memory.homes.get(number, number) != number:
-            return None
-        if any(slot in computed for slot in dims_of):
+        if plan.buffers[number].role is not Role.RESULT or any(slot in computed for slot in dims_of):
             return None
         sizes = tuple(~layout.slot(slot) if slot in known else code.slots[slot] for slot in dims_of)
-        results.append(
-            fastcall.Tensor(np.dtype(plan.buffers[number].dtype.numpy), layout.buffer(number), sizes)
-        )
+        found = fastcall.Tensor(np.dtype(plan.buffers[number].dtype.numpy), layout.buffer(number), sizes)
+        home = plan.buffers[memory.homes.get(number, number)]
+        if home.role is Role.PARAMETER:
+            # the array of a donated argument, if that is the whole of it
+            given = params[home.position]
+            if (given.dtype, given.dims) != (found.dtype, found.dims):
+                return None
+            found = replace(found, argument=home.position)
+        elif memory.homes.get(number, number) != number:
+            return None
+        results.append(found)
     if len(set(plan.results)) != len(plan.results):
         return None
     description = fastcall.Description(

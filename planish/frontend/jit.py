@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
-from planish.compiler import Cost, Executable, KernelInfo
+from planish.compiler import Cost, Executable, KernelInfo, Memory
 from planish.config import Settings, current
 from planish.dtypes import result_type
 from planish.errors import DTypeError, GraphError, Location, PlanishError
@@ -203,11 +203,22 @@ class _Entry:
         self.dtypes = [type.dtype for type in traced.function.result_types]
         self.single = traced.structure.kind is None
         self.build = builder(traced.structure, traced.order)
-        kinds = [type(leaf) for leaf in traced.call.leaves]
         self.match: Match | None = None
+        self.expect(traced.call)
+
+    def expect(self, call: Call) -> None:
+        """Take the short way for calls like this one. Types are compared by identity there."""
+        kinds = [type(leaf) for leaf in call.leaves]
         if not any(issubclass(kind, TensorSpec) for kind in kinds):
-            call = traced.call
-            self.match = matcher(call.key.structure, described, kinds, call.static, self.donated)
+            self.match = matcher(call.key.structure, call.key.leaves, kinds, call.static, self.donated)
+        self.expected = [(leaf.type, kind) for leaf, kind in zip(call.key.leaves, kinds, strict=True)]
+
+    def expects(self, call: Call) -> bool:
+        """Whether the short way would have taken it, but for tensors that wait."""
+        return all(
+            leaf.type is type and kind is given.__class__
+            for leaf, given, (type, kind) in zip(call.key.leaves, call.leaves, self.expected, strict=True)
+        )
 
     def run(self, arrays: list[Any]) -> Any:
         """A call with what `match` gave."""
@@ -353,6 +364,8 @@ class Jitted(Generic[P, R]):
             else:
                 self._hits += 1
             entry.settings = settings
+            if not entry.expects(call):
+                entry.expect(call)
             if entry in self._recent:
                 self._recent.remove(entry)
             if entry.match is not None:
@@ -486,7 +499,7 @@ class Compiled:
         return self._exe.kernels
 
     @property
-    def memory(self) -> Any:
+    def memory(self) -> Memory:
         """The memory of a call, at the largest sizes."""
         return self._exe.memory
 

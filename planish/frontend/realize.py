@@ -158,8 +158,8 @@ SIDE: Final = 4
 """What joins an expression from the side makes it deeper by its own depth, up to this much: it may share all of it."""
 _CUTS: Final[dict[object, object]] = {}
 """Where in a piece of code that happens: at one place, so that the plans of a loop are alike."""
-# The references to a tensor that are not somebody's: the table of tensors, a name, and the question.
-_OWN: Final = 3
+# The references to a tensor that are not somebody's: a name, and the question.
+_OWN: Final = 2
 
 
 class _Whole(threading.local):
@@ -194,7 +194,8 @@ def settle_deep(results: Sequence[Tensor], node: Node) -> None:
         if len(_CUTS) > _KEPT:
             _CUTS.clear()
         _CUTS[code] = site
-    held: dict[int, tuple[Tensor, int]] = {}
+    uses: dict[int, int] = {}
+    tensors: list[Tensor] = []
     seen: set[Node] = set()
     pending = [node]
     while pending:
@@ -202,16 +203,19 @@ def settle_deep(results: Sequence[Tensor], node: Node) -> None:
         if now in seen:
             continue
         seen.add(now)
-        for x in now.needs():
+        for x in now.needs() if now.bodies else now.inputs:
             source = x._node
             if source is not None and source.signature.op is not _CONSTANT:
-                held[id(x)] = (x, held[id(x)][1] + 1 if id(x) in held else 1)
-                pending.append(source)
+                count = uses.get(id(x), 0)
+                uses[id(x)] = count + 1
+                if not count:
+                    tensors.append(x)
+                    pending.append(source)
     roots = list(results)
-    for tensor, uses in held.values():
-        if sys.getrefcount(tensor) > uses + _OWN:
-            roots.append(tensor)
-    held.clear()
+    while tensors:
+        x = tensors.pop()
+        if sys.getrefcount(x) > uses[id(x)] + _OWN:
+            roots.append(x)
     evaluate(roots)
 
 
@@ -384,11 +388,13 @@ class _Reading:
     `n << 16 | r`. Nodes stand in the order of their depth, which is one in which each comes after what it needs.
     """
 
-    __slots__ = ("constants", "leaves", "names", "parts", "places", "what")
+    __slots__ = ("constants", "count", "leaves", "names", "parts", "places", "what")
 
     def __init__(self, settings: Settings, what: str | None) -> None:
         self.parts: list[int] = [settings_number(settings)]
         self.places: dict[Node, int] = {}
+        self.count = 0
+        """The place of the next node."""
         self.names: dict[int, int] = {}
         """Of data and parameters, by identity."""
         self.leaves: list[Tensor] = []
@@ -401,16 +407,17 @@ class _Reading:
         return tuple(self.parts)
 
     def _visit(self, pending: list[Node | None]) -> None:
-        found: dict[Node, None] = {}
         places = self.places
+        found: list[Node] = []
         while pending:
             node = pending.pop()
-            if node is None or node in found or node in places:
+            if node is None or node in places:
                 continue
-            found[node] = None
+            places[node] = -1  # seen
+            found.append(node)
             for x in node.inputs:
                 source = x._node
-                if source is not None:
+                if source is not None and source not in places:
                     if source.arrays is not None:
                         _look_up(x, source)
                         source = x._node
@@ -418,8 +425,10 @@ class _Reading:
             if node.bodies:
                 for body in node.bodies:
                     pending.extend([x._node for x in body.free])
+        if len(found) > 1:
+            found.sort(key=_depth)
         parts, names = self.parts, self.names
-        for node in sorted(found, key=_depth) if len(found) > 1 else found:
+        for node in found:
             signature = node.signature
             parts.append(signature.number)
             for x in node.inputs:
@@ -434,7 +443,8 @@ class _Reading:
             elif node.bodies:
                 for body in node.bodies:
                     self._body(body)
-            places[node] = len(places) << _RESULTS
+            places[node] = self.count
+            self.count += 1 << _RESULTS
 
     def _leaf(self, x: Tensor) -> int:
         if x._array is None:

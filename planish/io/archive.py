@@ -31,6 +31,8 @@ class Archive:
             raise refuse(path, f"the zip archive cannot be read ({error}): truncated?") from None
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in members:
+            if not member.filename:
+                raise refuse(path, "a member of the archive has no name")
             if member.is_dir():
                 continue
             if member.filename in self._members:

@@ -8,6 +8,7 @@ sets. Where a pickle names a function or a class, the reader makes a `Global` of
 from __future__ import annotations
 
 import pickletools
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -53,7 +54,10 @@ _SHORT_TUPLES: Final = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 def read(data: bytes, rebuild: Rebuild, persistent: Persistent, named: Named) -> Any:
     """The object that a pickle describes."""
     try:
-        return _Machine(rebuild, persistent, named).run(data)
+        with warnings.catch_warnings():
+            # Python warns of odd escapes in texts, which are the file's, not the user's.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return _Machine(rebuild, persistent, named).run(data)
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise PickleError(f"the pickle is damaged ({type(error).__name__}: {error})") from None
 

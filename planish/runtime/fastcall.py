@@ -47,8 +47,12 @@ dtype:
 layout:
   %flagsp = getelementptr i64, ptr %array, i64 8
   %flags = load i32, ptr %flagsp
-  %both = and i32 %flags, 257
-  %plain = icmp eq i32 %both, 257
+  %argumentp = getelementptr i64, ptr %tensor, i64 4
+  %argument = load i64, ptr %argumentp
+  %written = icmp sge i64 %argument, 0
+  %needed = select i1 %written, i32 1281, i32 257
+  %both = and i32 %flags, %needed
+  %plain = icmp eq i32 %both, %needed
   %rankp = getelementptr i64, ptr %tensor, i64 1
   %rank = load i64, ptr %rankp
   %ndp = getelementptr i64, ptr %array, i64 3
@@ -202,8 +206,8 @@ param:
   %allparams = icmp eq i64 %i, %nparams
   br i1 %allparams, label %results, label %check
 check:
-  %i4 = mul i64 %i, 4
-  %tensor = getelementptr i64, ptr %params, i64 %i4
+  %i5 = mul i64 %i, 5
+  %tensor = getelementptr i64, ptr %params, i64 %i5
   %argp = getelementptr ptr, ptr %args, i64 %i
   %arg = load ptr, ptr %argp
   %ok = call i1 @fits(ptr %d, ptr %tensor, ptr %arg, ptr %frame)
@@ -234,12 +238,23 @@ result:
   %allresults = icmp eq i64 %r, %nresults
   br i1 %allresults, label %run, label %make
 make:
-  %r4 = mul i64 %r, 4
-  %rtensor = getelementptr i64, ptr %rtable, i64 %r4
-  %array = call ptr @fresh(ptr %d, ptr %rtensor, ptr %frame)
-  %nomemory = icmp eq ptr %array, null
+  %r5 = mul i64 %r, 5
+  %rtensor = getelementptr i64, ptr %rtable, i64 %r5
+  %givenp = getelementptr i64, ptr %rtensor, i64 4
+  %given = load i64, ptr %givenp
+  %new = icmp slt i64 %given, 0
+  br i1 %new, label %create, label %take
+take:
+  %takenp = getelementptr ptr, ptr %args, i64 %given
+  %taken = load ptr, ptr %takenp
+  call void @Py_IncRef(ptr %taken)
+  br label %stored
+create:
+  %made = call ptr @fresh(ptr %d, ptr %rtensor, ptr %frame)
+  %nomemory = icmp eq ptr %made, null
   br i1 %nomemory, label %failed, label %stored
 stored:
+  %array = phi ptr [ %taken, %take ], [ %made, %create ]
   call i32 @PyTuple_SetItem(ptr %list, i64 %r, ptr %array)
   %r1 = add i64 %r, 1
   br label %result
@@ -279,6 +294,8 @@ class Tensor:
     dtype: np.dtype[Any]
     slot: int
     dims: tuple[int, ...]
+    argument: int = -1
+    """Of a parameter that is written to: its number. Of a result: the argument whose array it is."""
 
 
 @cache
@@ -325,7 +342,9 @@ class Description:
         return ctypes.addressof(made)
 
     def _tensors(self, tensors: Sequence[Tensor]) -> int:
-        words = [n for t in tensors for n in (id(t.dtype), len(t.dims), t.slot, self._array(t.dims))]
+        words: list[int] = []
+        for t in tensors:
+            words += (id(t.dtype), len(t.dims), t.slot, self._array(t.dims), t.argument)
         return self._array(words)
 
     @property

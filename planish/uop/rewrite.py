@@ -114,7 +114,8 @@ def _rewrite_sources_first(root: UOp, run: _Run) -> UOp:
     if run.budget < 0:
         run.budget = _default_budget(len(todo))
     for node in todo:
-        if node in final:  # a rule built it earlier than its turn
+        if node in final:  # a rule built it earlier than its turn, and it was counted there
+            run.visits -= 1
             continue
         for source in node.src:
             if final[source] is not source:

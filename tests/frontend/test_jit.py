@@ -230,6 +230,18 @@ def test_threads_share_one_trace():
     assert len(traces) == 1
 
 
+def test_results_take_the_short_way_back_in(monkeypatch):
+    function = pn.jit(lambda s, g: {"w": s["w"] - g, "n": s["n"] + 1})
+    state = {"w": pn.asarray(data(3)), "n": pn.asarray(np.int64(0))}
+    g = tensor(3)
+    for _ in range(2):
+        state = function(state, g)
+    monkeypatch.setattr(Jitted, "_long_way", lambda *_: pytest.fail("the long way"))
+    for _ in range(3):
+        state = function(state, g)
+    assert state["n"].item() == 5
+
+
 # --- when it is traced again --------------------------------------------------------------------------------
 
 

@@ -421,6 +421,14 @@ _BINARY = [(pn.add, np.add), (pn.subtract, np.subtract), (pn.multiply, np.multip
 _NUMBERS = [0, 1, 2.0, -0.5, 0.3, 7]
 
 
+def halved_twice(x, plus):
+    return pn.fori_loop(0, 2, lambda i, c: c * 0.5 + plus, x)
+
+
+def halved_twice_by_numpy(x, plus):
+    return (x * np.float32(0.5) + plus) * np.float32(0.5) + plus
+
+
 @given(st.data())
 @hypothesis.settings(max_examples=25)
 def test_any_expression_is_what_numpy_makes_of_it(draw):
@@ -442,10 +450,7 @@ def test_any_expression_is_what_numpy_makes_of_it(draw):
             made = (ours(number, one[0]), theirs(np.float32(number), one[1]))
         else:
             other = draw.draw(st.sampled_from(pool))
-            made = (
-                pn.fori_loop(0, 2, lambda i, c, other=other: c * 0.5 + other[0], one[0]),
-                (one[1] * np.float32(0.5) + other[1]) * np.float32(0.5) + other[1],
-            )
+            made = (halved_twice(one[0], other[0]), halved_twice_by_numpy(one[1], other[1]))
         pool.append(made)
         if draw.draw(st.booleans()):
             np.testing.assert_allclose(made[0].numpy(), made[1], rtol=1e-5, atol=1e-6)

@@ -50,7 +50,7 @@ def checkpoint(path: Path) -> Path:
         (checkpoint, io.load_torch),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("rounds", [300, pytest.param(20_000, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize("rounds", [300, pytest.param(5_000, marks=pytest.mark.fuzz)])
 @pytest.mark.filterwarnings("ignore:.*Reading.*:UserWarning")
 def test_changed_bytes(make, load, rounds: int, tmp_path: Path):
     path = make(tmp_path / ("x.npz" if make in (npz, compressed) else "x"))

@@ -24,7 +24,16 @@ from numpy.typing import NDArray
 
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, call_site
-from planish.frontend.expression import GIVEN_AWAY, SIGNATURES, Body, Node, Scope, Signature, current_scope
+from planish.frontend.expression import (
+    GIVEN_AWAY,
+    SIGNATURES,
+    Body,
+    Node,
+    Scope,
+    Signature,
+    current_scope,
+    interned,
+)
 from planish.frontend.tensor import placement
 from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
@@ -62,7 +71,7 @@ class Tensor:
         scope: Scope | None = None,
         device: str | None = None,
     ) -> None:
-        self._type = type
+        self._type = interned(type)
         self._array = array
         self._node = node
         self._index = index
@@ -678,3 +687,17 @@ def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
 
 from planish.frontend.realize import DEEPEST, SIDE, evaluate, settle_deep  # noqa: E402
 from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other
+
+# The operators that programs use most are the functions themselves: one call less.
+for _operator, _name in {
+    "__add__": "add",
+    "__sub__": "subtract",
+    "__mul__": "multiply",
+    "__truediv__": "divide",
+    "__pow__": "pow",
+    "__matmul__": "matmul",
+    "__neg__": "negative",
+    "__lt__": "less",
+    "__gt__": "greater",
+}.items():
+    setattr(Tensor, _operator, getattr(functions, _name))
