@@ -101,6 +101,8 @@ class Call:
     key: Key
     leaves: list[Any]
     """Tensors (as they were given), arrays, Python numbers and specs."""
+    kinds: list[type]
+    """Their classes."""
     names: list[str]
     """Of the leaves."""
     static: dict[int | str, Any]
@@ -219,7 +221,7 @@ class Signature:
         )
         values = tuple([(which, type(value), self._hashed(which, value)) for which, value in static.items()])
         key = Key(structure, described, values, settings)
-        return Call(key, leaves, names, static, len(args))
+        return Call(key, leaves, [type(leaf) for leaf in leaves], names, static, len(args))
 
     def donates(self, call: Call) -> list[int]:
         """The numbers of the leaves whose memory may be overwritten."""

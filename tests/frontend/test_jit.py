@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -240,6 +242,17 @@ def test_results_take_the_short_way_back_in(monkeypatch):
     for _ in range(3):
         state = function(state, g)
     assert state["n"].item() == 5
+
+
+def test_the_cache_keeps_no_arguments_alive():
+    function = pn.jit(lambda x: x + 1)
+    x = tensor(3).realize()
+    kept = weakref.ref(x)
+    function(x)
+    function(x)
+    del x
+    gc.collect()
+    assert kept() is None
 
 
 # --- when it is traced again --------------------------------------------------------------------------------

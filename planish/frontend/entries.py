@@ -1,0 +1,248 @@
+"""One entry of the cache of a compiled function: how it is made for a call, and how it is run.
+
+A call is traced into PTIR and compiled; the entry then takes arrays to tensors. Donated arguments are handled here: their memory is
+given away only if nobody else can see it, and their names say so afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish import compiler, ptir
+from planish.compiler import Executable
+from planish.config import Settings
+from planish.dtypes import result_type
+from planish.errors import DTypeError, GraphError, Location, PlanishError
+from planish.frontend import execute, tree
+from planish.frontend.arguments import Call, Signature, TensorSpec, paths
+from planish.frontend.expression import GIVEN_AWAY, Body, tensor_type, tracing
+from planish.frontend.matching import Match, builder, matcher
+from planish.frontend.realize import evaluate
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.operands import cast_to, constant, from_data
+from planish.frontend.tensor.placement import CPU
+from planish.frontend.tensor.weak import WeakTensor
+from planish.frontend.trace import capture_body
+from planish.frontend.tree import Structure
+from planish.ptir.types import TensorType
+
+Array = NDArray[Any]
+
+
+# --- tracing ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A function captured for one key."""
+
+    call: Call
+    function: ptir.Function
+    captured: tuple[Tensor, ...]
+    """Tensors from outside that it uses, its last parameters."""
+    structure: Structure
+    """Of what it returns."""
+    order: tuple[int, ...]
+    """Which result each leaf of that is."""
+    donated: tuple[int, ...]
+
+
+def trace_call(signature: Signature, function: Callable[..., Any], call: Call) -> Traced:
+    order: list[int] = []
+    with tracing("jit") as scope:
+        params: list[Tensor] = []
+        for leaf, name in zip(call.key.leaves, call.names, strict=True):
+            param = Tensor.parameter(leaf.type, scope)
+            if leaf.python is not None:
+                param = WeakTensor.of(param, leaf.python)
+            scope.names[id(param)] = f"argument {name}"
+            params.append(param)
+        args, kwargs = signature.together(call.key.structure, params, call.static)
+        returned = function(*args, **kwargs)
+        leaves, structure = tree.flatten(returned)
+        results: dict[int, int] = {}
+        tensors: list[Tensor] = []
+        for leaf, name in zip(leaves, paths(structure, "result"), strict=True):
+            tensor = _returned(leaf, name, signature.name)
+            number = results.setdefault(id(tensor), len(results))
+            if number == len(tensors):
+                tensors.append(tensor)
+            order.append(number)
+    body = Body(scope, params, tensors)
+    evaluate([tensor for tensor in body.free if tensor._array is None])
+    captured, free = capture_body(body, _identifier(signature.name), names=_identifiers(call.names))
+    donated = tuple(signature.donates(call))
+    # what it was called with is not kept alive
+    call = replace(call, leaves=[])
+    return Traced(call, captured, free, structure, tuple(order), donated)
+
+
+def _returned(leaf: Any, name: str, function: str) -> Tensor:
+    if isinstance(leaf, WeakTensor):
+        return cast_to(leaf, result_type(leaf._weak))
+    if isinstance(leaf, Tensor):
+        return leaf.latest
+    if isinstance(leaf, bool | int | float | complex):
+        return constant(leaf, result_type(leaf))
+    if isinstance(leaf, np.ndarray | np.generic):
+        return from_data(np.array(leaf))
+    raise DTypeError(
+        f"jit: {function} returned {leaf!r} as {name}, which is neither a tensor nor a number",
+        op="jit",
+        location=Location.caller(),
+        remedy="return tensors in tuples, lists, dicts and dataclasses; keep the rest outside",
+    )
+
+
+def _identifier(name: str) -> str:
+    """A name as PTIR takes it: `params['w'][0]` is params_w_0."""
+    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    return found if found[:1].isalpha() else f"f{found}"
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """Such names, all of them different."""
+    found: dict[str, None] = {}
+    for name in map(_identifier, names):
+        # x0, x1 … are what comes from outside
+        taken = name in found or re.fullmatch(r"x\d+", name)
+        found[f"{name}_{len(found)}" if taken else name] = None
+    return list(found)
+
+
+# --- entries ------------------------------------------------------------------------------------------------
+
+
+class Entry:
+    """The code for one key."""
+
+    def __init__(
+        self, traced: Traced, settings: Settings, run: Callable[..., Any], exe: Executable | None
+    ) -> None:
+        self.traced = traced
+        self.settings = settings
+        self.exe = exe
+        self.call = run
+        self.captured = [cast("Array", tensor._array) for tensor in traced.captured]
+        self.donated = traced.donated
+        self.count = len(traced.call.key.leaves)
+        described = traced.call.key.leaves
+        placed = {leaf.device for leaf in described if leaf.device is not None}
+        self.device = next(iter(placed), None)
+        self.types: list[TensorType | None] = [
+            tensor_type(type.dtype, type.dims) if type.is_static else None
+            for type in traced.function.result_types
+        ]
+        self.dtypes = [type.dtype for type in traced.function.result_types]
+        self.single = traced.structure.kind is None
+        self.build = builder(traced.structure, traced.order)
+        self.match: Match | None = None
+        self.expect(traced.call)
+
+    def expect(self, call: Call) -> None:
+        """Take the short way for calls like this one. Types are compared by identity there."""
+        if not any(issubclass(kind, TensorSpec) for kind in call.kinds):
+            self.match = matcher(call.key.structure, call.key.leaves, call.kinds, call.static, self.donated)
+        self.expected = list(zip([leaf.type for leaf in call.key.leaves], call.kinds, strict=True))
+
+    def expects(self, call: Call) -> bool:
+        """Whether the short way would have taken it, but for tensors that wait."""
+        return all(
+            leaf.type is type and given is kind
+            for leaf, given, (type, kind) in zip(call.key.leaves, call.kinds, self.expected, strict=True)
+        )
+
+    def run(self, arrays: list[Any]) -> Any:
+        """A call with what `match` gave."""
+        if self.donated:
+            return self._donating(arrays)
+        if self.captured:
+            arrays += self.captured
+        try:
+            made = self.call(*arrays)
+        except (MemoryError, PlanishError) as error:
+            raise self._explained(error) from error.__cause__
+        return self._results(made)
+
+    def _explained(self, error: MemoryError | PlanishError) -> BaseException:
+        """An error of a call, at the user's line."""
+        if isinstance(error, PlanishError):
+            error.location = error.location or Location.caller()
+            return error
+        return error if self.exe is None else execute.out_of_memory(self.exe)
+
+    def _results(self, made: Sequence[Array]) -> Any:
+        results: list[Tensor] = []
+        for number, array in enumerate(made):
+            result = _new(Tensor)
+            type = self.types[number]
+            result._type = tensor_type(self.dtypes[number], array.shape) if type is None else type
+            result._array = array
+            result._latest = result._scope = result._node = None
+            result._index = 0
+            result._device = self.device
+            result._used = False
+            if self.single:
+                return result
+            results.append(result)
+        return self.build(results)
+
+    def _donating(self, given: list[Any]) -> Any:
+        arrays, tensors = given[: self.count], given[self.count :]
+        del given
+        for number, tensor in zip(self.donated, tensors, strict=True):
+            arrays[number] = _lent(arrays, number, tensor)
+        try:
+            made = self.call(*arrays, *self.captured)
+        except (MemoryError, PlanishError) as error:
+            raise self._explained(error) from error.__cause__
+        for tensor in tensors:
+            if isinstance(tensor, Tensor):
+                tensor._latest = _GONE
+                if not tensor._used:
+                    tensor._array = None
+        return self._results(made)
+
+
+_new: Final = object.__new__
+_GONE: Final = Tensor(tensor_type(result_type(0.0), ()), scope=GIVEN_AWAY)
+"""What the name of a donated tensor stands for."""
+# What holds the array of a tensor during a call when nobody else does: the tensor, two lists of arrays, a name, the question.
+_HOLDERS: Final = 5
+
+
+def _lent(arrays: list[Any], number: int, tensor: Any) -> Array:
+    """Memory that may be overwritten: the donated array itself if nobody else can see it, else a copy."""
+    array: Array = arrays[number]
+    if not isinstance(tensor, Tensor) or tensor._used or sys.getrefcount(array) > _HOLDERS:
+        return array.copy()
+    base: object = array.base
+    if base is not None:
+        # results are views of the memory they were computed in, which nobody else has
+        if not isinstance(base, np.ndarray) or base.base is not None or sys.getrefcount(base) > 3:
+            return array.copy()
+        base.flags.writeable = True
+    try:
+        array.flags.writeable = True
+    except ValueError:
+        return array.copy()
+    return array
+
+
+def prepared(traced: Traced, settings: Settings, device: str) -> Entry:
+    function = traced.function
+    if device != CPU or settings.check == "nan":
+        run = execute.interpret_without_nan if settings.check == "nan" else execute.interpret
+        return Entry(traced, settings, lambda *arrays: run(function, arrays), None)
+    try:
+        exe = compiler.compile(function, donate=traced.donated)
+    except MemoryError as error:
+        raise GraphError("out of memory while compiling", location=Location.caller()) from error
+    return Entry(traced, settings, exe, exe)
