@@ -40,7 +40,8 @@ class Settings:
 
     target: str = field(default="host", metadata={"doc": "machine to compile for; 'host' is the one running"})
     device: str = field(
-        default="cpu", metadata={"doc": "where tensors live that nothing puts elsewhere; see planish.devices()"}
+        default="cpu",
+        metadata={"doc": "where tensors live that nothing puts elsewhere; see planish.devices()"},
     )
     threads: int | None = field(
         default=None, metadata={"doc": "CPU threads per call; none: all cores", "min": 1}
@@ -80,7 +81,8 @@ class Settings:
     )
     cache: bool = field(default=True, metadata={"doc": "keep compiled code on disk for the next process"})
     cache_limit: int = field(
-        default=2048, metadata={"doc": "MiB that the compilation cache may grow to; old entries go first", "min": 1}
+        default=2048,
+        metadata={"doc": "MiB that the compilation cache may grow to; old entries go first", "min": 1},
     )
     dump_dir: str | None = field(default=None, metadata={"doc": "directory to write every stage's IR to"})
     disable_stages: str | None = field(

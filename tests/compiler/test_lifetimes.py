@@ -216,7 +216,12 @@ def test_an_interrupt_in_the_middle_of_a_compile_leaves_everything_usable(tmp_pa
     """In a process of its own: a signal that comes late must not hit the tests after this one."""
     env = os.environ | {"PLANISH_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED], capture_output=True, text=True, check=False, env=env, timeout=300
+        [sys.executable, "-c", _INTERRUPTED],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=env,
+        timeout=300,
     )
     assert done.stdout.strip() == "fine", done.stdout + done.stderr
 
