@@ -114,7 +114,10 @@ class Run:
             running = [first]
             for k in range(x.shape[axis]):
                 running.append(arithmetic.apply(op, node.dtype, running[-1], x.take([k], axis)))
-            x = running[-1] if node.op is Ops.REDUCE_AXIS else np.concatenate(running[1:], axis)
+            if node.op is Ops.REDUCE_AXIS:
+                x = running[-1]
+            elif len(running) > 1:  # a scan of nothing is that
+                x = np.concatenate(running[1:], axis)
         return x
 
     def places(self, node: UOp, sources: list[Array]) -> tuple[tuple[Array, ...], Array]:

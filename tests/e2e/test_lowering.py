@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish import dtypes, ptir
+from planish import compiler, dtypes, ptir
 from planish.dtypes import DType
 from planish.errors import LoweringError
 from planish.ptir import ops
@@ -68,6 +68,29 @@ def agree_at_random(seed: int) -> None:
 @given(st.integers(0, 1 << 20))
 def test_random_programs(seed: int) -> None:
     agree_at_random(seed)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("sizes", [(0, 2), (3, 0), (0, 0), (1, 1)], ids=str)
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_scans_of_nothing(sizes: tuple[int, int], exclusive: bool, named: bool) -> None:
+    g = ptir.Graph("f")
+    x = g.input(
+        "x", ptir.tensor("f64", ("N", "M"), N=(0, 3), M=(0, 2)) if named else ptir.tensor("f64", sizes)
+    )
+    function = g.build(
+        x.cummin(0, exclusive=exclusive), x.cumsum(-1, exclusive=exclusive).add(1.0), x.reduce_min([0])
+    )
+    arrays = [np.ones(sizes)]
+    wanted = ptir.interpret(function, arrays)
+    lowered = compiler.lower(function, passes=None)
+    for run in (
+        tensor_level.run(function, arrays),
+        lowered.interpreted()(*arrays),
+        lowered.compile()(*arrays),
+    ):
+        for found, expected in zip(run, wanted, strict=True):
+            same(found, np.asarray(expected), str(sizes))
 
 
 @pytest.mark.fuzz

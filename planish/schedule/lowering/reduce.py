@@ -114,10 +114,10 @@ def _cumulative(op: Ops) -> Lowering:
         wide = flip(x, turned).cast(_wide(op, dtype))
         running = wide.table.make(Ops.SCAN_AXIS, wide.dtype, (wide,), ReduceAxes(op, (axis,))).cast(dtype)
         if attrs.exclusive:
-            # one further on, with the identity in front
-            all_but_last = [(0, minus(dim, 1) if each == axis else dim) for each, dim in enumerate(dims)]
+            # One further on, with the identity in front. Padded first: a named size may be 0, and nothing has no last element.
             in_front: list[tuple[Dim, Dim]] = [(1 if each == axis else 0, 0) for each in range(len(dims))]
-            moved = pad(shrink(running, dims, all_but_last), in_front)
+            longer = tuple(plus(dim, 1) if each == axis else dim for each, dim in enumerate(dims))
+            moved = shrink(pad(running, in_front), longer, [(0, dim) for dim in dims])
             nothing = identity(op, dtype)
             first = tensors.position(dims, axis).eq(0)
             running = moved if nothing == 0 else first.where(moved.const_like(nothing), moved)
