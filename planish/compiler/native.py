@@ -23,7 +23,7 @@ from planish.errors import InternalError, ShapeError
 from planish.llir.program import EndLoop, Immediate, Loop, Program
 from planish.runtime import cpu, entry, fastcall
 from planish.runtime.elf import Loaded
-from planish.runtime.plan import Host, KernelCall, Read, State
+from planish.runtime.plan import Calculate, Code, Host, KernelCall, Read, State
 from planish.schedule.memory import ALIGNMENT
 from planish.schedule.plan import Role
 
@@ -250,11 +250,9 @@ def fast_call(
     )
 
 
-def _computed_slots(code: Any) -> set[int]:
+def _computed_slots(code: Code) -> set[int]:
     """Slots that instructions write."""
-    return {i.target for i in code.instructions if hasattr(i, "target") and hasattr(i, "op")} | {
-        i.target for i in code.instructions if isinstance(i, Read)
-    }
+    return {i.target for i in code.instructions if isinstance(i, Calculate | Read)}
 
 
 def kernel_call(program: Program, *, scratch: bool = False) -> KernelCall:
