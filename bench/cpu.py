@@ -26,8 +26,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
-from cpu_sides import MODULES, SIDES, Left, Reference
-from cpu_workloads import WORKLOADS
+from kit.sides import MODULES, SIDES, Left, Reference
+from kit.workloads import WORKLOADS
 
 PAUSE = 0.05
 BLOCK_SECONDS = 0.12
@@ -216,7 +216,7 @@ def main() -> None:
         return
     import tempfile
 
-    from cpu_limits import Limits
+    from kit.limits import Limits
 
     wanted = options.peers.split(",") if options.peers is not None else [n for n in SIDES if n != "planish"]
     names = ["planish", *(n for n in wanted if n and importlib.util.find_spec(MODULES.get(n, n)))]

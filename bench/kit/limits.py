@@ -1,6 +1,6 @@
 """What this machine can do at most: multiply-adds in registers, and bytes read, copied and combined with non-temporal stores.
 
-Four loops in LLVM IR, compiled for this machine, run by as many threads as are asked for at once.
+Loops in LLVM IR, compiled for this machine, run by as many threads as are asked for at once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 LANES = 16
 _SUMS = 24
 _VECTOR = f"<{LANES} x float>"
+_ARRAYS = {"read": 1, "copy": 2, "move": 2, "triad": 3}
+"""How many arrays a loop walks over; `move` is a copy with plain stores."""
 
 
 def _fma() -> str:
@@ -48,7 +50,7 @@ out:
 }}"""
 
 
-def _stream(name: str, reads: int, writes: bool) -> str:
+def _stream(name: str, reads: int, writes: bool, hint: str = ", !nontemporal !0") -> str:
     unroll = 4
     body = []
     for k in range(unroll):
@@ -62,7 +64,7 @@ def _stream(name: str, reads: int, writes: bool) -> str:
             value = f"%v{k}"
         if writes:
             body.append(f"  %pc{k} = getelementptr {_VECTOR}, ptr %c, i64 %i{k}")
-            body.append(f"  store {_VECTOR} {value}, ptr %pc{k}, align 64, !nontemporal !0")
+            body.append(f"  store {_VECTOR} {value}, ptr %pc{k}, align 64{hint}")
         else:
             body.append(f"  %t{k} = fadd {_VECTOR} %s{k}, {value}")
     sums = (
@@ -107,45 +109,60 @@ class Limits:
         target = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
         )
-        text = _fma() + _stream("read", 1, False) + _stream("copy", 1, True) + _stream("triad", 2, True)
-        module = llvm.parse_assembly(text + "\n!0 = !{i32 1}\n")
+        streams = [
+            _stream("read", 1, False), _stream("copy", 1, True), _stream("move", 1, True, ""), _stream("triad", 2, True),
+        ]  # fmt: skip
+        module = llvm.parse_assembly("".join([_fma(), *streams, "\n!0 = !{i32 1}\n"]))
         self.engine = llvm.create_mcjit_compiler(module, target)
         self.engine.finalize_object()
         kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)
         self.loops: dict[str, Callable[..., None]] = {
-            name: kind(self.engine.get_function_address(name)) for name in ("fma", "read", "copy", "triad")
+            name: kind(self.engine.get_function_address(name)) for name in ("fma", *_ARRAYS)
         }
 
-    def measure(self, threads: int, mib: int = 512) -> dict[str, float]:
-        """GF/s and GB/s: the median of nine rounds."""
-        count = (mib << 20) // 4
-        memory = np.ones(3 * count + 32, np.float32)
-        start = (-memory.ctypes.data // 4) % LANES
-        at = [memory[start + k * count :].ctypes.data for k in range(3)]
-        share = count // LANES // threads
-        found = {}
-        with ThreadPoolExecutor(threads) as pool:
-            for name, loop in self.loops.items():
-                n = 2_000_000 if name == "fma" else share
-                done = (
-                    n * _SUMS * LANES * 2
-                    if name == "fma"
-                    else share * LANES * 4 * {"read": 1, "copy": 2, "triad": 3}[name]
-                )
-                times = []
-                for _ in range(9):
-                    begin = perf_counter()
-                    list(
-                        pool.map(
-                            lambda t, loop=loop, n=n: loop(*(p + t * share * LANES * 4 for p in at), n),
-                            range(threads),
-                        )
-                    )
-                    times.append(perf_counter() - begin)
-                found[name] = threads * done / float(np.median(times)) / 1e9
-        return found
+    def multiply_adds(self, threads: int) -> float:
+        """GF/s of multiplications and additions of vectors in registers."""
+        rounds = 2_000_000
+        memory = np.ones(4 * LANES * threads, np.float32)
+        at = [memory[4 * LANES * t :].ctypes.data for t in range(threads)]
+        seconds = _together([lambda p=p: self.loops["fma"](p, p, p + 64, rounds) for p in at])
+        return threads * rounds * _SUMS * LANES * 2 / seconds / 1e9
+
+    def rate(self, name: str, size: int, threads: int = 1) -> float:
+        """GB/s over `size` bytes in all, walked over again and again."""
+        arrays = _ARRAYS[name]
+        share = max(size // (4 * LANES * arrays * threads) // 4 * 4, 4)  # vectors
+        memory = np.ones((arrays * share * threads + 4 * threads + 1) * LANES, np.float32)
+        start = memory.ctypes.data + -memory.ctypes.data % (4 * LANES)
+        step = 4 * LANES * share
+        repeats = max(1, (16 << 20) // size)
+
+        def part(t: int) -> Callable[[], None]:
+            a, b, c = (start + min(k, arrays - 1) * step * threads + t * step for k in range(3))
+            if name == "read":
+                c = start + step * threads + t * 256
+            loop = self.loops[name]
+            return lambda: [loop(a, b, c, share) for _ in range(repeats)] and None
+
+        seconds = _together([part(t) for t in range(threads)])
+        return repeats * arrays * share * threads * 4 * LANES / seconds / 1e9
+
+    def measure(self, threads: int) -> dict[str, float]:
+        """GF/s, and GB/s from memory beyond all caches."""
+        return {"fma": self.multiply_adds(threads)} | {
+            name: self.rate(name, 512 << 20, threads) for name in _ARRAYS
+        }
 
 
-if __name__ == "__main__":
-    for threads in (1, 2):
-        print(threads, {name: round(v, 1) for name, v in Limits().measure(threads).items()})
+def _together(parts: list[Callable[[], None]]) -> float:
+    """The median of nine times that threads of their own take."""
+    times = []
+    with ThreadPoolExecutor(len(parts)) as pool:
+        for _ in range(9):
+            begin = perf_counter()
+            if len(parts) == 1:
+                parts[0]()
+            else:
+                list(pool.map(lambda part: part(), parts))
+            times.append(perf_counter() - begin)
+    return float(np.median(times))

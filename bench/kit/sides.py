@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from cpu_workloads import Array, Workload
+
+from kit.workloads import Array, Workload
 
 
 class Left(Exception):
@@ -426,7 +427,8 @@ class _Value:
 class OnnxGraph(Numpy):
     """The formulas as ONNX nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.tanh = lambda x: self.node("Tanh", x)
@@ -469,7 +471,7 @@ class OnnxGraph(Numpy):
     def attention(self, q: Any, k: Any, v: Any, causal: bool = False) -> Any:
         scores = self.node("MatMul", q, self.permute(k, (0, 2, 1))) * 0.125
         if causal:
-            mask = np.where(np.tri(256, dtype=bool), 0, -np.inf).astype(np.float32)
+            mask = np.where(np.tri(self.tokens, dtype=bool), 0, -np.inf).astype(np.float32)
             scores = self.node("Add", scores, mask)
         return self.node("MatMul", self.softmax(scores), v)
 
@@ -502,7 +504,7 @@ def onnx_model(w: Workload, arrays: Sequence[Array]) -> bytes:
     """The workload as a model; its weights are part of it."""
     from onnx import TensorProto, helper, numpy_helper
 
-    graph = OnnxGraph()
+    graph = OnnxGraph(len(arrays[0]))
     values = [_Value(graph, f"x{k}") for k in range(len(arrays))]
     out = w.formula(graph, *values)
     inputs = [
