@@ -100,9 +100,9 @@ def sweep(family: Family, limits: Limits, peak: float, threads: int, budget: flo
 
 def draw(sweeps: dict[str, list[dict[str, float]]], path: Path) -> None:
     """Time by limit against size, a panel for each kind of work."""
-    import matplotlib
+    import matplotlib as mpl
 
-    matplotlib.use("Agg")
+    mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     columns = 4
