@@ -23,7 +23,7 @@ from planish.onnx.ops.quantization import (
     rounded,
     shifted,
 )
-from planish.onnx.ops.recurrent import lstm
+from planish.onnx.ops.recurrent import Layer, long_short
 from planish.onnx.ops.shapes import trilu
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
@@ -220,20 +220,27 @@ def dynamic_quantize_lstm(
     r_scale: V,
     r_zero: V,
 ) -> tuple[V, ...]:
-    """With weights (directions, in, 4·hidden) as numbers again; activations stay floats, which is closer to what is meant."""
-    parts = []
-    for weight, scale, zero in ((w, w_scale, w_zero), (r, r_scale, r_zero)):
-        steps = weight.cast(dtypes.int32)
-        shape = (*scale.dims, *[1] * (2 - scale.rank))
-        if scale.rank == 2:
-            shape = (scale.dims[0], 1, scale.dims[1])
-        else:
-            shape = (scale.dims[0], 1, 1) if scale.rank == 1 else (1, 1, 1)
-        point = zero.cast(dtypes.int32).reshape(shape).broadcast_to(steps.dims)
-        factor = scale.reshape(shape).broadcast_to(steps.dims)
-        parts.append(steps.sub(point).cast(scale.dtype).mul(factor).transpose((0, 2, 1)))
-    found: tuple[V, ...] = lstm(at, x, parts[0], parts[1], b, lengths, h, c, p)
-    return found
+    """Weights are (directions, in, 4·hidden); the whole input, and the state in every step, become bytes of their own range."""
+
+    def times(weight: V, scale: V, zero: V) -> Callable[[V], V]:
+        whole = shifted(weight, scalar(zero) if zero.type.size == 1 else zero, -1)
+        factor = scalar(scale) if scale.type.size == 1 else scale
+
+        def product(value: V) -> V:
+            steps, unit, point = dynamically(value, dtypes.uint8)
+            sums = matmul(shifted(steps, point, -2), whole, _WHOLE).cast(value.dtype)
+            return sums.mul(factor.mul(unit.broadcast_to(factor.dims)).broadcast_to(sums.dims))
+
+        return product
+
+    def weights(layer: Layer, n: int) -> tuple[Callable[[V], V], Callable[[V], V]]:
+        def of(weight: V, scale: V, zero: V) -> Callable[[V], V]:
+            own = [value if value.type.size == 1 else layer.part(value, n) for value in (scale, zero)]
+            return times(layer.part(weight, n), *own)
+
+        return of(w, w_scale, w_zero), of(r, r_scale, r_zero)
+
+    return long_short(Layer(at, x, r.transpose((0, 2, 1)), lengths, b, 4), weights, h, c, p)
 
 
 # -- quantised everything --------------------------------------------------------------------------------------------

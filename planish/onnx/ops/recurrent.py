@@ -65,7 +65,7 @@ def _activation(
     return function
 
 
-class _Layer:
+class Layer:
     """What the three have in common: directions, layouts, and inputs that may be left out."""
 
     def __init__(
@@ -129,7 +129,7 @@ def _sum(pair: tuple[V | None, V | None]) -> V | None:
 def rnn(
     at: At, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
 ) -> tuple[V, ...]:  # fmt: skip
-    layer = _Layer(at, x, r, lengths, b, 1)
+    layer = Layer(at, x, r, lengths, b, 1)
     functions = _activations(at, ["Tanh"], len(layer.reversed))
     return layer.together(
         [
@@ -152,7 +152,7 @@ def rnn(
 def gru(
     at: At, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
 ) -> tuple[V, ...]:  # fmt: skip
-    layer = _Layer(at, x, r, lengths, b, 3)
+    layer = Layer(at, x, r, lengths, b, 3)
     functions = _activations(at, ["Sigmoid", "Tanh"], len(layer.reversed))
     after = bool(at.attr("linear_before_reset", 0))
     found = []
@@ -189,9 +189,21 @@ def lstm(
     c: V | None = None,
     p: V | None = None,
 ) -> tuple[V, ...]:
-    layer = _Layer(at, x, r, lengths, b, 4)
-    functions = _activations(at, ["Sigmoid", "Tanh", "Tanh"], len(layer.reversed))
-    coupled = bool(at.attr("input_forget", 0))
+    return long_short(
+        Layer(at, x, r, lengths, b, 4), lambda layer, n: (layer.part(w, n), layer.part(r, n)), h, c, p
+    )
+
+
+def long_short(
+    layer: Layer,
+    weights: Callable[[Layer, int], tuple[recurrent.Weight, recurrent.Weight]],
+    h: V | None,
+    c: V | None,
+    p: V | None,
+) -> tuple[V, ...]:
+    """An LSTM whose weights, of the input and of the recurrence, are given per direction."""
+    functions = _activations(layer.at, ["Sigmoid", "Tanh", "Tanh"], len(layer.reversed))
+    coupled = bool(layer.at.attr("input_forget", 0))
     found = []
     for n, backwards in enumerate(layer.reversed):
         looks: dict[str, V] | None = None
@@ -205,12 +217,11 @@ def lstm(
                 layer.x,
                 layer.state(h, n),
                 layer.state(c, n),
-                layer.part(w, n),
-                layer.part(r, n),
+                *weights(layer, n),
                 _sum(layer.biases(n)),
                 "iofg",
                 looks,
-                lengths,
+                layer.lengths,
                 backwards,
                 functions[n][0],
                 functions[n][1],

@@ -17,11 +17,16 @@ from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.common import along
 
 Activation: TypeAlias = Callable[[GraphValue], GraphValue]
+Weight: TypeAlias = GraphValue | Callable[[GraphValue], GraphValue]
+"""A matrix, or what multiplies by one (with integers, say)."""
 
 
-def _linear(x: GraphValue, weight: GraphValue, bias: GraphValue | None = None) -> GraphValue:
+def _linear(x: GraphValue, weight: Weight, bias: GraphValue | None = None) -> GraphValue:
     """x · weightᵀ + bias over the last axis of x."""
-    result = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (1,)))
+    if isinstance(weight, GraphValue):
+        result = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (1,)))
+    else:
+        result = weight(x)
     return result if bias is None else result.add(bias.broadcast_to(result.dims))
 
 
@@ -89,8 +94,8 @@ def lstm(
     x: GraphValue,
     state: GraphValue,
     cell: GraphValue,
-    weight: GraphValue,
-    recurrence: GraphValue,
+    weight: Weight,
+    recurrence: Weight,
     bias: GraphValue | None = None,
     gates: str = "ifgo",
     peepholes: dict[str, GraphValue] | None = None,
@@ -166,4 +171,4 @@ def gru(
     return outputs, last
 
 
-__all__ = ["Activation", "gru", "lstm", "rnn"]
+__all__ = ["Activation", "Weight", "gru", "lstm", "rnn"]
