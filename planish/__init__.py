@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from planish import io as io
     from planish import linalg as linalg
     from planish import llir as llir
+    from planish import memory as memory
     from planish import nn as nn
     from planish import optim as optim
     from planish import ptir as ptir
@@ -414,6 +415,7 @@ __all__ = [
     "maximum",
     "mean",
     "median",
+    "memory",
     "meshgrid",
     "min",
     "minimum",
@@ -511,7 +513,7 @@ __all__ = [
     "zeros_like",
 ]
 
-_MODULES = frozenset({"fft", "io", "linalg", "llir", "nn", "optim", "ptir", "random", "uop"})
+_MODULES = frozenset({"fft", "io", "linalg", "llir", "memory", "nn", "optim", "ptir", "random", "uop"})
 _HOMES = {
     "planish.frontend.arguments": ("TensorSpec",),
     "planish.frontend.control": ("cond", "fori_loop", "map", "scan", "switch", "while_loop"),

@@ -49,12 +49,18 @@ class Settings:
     beam: int = field(
         default=0, metadata={"doc": "width of the schedule search; 0 uses the heuristic", "min": 0}
     )
+    beam_budget: int = field(
+        default=10, metadata={"doc": "seconds that a schedule search may take for each kernel", "min": 1}
+    )
     fastmath: bool = field(
         default=False, metadata={"doc": "allow reassociating and folding float arithmetic"}
     )
     contract: bool = field(default=False, metadata={"doc": "allow a*b+c to become one fused multiply-add"})
     deterministic: bool = field(
-        default=False, metadata={"doc": "refuse schedules whose float results could differ between runs"}
+        default=False,
+        metadata={
+            "doc": "use stored winners or the heuristic, never a new search, whose float results could differ"
+        },
     )
     devectorize: Devectorize = field(
         default=1,
@@ -84,6 +90,14 @@ class Settings:
         default=2048,
         metadata={"doc": "MiB that the compilation cache may grow to; old entries go first", "min": 1},
     )
+    memory_limit: int | None = field(
+        default=None,
+        metadata={
+            "doc": "MiB that results and arenas no longer in use may keep for the next call, in the whole process, "
+            "from the next compilation on; none: an eighth of the memory",
+            "min": 0,
+        },
+    )
     dump_dir: str | None = field(default=None, metadata={"doc": "directory to write every stage's IR to"})
     disable_stages: str | None = field(
         default=None,
@@ -101,6 +115,7 @@ class Changes(TypedDict, total=False):
     device: str
     threads: int | None
     beam: int
+    beam_budget: int
     fastmath: bool
     contract: bool
     deterministic: bool
@@ -112,6 +127,7 @@ class Changes(TypedDict, total=False):
     cache_dir: str | None
     cache: bool
     cache_limit: int
+    memory_limit: int | None
     dump_dir: str | None
     disable_stages: str | None
 

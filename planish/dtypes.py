@@ -84,6 +84,8 @@ class Kind(Enum):
     COMPLEX = "complex"
     INDEX = "index"
 
+    __hash__ = object.__hash__  # members are single; by name, as an enum does it, is slow
+
 
 @unique
 class AddrSpace(Enum):

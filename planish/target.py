@@ -6,11 +6,14 @@ machine is a new row in `TARGETS`; `dataclasses.replace` makes a variant.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from typing import Final
 
+from planish import features
 from planish.dtypes import DType
 from planish.errors import SettingsError
 from planish.uop import tensor_cores
@@ -71,6 +74,8 @@ class Target:
     parallel: Parallel = Parallel.CORES
     cores: int = 64
     """The most pieces that work is cut into for cores (CORES); each may be run by any core."""
+    workers: int = 8
+    """How many cores there are, as far as is known: where pieces do some work twice, there are not more of them than that."""
     grid: tuple[int, ...] = ()
     """The most blocks along each axis of a grid; empty: there is none, one core index stands for all parallel axes."""
     block: tuple[int, ...] = ()
@@ -123,15 +128,16 @@ _X86_V4: Final = Target(
     masked=True,
     local_bytes=1 << 20,
     caches=(48 << 10, 2 << 20, 32 << 20),
+    tensor_cores=tensor_cores.PAIRS[16],
 )
 
 TARGETS: Final = {
     target.name: target
     for target in (
         Target("x86-64", 16, 16, supported_ops=MACHINE_OPS - {Ops.MULACC}),
-        Target("x86-64-v3", 32, 16, masked=True),
+        Target("x86-64-v3", 32, 16, masked=True, tensor_cores=tensor_cores.PAIRS[8]),
         _X86_V4,
-        replace(_X86_V4, name="x86-64-amx", tensor_cores=tensor_cores.AMX),
+        replace(_X86_V4, name="x86-64-amx", tensor_cores=(*tensor_cores.AMX, *tensor_cores.PAIRS[16])),
         Target("aarch64", 16, 32, caches=(64 << 10, 1 << 20, 32 << 20)),
         Target("scalar", 1, 16, (), parallel=Parallel.NONE, cores=1),
         Target(
@@ -155,14 +161,27 @@ def host() -> Target:
     """The machine we run on."""
     import llvmlite.binding as llvm
 
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f"):
-        name = "x86-64-v4"
-    elif features.get("avx2"):
+    has = llvm.get_host_cpu_features()
+    if has.get("avx512f"):
+        return host_with(features.amx().features)
+    if has.get("avx2"):
         name = "x86-64-v3"
     else:
         name = "aarch64" if llvm.get_process_triple().startswith("aarch64") else "x86-64"
-    return replace(TARGETS[name], native=True)
+    return replace(TARGETS[name], native=True, workers=_workers())
+
+
+def host_with(tiles: Collection[str]) -> Target:
+    """An AVX-512 machine that we run on, with what it has of AMX (in LLVM's words)."""
+    cores = tuple(core for core in tensor_cores.AMX if core.feature in tiles)
+    name = "x86-64-amx" if cores else "x86-64-v4"
+    return replace(
+        TARGETS[name], tensor_cores=(*cores, *_X86_V4.tensor_cores), native=True, workers=_workers()
+    )
+
+
+def _workers() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def find(name: str) -> Target:

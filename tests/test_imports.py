@@ -31,7 +31,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "floats": frozenset(),
     "dtypes": frozenset({"errors", "floats"}),
     "config": frozenset({"errors"}),
-    "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19
+    "features": frozenset(),  # what of this machine has to be asked for before it is used
+    "target": BASE | {"uop", "features"},  # a machine as data, with its matchers for stages 17 and 19
     # The three IRs. LLIR is lowered from UOp by llir/lower.py; the other two know nobody.
     "ptir": BASE,
     "uop": BASE,
@@ -41,13 +42,14 @@ ALLOWED: dict[str, frozenset[str]] = {
     "stages": PHASE | {"uop"},
     "optimize": PHASE | {"uop"},  # is handed `compile` and `measure` as callables
     "codegen": PHASE | {"llir"},
-    "runtime": PHASE | {"llir"},  # runs what the compiler hands it, whoever rendered it
+    "runtime": PHASE | {"llir", "features"},  # runs what the compiler hands it, whoever rendered it
     # The table of contents: alone knows all phases.
     "compiler": PHASE | IRS | PHASES,
     # `planish.llir.lower`: what LLIR offers to its users needs the compiler, which needs LLIR.
     "llir_front": PHASE | IRS | {"compiler"},
     # Front ends call the compiler, never the other way round.
     "frontend": PHASE | {"ptir", "compiler"},
+    "memory": BASE | {"runtime", "compiler"},  # what compiled functions keep, for their users
     "random": BASE | {"frontend"},
     "linalg": BASE | {"frontend"},
     "fft": BASE | {"frontend"},
@@ -61,12 +63,12 @@ ALLOWED: dict[str, frozenset[str]] = {
     "cli": PHASE
     | IRS
     | TENSOR_LIBRARIES
-    | {"_version", "runtime", "compiler", "llir_front", "frontend", "onnx", "torch", "viz"},
+    | {"_version", "features", "runtime", "compiler", "llir_front", "frontend", "onnx", "torch", "viz"},
     # The public face gathers names from everywhere but the command line.
     "__init__": PHASE
     | IRS
     | TENSOR_LIBRARIES
-    | {"_version", "runtime", "compiler", "frontend", "onnx", "torch"},
+    | {"_version", "runtime", "compiler", "memory", "frontend", "onnx", "torch"},
     "__main__": frozenset({"_version", "cli"}),
 }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kit.workloads import Array, Workload
+from .workloads import Array, Workload
 
 
 class Left(Exception):
@@ -105,12 +105,13 @@ def mlp_gradient(x: Array, w1: Array, b1: Array, w2: Array, b2: Array, w3: Array
 class Planish(Numpy):
     name = "planish"
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int | None = None) -> None:
         import planish
 
         self.pn = planish
         self.tanh, self.sqrt, self.abs = planish.tanh, planish.sqrt, planish.abs
-        planish.settings(threads=threads, beam=int(os.environ.get("BENCH_BEAM", "0"))).__enter__()
+        if threads is not None:
+            planish.settings(threads=threads, beam=int(os.environ.get("BENCH_BEAM", "0"))).__enter__()
 
     def sum(self, x: Any, axis: int | None = None) -> Any:
         return self.pn.sum(x, axis=axis)

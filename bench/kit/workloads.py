@@ -6,9 +6,9 @@ and `@` are operators everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,26 @@ Formula = Callable[..., Any]
 WIDTH, HEADS = 768, 12
 
 
+class Input(NamedTuple):
+    """Normal numbers as float32, or positions."""
+
+    shape: tuple[int, ...]
+    scale: float = 1.0
+    below: int | None = None
+    """Of positions: the size of what they point into."""
+
+    def array(self, rng: np.random.Generator) -> Array:
+        if self.below is not None:
+            return rng.integers(0, self.below, self.shape)
+        return rng.standard_normal(self.shape, dtype=np.float32) * np.float32(self.scale)
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """One kind of work."""
 
     name: str
-    inputs: Callable[[np.random.Generator], list[Array]]
+    inputs: tuple[Input, ...]
     formula: Formula
     moved: int
     """Bytes that have to be read and written at least."""
@@ -36,11 +50,13 @@ class Workload:
 
     def arrays(self) -> list[Array]:
         """The same numbers in every process."""
-        return self.inputs(np.random.default_rng(7))
+        rng = np.random.default_rng(7)
+        return [given.array(rng) for given in self.inputs]
 
 
-def floats(*shapes: tuple[int, ...], scale: float = 1.0) -> Callable[[np.random.Generator], list[Array]]:
-    return lambda rng: [rng.standard_normal(shape, dtype=np.float32) * np.float32(scale) for shape in shapes]
+def floats(*shapes: tuple[int, ...], scale: float = 1.0) -> tuple[Input, ...]:
+    """Inputs of which the matrices behind the first, weights, may be smaller numbers."""
+    return tuple(Input(s, scale if k and len(s) == 2 else 1.0) for k, s in enumerate(shapes))
 
 
 def _size(*shapes: tuple[int, ...]) -> int:
@@ -134,19 +150,11 @@ def _mlp_loss(m: Any, *given: Any) -> Any:
     return m.sum(y * y)
 
 
-def _scaled(shapes: Sequence[tuple[int, ...]], scale: float) -> Callable[[np.random.Generator], list[Array]]:
-    """Inputs of which the matrices behind the first are weights, and small."""
-    return lambda rng: [
-        rng.standard_normal(s, dtype=np.float32) * np.float32(scale if k and len(s) == 2 else 1)
-        for k, s in enumerate(shapes)
-    ]
-
-
 def mlp(batch: int, *, gradient: bool = False) -> Workload:
     """784-512-512-10, forward; or the gradient of a loss by all weights."""
     shapes = ((batch, 784), (784, 512), (512,), (512, 512), (512,), (512, 10), (10,))
     flops = 2 * batch * (784 * 512 + 512 * 512 + 512 * 10)
-    inputs, size = _scaled(shapes, 0.05), _size(*shapes)
+    inputs, size = floats(*shapes, scale=0.05), _size(*shapes)
     if gradient:
         return Workload("mlp_grad", inputs, _mlp_loss, 2 * size, flops=3 * flops, gradient=True)
     return Workload("mlp", inputs, _mlp, size, flops=flops, weights=tuple(range(1, 7)))
@@ -170,7 +178,7 @@ def block(tokens: int) -> Workload:
 
     return Workload(
         "gpt2_block",
-        _scaled(shapes, 0.02),
+        floats(*shapes, scale=0.02),
         formula,
         _size(*shapes, (tokens, d)),
         flops=2 * tokens * d * 12 * d + 4 * tokens * tokens * d,
@@ -182,7 +190,7 @@ def embedding(count: int) -> Workload:
     """Rows of a table of 50257."""
     return Workload(
         "embedding",
-        lambda rng: [rng.standard_normal((50257, WIDTH), dtype=np.float32), rng.integers(0, 50257, count)],
+        (Input((50257, WIDTH)), Input((count,), below=50257)),
         lambda m, t, i: m.take(t, i),
         2 * 4 * count * WIDTH,
     )

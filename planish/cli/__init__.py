@@ -1,4 +1,4 @@
-"""The command line: `planish run`, `planish compile`, `planish opt`, `planish lower`, `planish bisect`, `planish cache`, `planish info`.
+"""The command line: `planish run`, `planish compile`, `planish opt`, `planish lower`, `planish bench`, `planish bisect`, `planish cache`, `planish info`.
 
 Standard output carries the product and nothing else; whatever is said about it goes to standard error. The exit
 status is 0 on success, 1 when the input or a pass is at fault, 2 when the command line is. Nothing reaches standard
@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "compile": "compile an ONNX model into a folder that runs without it",
     "opt": "rewrite a program with a pipeline of passes",
     "lower": "show a program at a later level: uop, llir, llvm, asm",
+    "bench": "time a program and its kernels, and search for better schedules",
     "bisect": "find the stage, and the rule, that makes a program's result wrong",
     "cache": "show or clear what is kept of earlier compilations",
     "info": "versions, machine and settings, as bug reports want them",
@@ -91,6 +92,10 @@ def _command(name: str) -> Run:
             from planish.cli import lower
 
             return lower.run
+        case "bench":
+            from planish.cli import bench
+
+            return bench.run
         case "bisect":
             from planish.cli import stage_bisect
 

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from planish import features
 from planish._version import __version__
 from planish.cli.console import OK, Console, Parser
 from planish.config import Settings, current, from_environment
 from planish.runtime.cache import default_folder
+from planish.runtime.memory import available_memory, wanted_limit
 from planish.runtime.pool import wanted_threads
 
 REQUIRED: Final = ("numpy", "llvmlite", "ml_dtypes")
@@ -57,7 +59,8 @@ def versions() -> dict[str, str | None]:
 def machine() -> dict[str, str | int | list[str]]:
     """The host as planish compiles for it."""
     found: dict[str, str | int | list[str]] = {
-        "platform": platform.platform(), "cores": os.cpu_count() or 1, "threads": wanted_threads()
+        "platform": platform.platform(), "cores": os.cpu_count() or 1, "threads": wanted_threads(),
+        "memory": f"{available_memory() >> 20} MiB, up to {wanted_limit() >> 20} MiB kept between calls",
     }  # fmt: skip
     try:
         from llvmlite import binding
@@ -70,6 +73,7 @@ def machine() -> dict[str, str | int | list[str]]:
         "triple": binding.get_process_triple(),
         "cpu": binding.get_host_cpu_name(),
         "features": [name for name in FEATURES if has.get(name)],
+        "amx": str(features.amx()),
     }
 
 

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from planish import dtypes
+from planish.codegen import amx, amx_text
 from planish.codegen.blocks import block_bytes, points
 from planish.codegen.c_helpers import GENERIC, NEEDS, SINGLE
 from planish.codegen.c_table import (
@@ -29,7 +30,7 @@ from planish.codegen.c_table import (
     vector_template_of,
     wrap_type,
 )
-from planish.codegen.questions import maybe_outside, refuse_threads
+from planish.codegen.questions import may_stream, maybe_outside, refuse_threads
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir.layout import pack
@@ -208,8 +209,19 @@ class _Writer:
         self.memory()
         for variable in program.variables:
             self.let(variable.result, f"({scalar_type(variable.result.dtype)}){variable.name}")
-        for instruction in program.body:
+        tiles = amx.plan(program)
+        for line in [] if tiles is None else amx_text.c_start():
+            self.emit(line)
+        for position, instruction in enumerate(program.body):
+            if tiles is not None:
+                self.tile_steps(tiles.before.get(position, ()))
+                if position in tiles.replaced:
+                    continue
             _WRITE[type(instruction)](self, instruction)
+        for line in [] if tiles is None else amx_text.c_end():
+            self.emit(line)
+        if "store_past" in self.helpers:
+            self.emit("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
         integers = [v.name for v in program.variables]
         integers += list(dict.fromkeys(s.name for s in program.specials))
         params = [f"{self.pointer(b.pointer)}{b.name}" for b in program.params]
@@ -221,6 +233,7 @@ class _Writer:
         if self.unrolls:
             parts.append(_UNROLL)
         parts += ["\n".join(self.types[name] for name in sorted(self.types))] if self.types else []
+        parts += [] if tiles is None else [amx_text.C_MACROS]
         parts += self.helpers.values()
         body = "\n".join(self.lines)
         parts.append(f"void {program.name}({', '.join(params) or 'void'}) {{\n{body}\n}}")
@@ -319,6 +332,12 @@ class _Writer:
 
     def store(self, i: Store) -> None:
         dtype, value = i.value.dtype, i.value
+        if may_stream(i) and (i.gate is None or not _is_wide(i.gate.dtype)) and isinstance(value, Register):
+            size = dtype.lanes * dtype.itemsize
+            whole = [] if i.align >= size else [f"((uintptr_t){self.value(i.address)} & {size - 1}) == 0"]
+            whole += [] if i.gate is None else [self.lane(i.gate, "0")]
+            stored = f"{self.helper('store_past')}({self.value(i.address)}, &{self.value(value)}, {size});"
+            self.emit(f"if ({' && '.join(whole) or '1'}) {stored}\n{'  ' * self.depth}else")
         condition = "" if i.gate is None else f"if ({self.lane(i.gate, 'l' if _is_wide(dtype) else '0')}) "
         if not _is_wide(dtype):
             self.emit(f"{condition}*{self.value(i.address)} = {self.value(value)};")
@@ -522,6 +541,14 @@ class _Writer:
             self.let(i.result, self.lane(i.table, self.value(i.index)))
         else:
             self.each_lane(i.result, self.lane(i.table, self.lane(i.index, "l")))
+
+    def tile_steps(self, steps: Iterable[amx.Step]) -> None:
+        for step in steps:
+            kind, value = (
+                ("", "") if step.value is None else (self.type(step.value.dtype), self.value(step.value))
+            )
+            for line in amx_text.c_step(step, kind, value):
+                self.emit(line)
 
     def tile(self, i: Tile) -> None:
         tile, wide = i.tile, i.c.dtype.scalar

@@ -81,6 +81,37 @@ SINGLE: Final = {
   }
   return sign | (kept >= limit ? limit : (uint32_t)kept);
 }""",
+    "store_past": """#if defined(__has_builtin)
+#if __has_builtin(__builtin_nontemporal_store)
+#define STREAM(v, to, x) __builtin_nontemporal_store(x, (v *)(to))
+#define STREAM_BYTES 16
+#endif
+#endif
+#if !defined(STREAM) && defined(__AVX512F__)
+#define STREAM(v, to, x) __builtin_ia32_movntdq512((v *)(to), x)
+#define STREAM_BYTES 64
+#elif !defined(STREAM) && defined(__AVX__)
+#define STREAM(v, to, x) __builtin_ia32_movntdq256((v *)(to), x)
+#define STREAM_BYTES 32
+#elif !defined(STREAM) && defined(__SSE2__)
+#define STREAM(v, to, x) __builtin_ia32_movntdq((v *)(to), x)
+#define STREAM_BYTES 16
+#endif
+static inline __attribute__((always_inline)) void store_past(void *to, const void *from, int size) {
+#ifdef STREAM
+  // past the caches; the address is a multiple of the size
+  typedef long long whole __attribute__((vector_size(STREAM_BYTES)));
+  if (size % STREAM_BYTES == 0) {
+    for (int at = 0; at < size; at += STREAM_BYTES) {
+      whole x;
+      memcpy(&x, (const char *)from + at, STREAM_BYTES);
+      STREAM(whole, (char *)to + at, x);
+    }
+    return;
+  }
+#endif
+  memcpy(to, from, (unsigned long)size);
+}""",
     "make_odd": """static inline double make_odd(double x, double error) {
   // x was rounded by this error: bring it toward zero and mark its last bit, so that rounding on is rounding once
   if (!(error > 0 || error < 0) || isinf(x)) return x;

@@ -13,12 +13,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
 from planish import dtypes
-from planish.codegen import transposition
+from planish.codegen import amx, amx_text, dot_products, transposition
 from planish.codegen.blocks import block_bytes, points, scratch_bytes
 from planish.codegen.llvm_table import (
     constant,
@@ -29,8 +29,10 @@ from planish.codegen.llvm_table import (
     suffix,
 )
 from planish.codegen.llvm_values import Values
-from planish.codegen.questions import maybe_outside, refuse_threads
+from planish.codegen.questions import may_stream, maybe_outside, refuse_threads, stored_together, streams
+from planish.codegen.spans import Span
 from planish.codegen.transposition import Transposition
+from planish.codegen.wide import widened
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir.layout import pack
@@ -47,6 +49,7 @@ from planish.llir.program import (
     EndIf,
     EndLoop,
     If,
+    Immediate,
     Instruction,
     Lanes,
     Load,
@@ -64,6 +67,8 @@ from planish.llir.program import (
 
 __all__ = ["Signature", "llvm_type", "render", "scratch_bytes", "signature"]
 
+_EXACT: Final = {Ops.ADD: "add", Ops.SUB: "sub", Ops.MUL: "mul", Ops.SHL: "shl"}
+"""What is told to LLVM if it does not wrap."""
 _STACK: Final = 4 << 20
 """Memory of its own that a kernel may keep on the stack."""
 
@@ -89,16 +94,22 @@ def signature(program: Program) -> Signature:
 class _Writer(Values):
     """Writes one function."""
 
-    def __init__(self, program: Program, aliased: Collection[str], scratch: bool) -> None:
+    def __init__(
+        self, program: Program, spans: dict[Register, Span], aliased: Collection[str], scratch: bool
+    ) -> None:
         super().__init__()
         self.program = program
         self.aliased = aliased
         self.scratch = scratch
         self.opened: list[str] = []
+        self.tests: dict[Register, str] = {}
+        """By the counter of a loop: whether it goes on."""
         self.loosely = maybe_outside(program)
         self.hinted = any(isinstance(i, Loop) and i.unroll > 1 for i in program.body)
+        self.spans = spans
         self.transposed = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
+        self.tiles = amx.plan(program)
 
     # -- words -----------------------------------------------------------------------------------------------
 
@@ -118,8 +129,22 @@ class _Writer(Values):
         self.memory()
         for variable in program.variables:
             self.integer_argument(variable.result, variable.name)
-        for instruction in program.body:
+        if self.tiles is not None:
+            amx_text.llvm_start(self)
+        together = stored_together(program)
+        for position, instruction in enumerate(program.body):
+            if self.tiles is not None:
+                amx_text.llvm_steps(self, self.tiles.before.get(position, ()))
+                if position in self.tiles.replaced:
+                    continue
+            if position in together:
+                self.store_together(together[position])
+                continue
             _WRITE[type(instruction)](self, instruction)
+        if self.tiles is not None:
+            amx_text.llvm_end(self)
+        if streams(program):
+            self.emit("fence seq_cst")  # what went past the caches is seen by whoever hears that this is done
         self.emit("ret void")
         own = signature(program)
         params = [f"ptr{self.promise(b)} %{b.name}" for b in program.params]
@@ -250,6 +275,23 @@ class _Writer(Values):
         lanes, word = dtype.lanes, suffix(_in_memory(dtype))
         value = self.to_memory(self.value(i.value), dtype)
         address = self.value(i.address)
+        if may_stream(i):
+            whole = self.whole(i)
+            if whole is None:
+                self.emit(f"store {kind} {value}, ptr {address}, align {align}{self.temporality(i)}")
+                return
+            place = f"stream{len(self.lines)}"
+            likely = self.attach('!{{!"branch_weights", i32 1000, i32 1}}')
+            self.emit(f"br i1 {whole}, label %{place}.past, label %{place}.plain, !prof {likely}")
+            self.label(f"{place}.past")
+            size = lanes * dtype.itemsize
+            self.emit(f"store {kind} {value}, ptr {address}, align {size}{self.temporality(i)}")
+            self.emit(f"br label %{place}.done")
+            self.label(f"{place}.plain")
+            self.store(replace(i, nontemporal=False))
+            self.emit(f"br label %{place}.done")
+            self.label(f"{place}.done")
+            return
         if i.address.dtype.lanes > 1 or (i.gate is not None and i.gate.dtype.lanes > 1):
             mask = self.mask(i.gate, lanes)
             wide = i.address.dtype.lanes > 1
@@ -270,10 +312,48 @@ class _Writer(Values):
         if i.gate is not None:
             self.emit(f"br i1 {self.value(i.gate)}, label %{name}.then, label %{name}.join")
             self.label(f"{name}.then")
-        self.emit(f"store {kind} {value}, ptr {address}, align {align}{self.temporality(i)}")
+        self.emit(f"store {kind} {value}, ptr {address}, align {align}")
         if i.gate is not None:
             self.emit(f"br label %{name}.join")
             self.label(f"{name}.join")
+
+    def store_together(self, stores: Sequence[Store]) -> None:
+        """Vectors past the caches: one question for all, whether their addresses are aligned."""
+        if not stores:
+            return
+        size = stores[0].value.dtype.lanes * stores[0].value.dtype.itemsize
+        bits = "0"
+        for i in stores:
+            bits = self.let(f"or i64 {bits}, {self.let(f'ptrtoint ptr {self.value(i.address)} to i64')}")
+        whole = self.let(f"icmp eq i64 {self.let(f'and i64 {bits}, {size - 1}')}, 0")
+        place = f"stream{len(self.lines)}"
+        likely = self.attach('!{{!"branch_weights", i32 1000, i32 1}}')
+        self.emit(f"br i1 {whole}, label %{place}.past, label %{place}.plain, !prof {likely}")
+        self.label(f"{place}.past")
+        for i in stores:
+            self.store(replace(i, align=size))
+        self.emit(f"br label %{place}.done")
+        self.label(f"{place}.plain")
+        for i in stores:
+            self.store(replace(i, nontemporal=False))
+        self.emit(f"br label %{place}.done")
+        self.label(f"{place}.done")
+
+    def whole(self, i: Store) -> str | None:
+        """Whether a store may go past the caches: its address aligned, all of its lanes written. None: it may."""
+        lanes, size = i.value.dtype.lanes, i.value.dtype.lanes * i.value.dtype.itemsize
+        found: list[str] = []
+        if i.align < size:
+            number = self.let(f"ptrtoint ptr {self.value(i.address)} to i64")
+            found.append(self.let(f"icmp eq i64 {self.let(f'and i64 {number}, {size - 1}')}, 0"))
+        if i.gate is not None and i.gate.dtype.lanes > 1:
+            bits = self.let(f"bitcast {self.typed(i.gate)} to i{lanes}")
+            found.append(self.let(f"icmp eq i{lanes} {bits}, -1"))
+        elif i.gate is not None:
+            found.append(self.value(i.gate))
+        if len(found) == 2:
+            found = [self.let(f"and i1 {found[0]}, {found[1]}")]
+        return found[0] if found else None
 
     def mask(self, gate: Operand | None, lanes: int) -> str:
         if gate is None:
@@ -303,7 +383,15 @@ class _Writer(Values):
 
     def compute(self, i: Compute) -> None:
         dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
-        self.alu(i.op, dtype, [self.value(x) for x in i.inputs], self.value(i.result))
+        values = [self.value(x) for x in i.inputs]
+        if i.op in _EXACT and i.result in self.spans:
+            self.let(f"{_EXACT[i.op]} nsw {llvm_type(dtype)} {values[0]}, {values[1]}", self.value(i.result))
+            return
+        if i.op is Ops.MULACC and i.result in self.spans:
+            product = self.let(f"mul nsw {llvm_type(dtype)} {values[0]}, {values[1]}")
+            self.let(f"add nsw {llvm_type(dtype)} {product}, {values[2]}", self.value(i.result))
+            return
+        self.alu(i.op, dtype, values, self.value(i.result))
 
     def convert(self, i: Convert) -> None:
         self.convert_value(self.value(i.operand), i.operand.dtype, i.result.dtype, self.value(i.result))
@@ -318,16 +406,44 @@ class _Writer(Values):
         first, kind = i.inputs[0], llvm_type(i.result.dtype)
         whole_rows = self.transposed.get(i.result)
         if whole_rows is not None:
-            row = self.transpose(whole_rows)[whole_rows.pieces[i.result] // whole_rows.lanes]
-            self.let(f"bitcast {kind} {row} to {kind}", self.value(i.result))
+            start, width = whole_rows.pieces[i.result], whole_rows.lanes
+            rows = self.transpose(whole_rows)
+            at, count = start // width, len(i.inputs)
+            if count == width:
+                self.let(f"bitcast {kind} {rows[at]} to {kind}", self.value(i.result))
+            elif count < width:
+                chosen = range(start % width, start % width + count)
+                self.select(rows[at], whole_rows.rows[0].dtype, chosen, self.value(i.result))
+            else:
+                parts = [(row, width) for row in rows[at : at + count // width]]
+                self.join(parts, whole_rows.rows[0].dtype.scalar, self.value(i.result))
             return
         if all(x == first for x in i.inputs):
             self.select(self.value(first), first.dtype, [0] * len(i.inputs), self.value(i.result))
+            return
+        if first.dtype.is_bool and self.build_mask(i):
             return
         whole = "poison"
         for lane, x in enumerate(i.inputs):
             into = self.value(i.result) if lane + 1 == len(i.inputs) else None
             whole = self.let(f"insertelement {kind} {whole}, {self.typed(x)}, i32 {lane}", into)
+
+    def build_mask(self, i: Build) -> bool:
+        """Lanes of a few bools, as bits of one integer: a lane at a time takes several instructions each."""
+        count, kind = len(i.inputs), f"i{len(i.inputs)}"
+        bits: dict[Operand, int] = {}
+        for lane, x in enumerate(i.inputs):
+            bits[x] = bits.get(x, 0) | 1 << lane
+        if count < 8 or count & (count - 1) or len(bits) > count // 4 + 1:
+            return False
+        always = sum(mask for x, mask in bits.items() if not isinstance(x, Register) and x.value)
+        word = str(always)
+        for x, mask in bits.items():
+            if isinstance(x, Register):
+                chosen = self.let(f"select {self.typed(x)}, {kind} {mask}, {kind} 0")
+                word = self.let(f"or {kind} {word}, {chosen}")
+        self.let(f"bitcast {kind} {word} to {llvm_type(i.result.dtype)}", self.value(i.result))
+        return True
 
     def transpose(self, wanted: Transposition) -> list[str]:
         """The rows of a transposition; made where the first is asked for, which is before all others."""
@@ -335,7 +451,7 @@ class _Writer(Values):
         if found is None:
             kind = llvm_type(wanted.rows[0].dtype)
             found = [self.value(row) for row in wanted.rows]
-            for round_ in transposition.rounds(len(found), wanted.lanes):
+            for round_ in transposition.rounds(len(found), wanted.lanes, wanted.rows[0].dtype.itemsize):
                 found = [
                     self.let(
                         f"shufflevector {kind} {found[a]}, {kind} {found[b]}, "
@@ -378,6 +494,11 @@ class _Writer(Values):
                 op="WMMA",
             )
 
+        if dot_products.is_pairs(i):
+            texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]
+            dot_products.add_pairs(self, i, texts[0], texts[1], texts[2], texts[3])
+            return
+
         def rows(matrix: str, operand: Operand, count: int) -> list[str]:
             """The rows of a matrix, in the dtype of the sum."""
             value, dtype = self.value(operand), operand.dtype
@@ -409,13 +530,16 @@ class _Writer(Values):
     def open_loop(self, i: Loop) -> None:
         counter, kind = self.value(i.counter), llvm_type(i.counter.dtype)
         label, before = f"loop{i.counter.number}", self.block
-        self.emit(f"br label %{label}.head")
-        self.label(f"{label}.head")
-        self.emit(f"{counter} = phi {kind} [ 0, %{before} ], [ {counter}.next, %{label}.latch ]")
-        word = "slt" if i.counter.dtype.is_signed else "ult"
-        self.emit(f"{counter}.more = icmp {word} {kind} {counter}, {self.value(i.bound)}")
-        self.emit(f"br i1 {counter}.more, label %{label}.body, label %{label}.exit")
+        # the test is at the end: what runs at least once is known not to wrap, and addresses fold
+        less = f"icmp {'slt' if i.counter.dtype.is_signed else 'ult'} {kind}"
+        self.tests[i.counter] = f"{less} {counter}.next, {self.value(i.bound)}"
+        if isinstance(i.bound, Immediate) and cast("int", i.bound.value) > 0:
+            self.emit(f"br label %{label}.body")
+        else:
+            self.emit(f"{counter}.any = {less} 0, {self.value(i.bound)}")
+            self.emit(f"br i1 {counter}.any, label %{label}.body, label %{label}.exit")
         self.label(f"{label}.body")
+        self.emit(f"{counter} = phi {kind} [ 0, %{before} ], [ {counter}.next, %{label}.latch ]")
         self.opened.append("")
         if i.unroll == 1 or (
             i.unroll == 0 and self.hinted
@@ -431,7 +555,9 @@ class _Writer(Values):
         self.emit(f"br label %{label}.latch")
         self.label(f"{label}.latch")
         self.emit(f"{counter}.next = add nsw {kind} {counter}, 1")
-        self.emit(f"br label %{label}.head{f', !llvm.loop {hint}' if hint else ''}")
+        again = f"br i1 {counter}.more, label %{label}.body, label %{label}.exit"
+        self.emit(f"{counter}.more = {self.tests[i.counter]}")
+        self.emit(f"{again}{f', !llvm.loop {hint}' if hint else ''}")
         self.label(f"{label}.exit")
 
     def open_if(self, i: If) -> None:
@@ -481,4 +607,4 @@ def render(program: Program, *, aliased: Collection[str] = (), scratch: bool = F
     `aliased` names parameters whose memory may be that of another one. With `scratch`, LOCAL memory is not on the stack but
     where a last parameter points.
     """
-    return _Writer(program, aliased, scratch).write()
+    return _Writer(*widened(program), aliased, scratch).write()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from planish.errors import LoweringError
 from planish.llir.program import Address, Load, Prefetch, Program, Register, Store
 
@@ -15,6 +17,41 @@ def maybe_outside(program: Program) -> frozenset[Register]:
         elif isinstance(i, Address) and isinstance(i.base, Register):
             found |= {i.base, i.result}
     return frozenset(found)
+
+
+def may_stream(i: Store) -> bool:
+    """Whether a store can go past the caches at all: a vector of a size that machines have such stores for."""
+    dtype = i.value.dtype
+    size = dtype.lanes * dtype.itemsize
+    return i.nontemporal and i.address.dtype.lanes == 1 and dtype.bits >= 8 and size in _STREAMED
+
+
+_STREAMED: Final = frozenset({16, 32, 64, 128, 256})
+"""Bytes of vectors that are stored past the caches: of one register, or of a few."""
+
+
+def stored_together(program: Program) -> dict[int, tuple[Store, ...]]:
+    """By position: stores past the caches that follow each other, to be asked once whether all are aligned; () for all but the first."""
+    found: dict[int, tuple[Store, ...]] = {}
+    first = -1
+    for position, i in enumerate(program.body):
+        if not isinstance(i, Store) or not may_stream(i) or i.gate is not None or i.align >= _bytes(i):
+            first = -1
+        elif first < 0 or _bytes(found[first][0]) != _bytes(i):
+            first, found[position] = position, (i,)
+        else:
+            found[first] += (i,)
+            found[position] = ()
+    return {position: run for position, run in found.items() if len(run) != 1}
+
+
+def _bytes(i: Store) -> int:
+    return i.value.dtype.lanes * i.value.dtype.itemsize
+
+
+def streams(program: Program) -> bool:
+    """Whether a kernel stores past the caches: then it ends with a fence."""
+    return any(isinstance(i, Store) and may_stream(i) for i in program.body)
 
 
 def refuse_threads(program: Program) -> None:

@@ -1,15 +1,21 @@
 """Vectors built lane by lane out of others, found to be a transposition: a few shuffles of whole vectors do it at once.
 
-Rows v0 … v(m-1) of L lanes, read column by column, are one long vector of m·L lanes. A `Build` of consecutive pieces of that is a
-piece of the transposition, which takes log2(m) rounds: in each, the first half of all lanes and the second are interleaved.
+Rows v0 … v(m-1) of L lanes, read column by column, are one long vector of m·L lanes. A `Build` of consecutive lanes of that is a
+piece of the transposition (a row of the result, a part of one, or several), which takes log2(m) rounds: in each, the first half
+of all lanes and the second are interleaved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
 
 from planish.llir.program import Build, EndIf, EndLoop, If, Lanes, Loop, Program, Register
+
+_BLOCK: Final = 16
+"""Bytes within which lanes are exchanged most cheaply."""
 
 
 @dataclass(slots=True)
@@ -56,10 +62,12 @@ def _place(parts: Sequence[tuple[Register, int]]) -> tuple[tuple[Register, ...],
     rows = tuple(dict.fromkeys(row for row, _ in parts))
     count, first = len(rows), parts[0][1]
     dtype = rows[0].dtype
-    if not (_is_power(count) and _is_power(dtype.lanes)) or dtype.bits < 8 or len(parts) % dtype.lanes:
+    if not (_is_power(count) and _is_power(dtype.lanes) and _is_power(len(parts))) or dtype.bits < 8:
         return None
-    if len({row.dtype for row in rows}) > 1 or first * count % dtype.lanes or len(parts) > dtype.lanes:
-        return None
+    if len({row.dtype for row in rows}) > 1 or first * count % len(parts):
+        return (
+            None  # of several kinds; a piece that is neither part of one row of the result nor some of them
+        )
     for position, (row, lane) in enumerate(parts):
         if row != rows[position % count] or lane != first + position // count:
             return None
@@ -70,9 +78,67 @@ def _is_power(number: int) -> bool:
     return number > 1 and number & (number - 1) == 0
 
 
-def rounds(rows: int, lanes: int) -> list[list[tuple[int, int, tuple[int, ...]]]]:
+Shuffle = tuple[int, int, tuple[int, ...]]
+"""Two rows, and which of their lanes a new one is made of."""
+
+
+@cache
+def rounds(rows: int, lanes: int, itemsize: int) -> list[list[Shuffle]]:
     """Per round, the rows that come out: each a shuffle of two that went in."""
+    if rows == lanes and lanes * itemsize > _BLOCK:
+        return _in_blocks(lanes, _BLOCK // itemsize)
     low = [lane for pair in ((n, lanes + n) for n in range(lanes // 2)) for lane in pair]
     high = [lane + lanes // 2 for lane in low]
     one = [(row, row + rows // 2, tuple(mask)) for row in range(rows // 2) for mask in (low, high)]
     return [one] * (rows.bit_length() - 1)
+
+
+def _in_blocks(side: int, block: int) -> list[list[Shuffle]]:
+    """A square, by the shuffles that machines do best: first within blocks of 16 bytes, then of whole blocks.
+
+    A shuffle takes lanes of two rows by turns, 1, 2, 4 … at a time, from the first or the second half of each block; or every
+    second block of both. Either way it brings together what differs in one bit of the row's number.
+    """
+    held = [[(row, column) for column in range(side)] for row in range(side)]
+    found: list[list[Shuffle]] = []
+    step = 1
+    while step < side:
+        position = {lanes[0]: number for number, lanes in enumerate(held)}
+        made: list[Shuffle] = []
+        for number, lanes in enumerate(held):
+            row, column = lanes[0]
+            if row & step:
+                continue
+            other = position[row | step, column]
+            for half in (0, 1):
+                taken = (
+                    _half_of_blocks(side, block, step, half) if step < block else _blocks(side, block, half)
+                )
+                made.append((number, other, taken))
+        held = [[(held[a] + held[b])[lane] for lane in taken] for a, b, taken in made]
+        found.append(made)
+        step *= 2
+    place = {lanes[0][1]: number for number, lanes in enumerate(held)}
+    found[-1] = [found[-1][place[column]] for column in range(side)]
+    return found
+
+
+def _half_of_blocks(side: int, block: int, run: int, half: int) -> tuple[int, ...]:
+    """Half of each block of both rows, in turns of so many lanes."""
+    return tuple(
+        lane
+        for start in range(half * block // 2, side, block)
+        for turn in range(start, start + block // 2, run)
+        for row in (0, side)
+        for lane in range(row + turn, row + turn + run)
+    )
+
+
+def _blocks(side: int, block: int, half: int) -> tuple[int, ...]:
+    """Every second block of one row, then of the other."""
+    return tuple(
+        lane
+        for row in (0, side)
+        for start in range(row + half * block, row + side, 2 * block)
+        for lane in range(start, start + block)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +16,8 @@ from planish.codegen.blocks import points
 from planish.compiler.arguments import flat
 from planish.compiler.assemble import assemble
 from planish.compiler.native import Backend, NativeCode, fast_call
-from planish.errors import InternalError
+from planish.compiler.objects import blocks
+from planish.errors import InternalError, PlanishError
 from planish.llir.program import Compute, EndLoop, Immediate, Loop, Ops, Program
 from planish.runtime.plan import KernelCall, State, run
 from planish.schedule.memory import ALIGNMENT, Memory, elements
@@ -24,6 +25,8 @@ from planish.schedule.plan import Role
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.optimize.cost import Estimate
+    from planish.optimize.why import Why
 
 Array = NDArray[Any]
 _LAYOUTS: Final = 64
@@ -38,6 +41,18 @@ class KernelInfo:
     launches: int
     """How often the plan has it, loops counted once."""
     program: Program
+    lowered: Lowered | None = field(default=None, repr=False, compare=False)
+    number: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def why(self) -> Why:
+        """Its schedule: each action with its reason, and what the cost model expects of it."""
+        return _why(self.lowered, self.number)
+
+    @property
+    def cost(self) -> Estimate:
+        """What the cost model expects of one launch: bytes beyond each cache, flops, what bounds it."""
+        return self.why.cost
 
     @property
     def flops(self) -> int:
@@ -59,6 +74,19 @@ class Cost:
     """Arithmetic on floats."""
     nbytes: int
     """Of the buffers that kernels read and write, each counted once per launch."""
+    lowered: Lowered | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def kernels(self) -> dict[str, Estimate]:
+        """What the cost model expects of one launch of each kernel: bytes, flops, intensity, what bounds it."""
+        explained = () if self.lowered is None else self.lowered.explained
+        return {why.kernel: why.cost for why in explained}
+
+
+def _why(lowered: Lowered | None, number: int) -> Why:
+    if lowered is None or number >= len(lowered.explained):
+        raise PlanishError("it is not known how this kernel was scheduled", remedy="compile it once more")
+    return lowered.explained[number]
 
 
 class Executable:
@@ -75,6 +103,7 @@ class Executable:
         self._sizes = assembled.sizes
         self._results = assembled.results
         self._layouts: dict[tuple[int, ...], _Layout] = {}
+        blocks().configure()
         self._native = NativeCode(lowered, assembled, backend) if calls is None else None
         self._backend = backend if calls is None else "llir-interpreter"
         found = None if self._native is None else fast_call(lowered, assembled, self._native, _weakly(self))
@@ -87,7 +116,7 @@ class Executable:
         """Its kernels, each once."""
         launches = [launch.kernel for launch in self.lowered.plan.launches]
         return tuple(
-            KernelInfo(program.name, launches.count(number), program)
+            KernelInfo(program.name, launches.count(number), program, self.lowered, number)
             for number, program in enumerate(self.lowered.programs)
         )
 
@@ -105,7 +134,12 @@ class Executable:
             len(plan.launches),
             sum(flops[launch.kernel] for launch in plan.launches),
             sum(buffer.nbytes for launch in plan.launches for buffer in programs[launch.kernel].params),
+            self.lowered,
         )
+
+    def why(self) -> str:
+        """Why each kernel has the schedule it has, as text."""
+        return "\n".join(map(str, self.lowered.explained))
 
     @property
     def is_fast(self) -> bool:
@@ -179,7 +213,7 @@ class _Layout:
 
     def allocate(self, given: Sequence[Array]) -> tuple[list[Array], list[Array | None]]:
         """An array per buffer, and the scratch memory of each kernel call."""
-        raw = np.empty(self.peak + ALIGNMENT, np.uint8)
+        raw = blocks().empty(self.peak + ALIGNMENT)
         start = -raw.ctypes.data % ALIGNMENT
         arena = raw[start : start + self.peak]
         memory: list[Array] = []
@@ -195,7 +229,8 @@ class _Layout:
             elif offset is not None:
                 memory.append(arena[offset : offset + count * dtype.itemsize].view(dtype))
             else:
-                memory.append(np.empty(count if buffer.role is Role.RESULT else 0, dtype))
+                wanted = count * dtype.itemsize if buffer.role is Role.RESULT else 0
+                memory.append(blocks().empty(wanted).view(dtype))
         for number, home in self.homes.items():
             if number != home:
                 memory[number] = memory[home].view(self.buffers[number].dtype.numpy)

@@ -1,15 +1,16 @@
 """A function as machine code: an object per kernel, one for the way through them, and a Python builtin to call it by.
 
 Objects come from the cache if they are there; compiling one takes milliseconds, loading it a fraction. Everything a call
-needs from Python is prepared here once: the frame that the code works on, the arena, the checks of the arguments.
+needs from Python is prepared here once: the frame that the code works on, the checks of the arguments.
 """
 
 from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -18,21 +19,28 @@ from numpy.typing import NDArray
 from planish.codegen import c, llvm
 from planish.codegen.blocks import points
 from planish.compiler.assemble import Assembled
-from planish.compiler.objects import glue_of, helpers, library_of, object_of, pool, support, threads
+from planish.compiler.objects import (
+    blocks,
+    glue_of,
+    helpers,
+    library_of,
+    object_of,
+    object_under,
+    pool,
+    support,
+    threads,
+)
 from planish.errors import InternalError, ShapeError
 from planish.llir.program import EndLoop, Immediate, Loop, Program
 from planish.runtime import cpu, entry, fastcall
 from planish.runtime.elf import Loaded
 from planish.runtime.plan import Calculate, Code, Host, KernelCall, Read, State
-from planish.schedule.memory import ALIGNMENT
 from planish.schedule.plan import Role
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
 
 Array = NDArray[Any]
-_LARGEST_KEPT: Final = 64 << 20
-"""An arena up to this size is kept between calls; a larger one is made for each, and given back."""
 
 
 Backend = Literal["llvm", "c"]
@@ -40,7 +48,7 @@ _SLOW_CALL: Final = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_
 _MARCH: Final = {name: f"-march={name}" for name in cpu.LEVELS}
 
 
-def _grid(program: Program) -> tuple[int, ...]:
+def grid_of(program: Program) -> tuple[int, ...]:
     found: dict[str, int] = {}
     for special in program.specials:
         if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
@@ -51,7 +59,7 @@ def _grid(program: Program) -> tuple[int, ...]:
     return tuple(found.values())
 
 
-def _work(program: Program, points: int) -> int:
+def work_of(program: Program, points: int) -> int:
     """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each."""
     most = {variable.result: variable.high for variable in program.variables}
     times, total = [points], 0
@@ -67,16 +75,29 @@ def _work(program: Program, points: int) -> int:
     return min(total // 2, 1 << 62)
 
 
+def source_of(program: Program, aliased: Collection[int], *, scratch: int) -> str:
+    """The LLVM IR of a kernel. Its name is not part of what is cached: equal kernels are one entry, whatever they are called."""
+    memory = [f"arg{slot}" for slot in aliased]
+    return llvm.render(replace(program, name="kernel"), aliased=memory, scratch=bool(scratch))
+
+
+def _object(lowered: Lowered, number: int, processor: cpu.Processor) -> bytes:
+    """The object code of a kernel: from the cache by its key, or by its text."""
+    found = object_under(lowered.keys[number]) if lowered.keys else None
+    if found is None:
+        aliased, scratch = lowered.sharing.aliased[number], lowered.scratch[number]
+        found = object_of(source_of(lowered.programs[number], aliased, scratch=scratch), processor)
+    return found
+
+
 def _by_llvm(lowered: Lowered, processor: cpu.Processor) -> tuple[list[int], object]:
     """The addresses of the kernels, and what they live in: an object per kernel."""
-    loaded = []
-    texts = zip(lowered.programs, lowered.sharing.aliased, lowered.scratch, strict=True)
-    for program, aliased, scratch in texts:
-        # its name is not part of what is cached: equal kernels are one entry, whatever they are called
-        source = llvm.render(
-            replace(program, name="kernel"), aliased=[f"arg{slot}" for slot in aliased], scratch=bool(scratch)
+    images = lowered.images
+    if images is None:
+        images = tuple(
+            partial(_object, lowered, number, processor) for number in range(len(lowered.programs))
         )
-        loaded.append(Loaded(object_of(source, processor), helpers()))
+    loaded = [Loaded(image(), helpers()) for image in images]
     return [kernel.address("kernel") for kernel in loaded], loaded
 
 
@@ -112,9 +133,9 @@ class NativeCode:
         kernels: list[entry.NativeKernel] = []
         for name, program, scratch in zip(symbols, lowered.programs, lowered.scratch, strict=True):
             kernel = entry.NativeKernel(
-                name, len(program.params), len(program.variables), _grid(program), bool(scratch)
+                name, len(program.params), len(program.variables), grid_of(program), bool(scratch)
             )
-            kernels.append(replace(kernel, work=_work(program, kernel.points)))
+            kernels.append(replace(kernel, work=work_of(program, kernel.points)))
         homes = lowered.memory.homes
         self._way = Loaded(glue_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols)
         self.run = self._way.address("run")
@@ -179,7 +200,7 @@ def fast_call(
     """The builtin for calls with plain arrays; None where a call is never plain."""
     plan, code, layout = lowered.plan, native.code, native.layout
     memory = lowered.memory
-    if memory.peak > _LARGEST_KEPT or any(isinstance(i, Host) for i in code.instructions):
+    if any(isinstance(i, Host) for i in code.instructions):
         return None
     if not lowered.arguments.matches(lowered.function):
         return None
@@ -187,8 +208,7 @@ def fast_call(
     bounds = [(0, 0)] * (layout.slot(len(code.slots)) + 1)
     template = native.template()
     params: dict[int, fastcall.Tensor] = {}
-    arena = np.empty(memory.peak + ALIGNMENT, np.uint8)
-    start = arena.ctypes.data + -arena.ctypes.data % ALIGNMENT
+    inside: list[int] = []
     offsets = memory.offsets
     for number, buffer in enumerate(plan.buffers):
         word = layout.buffer(number)
@@ -215,13 +235,15 @@ def fast_call(
         elif buffer.constant is not None:
             template[word] = buffer.constant.ctypes.data
         elif number in offsets:
-            template[word] = start + offsets[number]
+            template[word] = offsets[number]
+            inside.append(word)
     if set(params) != set(range(len(lowered.function.params))):
         return None
     own = iter([place for place in memory.places if not place.buffers])
     for site, kernel in enumerate(code.sites):
         if lowered.scratch[kernel]:
-            template[layout.scratch(site)] = start + next(own).offset
+            template[layout.scratch(site)] = next(own).offset
+            inside.append(layout.scratch(site))
     known = {slot for _, slot in assembled.sizes}
     computed = _computed_slots(code)
     results = []
@@ -243,11 +265,15 @@ def fast_call(
     if len(set(plan.results)) != len(plan.results):
         return None
     description = fastcall.Description(
-        [params[n] for n in range(len(params))], results, template, bounds, native.run, general
+        [params[n] for n in range(len(params))],
+        results,
+        template,
+        bounds,
+        native.run,
+        general,
+        fastcall.Arena(blocks().address, memory.peak, tuple(inside)),
     )
-    return fastcall.builtin(
-        lowered.function.name, support().address("fast_call"), description, (native, arena)
-    )
+    return fastcall.builtin(lowered.function.name, support().address("fast_call"), description, native)
 
 
 def _computed_slots(code: Code) -> set[int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planish.runtime import cc, cpu, fastcall, half
+from planish.runtime import cc, cpu, fastcall, half, memory
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded
 from planish.runtime.pool import Pool, wanted_threads
@@ -36,7 +36,19 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 def object_of(source: str, processor: cpu.Processor | None = None) -> bytes:
     """The object code of LLVM IR, by default for this machine."""
     made_for = processor or cpu.host()
-    return _kept(key_of("object", str(made_for), source), lambda: cpu.emit_object(source, made_for))
+    return _kept(object_key(source, made_for), lambda: cpu.emit_object(source, made_for))
+
+
+def object_key(source: str, processor: cpu.Processor) -> str:
+    """Under which the object code of LLVM IR is kept."""
+    return key_of("object", str(processor), source)
+
+
+def object_under(key: str) -> bytes | None:
+    """What is kept under the key of an object."""
+    found = disk_cache().get(key)
+    counters.loaded += found is not None
+    return found
 
 
 def glue_of(source: str) -> bytes:
@@ -101,6 +113,12 @@ def helpers() -> Mapping[str, int]:
 def pool() -> Pool:
     """The threads of this process."""
     return Pool(support().address("pool_worker"))
+
+
+@functools.cache
+def blocks() -> memory.Blocks:
+    """The memory of this process for results and arenas."""
+    return memory.Blocks(support())
 
 
 def threads() -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from planish import ptir
 from planish.compiler.arguments import Arguments
+from planish.compiler.records import dumps
 from planish.config import current
 from planish.errors import PlanishError
 from planish.runtime import cpu
@@ -53,6 +54,10 @@ def key(
     """Under which a lowered function is kept."""
     settings = current()
     chosen = ",".join(f"{name}={getattr(settings, name)}" for name in _RELEVANT)
+    if settings.beam:
+        from planish.compiler import tuning
+
+        chosen += f",winners={tuning.winners().stamp}"
     return key_of(
         "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, str(cpu.processor(target))
     )  # fmt: skip
@@ -60,12 +65,24 @@ def key(
 
 def save(where: str, lowered: Lowered) -> None:
     """Keep it. What cannot be kept (a custom call's function) is simply not there next time."""
+    cache = disk_cache()
+    if not cache.usable:
+        return
     # kernels are their LLIR from here on
     kernels = tuple(replace(kernel, sink=None) for kernel in lowered.plan.kernels)  # type: ignore[arg-type]
     plan = replace(lowered.plan, kernels=kernels)
-    record = (ptir.print(lowered.function), plan, lowered.sharing, lowered.programs, lowered.target)
+    choices = tuple(replace(choice, search=None) for choice in lowered.choices)
+    record = (
+        ptir.print(lowered.function),
+        plan,
+        lowered.sharing,
+        lowered.programs,
+        lowered.target,
+        choices,
+        lowered.keys,
+    )
     try:
-        disk_cache().put(where, pickle.dumps(record, protocol=5))
+        cache.put(where, dumps(record))
     except (pickle.PicklingError, AttributeError, TypeError):
         return
 
@@ -78,10 +95,10 @@ def load(where: str, function: ptir.Function | ptir.Program) -> Lowered | None:
     if raw is None:
         return None
     try:
-        text, plan, sharing, programs, target = _Unpickler(io.BytesIO(raw)).load()
+        text, plan, sharing, programs, target, choices, keys = _Unpickler(io.BytesIO(raw)).load()
         prepared = ptir.parse(text).entry
     except (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError, PlanishError):
         # a record of another make: lower it again
         return None
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
-    return Lowered(prepared, arguments, plan, sharing, programs, target)
+    return Lowered(prepared, arguments, plan, sharing, programs, target, choices, keys=keys)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from planish import compiler, ptir
-from planish.compiler import Cost, Executable, KernelInfo, Memory
+from planish.compiler import Cost, Executable, KernelInfo, Memory, Program
 from planish.config import Settings, current
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
@@ -253,6 +253,11 @@ class Lowered:
         """What was captured, before any pass."""
         return self._traced.function
 
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The LLIR of each kernel."""
+        return self._lowered.programs
+
     def as_text(self, level: str = "ptir") -> str:
         """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir, llvm, c or asm."""
         return self._lowered.as_text(level)
@@ -285,6 +290,10 @@ class Compiled:
     def cost(self) -> Cost:
         """What a call does."""
         return self._exe.cost
+
+    def why(self) -> str:
+        """Why each kernel has the schedule it has, as text."""
+        return self._exe.why()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results; other arguments than those it was lowered for are an error that says what differs."""

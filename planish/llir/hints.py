@@ -10,11 +10,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from planish.llir.program import Barrier, EndLoop, Immediate, Instruction, Loop
+from planish.dtypes import AddrSpace, PtrDType
+from planish.llir.program import (
+    Address,
+    Barrier,
+    Build,
+    EndLoop,
+    Immediate,
+    Instruction,
+    Lanes,
+    Load,
+    Loop,
+    Register,
+    Store,
+)
 
 _ITERATIONS: Final = 8
-_INSTRUCTIONS: Final = 128
-"""What a loop may become at most."""
+_INSTRUCTIONS: Final = 240
+"""What a loop may become at most; what is nothing but a name (an accumulator, an address, a lane of a vector) is not counted."""
 
 
 def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
@@ -29,9 +42,23 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
         elif isinstance(instruction, EndLoop) and start is not None:
             loop = result[start]
             if isinstance(loop, Loop) and loop.unroll == 0:
-                result[start] = replace(loop, unroll=_copies(loop, place - start - 1))
+                work = sum(map(_work, result[start + 1 : place]))
+                result[start] = replace(loop, unroll=_copies(loop, work))
             start = None  # what is around it is not innermost
     return result
+
+
+def _work(instruction: Instruction) -> int:
+    """How many machine instructions come of it: addresses are parts of others, accumulators are registers, a broadcast is a load."""
+    if isinstance(instruction, Build):
+        return 0 if len(set(instruction.inputs)) == 1 else len(instruction.inputs)
+    if isinstance(instruction, Address | Lanes):
+        return 0
+    return int(not (isinstance(instruction, Load | Store) and _in_registers(instruction.address)))
+
+
+def _in_registers(address: Register) -> bool:
+    return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.REG
 
 
 def _copies(loop: Loop, instructions: int) -> int:

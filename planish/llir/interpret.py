@@ -37,15 +37,24 @@ from planish.llir.text import instruction_line
 from planish.llir.tiles import TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic
+from planish.uop.tensor_cores import CORES, multiply_pairs
 
 Array = NDArray[Any]
 
 _NO_VARIABLES: Final[Mapping[str, int]] = {}
 
 
-def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: DType, wide: DType) -> Array:
-    """a @ b + c on whole matrices: both converted to the dtype of c, multiplied and added there, k ascending, fused."""
-    left, right = (arithmetic.convert(x, narrow.scalar, wide.scalar) for x in (a, b))
+def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: tuple[DType, DType], wide: DType) -> Array:
+    """a @ b + c on whole matrices: both converted to the dtype of c, multiplied and added there, k ascending, fused.
+
+    A core that adds in another order does it here too.
+    """
+    left, right = (
+        arithmetic.convert(x, dtype.scalar, wide.scalar) for x, dtype in zip((a, b), narrow, strict=True)
+    )
+    core = CORES.get(tile.name)
+    if core is not None and core.pairs:
+        return multiply_pairs(left, right, c)
     for k in range(tile.k):
         c = arithmetic.apply(Ops.MULACC, wide.scalar, left[:, k, None], right[None, k, :], c)
     return c
@@ -197,7 +206,7 @@ class _Launch:
             i.tile.gather(name, np.stack([np.atleast_1d(t.registers[self.decoder.slot(x)]) for t in group]))
             for name, x in zip("abc", (i.a, i.b, i.c), strict=True)
         )
-        result = i.tile.scatter("c", multiply(i.tile, a, b, c, i.a.dtype, i.c.dtype))
+        result = i.tile.scatter("c", multiply(i.tile, a, b, c, (i.a.dtype, i.b.dtype), i.c.dtype))
         out = self.decoder.slot(i.result)
         for thread, lanes in zip(group, result, strict=True):
             thread.registers[out] = lanes if i.result.dtype.lanes > 1 else lanes.reshape(())

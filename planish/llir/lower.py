@@ -33,6 +33,7 @@ from planish.llir.program import (
     Load,
     Loop,
     Operand,
+    Prefetch,
     Program,
     Register,
     Special,
@@ -184,6 +185,9 @@ class _Lowering:
         align, nontemporal = _hints(node)
         self.body.append(Store(self.register(place), self.operands[value], gate, align, nontemporal))
 
+    def prefetch(self, node: UOp) -> None:
+        self.body.append(Prefetch(self.register(node.src[0]), locality=cast("int", node.arg)))
+
     # -- values ----------------------------------------------------------------------------------------------------
 
     def cast(self, node: UOp) -> None:
@@ -282,6 +286,7 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.INDEX: _Lowering.index,
     Ops.LOAD: _Lowering.load,
     Ops.STORE: _Lowering.store,
+    Ops.PREFETCH: _Lowering.prefetch,
     Ops.CAST: _Lowering.cast,
     Ops.BITCAST: _Lowering.bitcast,
     Ops.GEP: _Lowering.lanes,

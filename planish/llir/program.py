@@ -130,6 +130,9 @@ class Register:
     dtype: DType
     bank: str = ""
 
+    def __hash__(self) -> int:
+        return self.number  # hardly two registers of one kernel have the same
+
     @property
     def name(self) -> str:
         """What identifies it."""

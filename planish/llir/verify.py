@@ -291,7 +291,8 @@ def _tile(i: Tile, program: Program) -> Iterator[Complaint]:
             yield "tile", f"a thread holds {i.tile.lanes(matrix)} elements of {matrix}, not {operand.dtype}"
     if i.result.dtype is not i.c.dtype:
         yield "types", f"the result is {i.c.dtype}, not {i.result.dtype}"
-    if i.a.dtype.scalar is not i.b.dtype.scalar:
+    a, b = i.a.dtype.scalar, i.b.dtype.scalar
+    if a is not b and not (a.is_int and b.is_int and a.bits == b.bits):
         yield "types", f"matrices of {i.a.dtype.scalar} and {i.b.dtype.scalar} are not multiplied"
 
 

@@ -24,6 +24,7 @@ from planish.errors import PlanishError
 from planish.onnx import registry
 from planish.onnx.attributes import Attributes
 from planish.onnx.functions import body_of
+from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import Entry, Unsupported
 from planish.onnx.scope import Scope, Value, graphs_of, last_uses
 from planish.onnx.tape import Call, Recorder
@@ -142,6 +143,10 @@ class Engine:
         """How many regions are open: no cut is possible inside one."""
         self.draws = 0
         """How often something was made that each run makes anew."""
+        self.steps: dict[int, tuple[Any, ...]] = {}
+        """What quantised values were made of, by their ids: the value, its steps, its zero point, how they are laid out."""
+        self.prepared: Prepared = {}
+        """Work on weights that was done already."""
         self._ends: dict[int, tuple[Any, tuple[list[list[str]], set[str]]]] = {}
         self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}
 
@@ -450,6 +455,9 @@ class Engine:
         if not values:
             return []
         function, arrays = trimmed(done, values)
+        inputs = self.recorder.numbers
+        fixed = [id(array) not in inputs and id(array) not in self.varying for array in arrays]
+        function, arrays = prepared(function, arrays, fixed, self.prepared)
         is_static = all(isinstance(dim, int) for type in function.result_types for dim in type.dims)
         return self.recorder.call(self.compile(function), arrays, is_static)
 

@@ -25,6 +25,7 @@ from planish.onnx import wire
 from planish.onnx.checking import check, domain_of, key_of
 from planish.onnx.engine import CannotTrace, Compile, Engine, on_device
 from planish.onnx.information import Bounds, DimSizes, Info, checked, describe
+from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.scope import Scope
 from planish.onnx.tape import Call, Recorder, Tape
 from planish.onnx.tensors import dense, to_array
@@ -73,6 +74,7 @@ class Model:
         self._tapes: dict[Signature, Tape] = {}
         self._dynamic: dict[Signature, Dynamic | None] = {}
         self._compiled: dict[str, Call] = {}
+        self._prepared: Prepared = {}
         self.compilations = 0
         """How many functions were compiled for it so far."""
         for name in self.dims:
@@ -136,6 +138,7 @@ class Model:
             self._versions, self._functions, recorder, self._compile, name_of(self.proto), self._folder
         )
         engine.give_initializers(self._graph, self._initial)
+        engine.prepared = self._prepared
         return engine
 
     def _compile(self, function: ptir.Function) -> Call:
@@ -212,8 +215,10 @@ class Model:
         if any(isinstance(v, np.ndarray) and not on_device(v.dtype) for v in outputs):
             raise CannotTrace("an output of the model is text, or of a dtype that programs do not have")
         values = [engine.segment.value(v) if isinstance(v, np.ndarray) else v for v in outputs]
-        function = engine.segment.graph.build(*values)
-        return Program(function, engine.segment.arrays[len(given) :])
+        function, arrays = engine.segment.graph.build(*values), engine.segment.arrays
+        fixed = [n >= len(given) for n in range(len(arrays))]
+        function, arrays = prepared(function, arrays, fixed, self._prepared)
+        return Program(function, arrays[len(given) :])
 
     def program(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:
         """The model as one PTIR function for inputs of given shapes, and the weights to give it after them."""

@@ -1,41 +1,74 @@
-"""Register tiles for contractions: sums of products whose operands are used again along output axes."""
+"""Contractions: sums of products whose operands are used again along output axes.
+
+Of c[…, i, j] = Σ a[…, i, k] · b[…, k, j], with j in lanes, one nest is made, whatever the sizes and however the operands lie:
+
+    THREAD … · j/columns · [b staged] · i/rows · REDUCE k · a register tile of rows × columns
+
+* **The tile** (`tiles.py`) need not divide the output. Columns too many are lanes that nothing is loaded into; of rows too
+  many the last is computed again; neither is stored.
+* **b** is read once per row of tiles, at steps of a whole row of the matrix. If it is read often, the panel that a column of tiles
+  needs is copied first, so that it lies together in a cache; lanes that are not contiguous in memory are by the copy.
+* **a** is read along its rows. If these are not contiguous, a block of rows that fits the second cache is copied in the
+  order in which tiles read it, and the nest runs for each such block.
+* **k** is taken in blocks if a panel of all of it would not stay in the second cache.
+* **Cores** (`cores.py`) share batches, or columns: then no two copy the same; or rows, if there are too few columns.
+
+What does not have this form (several reductions, windows, sizes that are not known) gets a register tile and nothing else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from math import prod
+from typing import Final, cast
 
+from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
-from planish.optimize.lanes import MOST_LANES, lanes_along, take_lanes, wants_padding
+from planish.optimize.kernel_view import View, kind_of, size_of
+from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
+from planish.optimize.tiles import MOST_LANES, Shape, best_tile
 from planish.target import Target
-from planish.uop.actions import ActionKind
+from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
+from planish.uop.ops import ALU, Axis, AxisType, Ops
+
+_AGAIN: Final = 6
+"""A panel that so many rows of tiles read is worth copying."""
+_ALONE: Final = 24
+"""The same for one that is all there is of an operand: it lies together already, but not near."""
+_TURNED_AGAIN: Final = 2
+"""The same for one whose lanes are not contiguous: the copy is the only fast way to read it."""
+_PANEL: Final = 4
+"""The part of the second cache that a panel may fill (one of so many): the other operand and the result pass through it, too."""
+_FEW: Final = 16
+"""Rows of tiles whose results are near when the next block of a reduction comes to them."""
+_LITTLE: Final = 4
+"""Operations on a sum that every pass may do."""
+_MANY: Final = 256
+"""Rows of a block that are enough to copy a panel for."""
+_ROOM: Final = (15, 16)
+"""The part of LOCAL memory that a block of rows may fill: rows are kept a cache line apart."""
+
+# -- register tiles alone ----------------------------------------------------------------------------------------
+
 
 _VECTORS: Final = (4, 3, 2, 1)
 _ROWS: Final = (14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)
 _ENOUGH: Final = 24
 """Accumulators beyond which a tile gains nothing."""
 _TALL: Final = 8
-"""Rows beyond which the rows of an operand start to collide in the first cache."""
 
 
-class _Shape(NamedTuple):
-    """A register tile: rows of vectors."""
-
-    rows: int
-    vectors: int
-
-    def rank(self, width: int) -> tuple[int, ...]:
-        """Better tiles have greater ranks: enough accumulators, two vectors of each row, as tall as is good, wide."""
-        count = min(self.rows * self.vectors, _ENOUGH)
-        return count, self.vectors > 1, self.rows <= _TALL, self.rows, self.vectors * width
-
-
-def _tile(target: Target, rows: int, columns: int, lanes: int) -> _Shape:
+def _dividing(target: Target, rows: int, columns: int, lanes: int) -> Shape:
     """The best tile whose sides divide those of the output (0: any will do, it is padded) and fits with its operands."""
+
+    def rank(shape: Shape) -> tuple[int, ...]:
+        count = min(shape.rows * shape.vectors, _ENOUGH)
+        return count, shape.vectors > 1, shape.rows <= _TALL, shape.rows, shape.vectors
+
     fitting = [
-        _Shape(r, v)
+        Shape(r, v)
         for r in _ROWS
         for v in _VECTORS
         if ((not rows and r == 1) or (rows and rows % r == 0))
@@ -43,7 +76,7 @@ def _tile(target: Target, rows: int, columns: int, lanes: int) -> _Shape:
         and v * lanes <= MOST_LANES
         and r * v + v + 1 <= target.registers
     ]
-    return max(fitting, key=lambda shape: shape.rank(lanes))
+    return max(fitting, key=rank)
 
 
 def contract(draft: Draft, view: View, axis: UOp, reductions: Sequence[UOp]) -> None:
@@ -51,7 +84,7 @@ def contract(draft: Draft, view: View, axis: UOp, reductions: Sequence[UOp]) -> 
     lanes = lanes_along(draft.target, view, axis)
     rows = broadcast_axis(view, axis, reductions)
     columns = 0 if wants_padding(draft, axis, max(lanes, 2)) else draft.left(axis)
-    shape = _tile(draft.target, 0 if rows is None else size_of(rows), columns, max(lanes, 1))
+    shape = _dividing(draft.target, 0 if rows is None else size_of(rows), columns, max(lanes, 1))
     take_lanes(draft, axis, ActionKind.UPCAST, lanes, shape.vectors, least=1)
     if rows is not None and shape.rows > 1:
         draft.take(ActionKind.UPCAST, rows, shape.rows)
@@ -65,3 +98,176 @@ def broadcast_axis(view: View, lanes: UOp, reductions: Sequence[UOp]) -> UOp | N
         if any(axis not in place.ranges for r in reductions for place in view.inside(r)):
             return axis
     return None
+
+
+# -- products of matrices ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A kernel that is a product of matrices, or several."""
+
+    rows: UOp
+    columns: UOp
+    along: UOp
+    left: UOp
+    """What depends on the rows."""
+    right: UOp
+    """What depends on the columns, and is read for every row."""
+    batches: tuple[UOp, ...]
+    lanes: int
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return size_of(self.rows), size_of(self.columns), size_of(self.along)
+
+
+def find_product(view: View, target: Target) -> Product | None:
+    """The product that a kernel is: one sum over one axis, of two operands, each of which lacks an output axis of the other."""
+    if len(view.reductions) != 1 or len(view.writes) != 1 or view.rows:
+        return None
+    (total,), (place,) = view.reductions, view.writes
+    if total.arg is not Ops.ADD or len(total.src) != 2 or total.src[1].op is not Ops.RANGE:
+        return None
+    along, reads = total.src[1], view.inside(total)
+    columns = next((r for r in reversed(view.outputs) if view.stride(place, r) == 1), None)
+    if columns is None or len(reads) != 2 or kind_of(along) is not AxisType.REDUCE:
+        return None
+    right = next((p for p in reads if columns in p.ranges), None)
+    left = next((p for p in reads if columns not in p.ranges), None)
+    if right is None or left is None or along not in right.ranges or along not in left.ranges:
+        return None
+    if any(p.src[0].op is not Ops.DEFINE_GLOBAL or p.src[0] is place.src[0] for p in reads):
+        return None
+    candidates = [r for r in view.outputs if r in left.ranges and r not in right.ranges]
+    rows = max(candidates, key=size_of, default=None)
+    lanes = min(lanes_along(target, view, columns), target.lanes(total.dtype.scalar))
+    if rows is None or lanes < 2 or not all(map(size_of, (rows, columns, along))):
+        return None
+    if not isinstance(view.stride(right, columns), int) or not isinstance(view.stride(right, along), int):
+        return None
+    batches = tuple(r for r in view.outputs if r is not rows and r is not columns)
+    return Product(rows, columns, along, left, right, batches, lanes)
+
+
+def multiply(draft: Draft, view: View) -> bool:
+    """The nest of a product of matrices; whether there is one."""
+    product = find_product(view, draft.target)
+    if product is None:
+        return False
+    rows, columns, along = product.sizes
+    turned = view.stride(product.right, product.columns) != 1
+    shape = best_tile(draft.target, rows, columns, product.lanes)
+    if shape is None or rows < 2 or (turned and -(-rows // shape.rows) < _TURNED_AGAIN):
+        return False
+    width, again = shape.vectors * product.lanes, -(-rows // shape.rows)
+    wide = view.reductions[0].dtype.itemsize
+    converted = [
+        again > 1 and product.right.dtype.itemsize < wide,
+        columns > width and product.left.dtype.itemsize < wide,
+    ]
+    staged = turned or again >= (_AGAIN if columns > width else _ALONE) or converted[0]
+    if columns % width and not draft.take(
+        ActionKind.PADTO, product.columns, width, "columns in whole vectors"
+    ):
+        return False
+    tile = f"a register tile of {shape.rows} rows of {shape.vectors} vectors"
+    if not draft.take(ActionKind.UPCAST, product.columns, width, tile):
+        return False
+    scattered = columns > width and view.stride(product.left, product.along) != 1
+    length = _block_length(draft, view, product, width, again, scattered=scattered) if staged else along
+    blocks = _blocks(draft, again, shape.rows * length * wide, width * length * wide) if scattered else 1
+    cuts = [
+        *(Cut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
+        *([] if scattered else [Cut(product.columns, -(-columns // width))]),
+        Cut(product.rows, again, along * columns if staged else 0, is_free=True),
+    ]
+    cut = best_cut(draft.target, view.work, cuts) if draft.cores else None
+    if cut is not None and cut.axis is product.rows:
+        blocks = -(-blocks // cut.pieces) * cut.pieces  # a block of rows is a piece, or part of one
+    each = -(-again // blocks)
+    if rows % (shape.rows * each * blocks):
+        beyond = ActionKind.PADTO if scattered else ActionKind.OVERRUN  # what is copied has its gates there
+        draft.take(beyond, product.rows, shape.rows * each * blocks, "rows in whole tiles")
+    if shape.rows > 1:
+        draft.take(ActionKind.UPCAST, product.rows, shape.rows, tile)
+    if scattered and blocks > 1 and each > 1:
+        draft.take(ActionKind.SPLIT, product.rows, each, "the rows of a block lie in the second cache")
+    if cut is not None:
+        draft.take(ActionKind.THREAD, cut.axis, cut.pieces, "equal work for the cores, little of it twice")
+    draft.cores = False  # what they share is decided
+    loop, panels = _columns_outside(draft, product)
+    if loop is None:
+        return True
+    if length < along:
+        place = draft.place(product.along)
+        passes = Action(ActionKind.BLOCK, place or 0, length)
+        loop += place is not None and draft.do(passes, "a panel stays in the second cache")
+    right, left = (cast("int", operand.src[0].arg) for operand in (product.right, product.left))
+    if staged:
+        draft.do(Action(ActionKind.STAGE, loop - 1, right), "a panel that all rows read lies together")
+    if scattered:
+        draft.do(Action(ActionKind.STAGE, loop - 1 - panels, left), "what a tile reads lies together")
+    elif converted[1]:
+        draft.do(Action(ActionKind.STAGE, loop, left), "rows are converted once, not for every column")
+    return True
+
+
+def _columns_outside(draft: Draft, product: Product) -> tuple[int | None, bool]:
+    """Let columns run around rows, so that all rows read a panel before the next; where the loop over rows is then.
+
+    And whether there is a loop over columns.
+    """
+    inner, outer = _innermost(draft, product.rows), draft.place(product.columns)
+    if inner is None or outer is None or outer < inner:
+        return inner, outer is not None
+    return (
+        outer if draft.do(Action(ActionKind.SWAP, inner, outer), "all rows read a panel") else inner
+    ), True
+
+
+def _innermost(draft: Draft, axis: UOp) -> int | None:
+    """Where the last loop over an axis stands."""
+    path = cast("Axis", axis.arg).path
+    found = [
+        number
+        for number, r in enumerate(axes_of(draft.sink))
+        if kind_of(r) is AxisType.LOOP and cast("Axis", r.arg).path[: len(path)] == path
+    ]
+    return max(found, default=None)
+
+
+def _block_length(
+    draft: Draft, view: View, product: Product, width: int, again: int, *, scattered: bool
+) -> int:
+    """How much of the reduction one pass over the output does: all, unless a panel is too large for the second cache."""
+    along, size = size_of(product.along), view.reductions[0].dtype.itemsize
+    longest = draft.target.caches[1] // _PANEL // (width * size)
+    written = prod(size_of(axis) for axis in view.outputs) * size
+    short = -(-longest // 2) if written <= draft.target.caches[-1] else longest  # once more costs little
+    if scattered:  # a block of many rows has to fit as well
+        short = longest = min(longest, draft.target.local_bytes // 2 // (_MANY * size))
+    if again <= _FEW:  # a panel is read soon after it was copied: it may as well be near
+        short = longest = min(longest, 2 * draft.target.caches[0] // (width * size))
+    if along <= longest or not _is_bare(view, product):
+        return along
+    return next((n for n in range(short, short // 4, -1) if along % n == 0), along)
+
+
+def _blocks(draft: Draft, tiles: int, tile: int, panel: int) -> int:
+    """In how many blocks of rows an operand is copied, so that one fits beside a panel (all in bytes)."""
+    room = (draft.target.local_bytes - panel) * _ROOM[0] // _ROOM[1]
+    return min(tiles, max(1, -(-tiles * tile // max(room, tile))))
+
+
+def _is_bare(view: View, product: Product) -> bool:
+    """Whether what follows the sum is little, and reads nothing element by element.
+
+    Every pass computes it; and what is read may lie where the sum is kept in between.
+    """
+    (total,) = view.reductions
+    inside = set(total.toposort())
+    after = [node for node in view.sink.toposort() if node not in inside and node.op in ALU]
+    reads = [place for place in view.reads if place not in inside]
+    each = any({product.rows, product.columns} <= place.ranges for place in reads)
+    return not each and sum(not node.dtype.is_index for node in after) <= _LITTLE

@@ -2,20 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
+from planish.target import Parallel, Target
 from planish.uop.actions import ActionKind
+from planish.uop.node import UOp
+from planish.uop.ops import UNARY, Ops
 
 _PIECE: Final = 1 << 16
 """Iterations that are worth a core's attention."""
+_LEAST: Final = 1 << 14
+"""The fewest iterations of a piece: about two microseconds, from which on asking another core pays."""
+_FEW: Final = 8
+"""Pieces as small as that."""
+_SLOW: Final = frozenset(op for op in UNARY if Ops.CBRT <= op <= Ops.ERFC)
+_SLOWER: Final = 5
+"""How many other operations one of those takes the time of."""
+_ROUNDS: Final = 2
+"""Pieces that a core takes one after the other, if they are for free: a core that is late takes fewer of them."""
+_COPIED: Final = 40
+"""Iterations of a contraction in the time in which one element is copied."""
 
 
 def share_among_cores(draft: Draft, view: View) -> None:
-    pieces = min(draft.target.cores, view.work // _PIECE)
+    """Pieces of the outermost axis that can be cut, unless the cores have their work already."""
+    if any(action.kind is ActionKind.THREAD for action in draft.actions):
+        return
+    pieces = pieces_for(draft.target, view)
     for axis in view.outputs:
         size = draft.left(axis)
         amounts = [amount for amount in range(min(pieces, size), 1, -1) if size % amount == 0]
         if draft.take_first(ActionKind.THREAD, axis, amounts[:4]) > 1:
             return
+
+
+def pieces_for(target: Target, view: View) -> int:
+    """Pieces that work is worth: of two microseconds if there are few, of more if there are many."""
+    slow = sum(node.op in _SLOW for node in view.sink.toposort())
+    work = view.work * (1 + _SLOWER * slow)
+    return min(target.cores, max(work // _PIECE, min(_FEW, work // _LEAST)))
+
+
+class Cut(NamedTuple):
+    """An axis of so many steps, cut into pieces; `copied` elements are copied for each piece again."""
+
+    axis: UOp
+    steps: int
+    copied: int = 0
+    pieces: int = 1
+    is_free: bool = False
+    """Whether any number of pieces is possible: the axis can run over its end."""
+
+    @property
+    def padded(self) -> int:
+        """The steps that are made."""
+        return -(-self.steps // self.pieces) * self.pieces
+
+
+def best_cut(target: Target, work: int, cuts: Sequence[Cut]) -> Cut | None:
+    """The cut of a contraction that lets the cores end first; of equal ones the first, in more pieces."""
+    if target.parallel is not Parallel.CORES or target.cores < 2 or work < 2 * _PIECE:
+        return None
+    most = min(target.cores, work // _PIECE)
+    several = [
+        cut._replace(pieces=pieces)
+        for cut in cuts
+        for pieces in range(min(cut.steps, most), 1, -1)
+        if cut.is_free or cut.steps % pieces == 0
+    ]
+
+    def cost(cut: Cut) -> float:
+        rounds = -(-cut.pieces // target.workers)
+        alone = work * cut.padded / cut.steps / cut.pieces + cut.copied * _COPIED
+        few = max(0, _ROUNDS * target.workers - cut.pieces) / (_ROUNDS * target.workers)
+        many = max(0, cut.pieces - _ROUNDS * target.workers) / target.cores
+        return rounds * alone * (1 + 0.02 * few + 0.02 * many)
+
+    return min(several, key=cost, default=None)

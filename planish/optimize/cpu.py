@@ -5,15 +5,29 @@
    accumulators of their own. A length that no vector divides is padded where the machine masks lanes.
 2. **Register tiles.** If a reduction runs inside of the lanes (a contraction), several vectors of lanes and several of
    an output axis that some operand does not depend on, as many as there are registers for (`contraction.py`).
+   Columns that are reduced each by itself are taken several vectors wide, in blocks of rows (`lanes.py`).
+   **Moves and scans.** Layouts that disagree are turned in squares of registers (`movement.py`); a scan along lanes makes
+   running sums of whole vectors.
 3. **Cores.** The outermost axis that all stores run over, in pieces of enough work each (`cores.py`).
 """
 
 from __future__ import annotations
 
-from planish.optimize.contraction import contract
+from planish.optimize.contraction import contract, multiply
+from planish.optimize.convolution import convolve
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
-from planish.optimize.lanes import lanes_along, reduce_in_lanes, take_lanes, vector_axes
+from planish.optimize.lanes import (
+    lanes_along,
+    reduce_in_columns,
+    reduce_in_lanes,
+    scan_in_lanes,
+    take_lanes,
+    vector_axes,
+)
+from planish.optimize.movement import turn
+from planish.optimize.rows import block_rows
+from planish.optimize.streaming import stream
 from planish.optimize.tensor_cores import use_tensor_core
 from planish.uop.actions import ActionKind
 
@@ -21,14 +35,17 @@ from planish.uop.actions import ActionKind
 def for_cpu(draft: Draft, view: View) -> None:
     if draft.target.register_bytes == 1:
         return  # no vectors
-    if use_tensor_core(draft):
+    if use_tensor_core(draft) or block_rows(draft, view) or convolve(draft, view) or multiply(draft, view):
+        return
+    if stream(draft, view):
         return
     vectors = vector_axes(view)
     for axis in vectors:
         inner = [r for r in view.reductions if axis in r.ranges]
         if inner:
-            contract(draft, view, axis, inner)
-        else:
+            if not reduce_in_columns(draft, view, axis, inner):
+                contract(draft, view, axis, inner)
+        elif not scan_in_lanes(draft, view, axis) and not turn(draft, view, axis):
             take_lanes(draft, axis, ActionKind.UPCAST, lanes_along(draft.target, view, axis), least=4)
     for reduction in view.reductions:
         if not any(axis in reduction.ranges for axis in vectors):

@@ -30,8 +30,12 @@ class Draft:
     target: Target
     attempt: Attempt
     actions: list[Action] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    """Why each action was taken, in its own words; empty where nothing is to be added to what the action says of itself."""
     upcast: dict[UOp, int] = field(default_factory=dict)
     """How much of an axis is in registers."""
+    cores: bool = True
+    """Whether the kernel may be cut into pieces for several cores."""
 
     def place(self, axis: UOp) -> int | None:
         """Where what is left of an axis stands among the axes of the kernel now."""
@@ -46,27 +50,28 @@ class Draft:
         number = self.place(axis)
         return 0 if number is None else size_of(axes_of(self.sink)[number])
 
-    def take(self, kind: ActionKind, axis: UOp, amount: int) -> bool:
-        """Do something to an axis, if that fits."""
+    def take(self, kind: ActionKind, axis: UOp, amount: int, reason: str = "") -> bool:
+        """Do something to an axis, if that fits; the reason is for whoever asks why."""
         number = self.place(axis)
-        if number is None or not self.do(Action(kind, number, amount)):
+        if number is None or not self.do(Action(kind, number, amount), reason):
             return False
         if kind is ActionKind.UPCAST:
             self.upcast[axis] = self.upcast.get(axis, 1) * amount
         return True
 
-    def do(self, action: Action) -> bool:
+    def do(self, action: Action, reason: str = "") -> bool:
         after = self.attempt(self.sink, action, self.actions)
         if after is None:
             return False
         self.sink = after
         self.actions.append(action)
+        self.reasons.append(reason)
         return True
 
-    def take_first(self, kind: ActionKind, axis: UOp, amounts: Iterable[int]) -> int:
+    def take_first(self, kind: ActionKind, axis: UOp, amounts: Iterable[int], reason: str = "") -> int:
         """The first amount that divides what is left of an axis and fits; 1 if there is none."""
         for amount in amounts:
             size = self.left(axis)
-            if amount > 1 and size and size % amount == 0 and self.take(kind, axis, amount):
+            if amount > 1 and size and size % amount == 0 and self.take(kind, axis, amount, reason):
                 return amount
         return 1

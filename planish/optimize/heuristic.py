@@ -19,14 +19,19 @@ from planish.uop.node import UOp
 
 def choose(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) -> list[Action]:
     """Actions for a kernel whose views are resolved; `cores`: whether it may be cut into pieces for several."""
-    draft = Draft(sink, target, attempt)
+    return drafted(sink, target, attempt, cores=cores).actions
+
+
+def drafted(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) -> Draft:
+    """The same with the reasons, and the kernel as the actions leave it."""
+    draft = Draft(sink, target, attempt, cores=cores and target.parallel is Parallel.CORES)
     view = View(sink)
     if not view.writes:
-        return []
+        return draft
     if target.is_gpu:
         for_gpu(draft, view)
     else:
         for_cpu(draft, view)
-        if cores and target.parallel is Parallel.CORES:
+        if draft.cores:
             share_among_cores(draft, view)
-    return draft.actions
+    return draft

@@ -58,6 +58,7 @@ class View:
     reads: list[UOp] = field(init=False)
     """The places read, in parameters and in what the kernel keeps."""
     reductions: list[UOp] = field(init=False)
+    scans: list[UOp] = field(init=False)
     outputs: list[UOp] = field(init=False)
     """Sequential axes that are not reduced, outermost first."""
     rows: list[UOp] = field(init=False)
@@ -70,6 +71,7 @@ class View:
         self.writes = [place for place in stored if _is_global(place)]
         self.reads = [n for n in nodes if n.op is Ops.INDEX and n not in set(stored) and len(n.src) > 1]
         self.reductions = [n for n in nodes if n.op is Ops.REDUCE]
+        self.scans = [n for n in nodes if n.op is Ops.SCAN]
         axes = [n for n in nodes if n.op is Ops.RANGE]
         kept = [n for n in nodes if n.op is Ops.BUFFERIZE]
         self.rows = [r for r in axes if any(r in n.src[FIRST_RANGE[Ops.BUFFERIZE] :] for n in kept)]

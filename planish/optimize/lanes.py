@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Final
 
@@ -18,6 +19,20 @@ MOST_LANES: Final = 64
 """Lanes of one axis in a register tile."""
 _ACCUMULATORS: Final = 4
 """Independent sums that hide the latency of an addition."""
+_ROWS: Final = (8, 7, 6, 5, 4, 3, 2)
+"""Rows that are reduced at once: as many streams keep memory busier than one, and one tree of shuffles finishes them all."""
+_SHARED_ROWS: Final = 8
+"""So many groups of rows have to be left, for cores to share."""
+_COLUMNS: Final = 4
+"""Vectors side by side whose columns are reduced at once."""
+_PIECE: Final = 16
+"""Such tiles next to each other that one core walks over, row by row."""
+_BLOCK: Final = tuple(sorted(range(8, 33), key=lambda n: abs(n - 16)))
+"""Rows that are added up before the next columns: enough to hide the cost of keeping sums in memory, few enough to stay in a cache."""
+_NEAR: Final = frozenset({-1, 0, 1, 2, 3, 4})
+"""Strides at which whole vectors are loaded, and lanes selected."""
+_HALVES: Final = 4
+"""Up to so many vectors an axis may be covered by halves of them."""
 _PADDED: Final = (8, 9)
 """Several vectors are padded to only if that makes an axis no longer than by this ratio."""
 
@@ -44,9 +59,11 @@ def _prefers_reduction(view: View, axis: UOp) -> bool:
     """Whether reads jump along an output axis but run along a reduced one."""
     for reduction in view.reductions:
         reads = [place for place in view.inside(reduction) if axis in place.ranges]
-        if all(view.stride(place, axis) == 1 for place in reads):
+        steps = {view.stride(place, axis) for place in reads}
+        if steps == {1}:
             continue
-        if axis in reduction.ranges and _contiguous_reduced(view, reduction) is not None:
+        along = _contiguous_reduced(view, reduction) if axis in reduction.ranges else None
+        if along is not None and not (0 < size_of(along) < _LEAST_LANES and steps <= _NEAR):
             return True
     return False
 
@@ -89,11 +106,29 @@ def take_lanes(
     return draft.take_first(kind, axis, (*whole, *parts))
 
 
+def scan_in_lanes(draft: Draft, view: View, axis: UOp) -> bool:
+    """Lanes of a kernel that scans; whether it does.
+
+    Along the scanned axis they are running sums of whole vectors. Along another one every lane has a scan of its own, and
+    several vectors side by side use more of each line that is read.
+    """
+    if not view.scans:
+        return False
+    lanes = lanes_along(draft.target, view, axis)
+    if any(axis in scan.src[1:] for scan in view.scans):
+        take_lanes(draft, axis, ActionKind.PREFIX, lanes, least=4)
+    else:
+        take_lanes(draft, axis, ActionKind.UPCAST, lanes, _COLUMNS, least=4)
+    return True
+
+
 def wants_padding(draft: Draft, axis: UOp, lanes: int) -> bool:
     """Whether no vector, nor half of one, divides an axis, on a machine that can leave out the lanes too many."""
     size = draft.left(axis)
     half = max(lanes // 2, 1)
-    return draft.target.masked and (size == 0 or (size % lanes != 0 and size % half != 0))
+    # halves of vectors take as many operations as whole ones: beyond a few it is less work to leave out lanes of the last
+    halves = size % half == 0 and size <= _HALVES * lanes
+    return draft.target.masked and (size == 0 or (size % lanes != 0 and not halves))
 
 
 def _up(size: int, width: int) -> int:
@@ -103,8 +138,62 @@ def _up(size: int, width: int) -> int:
 def reduce_in_lanes(draft: Draft, view: View, reduction: UOp) -> None:
     """Lanes on the reduced axis, in enough vectors to hide the latency of adding; several rows at once do that too."""
     axis = _contiguous_reduced(view, reduction)
-    if axis is not None:
-        lanes = lanes_along(draft.target, view, axis)
-        rows = prod(amount for row, amount in draft.upcast.items() if row in reduction.ranges)
-        vectors = max(1, _ACCUMULATORS // rows)
-        take_lanes(draft, axis, ActionKind.ACCUMULATORS, lanes, vectors, least=4)
+    if axis is None:
+        return
+    row = _row_axis(draft, view)
+    if row is not None:
+        most = draft.left(row) // _SHARED_ROWS
+        draft.take_first(ActionKind.UPCAST, row, [n for n in _ROWS if n <= most], "rows read at once")
+    lanes = lanes_along(draft.target, view, axis)
+    rows = prod(amount for each, amount in draft.upcast.items() if each in reduction.ranges)
+    vectors = max(1, _ACCUMULATORS // rows)
+    take_lanes(draft, axis, ActionKind.ACCUMULATORS, lanes, vectors, least=4)
+
+
+def _row_axis(draft: Draft, view: View) -> UOp | None:
+    """The axis of rows, if all that a kernel does is to reduce rows of their own."""
+    if view.rows or len(view.reductions) != 1 or draft.upcast or not view.outputs:
+        return None
+    row = view.outputs[-1]
+    (reduction,) = view.reductions
+    apart = all(view.stride(place, row) not in {0, None} for place in view.writes)
+    return row if apart and row in reduction.ranges else None
+
+
+def reduce_in_columns(draft: Draft, view: View, axis: UOp, reductions: Sequence[UOp]) -> bool:
+    """Lanes on an output axis whose every element reduces a column of its own; whether that is what the kernel does.
+
+    Several vectors side by side are reduced together. A column of them is a short piece of each row, so a block of rows is
+    reduced for all columns before the next one: rows are then read from end to end, and the results hold the sums.
+    """
+    if view.rows or len(view.reductions) != 1 or list(reductions) != view.reductions:
+        return False
+    (reduction,) = reductions
+    reads = view.inside(reduction)
+    along = [r for r in reduction.src[1:] if r.op is Ops.RANGE and kind_of(r) is AxisType.REDUCE]
+    if len(along) != len(reduction.src) - 1 or not along or any(axis in r.src[0].ranges for r in along):
+        return False
+    if not all(view.stride(p, axis) in {0, 1} and any(r in p.ranges for r in along) for p in reads):
+        return False
+    others = [r for r in view.outputs if r is not axis]
+    if any(r not in p.ranges for r in others for p in reads):  # something is used again: a contraction
+        return False
+    lanes = lanes_along(draft.target, view, axis)
+    take_lanes(draft, axis, ActionKind.UPCAST, lanes, _COLUMNS, least=1)
+    alone = len(view.writes) == 1 and set(reads) == set(view.reads)
+    if alone and not others and draft.left(axis) > 1:
+        _by_rows(draft, axis, along[0])
+    return True
+
+
+def _by_rows(draft: Draft, axis: UOp, rows: UOp) -> None:
+    """Blocks of rows; what the cores share is cut first, since the blocks are outside of everything else."""
+    size = draft.left(rows)
+    block = next((n for n in _BLOCK if size and size % n == 0 and size > n), 0)
+    if not block:
+        return
+    tiles = draft.left(axis)
+    if draft.cores:
+        pieces = range(max(tiles // _PIECE, 2), 1, -1)
+        draft.take_first(ActionKind.THREAD, axis, pieces, "wide pieces of rows")
+    draft.take(ActionKind.BLOCK, rows, block, "rows are read from end to end")

@@ -1,28 +1,160 @@
-"""Tensor cores, where one fits."""
+"""Tensor cores, where one fits and is worth it.
+
+On a GPU the tiles of a core are spread over threads and registers. On a CPU (AMX) the core has eight tile registers: two by two
+tiles of the output stay in four of them over the whole sum, two of each operand pass through the others. Then:
+
+1. **Padding.** An axis that is no multiple of the core's size is padded; what is read there is 0 in the staged panels.
+2. **Blocks of k**, such that a panel of the right operand stays in the first cache.
+3. **Pieces for cores**: batches, or both output axes; whoever takes a piece stages its operands once more, so pieces are large.
+4. **Blocks of rows**, such that the panels of the left operand stay in the second cache, and columns outside of the rows of a block.
+5. **Staging** of both operands, tile by tile as the core reads them (`stages/rangeify/staging.py`).
+
+A core that cannot be fed so is not used at all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from planish.config import current
+from planish.optimize.core_nest import Nest, Sizes, divisor, divisors, fits, try_each, upto
+from planish.optimize.dot_products import use_dot_products
 from planish.optimize.draft import Draft
+from planish.optimize.kernel_view import size_of
 from planish.uop.actions import Action, ActionKind
-from planish.uop.products import products
+from planish.uop.products import Product, products
+from planish.uop.tensor_cores import Core
 
 _TILES: Final = (4, 2)
-"""Tiles of a tensor core side by side; of a CPU's eight tile registers two by two, and their operands."""
+"""Tiles of a GPU's core side by side."""
+_SIDE: Final = 2
+"""Tiles of a CPU's core side by side, both ways: so many fit in eight registers together with their operands."""
+_LEAST_WORK: Final = 1 << 18
+"""Products below which configuring tiles and staging operands costs more than it saves."""
+_WIDER: Final = 1.1
+"""How many times more padding for a second tile side by side may make of the work."""
+_PIECE: Final = 1 << 22
+"""Products that are worth a core's attention."""
+_COPIED: Final = 64
+"""Products in the time in which one element of an operand is staged."""
+_STEP: Final = 64
+"""Bytes along k that one tile covers."""
 
 
 def use_tensor_core(draft: Draft) -> bool:
     for number, core in enumerate(draft.target.tensor_cores):
         if core.mantissa is not None and not current().fastmath:
             continue
+        if core.threads == 1:
+            if core.widens:
+                if use_dot_products(draft, number, core):
+                    return True
+            elif try_each(draft, number, core, fits(draft.sink, core, _padded(core), _LEAST_WORK), _Tiles):
+                return True
+            continue
         found = products(draft.sink, core)
         if found and draft.do(Action(ActionKind.TC, 0, number)):
             tile = found[0]
             for axis in (tile.m, tile.n):
-                draft.take_first(ActionKind.UPCAST, axis, _TILES if core.threads > 1 else _TILES[1:])
-            if core.threads > 1:
-                draft.take_first(ActionKind.LOCAL, tile.n, _TILES)
+                draft.take_first(ActionKind.UPCAST, axis, _TILES)
+            draft.take_first(ActionKind.LOCAL, tile.n, _TILES)
             return True
     return False
+
+
+def _padded(core: Core) -> Callable[[Product], Sizes]:
+    """Whole tiles; an even number of them where that is little more."""
+
+    def sizes(product: Product) -> Sizes:
+        found = []
+        for axis, size in zip((product.m, product.n, product.k), core.dims, strict=True):
+            one, two = upto(size_of(axis), size), upto(size_of(axis), size * _SIDE)
+            found.append(two if axis is not product.k and two <= _WIDER * size_of(axis) else one)
+        return found[0], found[1], found[2]
+
+    return sizes
+
+
+class _Tiles(Nest):
+    """A schedule around tile registers."""
+
+    def take(self, number: int) -> bool:
+        """Whether every step that is needed could be taken."""
+        if not self.pad() or not self.multiply(number):
+            return False
+        for axis in (self.m, self.n):
+            self.side[axis] = self.draft.take_first(
+                ActionKind.UPCAST, axis, (_SIDE,), "tiles side by side share their operands"
+            )
+        self.block()
+        if self.draft.cores:
+            self.share()
+            self.draft.cores = False
+        self.order()
+        return self.feed()
+
+    def panel(self) -> int:
+        """The bytes of a panel of the right operand over what is left of k."""
+        return self.left(self.k) * _STEP * self.core.n * self.side[self.n]
+
+    def block(self) -> None:
+        """Blocks of k; where sums cannot be kept in the output, k stays whole."""
+        steps = self.left(self.k)
+        most = max(1, 2 * self.draft.target.caches[0] // 3 // (_STEP * self.core.n * self.side[self.n]))
+        if steps > most:
+            amount = divisor(steps, most)
+            if 2 * amount >= most:
+                reason = "a panel of the right operand stays in the first cache"
+                self.do(ActionKind.BLOCK, self.places(self.k), amount, reason)
+
+    def share(self) -> None:
+        """Pieces for cores: batches first, then rows and columns such that the cores end early; each piece stages anew."""
+        target, pieces = self.draft.target, 1
+        for axis in self.batches:
+            size = size_of(axis)
+            amount = divisor(size, target.cores // pieces) if size else 1
+            if amount > 1 and self.do(ActionKind.THREAD, self.places(axis), amount, "batches for cores"):
+                pieces *= amount
+        rows, columns = self.left(self.m), self.left(self.n)
+        m, n, k = self.fit.padded
+        if pieces >= target.workers or m * n * k < 2 * _PIECE:
+            return
+
+        def time(cut: tuple[int, int]) -> int:
+            count = cut[0] * cut[1] * pieces
+            copied = (m // cut[0] + n // cut[1]) * k
+            return -(-count // target.workers) * (m * n * k // (cut[0] * cut[1]) + copied * _COPIED)
+
+        most = min(target.cores // pieces, m * n * k // _PIECE)
+        cuts = [(a, b) for a in divisors(rows, most) for b in divisors(columns, most // a)]
+        across, along = min(cuts, key=time)
+        for axis, amount in ((self.m, across), (self.n, along)):
+            if amount > 1:
+                self.do(ActionKind.THREAD, self.places(axis), amount, "pieces for cores")
+
+    def order(self) -> None:
+        """Rows in blocks whose panels stay in the second cache; columns outside of the rows of a block."""
+        rows, columns = self.left(self.m), self.left(self.n)
+        if rows == 1 or columns == 1:
+            return
+        target = self.draft.target
+        room = min(target.caches[1] // 2, target.local_bytes - self.panel())
+        most = max(1, room // (self.left(self.k) * _STEP * self.core.m * self.side[self.m]))
+        block = rows if rows <= most else divisor(rows, most)
+        if 1 < block < rows:
+            reason = "a block of rows stays in the second cache"
+            self.do(ActionKind.SPLIT, self.places(self.m), block, reason)
+        inner, outer = self.places(self.m)[-1], self.places(self.n)[-1]
+        if inner < outer:
+            self.draft.do(
+                Action(ActionKind.SWAP, inner, outer),
+                "a panel of the right operand serves all rows of a block",
+            )
+            self.m, self.n = self.n, self.m  # they have changed places, so the paths have changed owners
+
+    def feed(self) -> bool:
+        """Both operands, where the outer of both loops runs: what does not depend on it is copied further out."""
+        inside = [self.places(axis)[-1] for axis in (self.m, self.n) if self.places(axis)]
+        at, why = min(inside, default=-1), "in tiles, as the core reads them"
+        return self.stage(at, at, (why, why))

@@ -64,6 +64,11 @@ class DiskCache:
     _usable: bool | None = None
     _unswept: int = 0
 
+    @property
+    def usable(self) -> bool:
+        """Whether anything can be kept."""
+        return self._ready()
+
     def get(self, key: str) -> bytes | None:
         """The bytes under a key; None if there are none that can be trusted."""
         if not self._ready():

@@ -18,12 +18,13 @@ from planish.errors import PlanishError
 
 EXTERNAL: Final = frozenset(
     {"memcpy", "memset", "memmove", "fmod", "fmodf", "fma", "fmaf", "syscall", "sched_yield", "clock_gettime",
+     "mmap", "munmap", "madvise", "aligned_alloc", "free",
      "roundeven", "roundevenf", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf",
      "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyLong_AsVoidPtr", "PyObject_Vectorcall",
      "PyEval_SaveThread", "PyEval_RestoreThread", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef"}
 )  # fmt: skip
 """What generated code may call: the C library's memory and remainder functions, rounding on machines without an instruction for
-it, what the thread pool asks of the system, and what a call from Python asks of Python."""
+it, what the thread pool and the pool of memory ask of the system, and what a call from Python asks of Python."""
 
 MATHEMATICS: Final = frozenset(
     name + ending

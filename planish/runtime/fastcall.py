@@ -1,9 +1,11 @@
 """The way from Python into a compiled function, in LLVM IR: one builtin that checks arrays, makes results and runs the plan.
 
 `fast_call` is the body of a Python builtin whose `self` is the address of a `Description`: what the parameters must be, what the
-results are, and a template of the frame that the plan works on. It reads NumPy arrays where they lie, and runs the plan
-without the interpreter's lock. Its first argument is the number of threads it may use. Whatever is not plain (an argument that is no array, another dtype or layout, a shape that does
-not fit, a frame already in use by another thread) goes to the Python function in the description, which sorts it out or says what is wrong.
+results are, and a template of the frame that the plan works on. It reads NumPy arrays where they lie, takes memory for the
+results and for the call itself from the pool (`planish.runtime.memory`), and runs the plan without the interpreter's lock:
+several threads may be in it at once. Its first argument is the number of threads it may use. Whatever is not plain (an argument
+that is no array, another dtype or layout, a shape that does not fit, no memory) goes to the Python function in the description,
+which sorts it out or says what is wrong.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
+from planish.runtime import memory
 from planish.runtime.entry import THREADS
 
-SOURCE: Final = """
+_CALL: Final = """
 declare ptr @PyLong_AsVoidPtr(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyEval_SaveThread()
@@ -132,9 +134,12 @@ entry:
   %dimsp = getelementptr i64, ptr %tensor, i64 3
   %dims = load ptr, ptr %dimsp
   %shape = alloca i64, i64 65
+  %itemp = getelementptr i64, ptr %tensor, i64 5
+  %item = load i64, ptr %itemp
   br label %axis
 axis:
   %k = phi i64 [ 0, %entry ], [ %k1, %kept ]
+  %bytes = phi i64 [ %item, %entry ], [ %bytes1, %kept ]
   %end = icmp eq i64 %k, %rank
   br i1 %end, label %make, label %size
 size:
@@ -151,14 +156,13 @@ kept:
   %n = phi i64 [ %dim, %size ], [ %value, %variable ]
   %sp = getelementptr i64, ptr %shape, i64 %k
   store i64 %n, ptr %sp
+  %bytes1 = mul i64 %bytes, %n
   %k1 = add i64 %k, 1
   br label %axis
 make:
-  %ndarrayp = getelementptr i64, ptr %d, i64 9
-  %ndarray = load ptr, ptr %ndarrayp
-  %newp = getelementptr i64, ptr %d, i64 11
-  %new = load ptr, ptr %newp
-  %array = call ptr %new(ptr %ndarray, ptr %descr, i32 %rank32, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  %memoryp = getelementptr i64, ptr %d, i64 11
+  %memory = load ptr, ptr %memoryp
+  %array = call ptr @memory_array(ptr %memory, ptr %descr, i32 %rank32, ptr %shape, i64 %bytes)
   %none = icmp eq ptr %array, null
   br i1 %none, label %out, label %place
 place:
@@ -182,12 +186,7 @@ entry:
   %args = getelementptr ptr, ptr %all, i64 1
   %nargs = sub i64 %nall, 1
   %counted = icmp eq i64 %nparams, %nargs
-  br i1 %counted, label %claim, label %slow
-claim:
-  %busyp = getelementptr i64, ptr %d, i64 7
-  %pair = cmpxchg ptr %busyp, i64 0, i64 1 seq_cst seq_cst, align 8
-  %mine = extractvalue { i64, i1 } %pair, 1
-  br i1 %mine, label %open, label %slow
+  br i1 %counted, label %open, label %slow
 open:
   %nslotsp = getelementptr i64, ptr %d, i64 2
   %nslots = load i64, ptr %nslotsp
@@ -204,26 +203,55 @@ open:
 param:
   %i = phi i64 [ 0, %open ], [ %i1, %good ]
   %allparams = icmp eq i64 %i, %nparams
-  br i1 %allparams, label %results, label %check
+  br i1 %allparams, label %checked, label %check
 check:
-  %i5 = mul i64 %i, 5
-  %tensor = getelementptr i64, ptr %params, i64 %i5
+  %i6 = mul i64 %i, 6
+  %tensor = getelementptr i64, ptr %params, i64 %i6
   %argp = getelementptr ptr, ptr %args, i64 %i
   %arg = load ptr, ptr %argp
   %ok = call i1 @fits(ptr %d, ptr %tensor, ptr %arg, ptr %frame)
-  br i1 %ok, label %good, label %release
+  br i1 %ok, label %good, label %slow
 good:
   %i1 = add i64 %i, 1
   br label %param
-release:
-  store atomic i64 0, ptr %busyp seq_cst, align 8
-  br label %slow
 slow:
   %fallbackp = getelementptr i64, ptr %d, i64 8
   %fallback = load ptr, ptr %fallbackp
   %answer = call ptr @PyObject_Vectorcall(ptr %fallback, ptr %args, i64 %nargs, ptr null)
   ret ptr %answer
+checked:
+  %memoryp = getelementptr i64, ptr %d, i64 11
+  %memory = load ptr, ptr %memoryp
+  %peakp = getelementptr i64, ptr %d, i64 7
+  %peak = load i64, ptr %peakp
+  %frugal = icmp eq i64 %peak, 0
+  br i1 %frugal, label %results, label %arena
+arena:
+  %taken_arena = call ptr @memory_take(ptr %memory, i64 %peak)
+  %noarena = icmp eq ptr %taken_arena, null
+  br i1 %noarena, label %slow, label %placing
+placing:
+  %base = ptrtoint ptr %taken_arena to i64
+  %ninsidep = getelementptr i64, ptr %d, i64 12
+  %ninside = load i64, ptr %ninsidep
+  %insidep = getelementptr i64, ptr %d, i64 13
+  %inside = load ptr, ptr %insidep
+  br label %place
+place:
+  %w = phi i64 [ 0, %placing ], [ %w1, %move ]
+  %allplaced = icmp eq i64 %w, %ninside
+  br i1 %allplaced, label %results, label %move
+move:
+  %wp = getelementptr i64, ptr %inside, i64 %w
+  %word = load i64, ptr %wp
+  %fp = getelementptr i64, ptr %frame, i64 %word
+  %offset = load i64, ptr %fp
+  %absolute = add i64 %offset, %base
+  store i64 %absolute, ptr %fp
+  %w1 = add i64 %w, 1
+  br label %place
 results:
+  %held = phi ptr [ null, %checked ], [ %taken_arena, %place ]
   %nresultsp = getelementptr i64, ptr %d, i64 1
   %nresults = load i64, ptr %nresultsp
   %list = call ptr @PyTuple_New(i64 %nresults)
@@ -238,8 +266,8 @@ result:
   %allresults = icmp eq i64 %r, %nresults
   br i1 %allresults, label %run, label %make
 make:
-  %r5 = mul i64 %r, 5
-  %rtensor = getelementptr i64, ptr %rtable, i64 %r5
+  %r6 = mul i64 %r, 6
+  %rtensor = getelementptr i64, ptr %rtable, i64 %r6
   %givenp = getelementptr i64, ptr %rtensor, i64 4
   %given = load i64, ptr %givenp
   %new = icmp slt i64 %given, 0
@@ -270,11 +298,16 @@ failed:
   call void @Py_DecRef(ptr %list)
   br label %broke
 broke:
-  store atomic i64 0, ptr %busyp seq_cst, align 8
-  ret ptr null
+  br label %done
 done:
-  store atomic i64 0, ptr %busyp seq_cst, align 8
-  ret ptr %list
+  %outcome = phi ptr [ null, %broke ], [ %list, %run ]
+  %borrowed = icmp ne ptr %held, null
+  br i1 %borrowed, label %return, label %end
+return:
+  call void @memory_give(ptr %memory, ptr %held)
+  br label %end
+end:
+  ret ptr %outcome
 }
 
 ; the plan on a frame that Python made; null, with the exception set, if it was interrupted
@@ -285,6 +318,8 @@ define i64 @slow_call(ptr %run, ptr %frame) {
   ret i64 %status
 }
 """.replace("THREADS", str(THREADS))  # fmt: skip
+SOURCE: Final = _CALL + memory.source()
+"""The LLVM IR of it all; it belongs to a module with the pool of threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,14 +333,15 @@ class Tensor:
     """Of a parameter that is written to: its number. Of a result: the argument whose array it is."""
 
 
-@cache
-def _new_array() -> int:
-    """NumPy's function that makes an array from a dtype."""
-    table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    functions = ctypes.cast(get(table, None), ctypes.POINTER(ctypes.c_void_p))
-    return functions[94] or 0
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The memory of a call besides its arrays."""
+
+    pool: int
+    """Where the pool is that has it, and memory for results."""
+    nbytes: int = 0
+    words: tuple[int, ...] = ()
+    """The words of the frame that are offsets into it."""
 
 
 class Description:
@@ -319,9 +355,10 @@ class Description:
         bounds: Sequence[tuple[int, int]],
         run: int,
         fallback: Callable[..., object],
+        arena: Arena,
     ) -> None:
         self._kept: list[object] = [fallback, params, results]
-        self._words = (ctypes.c_int64 * 12)(
+        self._words = (ctypes.c_int64 * 14)(
             len(params),
             len(results),
             len(template),
@@ -329,11 +366,13 @@ class Description:
             self._array(template),
             self._tensors(params),
             self._tensors(results),
-            0,
+            arena.nbytes,
             id(fallback),
             id(np.ndarray),
             self._array([n for pair in bounds for n in pair]),
-            _new_array(),
+            arena.pool,
+            len(arena.words),
+            self._array(arena.words),
         )
 
     def _array(self, numbers: Sequence[int]) -> int:
@@ -344,7 +383,7 @@ class Description:
     def _tensors(self, tensors: Sequence[Tensor]) -> int:
         words: list[int] = []
         for t in tensors:
-            words += (id(t.dtype), len(t.dims), t.slot, self._array(t.dims), t.argument)
+            words += (id(t.dtype), len(t.dims), t.slot, self._array(t.dims), t.argument, t.dtype.itemsize)
         return self._array(words)
 
     @property

@@ -28,6 +28,7 @@ from planish.schedule.limits import (
     CHEAP,
     COSTLY_AGAIN,
     FEW_ROWS,
+    FEW_TERMS,
     MOST_NESTED,
     MOST_PLACES,
     NARROW,
@@ -94,6 +95,8 @@ class Fusion:
         """Tensors in memory that are made by kernels, and read here."""
         self.on_the_way: dict[UOp, Place] = {}
         """Other results that are computed here anyway, and where."""
+        self.product: UOp | None = None
+        """The product of matrices whose elements are those of the result, if there is one."""
         self.unknown: dict[UOp, Key] = {}
         """Nodes that stand for an index until its value is made."""
         for root in self.roots:
@@ -217,8 +220,9 @@ class Fusion:
 
     def _takes_along(self, node: UOp, places: Sequence[Place]) -> bool:
         """Whether another result can be stored here, because it is computed on the way, once per value of leading ranges."""
-        if len(places) != 1:
-            return False
+        products = self._products(node)
+        if len(places) != 1 or (products and products != self._products(self.roots[0])):
+            return False  # two products are better off apart
         (place,) = places
         ranges = [index for index in place.indices if index.op is not Ops.CONST]
         once = len(set(ranges)) == len(ranges) and all(r in self.nest.outputs for r in ranges)
@@ -230,6 +234,15 @@ class Fusion:
         self.nest.lead(ranges)
         self.on_the_way[node] = place
         return True
+
+    def _products(self, node: UOp) -> set[UOp]:
+        """The products of matrices that a tensor is made of, as far as they are not in memory."""
+        graph, realised = self.around.graph, self.around.realised
+        return {
+            each
+            for each in graph.operands(node)
+            if each.op is Ops.REDUCE_AXIS and each not in realised and graph.is_product(each)
+        }
 
     def _loops(self, places: Sequence[Place]) -> dict[Ranges, int]:
         """The different loops that ask, and at how many places each."""
@@ -254,12 +267,49 @@ class Fusion:
                 if not (self._is_worth_a_row(node, places) and self._keep(node, places)):
                     self._need(node)
                 return None
-            if costly and times >= COSTLY_AGAIN:
+            if times >= COSTLY_AGAIN and (
+                costly or _is_joined(node) or self._is_windowed(node) or self._hides_costly(node)
+            ):
                 return self._need(node)
         several = len(self._loops(places)) > 1 and (costly or self._row_operands(node, places) > 1)
         if not (several and self._keep(node, places)):
             self._pass_on(node, places)
         return None
+
+    def _hides_costly(self, node: UOp) -> bool:
+        """Whether it is made of what gets memory itself, by cheap steps: then this may as well be what is stored."""
+        stack, seen = [node], {node}
+        while stack:
+            for source in stack.pop().src:
+                inner = source
+                while inner.op in {Ops.RESHAPE, Ops.PERMUTE} and inner not in self.around.realised:
+                    inner = inner.src[0]
+                if inner in seen or inner in self.around.realised or inner.op not in COMPUTED:
+                    continue
+                if inner.dtype.itemsize < node.dtype.itemsize:
+                    continue
+                if inner.op not in CHEAP:
+                    return True
+                seen.add(inner)
+                stack.append(inner)
+        return False
+
+    def _is_windowed(self, node: UOp) -> bool:
+        """Whether elements of it are taken by position, as a convolution does: many times each, with a gate for the padding.
+
+        A conversion stays: it goes with the copy of what the kernel needs.
+        """
+        if node.op in {Ops.CAST, Ops.BITCAST}:
+            return False
+        stack = [node]
+        while stack:
+            each = stack.pop()
+            for user in self.around.graph.users.get(each, ()):
+                if user.op is Ops.INDEX and user.src[0] is each:
+                    return True
+                if user.op in MOVEMENT:
+                    stack.append(user)
+        return False
 
     def _row_operands(self, node: UOp, places: Sequence[Place]) -> int:
         """How many operands differ from place to place. (With one, it is as well kept as the result.)"""
@@ -288,9 +338,12 @@ class Fusion:
         (place,) = places
         again = runs(self.nest.closure(place.ranges) - place.ranges)
         row = self.rows.of(node, places)
-        if row is None or again * most(shape(node)[a] for a in row.axes) * node.dtype.itemsize > MOST_NESTED:
+        if row is None:
             return False
-        if again * 2 > most(shape(node)[a] for a in row.axes):
+        length = most(shape(node)[a] for a in row.axes)
+        if again * length * node.dtype.itemsize > MOST_NESTED:
+            return False
+        if again * 2 > length:
             return False  # the matrix is no larger than what is made of it
         size, is_computed, is_reduced = most(shape(node)), False, False
         stack, seen = [node], {node}
@@ -300,7 +353,9 @@ class Fusion:
                     continue
                 seen.add(each)
                 is_computed |= most(shape(each)) >= size
-                is_reduced |= most(shape(each)) < size == most(shape(each.src[0]))
+                is_reduced |= (
+                    most(shape(each)) < size == most(shape(each.src[0])) <= most(shape(each)) * length
+                )
                 if most(shape(each)) < size:
                     stack.append(each.src[0])
         return is_computed and is_reduced
@@ -313,7 +368,7 @@ class Fusion:
         elif self._is_shared(node) or any(self._is_unknown(place) for place in places):
             self._need(node)
         elif len(places) == 1 and self._times(node, places) <= AGAIN:
-            if self._fits(node, places[0].ranges):
+            if not self._is_beside(node, places[0]) and self._fits(node, places[0].ranges):
                 self.nest.lead(places[0].ranges)
                 self._pass_on(node, places)
             else:
@@ -325,6 +380,11 @@ class Fusion:
         """Whether other kernels would compute it too."""
         others, realised = self.around.others, self.around.realised.realised
         return bool(others) and self.around.graph.is_used_by(node, others, realised)
+
+    def _is_beside(self, node: UOp, place: Place) -> bool:
+        """Whether a product of matrices is a part of the result only, beside others: it is laid out better by itself."""
+        is_large = most(shape(node)) * self._reduced_size(node) > SMALL
+        return place.valid is not None and is_large and self.around.graph.is_product(node)
 
     def _is_unknown(self, place: Place) -> bool:
         return bool(self.unknown) and any(
@@ -345,7 +405,15 @@ class Fusion:
             return runs(ranges) * size <= SMALL or (bool(inner) and self._may_nest(node, runs(inner)))
         if leading != self.nest.outputs:
             return runs(leading) >= FEW_ROWS or size <= SMALL
-        return True
+        return self._is_only_product(node, runs(ranges) * size)
+
+    def _is_only_product(self, node: UOp, work: int) -> bool:
+        """Whether no other product of matrices is computed for the same elements: of two sums side by side, neither has the registers."""
+        if work <= SMALL or not self.around.graph.is_product(node):
+            return True
+        if self.product is None:
+            self.product = node
+        return self.product is node
 
     def _keeps_reduction(self, node: UOp, places: Sequence[Place]) -> bool:
         if any(self.nest.closure(place.ranges) != place.ranges for place in places):
@@ -356,7 +424,9 @@ class Fusion:
         length = most(shape(node)[axis] for axis in row.axes)
         if self.around.graph.is_product(node) and not self._may_nest(node, length):
             return False
-        return self._keep(node, places, terms=self._reduced_size(node))
+        if runs(row.held) < FEW_ROWS and length * self._reduced_size(node) > FEW_TERMS:
+            return False
+        return self._keep(node, places)
 
     def _may_nest(self, node: UOp, row: int) -> bool:
         """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
@@ -478,14 +548,14 @@ class Fusion:
 
     # -- rows that are kept -----------------------------------------------------------------------------------------
 
-    def _keep(self, node: UOp, places: Sequence[Place], own_loop: bool = True, terms: int = 1) -> bool:
+    def _keep(self, node: UOp, places: Sequence[Place], own_loop: bool = True) -> bool:
         """Store the row once, where the first loop over it runs (or in a loop of its own), and read it elsewhere."""
         row = self.rows.of(node, places)
         if row is None:
             return False
         filling = self.rows.filling(node, places, row)
         if filling is None:
-            work = most(shape(node)[axis] for axis in row.axes) * terms
+            work = most(shape(node)[axis] for axis in row.axes)
             if not own_loop or (runs(row.held) < FEW_ROWS and work > SMALL):
                 return False
             filling = self.rows.own_loop(node, places[0], row, self.level(node))
@@ -537,6 +607,19 @@ class Fusion:
 def _stored(dtype: DType) -> DType:
     """The dtype in memory: index values have none of their own."""
     return dtypes.int64 if dtype.is_index else dtype
+
+
+def _is_joined(node: UOp) -> bool:
+    """Whether it chooses between tensors laid side by side: every element asks which of them it is in."""
+    if node.op is not Ops.WHERE:
+        return False
+    for source in node.src[1:]:
+        inner = source
+        while inner.op in MOVEMENT:
+            if inner.op is Ops.PAD:
+                return True
+            inner = inner.src[0]
+    return False
 
 
 def _turned(r: UOp, dim: Dim) -> UOp:

@@ -16,7 +16,8 @@ from planish.uop.shape import shape
 
 _REUSE: Final = 4
 """How often a reduction uses what it reads, to count as a product."""
-_THROUGH: Final = COMPUTED | MOVEMENT | {Ops.CONTIGUOUS, Ops.INDEX}
+THROUGH: Final = COMPUTED | MOVEMENT | {Ops.CONTIGUOUS, Ops.INDEX}
+"""What passes elements on."""
 
 
 class Graph:
@@ -54,7 +55,7 @@ class Graph:
             stack = [node]
             while stack:
                 each = stack.pop()
-                passes = each.op in _THROUGH and not (each.op is Ops.INDEX and len(each.src) == 1)
+                passes = each.op in THROUGH and not (each.op is Ops.INDEX and len(each.src) == 1)
                 if not passes:
                     if each.op not in {Ops.CONST, Ops.DEFINE_VAR}:
                         found.add(each)

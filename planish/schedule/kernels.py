@@ -16,12 +16,12 @@ from planish import dtypes
 from planish.ptir.function import Function
 from planish.schedule.elements import COMPUTED, InMemory, element
 from planish.schedule.fusion import Around, Fusion
-from planish.schedule.graph import Graph
+from planish.schedule.graph import THROUGH, Graph
 from planish.schedule.lowering import to_tensors
 from planish.schedule.order import Made
 from planish.schedule.order import in_order as in_running_order
 from planish.schedule.split import split_reductions
-from planish.schedule.tensors import Buffer, Dims, Tensors, full, room, same_dim, same_dims
+from planish.schedule.tensors import Buffer, Dims, Tensors, full, reshape, room, same_dim, same_dims
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops, Variable
 from planish.uop.rewrite import substitute
@@ -77,6 +77,13 @@ def is_whole(tensors: Tensors, node: UOp) -> bool:
     return is_memory and node.src[0] not in tensors.counting
 
 
+def _below_reshape(node: UOp) -> UOp:
+    """What has the elements of a tensor in the same order."""
+    while node.op is Ops.RESHAPE:
+        node = node.src[0]
+    return node
+
+
 def buffer_of(memory: UOp) -> int:
     """The number of the buffer that a value in memory is a view of."""
     while memory.op is not Ops.BUFFER:
@@ -100,14 +107,18 @@ class _Cut:
                 realised.setdefault(node, node)
         new = [node for node in dict.fromkeys(wanted) if node not in realised]
         smaller = split_reductions(self.tensors, new)
-        roots = list(dict.fromkeys(smaller[each] for each in new))
+        # a scan in parts is a reshape of them, and they are what is stored
+        whole = {
+            each: _below_reshape(smaller[each]) if each.op is Ops.SCAN_AXIS else smaller[each] for each in new
+        }
+        roots = list(dict.fromkeys(whole.values()))
         self.graph = Graph(roots, realised)
         for node in roots:
             self._realise(node)
         while self.pending:
             self._kernel(max(self.pending, key=lambda node: node.serial))
         for node in new:
-            realised[node] = realised[smaller[node]]
+            realised[node] = reshape(realised[whole[node]], shape(node))
         return in_running_order(self.made)
 
     def _realise(self, node: UOp) -> None:
@@ -138,7 +149,7 @@ class _Cut:
                 break
             if not fusion.needs:  # something that this kernel reads is made from something that it makes
                 refused |= {*group[1:], *fusion.on_the_way}
-            for need in fusion.needs:
+            for need in sorted(fusion.needs, key=lambda node: node.serial):  # what others are made of first
                 if need in self.pending:
                     refused.add(need)
                 else:
@@ -213,10 +224,10 @@ class _Cut:
         """The last tensor, element by element, that a tensor is used for alone: better in memory than the tensor itself."""
         users = self.graph.users
         size = room(shape(node))
-        best = node
+        first = best = node
         while len(users.get(node, ())) == 1:
             (node,) = users[node]
-            if node in self.pending or room(shape(node)) != size:
+            if node in self.pending or room(shape(node)) != size or self._meets_product(node, first):
                 break
             if node.op in COMPUTED:
                 # what only makes elements wider is better done by those who read them
@@ -226,6 +237,21 @@ class _Cut:
             elif node.op not in _KEEPS_ELEMENTS:
                 break
         return best
+
+    def _meets_product(self, node: UOp, first: UOp) -> bool:
+        """Whether a product of matrices would be computed for a tensor besides another one: two are better off apart."""
+        own = {first, *self.graph.operands(first)}
+        stack, seen = [node], {node}
+        while stack:
+            for source in stack.pop().src:
+                if source in seen or source in own or source in self.tensors.realised:
+                    continue
+                seen.add(source)
+                if source.op is Ops.REDUCE_AXIS and self.graph.is_product(source):
+                    return True
+                if source.op in THROUGH:
+                    stack.append(source)
+        return False
 
     # -- graphs -----------------------------------------------------------------------------------------------------
 

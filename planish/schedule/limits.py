@@ -14,6 +14,8 @@ NARROW: Final = 256
 """Terms of an element of such a product: beyond, computing it costs more than memory does, and a kernel of its own is faster."""
 FEW_ROWS: Final = 16
 """Fewer rows than that do not keep all cores busy."""
+FEW_TERMS: Final = 1 << 13
+"""Terms of the sums in a row, where rows are few: with more, a kernel laid out for the sums is worth its call."""
 SMALL: Final = 1 << 16
 """Elements that one core has done before others have started."""
 AGAIN: Final = 1.25

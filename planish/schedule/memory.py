@@ -6,7 +6,7 @@ others of the same iteration. Two buffers that live at the same time do not over
 kernel that reads element i of a dying buffer only to write element i of a new one (`in_place`) writes over it. A result
 takes over a donated parameter in the same way, or once the parameter is no longer used; otherwise it is a new array.
 
-Offsets are multiples of 64 bytes. The largest buffers are placed first, each in the lowest gap that fits.
+Offsets are multiples of 64 bytes, of larger buffers of a page. The largest buffers are placed first, each in the lowest gap that fits.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ from planish.schedule.plan import (
 Loops = tuple[tuple[int, int], ...]
 """Loops around a step, outermost first, as the times they begin and end."""
 ALIGNMENT: Final = 64
+_PAGE: Final = 4096
+_PAGED: Final = 16 << 10
+"""Larger buffers start at a page: what is walked together from there on is never taken for each other by the processor, which
+looks at the place within a page first."""
 _LARGEST: Final = 2**63 - 1
 _NO_SIZES: Final[Mapping[str, int]] = {}
 
@@ -248,14 +252,13 @@ class _Groups:
         )
 
     def overwrite(self, time: int, launch: Launch, pairs: Pairs) -> None:
-        """Let a kernel write over a buffer that dies in it."""
+        """Let a kernel write over buffers that die in it, each output over one."""
         for out, read in pairs:
             new, old = launch.buffers[out], launch.buffers[read]
             if self.is_free(new) and self.is_free(old) and self.same_size(new, old):
                 dying, born = self.life[self.find(old)], self.life[self.find(new)]
                 if dying[1] == time == born[0] and self.find(old) != self.find(new):
-                    self.merge(old, new)
-                    return
+                    self.merge(old, new)  # neither dies or is born here any more
 
     def donate(self) -> None:
         """Results take over the memory of donated parameters that are no longer used when they are made."""
@@ -433,11 +436,12 @@ def pack(blocks: Sequence[tuple[int, int, int]]) -> list[int]:
             if blocks[other][0] <= end and begin <= blocks[other][1]
         )
         place, best, smallest = 0, None, None
+        step = _PAGE if need > _PAGED else ALIGNMENT
         for low, high in taken:
             gap = low - place
             if gap >= need and (smallest is None or gap < smallest):
                 best, smallest = place, gap
-            place = max(place, -(-high // ALIGNMENT) * ALIGNMENT)
+            place = max(place, -(-high // step) * step)
         offsets[number] = place if best is None else best
         placed.append(number)
     return offsets

@@ -30,20 +30,27 @@ def _slot(place: UOp) -> int | None:
 def in_place(sink: UOp) -> Pairs:
     """Pairs (written, read) of slots that may be the same memory.
 
-    The kernel stores once, and reads the other buffer nowhere but at the element it stores: whatever order its elements are
-    computed in, none is read after it was written.
+    The kernel stores one element at a time, and reads the other buffer nowhere but at that element: whatever order its elements
+    are computed in, none is read after it was written. Of several stores at one element each may write over what its own
+    value is made of, which is therefore read before.
     """
     nodes = sink.toposort()
     stores = [node for node in nodes if node.op is Ops.STORE]
-    if len(stores) != 1 or any(node.op in _SEQUENTIAL for node in nodes):
+    if any(node.op in _SEQUENTIAL for node in nodes):
         return ()
-    target = _element(stores[0].src[0])
-    if target is None:
+    if len(stores) != 1 and any(node.op is Ops.REDUCE for node in nodes):
         return ()
-    out, index = target
+    targets = [_element(store.src[0]) for store in stores]
+    ends = sum(node.op is Ops.END for node in nodes)
+    if not targets or targets[0] is None or (len(stores) > 1 and ends != 1):
+        return ()
+    index = targets[0][1]
+    if any(target is None or target[1] is not index for target in targets):
+        return ()
+    places = {store.src[0] for store in stores}
     reads: dict[int, list[UOp | None]] = {}
     for node in nodes:
-        if node.op is not Ops.INDEX or node is stores[0].src[0] or _is_memory(node):
+        if node.op is not Ops.INDEX or node in places or _is_memory(node):
             continue  # what is written, or memory as a whole, whose elements others read
         slot = _slot(node)
         if slot is not None:
@@ -52,14 +59,23 @@ def in_place(sink: UOp) -> Pairs:
     sizes = {
         cast("int", node.arg): cast("PtrDType", node.dtype) for node in nodes if node.op is Ops.DEFINE_GLOBAL
     }
+    written_to = {target[0] for target in targets if target is not None}
     return tuple(
-        (out, slot)
-        for slot, places in sorted(reads.items())
-        if slot != out
-        and all(place is index for place in places)
-        and sizes[slot].base.itemsize == sizes[out].base.itemsize
-        and sizes[slot].size == sizes[out].size
+        (target[0], slot)
+        for store, target in zip(stores, targets, strict=True)
+        if target is not None
+        for slot in sorted(_read_by(store.src[1]) if len(stores) > 1 else reads)
+        if slot not in written_to
+        and all(place is index for place in reads[slot])
+        and sizes[slot].base.itemsize == sizes[target[0]].base.itemsize
+        and sizes[slot].size == sizes[target[0]].size
     )
+
+
+def _read_by(value: UOp) -> set[int]:
+    """The parameters that a value is made of."""
+    nodes = (node for node in value.toposort() if node.op is Ops.INDEX and not _is_memory(node))
+    return {slot for slot in map(_slot, nodes) if slot is not None}
 
 
 def is_copy(sink: UOp, slot: int) -> bool:

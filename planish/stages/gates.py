@@ -28,16 +28,26 @@ from planish.uop.pattern import anything, node
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic.gates import gates as gate_rules
 
+# a member of an enum costs more to look up than a name
+_CONST, _INDEX, _INVALID, _VCONST, _VECTORIZE, _WHERE = (
+    Ops.CONST,
+    Ops.INDEX,
+    Ops.INVALID,
+    Ops.VCONST,
+    Ops.VECTORIZE,
+    Ops.WHERE,
+)
+
 
 def _gate_of_index(root: UOp) -> UOp | None:
     buffer, *indices = root.src
     gates = [indices.pop()] if indices and indices[-1].dtype.is_bool else []
     plain = []
     for index in indices:
-        if index.op is Ops.WHERE and index.src[2].op is Ops.INVALID:
+        if index.op is _WHERE and index.src[2].op is _INVALID:
             gates.append(index.src[0])
             plain.append(index.src[1])
-        elif index.op is Ops.INVALID:
+        elif index.op is _INVALID:
             gates.append(root.table.const(False, dtypes.bool_.vec(index.dtype.lanes)))
             plain.append(index.const_like(0))
         else:
@@ -53,7 +63,7 @@ def _all(gates: list[UOp]) -> UOp:
     wide = [
         gate
         if gate.dtype.lanes == lanes
-        else gate.table.make(Ops.VECTORIZE, gate.dtype.vec(lanes), (gate,) * lanes)
+        else gate.table.make(_VECTORIZE, gate.dtype.vec(lanes), (gate,) * lanes)
         for gate in gates
     ]
     result = wide[0]
@@ -72,10 +82,10 @@ def with_plain_gates(sink: UOp) -> UOp:
     """The graph with INVALID in no other place than `where(p, i, INVALID)`, the whole of an index."""
     carriers: set[UOp] = set()
     for each in sink.toposort():
-        if each.op is Ops.INVALID:
+        if each.op is _INVALID:
             carriers.add(each)
-        elif each.op is not Ops.INDEX and not carriers.isdisjoint(each.src):
-            if each.op is not Ops.WHERE or each.src[2].op is not Ops.INVALID:
+        elif each.op is not _INDEX and not carriers.isdisjoint(each.src):
+            if each.op is not _WHERE or each.src[2].op is not _INVALID:
                 return rewrite(sink, gate_rules)
             carriers.add(each)
     return sink
@@ -83,7 +93,7 @@ def with_plain_gates(sink: UOp) -> UOp:
 
 def _parted(place: UOp) -> tuple[UOp, UOp] | None:
     """A place without its gate, and the gate; None if it has none."""
-    if place.op is not Ops.INDEX or len(place.src) < 2 or not place.src[-1].dtype.is_bool:
+    if place.op is not _INDEX or len(place.src) < 2 or not place.src[-1].dtype.is_bool:
         return None
     return place.replace(src=place.src[:-1]), place.src[-1]
 
@@ -118,7 +128,7 @@ def _donate(p: UOp, load: UOp, y: UOp) -> UOp | None:
 
 
 def _waits_for(y: UOp, load: UOp) -> bool:
-    return y.op not in {Ops.CONST, Ops.VCONST} and load in y.toposort()
+    return y.op not in {_CONST, _VCONST} and load in y.toposort()
 
 
 pm_move_gates_from_index: Final = Matcher(

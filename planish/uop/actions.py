@@ -18,8 +18,12 @@ class ActionKind(Enum):
 
     TC = "a sum of products is done by a tensor core (amount: which core, axis: which way to use it)"
     UPCAST = "keep a part of an output axis in registers or lanes"
+    LANES = "the same, neighbours in neighbouring lanes whatever other axes are in registers"
     UNROLL = "lay a part of a reduce axis out in lanes, combined in every iteration"
     ACCUMULATORS = "give parts of a reduce axis accumulators of their own, in lanes, combined after the loop"
+    PREFIX = (
+        "lay a part of an axis that a SCAN runs along out in lanes, whose running values are made together"
+    )
     LOCAL = "give a part of an output axis to the threads of a block"
     GROUP = "share a reduce axis among the threads of a block: neighbouring elements to neighbouring threads"
     GROUPTOP = "share a reduce axis among the threads of a block: a contiguous piece to each"
@@ -27,6 +31,7 @@ class ActionKind(Enum):
     SPLIT = "make two loops of one (amount: the size of the inner)"
     SWAP = "exchange two axes of one kind in the order of loops (amount: the other axis)"
     PADTO = "run an axis up to the next multiple of the amount, doing nothing beyond its end"
+    OVERRUN = "run an axis up to the next multiple of the amount: beyond its end its last element is read again, and not stored or counted"
     STAGE = "copy the piece of a parameter that is needed inside of a loop to LOCAL memory first (amount: its slot; axis -1: of the kernel)"
     BLOCK = "make several passes over the outputs, each reducing a block of a reduce axis into them (amount: the size of a block)"
     NOLOCALS = "use no threads of a block"

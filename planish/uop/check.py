@@ -8,7 +8,7 @@ then never entered in a table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from planish.dtypes import DType, PtrDType, bool_
 from planish.errors import GraphError
@@ -28,17 +28,13 @@ from planish.uop.ops import (
 if TYPE_CHECKING:
     from planish.uop.node import UOp
 
+_INT: Final = {int}
 OwnLaw = Callable[[Ops, DType, "tuple[UOp, ...]", object], None]
 
 
 def fail(op: Ops, what: str, remedy: str | None = None) -> NoReturn:
     """Reject a node."""
     raise GraphError(f"{op.name}({op.sources}): {what}", op=op.name, remedy=remedy)
-
-
-def _require(condition: bool, op: Ops, what: str) -> None:
-    if not condition:
-        fail(op, what)
 
 
 def _typed(sources: tuple[UOp, ...]) -> str:
@@ -61,152 +57,160 @@ def _law_same(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> N
 
 def _law_float(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     _same(op, dtype, sources)
-    _require(dtype.is_float or dtype.is_complex, op, f"works on float types, not on {dtype}")
+    if not (dtype.is_float or dtype.is_complex):
+        fail(op, f"works on float types, not on {dtype}")
 
 
 def _law_integral(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     _same(op, dtype, sources)
-    _require(dtype.is_integral, op, f"works on integer and index types, not on {dtype}")
+    if not dtype.is_integral:
+        fail(op, f"works on integer and index types, not on {dtype}")
 
 
 def _law_bits(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     _same(op, dtype, sources)
-    _require(dtype.is_integral or dtype.is_bool, op, f"works on integers, index and bool, not on {dtype}")
+    if not (dtype.is_integral or dtype.is_bool):
+        fail(op, f"works on integers, index and bool, not on {dtype}")
 
 
 def _law_compare(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     x, y = sources
-    _require(x.dtype is y.dtype, op, f"compares values of one dtype, not {x.dtype} with {y.dtype}")
-    _require(dtype is bool_.vec(x.dtype.lanes), op, f"gives {bool_.vec(x.dtype.lanes)}, not {dtype}")
+    if x.dtype is not y.dtype:
+        fail(op, f"compares values of one dtype, not {x.dtype} with {y.dtype}")
+    if dtype is not bool_.vec(x.dtype.lanes):
+        fail(op, f"gives {bool_.vec(x.dtype.lanes)}, not {dtype}")
 
 
 def _law_void(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    _require(dtype.name == "void", op, f"has no value, its dtype is void, not {dtype}")
+    if dtype.name != "void":
+        fail(op, f"has no value, its dtype is void, not {dtype}")
 
 
 def _where(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     condition, x, y = sources
     expected = bool_.vec(dtype.lanes) if not dtype.is_pointer else bool_
-    _require(condition.dtype is expected, op, f"the condition must be {expected}, not {condition.dtype}")
-    _require(
-        x.dtype is dtype and y.dtype is dtype, op, f"both branches must be {dtype}, not {_typed(sources[1:])}"
-    )
+    if condition.dtype is not expected:
+        fail(op, f"the condition must be {expected}, not {condition.dtype}")
+    if not (x.dtype is dtype and y.dtype is dtype):
+        fail(op, f"both branches must be {dtype}, not {_typed(sources[1:])}")
 
 
 def _constant(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    _require(
-        dtype.name != "void" and not dtype.is_pointer,
-        op,
-        f"a constant has a number type, it cannot be {dtype}",
-    )
+    if not (dtype.name != "void" and not dtype.is_pointer):
+        fail(op, f"a constant has a number type, it cannot be {dtype}")
 
 
 def _vconst(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    _require(
-        isinstance(arg, tuple) and len(arg) == dtype.lanes > 1,
-        op,
-        f"arg must hold a number per lane of {dtype}",
-    )
+    if not (isinstance(arg, tuple) and len(arg) == dtype.lanes > 1):
+        fail(op, f"arg must hold a number per lane of {dtype}")
 
 
 def _invalid(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    _require(dtype.is_integral, op, f"stands for an index, it cannot be {dtype}")
+    if not dtype.is_integral:
+        fail(op, f"stands for an index, it cannot be {dtype}")
 
 
 def _pointer(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    _require(dtype.is_pointer, op, f"is memory: its dtype must be a pointer, not {dtype}")
+    if not dtype.is_pointer:
+        fail(op, f"is memory: its dtype must be a pointer, not {dtype}")
 
 
 def _variable(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    _require(dtype.is_integral and dtype.lanes == 1, op, f"is one integer or index, not {dtype}")
+    if not (dtype.is_integral and dtype.lanes == 1):
+        fail(op, f"is one integer or index, not {dtype}")
     if isinstance(arg, Variable):
-        _require(arg.low <= arg.high, op, f"bounds {arg.low}..{arg.high} are empty")
+        if arg.low > arg.high:
+            fail(op, f"bounds {arg.low}..{arg.high} are empty")
         if dtype.is_int:
             fits = dtype.wrap(arg.low) == arg.low and dtype.wrap(arg.high) == arg.high
-            _require(fits, op, f"bounds {arg.low}..{arg.high} do not fit {dtype}")
+            if not fits:
+                fail(op, f"bounds {arg.low}..{arg.high} do not fit {dtype}")
 
 
 def _counter(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     """RANGE and SPECIAL: an integer of the dtype of its bound."""
-    _require(dtype.is_integral and dtype.lanes == 1, op, f"counts in an integer or index type, not {dtype}")
-    _require(
-        sources[0].dtype is dtype, op, f"counts in the dtype of its bound, {sources[0].dtype}, not {dtype}"
-    )
+    if not (dtype.is_integral and dtype.lanes == 1):
+        fail(op, f"counts in an integer or index type, not {dtype}")
+    if sources[0].dtype is not dtype:
+        fail(op, f"counts in the dtype of its bound, {sources[0].dtype}, not {dtype}")
 
 
 def _closes(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     """REDUCE, SCAN, END, AFTER: the value passes through; the rest are ranges, lanes standing for them, or effects."""
-    _require(
-        dtype is sources[0].dtype, op, f"has the dtype of its first source, {sources[0].dtype}, not {dtype}"
-    )
+    if dtype is not sources[0].dtype:
+        fail(op, f"has the dtype of its first source, {sources[0].dtype}, not {dtype}")
 
 
 def _reduce(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    _require(
-        isinstance(arg, Ops) and arg in REDUCIBLE, op, f"arg must be one of {_names(REDUCIBLE)}, not {arg}"
-    )
+    if not (isinstance(arg, Ops) and arg in REDUCIBLE):
+        fail(op, f"arg must be one of {_names(REDUCIBLE)}, not {arg}")
     x = sources[0].dtype
-    _require(
-        dtype.scalar is x.scalar and x.lanes % max(dtype.lanes, 1) == 0, op, f"cannot reduce {x} to {dtype}"
-    )
+    if not (dtype.scalar is x.scalar and x.lanes % max(dtype.lanes, 1) == 0):
+        fail(op, f"cannot reduce {x} to {dtype}")
 
 
 def _scan(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    _require(
-        isinstance(arg, Ops) and arg in REDUCIBLE, op, f"arg must be one of {_names(REDUCIBLE)}, not {arg}"
-    )
+    if not (isinstance(arg, Ops) and arg in REDUCIBLE):
+        fail(op, f"arg must be one of {_names(REDUCIBLE)}, not {arg}")
     _closes(op, dtype, sources, arg)
+    if len(sources) > 2 and sources[2].op is Ops.CONST and dtype.lanes % cast("int", sources[2].arg):
+        fail(op, f"{sources[2].arg} positions do not divide the lanes of {dtype}")
 
 
 def _index(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     buffer = sources[0].dtype
-    for index in sources[1:]:
-        _require(
-            index.dtype.is_integral or index.dtype.is_bool,
-            op,
-            f"indices are integers (a last bool is the gate), not {index.dtype}",
-        )
-    for index in sources[1:-1]:
-        _require(not index.dtype.is_bool, op, "only the last source may be a bool, the gate")
+    last = len(sources) - 1
+    for position in range(1, len(sources)):
+        index = sources[position].dtype
+        if not index.is_integral:
+            if not index.is_bool:
+                fail(op, f"indices are integers (a last bool is the gate), not {index}")
+            if position < last:
+                fail(op, "only the last source may be a bool, the gate")
     if isinstance(buffer, PtrDType):
         element = dtype.base if isinstance(dtype, PtrDType) else dtype
-        _require(
-            element.scalar is buffer.base.scalar,
-            op,
-            f"a place in {buffer} holds {buffer.base}, not {element}",
-        )
+        if element.scalar is not buffer.base.scalar:
+            fail(op, f"a place in {buffer} holds {buffer.base}, not {element}")
 
 
 def _load(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     place = sources[0].dtype
-    _require(isinstance(place, PtrDType), op, f"loads from a place, not from {place}")
+    if not isinstance(place, PtrDType):
+        fail(op, f"loads from a place, not from {place}")
     for alt in sources[1:2]:
-        _require(alt.dtype is dtype, op, f"the alternative must be {dtype}, not {alt.dtype}")
+        if alt.dtype is not dtype:
+            fail(op, f"the alternative must be {dtype}, not {alt.dtype}")
     for gate in sources[2:]:
-        _require(gate.dtype.is_bool, op, f"the gate must be bool, not {gate.dtype}")
+        if not gate.dtype.is_bool:
+            fail(op, f"the gate must be bool, not {gate.dtype}")
 
 
 def _lanes_total(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     """CAT, VECTORIZE, PTRCAT: the lanes of the sources, one after another."""
-    scalars = {s.dtype.scalar for s in sources if not s.dtype.is_pointer}
-    if scalars:
-        _require(
-            scalars == {dtype.scalar}, op, f"joins values of one dtype into {dtype}, not {_typed(sources)}"
-        )
-        total = sum(s.dtype.lanes for s in sources)
-        _require(total == dtype.lanes, op, f"{total} lanes of {_typed(sources)} do not make {dtype}")
-    if op is Ops.VECTORIZE:
-        _require(all(s.dtype.lanes == 1 for s in sources), op, "takes scalars; CAT joins vectors")
+    scalar, total, values = dtype.scalar, 0, False
+    for source in sources:
+        given = source.dtype
+        total += given.lanes
+        if not given.is_pointer:
+            values = True
+            if given.scalar is not scalar:
+                fail(op, f"joins values of one dtype into {dtype}, not {_typed(sources)}")
+        if given.lanes != 1 and op is Ops.VECTORIZE:
+            fail(op, "takes scalars; CAT joins vectors")
+    if values and total != dtype.lanes:
+        fail(op, f"{total} lanes of {_typed(sources)} do not make {dtype}")
 
 
 def _gep(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     x = sources[0].dtype
-    _require(isinstance(arg, tuple) and len(arg) > 0, op, "arg is the tuple of selected lanes")
-    if isinstance(arg, tuple) and not x.is_pointer:
-        _require(
-            all(type(i) is int and 0 <= i < x.lanes for i in arg), op, f"lanes {arg} of {x} are out of range"
-        )
-        _require(dtype is x.scalar.vec(len(arg)), op, f"{len(arg)} lanes of {x} do not make {dtype}")
+    lanes = cast("tuple[int, ...]", arg)  # of integers from 0, by the law of the argument
+    if not lanes:
+        fail(op, "arg is the tuple of selected lanes")
+    if not x.is_pointer:
+        if max(lanes) >= x.lanes:
+            fail(op, f"lanes {arg} of {x} are out of range")
+        if dtype is not x.scalar.vec(len(lanes)):
+            fail(op, f"{len(lanes)} lanes of {x} do not make {dtype}")
 
 
 def _unroll(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
@@ -216,22 +220,22 @@ def _unroll(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> Non
         if x.name == "void":  # an effect at every position has no lanes to count
             _law_void(op, dtype, sources, arg)
             return
-        _require(
-            wide.scalar is narrow.scalar and wide.lanes == narrow.lanes * arg.total,
-            op,
-            f"{arg.total} positions do not relate {x} and {dtype}",
-        )
+        if not (wide.scalar is narrow.scalar and wide.lanes == narrow.lanes * arg.total):
+            fail(op, f"{arg.total} positions do not relate {x} and {dtype}")
 
 
 def _cast(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     x = sources[0].dtype
-    _require(x.lanes == dtype.lanes, op, f"keeps the number of lanes: {x} to {dtype}")
-    _require(x.name != "void" and dtype.name != "void", op, f"there is no value to convert: {x} to {dtype}")
+    if x.lanes != dtype.lanes:
+        fail(op, f"keeps the number of lanes: {x} to {dtype}")
+    if not (x.name != "void" and dtype.name != "void"):
+        fail(op, f"there is no value to convert: {x} to {dtype}")
 
 
 def _bitcast(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     x = sources[0].dtype
-    _require(x.bits * x.lanes == dtype.bits * dtype.lanes != 0, op, f"{x} and {dtype} differ in size")
+    if not (x.bits * x.lanes == dtype.bits * dtype.lanes != 0):
+        fail(op, f"{x} and {dtype} differ in size")
 
 
 def _free(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
@@ -300,6 +304,7 @@ _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.BUFFERIZE: (Bufferize,),
     Ops.STORE: (str, type(None)),
     Ops.LOAD: (str, type(None)),
+    Ops.PREFETCH: (int,),
     Ops.UNROLL: (Lanes,),
     Ops.CONTRACT: (Lanes,),
     Ops.GEP: (tuple,),
@@ -321,7 +326,7 @@ def _pairs(arg: tuple[object, ...]) -> bool:
 
 
 def _integers(arg: tuple[object, ...]) -> bool:
-    return all(type(value) is int and value >= 0 for value in arg)
+    return not arg or (set(map(type, arg)) == _INT and min(cast("tuple[int, ...]", arg)) >= 0)
 
 
 def _hints(arg: tuple[object, ...]) -> bool:
@@ -375,6 +380,7 @@ _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
             type(a.path) is tuple and len(a.path) > 0 and _integers(a.path) and type(a.kind) is AxisType
         ),
     ),
+    Ops.PREFETCH: ("a locality: 0, 1, 2 or 3", lambda locality: 0 <= locality <= 3),
     Ops.UNROLL: ("Lanes of (axis path, size) pairs", _lane_axes),
     Ops.CONTRACT: ("Lanes of (axis path, size) pairs", _lane_axes),
     Ops.GEP: ("a tuple of lane numbers", _integers),

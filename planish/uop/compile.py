@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 MatchFunction = Callable[[UOp, object], "UOp | None"]
 
 _FORM_SOURCES: Final = 3  # the sources whose ops are part of a form
-_CODE_KINDS: Final = {code: kind for kind, code in KIND_CODE.items()}
 _FOLDS: Final = {
     Ops.ADD: "({} + {})", Ops.SUB: "({} - {})", Ops.MUL: "({} * {})", Ops.AND: "({} & {})", Ops.OR: "({} | {})",
     Ops.XOR: "({} ^ {})", Ops.MAX: "max({}, {})", Ops.MIN: "min({}, {})", Ops.NEG: "(-{})",
@@ -70,28 +69,21 @@ def _inherit(choice: Pattern, whole: Pattern) -> Pattern:
 class Variant:
     """One way to match a rule: which forms it fits, and the function that tests and rewrites."""
 
-    __slots__ = ("_function", "pattern", "rule")
+    __slots__ = ("_function", "_tests", "pattern", "rule")
 
     def __init__(self, rule: Rule, pattern: Pattern) -> None:
         self.rule = rule
         self.pattern = pattern
         self._function: MatchFunction | None = None
+        self._tests: tuple[tuple[int, int, int], ...] | None = None
 
     def fits(self, form: int) -> bool:
         """Whether a node of this form could match."""
-        pattern = self.pattern
-        if pattern.ops is not None and (form & 127) not in pattern.ops:
-            return False
-        if pattern.kinds is not None and _CODE_KINDS[form >> 7 & 7] not in pattern.kinds:
-            return False
-        if pattern.sources is None:
-            return True
-        found = (form >> 10 & 127, form >> 17 & 127, form >> 24 & 127)  # op + 1, 0 where absent
-        count = len(pattern.sources)
-        if not pattern.rest and count < _FORM_SOURCES and found[count]:
-            return False
-        for wanted, op in zip(pattern.sources, found, strict=False):
-            if not op or (wanted.ops is not None and op - 1 not in wanted.ops):
+        tests = self._tests
+        if tests is None:
+            tests = self._tests = tuple(_form_tests(self.pattern))
+        for place, width, allowed in tests:  # noqa: SIM110 - a generator costs more than it saves
+            if not allowed >> (form >> place & width) & 1:
                 return False
         return True
 
@@ -101,6 +93,22 @@ class Variant:
         if self._function is None:
             self._function = _Compiler(self.rule, self.pattern).compile()
         return self._function
+
+
+def _form_tests(pattern: Pattern) -> Iterator[tuple[int, int, int]]:
+    """What a form has to satisfy: for fields of it, place and width, a bit for each value that is allowed."""
+    if pattern.ops is not None:
+        yield 0, 127, sum(1 << op for op in pattern.ops)
+    if pattern.kinds is not None:
+        yield 7, 7, sum(1 << KIND_CODE[kind] for kind in pattern.kinds)
+    if pattern.sources is None:
+        return
+    place = 10  # of op + 1 of the first source, 0 where there is none
+    for wanted in pattern.sources[:_FORM_SOURCES]:
+        yield place, 127, ~1 if wanted.ops is None else sum(2 << op for op in wanted.ops)
+        place += 7
+    if not pattern.rest and len(pattern.sources) < _FORM_SOURCES:
+        yield place, 127, 1
 
 
 class _Compiler:

@@ -15,15 +15,18 @@ from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops, Variable
 if TYPE_CHECKING:
     from planish.uop.node import UOp
 
+# a member of an enum costs more to look up than a name
+_AFTER, _CONST, _MUL, _RANGE, _VCONST = Ops.AFTER, Ops.CONST, Ops.MUL, Ops.RANGE, Ops.VCONST
+
 
 def fill_ranges(root: UOp) -> None:
     for node in root.toposort(lambda n: n._ranges is None):
         if node._ranges is not None:
             continue
         found = _union(node.src)
-        if node.op is Ops.RANGE:
+        if node.op is _RANGE:
             found = found | {node}
-        elif node.op is Ops.AFTER:
+        elif node.op is _AFTER:
             # what an effect has closed is closed for the value observed after it
             for effect in node.src[1:]:
                 found = found - _closed(effect)
@@ -38,8 +41,8 @@ def _closed(node: UOp) -> frozenset[UOp]:
     if first is None:
         return _NO_RANGES
     listed = node.src[first:]
-    itself = frozenset(r for r in listed if r.op is Ops.RANGE)
-    return itself | _union(tuple(r for r in listed if r.op is not Ops.RANGE))
+    itself = frozenset(r for r in listed if r.op is _RANGE)
+    return itself | _union(tuple(r for r in listed if r.op is not _RANGE))
 
 
 _NO_RANGES: Final[frozenset[UOp]] = frozenset()
@@ -93,17 +96,17 @@ def fill_orders(root: UOp) -> None:
 
 def _order(node: UOp) -> tuple[int, ...]:
     op, src = node.op, node.src
-    if op is Ops.CONST:
+    if op is _CONST:
         value = node.arg
         return (_CONST_RANK, value if isinstance(value, int) else int.from_bytes(node.key[:8]))
-    if op is Ops.VCONST:
+    if op is _VCONST:
         return (_CONST_RANK - 1, int.from_bytes(node.key[:8]))
     rank = _LEAF_RANK.get(op)
     if rank is not None:
         if isinstance(node.arg, Axis):
             return (rank, *node.arg.path, -1, _KIND_ORDER[node.arg.kind])  # -1: shorter paths first
         return (rank, *(node.arg.name if isinstance(node.arg, Variable) else str(node.arg)).encode())
-    if op is Ops.MUL and src[1].op is Ops.CONST:
+    if op is _MUL and src[1].op is _CONST:
         return cast("tuple[int, ...]", src[0]._order)
     # Compound terms: by op, by the beginning of what they start with (so that `a < 3` stands before `b < 2`), then by
     # structure. Hashes of tuples of integers are the same in every process; a collision would only cost canonicity.

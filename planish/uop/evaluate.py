@@ -340,24 +340,34 @@ def _reduce(run: Run, node: UOp) -> Array:
 
 
 def _scan(run: Run, node: UOp) -> Array:
-    """What is combined up to each value of the range, itself included."""
-    x, along = node.src
-    if along not in run.axes:
-        raise GraphError("SCAN along what is not a free RANGE has no value", op="SCAN")
-    axis = run.axes[along]
+    """What is combined up to each value of the range, itself included; of two ranges the second is the faster."""
+    x, *ranges = node.src
+    lanes = cast("int", ranges.pop().arg) if len(ranges) > 1 and ranges[1].op is Ops.CONST else 0
     values = run.full(run.values[x], x.dtype)
     shape = list(values.shape)
-    shape[axis] = run.full(run.values[along], along.dtype).shape[axis]
+    axes: list[int] = []
+    for along in ranges:
+        if along.op is Ops.CONST:
+            continue  # a range of one value
+        if along not in run.axes:
+            raise GraphError("SCAN along what is not a free RANGE has no value", op="SCAN")
+        axes.append(run.axes[along])
+        shape[axes[-1]] = run.full(run.values[along], along.dtype).shape[axes[-1]]
     values = np.broadcast_to(values, shape)
+    if lanes:  # positions in lanes, those of one position next to each other
+        values = values if x.dtype.lanes > 1 else values[..., None]
+        values = values.reshape(*shape[: len(values.shape) - 1], lanes, -1)
+        axes.append(values.ndim - 2)
+    front = np.moveaxis(values, axes, range(len(axes)))
+    flat = front.reshape(-1, *front.shape[len(axes) :])
     parts: list[Array] = []
-    for position in range(shape[axis]):
-        here = np.asarray(values.take(position, axis))
-        if parts:
-            here = arithmetic.apply(
-                cast("Ops", node.arg), node.dtype, parts[-1], here, exact=node.dtype.is_index
-            )
-        parts.append(here)
-    return np.stack(parts, axis) if parts else values
+    op, exact = cast("Ops", node.arg), node.dtype.is_index
+    for here in flat:
+        sofar = arithmetic.apply(op, node.dtype, parts[-1], here, exact=exact) if parts else here
+        parts.append(np.asarray(sofar))
+    whole = np.stack(parts).reshape(front.shape) if parts else front
+    whole = np.moveaxis(whole, range(len(axes)), axes)
+    return whole.reshape(shape) if lanes else whole
 
 
 def fold(op: Ops, dtype: DType, values: Array, axis: int) -> Array:

@@ -256,8 +256,8 @@ RANGES: Final = Matcher(
         ),
         law(node(Ops.REDUCE), _reduces_something, "a REDUCE closes a range or takes lanes together"),
         law(
-            node(Ops.SCAN, _x, anything("along")),
-            lambda along: along.op in {Ops.RANGE, Ops.CONST},
+            node(Ops.SCAN, _x, rest=True),
+            lambda root: all(along.op in {Ops.RANGE, Ops.CONST} for along in root.src[1:]),
             "a SCAN runs along a RANGE, or along one value",
         ),
         law(node(Ops.SINK), _is_closed, "the SINK leaves no range open"),
@@ -331,6 +331,11 @@ LOADS: Final = Matcher(
             node(Ops.LOAD, _place, rest=True),
             lambda root, place: _element(place).scalar is root.dtype.scalar,
             "a LOAD gives the element type of its place",
+        ),
+        law(
+            node(Ops.PREFETCH, _place),
+            lambda place: place.dtype.is_pointer and place.dtype.lanes == 1,
+            "a PREFETCH names one place",
         ),
         law(
             node(Ops.LOAD, _place, rest=True),

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from types import TracebackType
 from typing import Final, Self, cast
 
@@ -33,6 +34,8 @@ from planish.uop.ops import (
 )
 
 Number = bool | int | float | complex
+
+_serial: Final = attrgetter("serial")
 
 KIND_CODE: Final = {
     Kind.VOID: 0,
@@ -59,6 +62,11 @@ class _KindBits(dict[DType, int]):
 
 
 _KIND_BITS: Final = _KindBits()
+_RANGE: Final = Ops.RANGE  # a member of an enum costs more to look up than a name
+_CONST: Final = Ops.CONST
+_MOST_SORTED: Final = 16
+_WITH_DIMS: Final = frozenset({Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK})
+"""Ops whose argument may hold nodes: symbolic sizes."""
 _COMPARES: Final = tuple(op in COMPARISONS for op in Ops)
 
 
@@ -68,10 +76,13 @@ def form_of(op: Ops, dtype: DType, src: tuple[UOp, ...]) -> int:
     The kind is the operands' for a comparison (whose own dtype is always bool).
     """
     form = op | _KIND_BITS[src[0].dtype if _COMPARES[op] else dtype]
-    place = 10
-    for source in src[:3]:
-        form |= (source.op + 1) << place
-        place += 7
+    count = len(src)
+    if count:
+        form |= (src[0].op + 1) << 10
+        if count > 1:
+            form |= (src[1].op + 1) << 17
+            if count > 2:
+                form |= (src[2].op + 1) << 24
     return form
 
 
@@ -180,16 +191,38 @@ class UOp:
 
     def toposort(self, enter: Callable[[UOp], bool] | None = None) -> list[UOp]:
         """All nodes this one is made of, sources first, itself last; `enter` prunes what lies below a node."""
+        if enter is None:
+            return list(self.sorted_sources())
         seen = {self}
         found = [self]
         for node in found:
-            if enter is None or enter(node):
+            if enter(node):
                 for source in node.src:
                     if source not in seen:
                         seen.add(source)
                         found.append(source)
         found.sort(key=_serial)
         return found
+
+    def sorted_sources(self) -> tuple[UOp, ...]:
+        """The same without pruning, remembered for a while: one stage after another asks about one graph."""
+        known = self.table.sorted
+        kept = known.get(self)
+        if kept is not None:
+            return kept
+        seen = {self}
+        found = [self]
+        for node in found:
+            for source in node.src:
+                if source not in seen:
+                    seen.add(source)
+                    found.append(source)
+        found.sort(key=_serial)
+        result = tuple(found)
+        if len(known) >= _MOST_SORTED:
+            known.clear()
+        known[self] = result
+        return result
 
     # -- making nodes from nodes -------------------------------------------------------------------------------
 
@@ -279,6 +312,10 @@ class UOp:
     def store(self, value: UOp) -> UOp:
         """The effect of writing a value at this place."""
         return self.table.make(Ops.STORE, dtypes.void, (self, value))
+
+    def prefetch(self, locality: int = 3) -> UOp:
+        """The effect of telling the caches that this place will be read; from 0, once, to 3, again and again."""
+        return self.table.make(Ops.PREFETCH, dtypes.void, (self,), locality)
 
     def eq(self, other: UOp | Number) -> UOp:
         """self == other, as a node (Python's == is identity)."""
@@ -382,17 +419,23 @@ class UOp:
 class Table:
     """The nodes of one compilation. Use as a context manager, or call `close` when done."""
 
-    __slots__ = ("_nodes", "_serial", "memos")
+    __slots__ = ("_loops", "_nodes", "_serial", "memos", "sorted")
 
     _nodes: dict[tuple[object, ...], UOp]
+    _loops: list[UOp]
+    """The RANGEs among them."""
     _serial: int
     memos: dict[object, dict[UOp, UOp]]
     """Results of context-free matchers, by matcher: what is simplified once stays simplified."""
+    sorted: dict[UOp, tuple[UOp, ...]]
+    """What `UOp.sorted_sources` found lately."""
 
     def __init__(self) -> None:
         self._nodes = {}
+        self._loops = []
         self._serial = 0
         self.memos = {}
+        self.sorted = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -410,11 +453,12 @@ class Table:
 
     def close(self) -> None:
         """Forget every node; those still referenced elsewhere stay readable."""
-        for node in self._nodes.values():
-            if node.op is Ops.RANGE:
-                node._ranges = None  # a range is open in itself: the one cycle a node can be part of
+        for node in self._loops:
+            node._ranges = None  # a range is open in itself: the one cycle a node can be part of
+        self._loops.clear()
         self._nodes.clear()
         self.memos.clear()
+        self.sorted.clear()
 
     def make(self, op: Ops, dtype: DType, src: tuple[UOp, ...] = (), arg: object = None) -> UOp:
         """The node with these fields, made if it is new."""
@@ -429,9 +473,11 @@ class Table:
             raise self._unhashable(op, src, arg) from None
         if found is None:
             return self._create(op, dtype, src, arg, key)
-        if found.op is not op or (arg is not None and not _same_types(found.arg, arg)):
+        if found.op is not op or (
+            arg is not None and arg is not found.arg and not _same_types(found.arg, arg)
+        ):
             # Python finds 1 == True == 1.0 and plain tuples equal to named ones; we do not
-            self._create(op, dtype, src, arg, key)
+            self._check(op, dtype, src, arg)
             raise GraphError(
                 f"{op_name(op)}: arg {arg!r} is not of the types of {found.arg!r}", op=op_name(op)
             )
@@ -440,6 +486,17 @@ class Table:
     def _create(
         self, op: Ops, dtype: DType, src: tuple[UOp, ...], arg: object, key: tuple[object, ...]
     ) -> UOp:
+        self._check(op, dtype, src, arg)
+        serial = self._serial
+        node = UOp(op, dtype, src, arg, self, serial)
+        self._nodes[key] = node
+        self._serial = serial + 1
+        if op is _RANGE:
+            self._loops.append(node)
+        return node
+
+    def _check(self, op: Ops, dtype: DType, src: tuple[UOp, ...], arg: object) -> None:
+        """Raise unless these make a node of this table."""
         if type(src) is not tuple:
             raise self._unhashable(op, src, arg)
         for source in src:
@@ -450,16 +507,10 @@ class Table:
         if not isinstance(dtype, DType):
             raise GraphError(f"{op.name}: dtype must be a planish dtype, not {dtype!r}", op=op.name)
         check(op, dtype, src, arg)
-        if type(arg) is tuple:
-            for dim in _flat(arg):
+        if op in _WITH_DIMS:
+            for dim in _flat(cast("tuple[object, ...]", arg)):
                 if type(dim) is UOp and dim.table is not self:
                     raise GraphError(f"{op.name}: a dim in arg belongs to another table", op=op.name)
-        if key in self._nodes:
-            return self._nodes[key]
-        node = UOp(op, dtype, src, arg, self, self._serial)
-        self._nodes[key] = node
-        self._serial += 1
-        return node
 
     def _stranger(self, op: object, src: tuple[object, ...]) -> GraphError:
         """The error for a source that is no node, or not of this table."""
@@ -484,11 +535,11 @@ class Table:
         return GraphError(f"{op_name(op)}: {what}", op=op_name(op), remedy="use tuples and frozen values")
 
     def _make_constant(self, op: Ops, dtype: DType, src: tuple[UOp, ...], arg: object) -> UOp:
-        if dtype.is_pointer or dtype.kind is Kind.VOID:
+        if dtype.is_pointer or dtype is dtypes.void:
             raise GraphError(f"{op.name}: a constant cannot be {dtype}", op=op.name)
         scalar = dtype.scalar
         exact: object
-        if op is Ops.CONST:
+        if op is _CONST:
             exact = scalar.const(cast("Number", arg))
             bits = _bits(exact)
         else:
@@ -504,7 +555,7 @@ class Table:
 
     def const(self, value: Number, dtype: DType = dtypes.index) -> UOp:
         """A constant, exact in its dtype; in every lane of a vector dtype."""
-        return self.make(Ops.CONST, dtype, (), value)
+        return self.make(_CONST, dtype, (), value)
 
     def vconst(self, values: Iterable[Number], dtype: DType = dtypes.index) -> UOp:
         """A constant per lane; `dtype` is the scalar type."""
@@ -554,10 +605,6 @@ def _flat(arg: tuple[object, ...]) -> Iterator[object]:
             yield from item
         else:
             yield item
-
-
-def _serial(node: UOp) -> int:
-    return node.serial
 
 
 def _bits(value: object) -> object:

@@ -71,7 +71,7 @@ class Ops(IntEnum):
     RANGE         = "bound after*",   Law.OWN,      "0 ≤ i < bound: value and loop header in one (arg: Axis)"
     END           = "body range*",    Law.OWN,      "the body, run for all values of the ranges, which close here"
     REDUCE        = "x range*",       Law.OWN,      "x combined over the ranges, which close here (arg: the op)"
-    SCAN          = "x range",        Law.OWN,      "x combined over the values of the range so far; the range stays open"
+    SCAN          = "x range lanes?", Law.OWN,      "x combined over the values of the range so far; the range stays open (lanes: so many, or a range of them, at each)"
     BUFFERIZE     = "x range*",       Law.OWN,      "x stored at every value of the ranges (arg: Bufferize)"
     AFTER         = "x effect+",      Law.OWN,      "x, observed after the effects; the only ordering there is"
     BARRIER       = "effect*",        Law.VOID,     "all threads of a block have done the effects"
@@ -79,6 +79,7 @@ class Ops(IntEnum):
     INDEX         = "buffer index* gate?", Law.OWN, "the place in the buffer; a value until stage 13, then a pointer"
     LOAD          = "place alt? gate?", Law.OWN,    "the element there; alt where the gate is false"
     STORE         = "place x gate?",  Law.VOID,     "x is written there, where the gate holds"
+    PREFETCH      = "place",          Law.VOID,     "what is there will be read soon; the place may be nowhere (arg: locality, 0 to 3)"
     # lanes
     UNROLL        = "x",              Law.OWN,      "lanes of x spread over unrolled axes (arg: Lanes)"
     CONTRACT      = "x",              Law.OWN,      "unrolled axes gathered into lanes (arg: Lanes)"
@@ -169,6 +170,8 @@ class AxisType(Enum):
     GROUP_REDUCE = ("G", 2)  # a reduce axis shared by the threads of a block, finished through LOCAL memory
     REDUCE = ("R", 4)  # a sequential loop that accumulates
     UNROLL = ("r", 5)  # a reduce axis laid out in lanes
+
+    __hash__ = object.__hash__  # members are single; by name, as an enum does it, is slow
 
     @property
     def letter(self) -> str:

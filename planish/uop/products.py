@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, cast
 
+from planish.dtypes import DType
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.symbolic.conditions import conjuncts
@@ -50,57 +51,100 @@ def _is_zero(x: UOp) -> bool:
     return x.op is Ops.CONST and x is x.const_like(0)
 
 
-def _narrow(x: UOp, core: Core) -> UOp | None:
+def _narrow(x: UOp, core: Core, dtype: DType) -> UOp | None:
     """An operand in the dtype that the core reads, if that is where it comes from."""
-    if core.inputs is core.output:
+    if dtype is core.output:
         return x
-    if x.op is Ops.CAST and x.src[0].dtype is core.inputs:
+    if x.op is Ops.CAST and x.src[0].dtype is dtype:
         return x.src[0]
+    if core.widens and x.op is not Ops.WHERE and x.dtype is core.output and _fits(x, dtype):
+        return (x.src[0] if x.op is Ops.CAST else x).cast(dtype)
     if x.op is Ops.WHERE and _is_zero(x.src[2]):
-        inner = _narrow(x.src[1], core)
+        inner = _narrow(x.src[1], core, dtype)
         return None if inner is None else x.src[0].where(inner, inner.const_like(0))
     return None
 
 
+def _fits(x: UOp, dtype: DType) -> bool:
+    """Whether an integer dtype holds every value that something can have."""
+    return (
+        isinstance(dtype.min, int)
+        and isinstance(dtype.max, int)
+        and dtype.min <= x.vmin
+        and x.vmax <= dtype.max
+    )
+
+
 def _guarded(x: UOp, clauses: list[UOp]) -> UOp:
     for clause in clauses:
-        x = clause.where(x, x.const_like(0))
+        if not _is_nowhere_without(x, clause):
+            x = clause.where(x, x.const_like(0))
     return x
 
 
-def _operands(reduce: UOp, core: Core) -> tuple[_Operands | None, str]:
-    """What is multiplied, or why that is nothing for the core."""
+def _is_nowhere_without(x: UOp, clause: UOp) -> bool:
+    """Whether a value is that of a place that is nowhere unless a condition holds: it is 0 there anyway."""
+    if x.op is not Ops.INDEX or len(x.src) < 2:
+        return False
+    gates = [x.src[-1]] if x.src[-1].dtype.is_bool else []
+    index = x.src[1]
+    while index.op is Ops.WHERE and index.src[2].op is Ops.INVALID:
+        gates.append(index.src[0])
+        index = index.src[1]
+    return any(clause is each for gate in gates for each in (gate, *(conjuncts(gate) or ())))
+
+
+def _operands(reduce: UOp, core: Core) -> tuple[list[_Operands], str]:
+    """What is multiplied, either factor as the left one, or why that is nothing for the core."""
     if reduce.arg is not Ops.ADD or reduce.dtype is not core.output:
-        return None, f"no sum in {core.output}"
+        return [], f"no sum in {core.output}"
     value = reduce.src[0]
     clauses: list[UOp] = []
     while value.op is Ops.WHERE and _is_zero(value.src[2]):
         clauses += conjuncts(value.src[0]) or [value.src[0]]
         value = value.src[1]
     if value.op is not Ops.MUL:
-        return None, "no sum of products"
-    a, b = (_narrow(x, core) for x in value.src)
-    if a is None or b is None:
-        return None, f"the factors are not {core.inputs}"
-    if any(node.op in _HEAVY for factor in (a, b) for node in factor.toposort()):
-        return None, "a factor is itself a reduction or staged"
-    if clauses:
-        # 0 for the whole product is 0 for both factors; for one of them only where the other is no infinity.
-        shared = a.ranges & b.ranges
-        if not all(clause.ranges <= shared for clause in clauses):
-            return None, "a condition on the products is about one factor alone"
-        a, b = _guarded(a, clauses), _guarded(b, clauses)
-    return _Operands(reduce, a, b), ""
+        return [], "no sum of products"
+    found: list[_Operands] = []
+    for left, right in (value.src, value.src[::-1]):
+        a, b = _narrow(left, core, core.inputs), _narrow(right, core, core.right or core.inputs)
+        if a is None or b is None:
+            continue
+        if any(node.op in _HEAVY for factor in (a, b) for node in factor.toposort()):
+            return [], "a factor is itself a reduction or staged"
+        if clauses:
+            # 0 for the whole product is 0 for both factors; for one of them only where the other is no infinity.
+            shared = a.ranges & b.ranges
+            if not all(clause.ranges <= shared for clause in clauses):
+                return [], "a condition on the products is about one factor alone"
+            a, b = _guarded(a, clauses), _guarded(b, clauses)
+        found.append(_Operands(reduce, a, b))
+    read = str(core.inputs) if core.right is None else f"{core.inputs} and {core.right}"
+    return found, "" if found else f"the factors are not {read}"
 
 
-def _readings(found: _Operands, core: Core) -> Iterator[tuple[Product | None, str]]:
-    """The ways to read a reduction, last axes first."""
-    reduce = found.reduce
+def _readings(found: list[_Operands], core: Core) -> Iterator[tuple[Product | None, str]]:
+    """The ways to read a reduction in tiles of a core, last axes first."""
+    for product in _axes(found):
+        misfit = [
+            f"{axis.arg} has {axis_size(axis) or 'an unknown number of'} values, no multiple of {size}"
+            for axis, size in zip((product.m, product.n, product.k), core.dims, strict=True)
+            if not axis_size(axis) or axis_size(axis) % size
+        ]
+        if misfit:
+            yield None, f"{'; '.join(misfit)} (PADTO makes it one)"
+        else:
+            yield product, ""
+
+
+def _axes(found: list[_Operands]) -> Iterator[Product]:
+    """The ways to read a reduction as a product of matrices of any size, last axes first."""
+    reduce = found[0].reduce
     ranges = sorted(reduce.ranges, key=lambda r: r.order, reverse=True)
     outputs = [r for r in ranges if _kind(r) in _OUTPUTS]
     reduced = sorted((r for r in reduce.src[1:] if r.op is Ops.RANGE), key=lambda r: r.order, reverse=True)
     for n in outputs:
-        for a, b in ((found.a, found.b), (found.b, found.a)):
+        for _, a, b in found:
             if n not in b.ranges or n in a.ranges:
                 continue
             for m in outputs:
@@ -109,15 +153,7 @@ def _readings(found: _Operands, core: Core) -> Iterator[tuple[Product | None, st
                 for k in reduced:
                     if _kind(k) is not AxisType.REDUCE or k not in a.ranges or k not in b.ranges:
                         continue
-                    misfit = [
-                        f"{axis.arg} has {axis_size(axis) or 'an unknown number of'} values, no multiple of {size}"
-                        for axis, size in ((m, core.m), (n, core.n), (k, core.k))
-                        if not axis_size(axis) or axis_size(axis) % size
-                    ]
-                    if misfit:
-                        yield None, f"{'; '.join(misfit)} (PADTO makes it one)"
-                    else:
-                        yield Product(reduce, a, b, m, n, k), ""
+                    yield Product(reduce, a, b, m, n, k)
 
 
 def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
@@ -127,7 +163,7 @@ def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
         if node.op is not Ops.REDUCE:
             continue
         operands, why = _operands(node, core)
-        if operands is None:
+        if not operands:
             reason = why
             continue
         reason = "no output axis belongs to one factor alone, or no reduced axis to both"
@@ -140,6 +176,16 @@ def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
         if misses:  # the nearest miss: the one with the least to complain about
             reason = min(misses, key=lambda text: (text.count(";"), " 1 values" in text))
     return found, reason
+
+
+def nearly(sink: UOp, core: Core) -> list[Product]:
+    """Every way in which a core could be used if axes had the sizes for it."""
+    found: list[Product] = []
+    for node in sink.toposort():
+        operands = _operands(node, core)[0] if node.op is Ops.REDUCE else []
+        if operands:
+            found += _axes(operands)
+    return found
 
 
 def products(sink: UOp, core: Core) -> list[Product]:

@@ -102,35 +102,48 @@ def _rewrite_sources_first(root: UOp, run: _Run) -> UOp:
     final, decisions, ctx = run.final, run.decisions, run.ctx
     if root in final:
         return final[root]
-    seen = {root}
-    todo = [root]
-    for node in todo:
-        for source in node.src:
-            if source not in seen and source not in final:
-                seen.add(source)
-                todo.append(source)
-    todo.sort(key=_by_serial)
+    changed: set[UOp] = set()  # whose final form is another
+    todo = _unsettled(root, final, changed) if final else root.sorted_sources()
     run.visits += len(todo)
     if run.budget < 0:
         run.budget = _default_budget(len(todo))
     for node in todo:
-        if node in final:  # a rule built it earlier than its turn, and it was counted there
+        known = final.get(node)
+        if known is not None:  # a rule built it earlier than its turn, and it was counted there
             run.visits -= 1
-            continue
-        for source in node.src:
-            if final[source] is not source:
-                final[node] = _settle(_rebuild(node, final), node, run)
-                break
+            if known is not node:
+                changed.add(node)
+        elif changed and not changed.isdisjoint(node.src):
+            final[node] = _settle(_rebuild(node, final), node, run)
+            changed.add(node)
         else:
             for function in decisions[node.form]:
                 result = function(node, ctx)
                 if result is not None:
                     final[node] = final[result] if result in final else _settle(result, node, run)
+                    changed.add(node)
                     run.rewrites += 1
                     break
             else:
                 final[node] = node
     return final[root]
+
+
+def _unsettled(root: UOp, final: Mapping[UOp, UOp], changed: set[UOp]) -> list[UOp]:
+    """What is below a node and not final yet, sources first; what is final as something else is added to `changed`."""
+    seen = {root}
+    todo = [root]
+    for node in todo:
+        for source in node.src:
+            if source not in seen:
+                seen.add(source)
+                known = final.get(source)
+                if known is None:
+                    todo.append(source)
+                elif known is not source:
+                    changed.add(source)
+    todo.sort(key=_by_serial)
+    return todo
 
 
 def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None = None) -> UOp:
@@ -144,6 +157,20 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
         return known
     waiting = {} if origin is None else {origin: start}  # node -> what replaces it, once that is final
     stack = [start]
+    if offered is None:
+        for source in start.src:
+            if final.get(source) is not source:
+                break
+        else:  # mostly a rule builds one node from final ones, and no rule has anything to say about it
+            result = _offer(start, run)
+            if result is None:
+                final[start] = start
+                return start
+            if result in waiting or result is start:
+                waiting[start] = result
+                raise _cycle(start, waiting, run)
+            waiting[start] = result
+            stack.append(result)
     while stack:
         node = stack[-1]
         if node in final:
@@ -154,7 +181,7 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
             final[node] = final[replacement]
             stack.pop()
             continue
-        result: UOp | None = None
+        result = None
         if offered is not None and node not in offered:
             offered.add(node)
             result = _offer(node, run)
@@ -193,8 +220,9 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
 def _offer(node: UOp, run: _Run) -> UOp | None:
     """What the first matching rule makes of a node."""
     run.visits += 1
+    ctx = run.ctx
     for function in run.decisions[node.form]:
-        result = function(node, run.ctx)
+        result = function(node, ctx)
         if result is not None:
             run.rewrites += 1
             if run.rewrites > run.budget:
@@ -205,7 +233,7 @@ def _offer(node: UOp, run: _Run) -> UOp | None:
 
 def _rewrite_sink_first(root: UOp, run: _Run) -> UOp:
     if run.budget < 0:
-        run.budget = _default_budget(len(root.toposort()))
+        run.budget = _default_budget(len(root.sorted_sources()))
     return _settle(root, None, run, offered=set())
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,15 +46,23 @@ class Core:
     n: int
     k: int
     inputs: DType
-    """The dtype of the elements of A and B."""
+    """The dtype of the elements of A, and of B unless that has its own."""
     output: DType
     """The dtype of C, in which products are summed."""
     threads: int
     a: tuple[str, ...]
     b: tuple[str, ...]
     c: tuple[str, ...]
+    right: DType | None = None
+    """The dtype of the elements of B, if it is another than that of A."""
     mantissa: int | None = None
     """How many explicit mantissa bits of an input count, if fewer than its dtype has; using it then changes results."""
+    pairs: bool = False
+    """Whether it sums even and odd k apart and flushes subnormals (`multiply_pairs`), instead of adding up k in order."""
+    widens: bool = False
+    """Whether it is also used for operands of narrower integers, which are converted when they are staged."""
+    feature: str = ""
+    """What a processor must have beyond what its target's name promises, in LLVM's words."""
 
     @property
     def dims(self) -> tuple[int, int, int]:
@@ -81,7 +89,8 @@ class Core:
 
     def dtype(self, matrix: Matrix) -> DType:
         """The dtype of what one thread holds of a matrix."""
-        return (self.output if matrix == "c" else self.inputs).vec(self.lanes(matrix))
+        scalar = {"a": self.inputs, "b": self.right or self.inputs, "c": self.output}[matrix]
+        return scalar.vec(self.lanes(matrix))
 
     def parts(self, matrix: Matrix) -> tuple[Part, ...]:
         """The layout as runs of bits, each as long as possible; those of the registers by falling lane bit."""
@@ -158,16 +167,89 @@ NVIDIA: Final = (
 """`mma.sync` as an H100 has it. Of f32 inputs it reads 10 mantissa bits (tf32)."""
 
 AMX: Final = (
-    Core("amx_tdpbf16ps", 16, 16, 32, dtypes.bfloat16, dtypes.float32, 1, *_PAIRS),
-    Core("amx_tdpbssd", 16, 16, 64, dtypes.int8, dtypes.int32, 1, *_QUADS),
-    Core("amx_tdpbuud", 16, 16, 64, dtypes.uint8, dtypes.int32, 1, *_QUADS),
+    Core(
+        "amx_tdpbf16ps",
+        16,
+        16,
+        32,
+        dtypes.bfloat16,
+        dtypes.float32,
+        1,
+        *_PAIRS,
+        pairs=True,
+        feature="amx-bf16",
+    ),
+    Core("amx_tdpbssd", 16, 16, 64, dtypes.int8, dtypes.int32, 1, *_QUADS, feature="amx-int8"),
+    Core(
+        "amx_tdpbusd",
+        16,
+        16,
+        64,
+        dtypes.uint8,
+        dtypes.int32,
+        1,
+        *_QUADS,
+        right=dtypes.int8,
+        feature="amx-int8",
+    ),
+    Core(
+        "amx_tdpbsud",
+        16,
+        16,
+        64,
+        dtypes.int8,
+        dtypes.int32,
+        1,
+        *_QUADS,
+        right=dtypes.uint8,
+        feature="amx-int8",
+    ),
+    Core("amx_tdpbuud", 16, 16, 64, dtypes.uint8, dtypes.int32, 1, *_QUADS, feature="amx-int8"),
 )
 """Intel AMX: tiles of 16 rows of 64 bytes, held by one core."""
 
-CORES: Final[dict[str, Core]] = {core.name: core for core in (*NVIDIA, *AMX)}
+
+def _pairs(n: int) -> Core:
+    """c[n] += a[0]·b[0, n] + a[1]·b[1, n]: a vector of dot products of pairs of 16-bit integers."""
+    bits = [f"r{bit}" for bit in range(n.bit_length())]
+    return Core(
+        f"pairs_i16_n{n}", 1, n, 2, dtypes.int16, dtypes.int32, 1, ("r0",), (*bits[1:], bits[0]), tuple(bits[:-1]), widens=True
+    )  # fmt: skip
+
+
+PAIRS: Final = {n: (_pairs(n),) for n in (8, 16)}
+"""Integer dot products in vector registers (`vpmaddwd`, `vpdpwssd`), by how many lanes of 32 bits these have."""
+
+CORES: Final[dict[str, Core]] = {
+    core.name: core for core in (*NVIDIA, *AMX, *(core for cores in PAIRS.values() for core in cores))
+}
 """Every tensor core there is, by the name its WMMA nodes carry."""
 
 
 def core_of(arg: TensorCore) -> Core | None:
     """The description of the core that a WMMA names; None if nobody described it."""
     return CORES.get(arg.name)
+
+
+def multiply_pairs(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    """a @ b + c in float32 as Intel documents `tdpbf16ps`, on […, m, k], […, k, n] and […, m, n] of values of bfloat16.
+
+    Products of even k are added up in order, fused, those of odd k likewise; both sums together, and that to c. Whatever is
+    subnormal, on the way in or on the way out of an addition, counts as 0 of its sign.
+    """
+    a, b = _flushed(a).astype(np.float64), _flushed(b).astype(np.float64)
+    sums = []
+    with np.errstate(all="ignore"):
+        for first in (0, 1):
+            total = np.zeros(np.broadcast_shapes((*a.shape[:-1], 1), c.shape), np.float32)
+            for k in range(first, a.shape[-1], 2):
+                # exact enough: a product has 16 bits, so rounding it to float64 first never changes what is rounded to float32
+                wide = total.astype(np.float64) + a[..., :, k, None] * b[..., None, k, :]
+                total = _flushed(wide.astype(np.float32))
+            sums.append(total)
+        return _flushed(_flushed(c) + _flushed(sums[0] + sums[1]))
+
+
+def _flushed(x: NDArray[Any]) -> NDArray[Any]:
+    """float32 values, those that are subnormal as 0."""
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)

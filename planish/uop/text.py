@@ -178,6 +178,7 @@ _FORMS: Final[dict[Ops, _Form]] = {
     ),
     Ops.LOAD: _one("hint", _NAME_CODEC, optional=True),
     Ops.STORE: _one("hint", _NAME_CODEC, optional=True),
+    Ops.PREFETCH: _one("locality", _INT_CODEC),
     Ops.UNROLL: _one("axes", _LANES_CODEC),
     Ops.CONTRACT: _one("axes", _LANES_CODEC),
     Ops.GEP: _one("lanes", _TUPLE_CODEC),

@@ -9,6 +9,7 @@ import pytest
 import planish
 from planish.cli.info import cache_directory, settings_in_force
 from planish.config import Settings, describe, from_environment
+from planish.runtime.memory import available_memory
 from tests.cli.conftest import Cli
 
 
@@ -20,6 +21,7 @@ def test_text_names_versions_machine_settings_and_cache(cli: Cli):
     assert ["python", platform.python_version()] in lines
     assert any(line[0] == "features" and len(line) > 1 for line in lines)
     assert ["beam", "0", "(default)"] in lines
+    assert ["memory", f"{available_memory() >> 20}", "MiB,", "up", "to", f"{available_memory() >> 23}", "MiB", "kept", "between", "calls"] in lines  # fmt: skip
     assert lines[-1][0] == "cache_dir:"
 
 

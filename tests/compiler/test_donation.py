@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from planish import compiler, ptir
 from planish.ptir import Graph, tensor
@@ -66,3 +67,44 @@ def test_a_loop_starts_in_donated_memory():
     given = np.arange(4, dtype=np.float32)
     (found,) = exe(given)
     np.testing.assert_array_equal(found, np.arange(4)[::-1] * 8)
+
+
+def _pair(*, crossed: bool) -> ptir.Function:
+    """Two results of one kernel, each made of one parameter, or (crossed) the first of both."""
+    g = Graph("pair")
+    x, y = (g.input(name, tensor("f32", (4096,))) for name in "xy")
+    return g.build(y.add(x) if crossed else y.add(1.0), x.mul(2.0))
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("donate", [(0,), (1,), (0, 1)])
+def test_each_of_several_results_takes_what_it_is_made_of(donate: tuple[int, ...], crossed: bool) -> None:
+    function = _pair(crossed=crossed)
+    assert len(compiler.lower(function, donate=donate).programs) == (1 if crossed else 2)
+    arrays = [np.random.default_rng(n).random(4096, np.float32) for n in range(2)]
+    wanted = compiler.lower(function).compile()(*arrays)
+    for run in (
+        compiler.lower(function, donate=donate).compile(),
+        compiler.lower(function, donate=donate).interpreted(),
+    ):
+        given = [array.copy() for array in arrays]
+        found = run(*given)
+        for one, other in zip(found, wanted, strict=True):
+            assert one.tobytes() == other.tobytes()
+        for position, array in enumerate(given):
+            if position not in donate:
+                assert array.tobytes() == arrays[position].tobytes()
+
+
+def test_an_optimiser_step_is_made_in_place() -> None:
+    g = Graph("momentum")
+    p, d, m, v = (g.input(name, tensor("f32", (1 << 20,))) for name in "pdmv")
+    first, second = m.mul(0.9).add(d.mul(0.1)), v.mul(0.999).add(d.mul(d).mul(0.001))
+    function = g.build(p.sub(first.mul(0.001).div(second.sqrt().add(1e-8))), first, second)
+    lowered = compiler.lower(function, donate=(0, 2, 3))
+    assert len(lowered.programs) == 1
+    arrays = [np.random.default_rng(n).random(1 << 20, np.float32) for n in range(4)]
+    wanted = compiler.lower(function).compile()(*arrays)
+    found = lowered.compile()(*arrays)
+    assert [f is a for f, a in zip(found, (arrays[0], arrays[2], arrays[3]), strict=True)] == [True] * 3
+    assert [f.tobytes() for f in found] == [w.tobytes() for w in wanted]

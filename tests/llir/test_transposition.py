@@ -42,11 +42,21 @@ def test_a_transposition_is_shuffles_of_whole_vectors(rows: int, lanes: int, dty
         assert text.count("shufflevector") == rows * (rows.bit_length() - 1)
 
 
+@pytest.mark.parametrize(("rows", "lanes", "out"), [(4, 8, 4), (8, 16, 8), (16, 8, 16), (2, 4, 8)])
+def test_pieces_may_be_parts_of_rows_or_several(rows: int, lanes: int, out: int) -> None:
+    program = transposed(rows, lanes, out)
+    assert transposition.find(program)
+    given = numbers(f32, rows * lanes)
+    result = assert_native_agrees(program, [given, np.zeros(rows * lanes, np.float32)])
+    assert result[1].tobytes() == np.ascontiguousarray(given.reshape(rows, lanes).T).tobytes()
+    assert "insertelement" not in llvm.render(program)
+
+
 @pytest.mark.parametrize(
     "program",
     [
         transposed(3, 4, 4),  # no power of two
-        transposed(4, 8, 4),  # pieces shorter than a row
+        transposed(4, 8, 16, pieces=1, skip=1),  # several rows at once, in disorder
         transposed(8, 8, 8, pieces=2),  # too little of it is wanted
         transposed(4, 4, 4, skip=1),  # columns in disorder
         transposed(4, 4, 4, dtypes.bool_),

@@ -153,6 +153,23 @@ def test_a_large_reduction_is_made_of_parts(size: int, kind: str) -> None:
     assert ran.kernels[1].startswith("reduce_1_")
 
 
+@pytest.mark.parametrize(("dims", "axis"), [((1 << 18,), 0), ((2, 300000), 1), ((1 << 18, 3), 0)])
+@pytest.mark.parametrize("kind", ["cumsum", "cummax"])
+def test_a_long_scan_is_made_of_parts(dims: tuple[int, ...], axis: int, kind: str) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, dims).astype(np.int32)
+    made = program(lambda g, x: getattr(x, kind)(axis), x)
+    ran = run_graphs(*made)
+    close(ran.results, reference(*made))
+    assert [name.split("_")[0] for name in ran.kernels] == ["reduce", "scan", "scan"]
+
+
+def test_scans_that_are_short_uneven_or_of_many_rows_stay_whole() -> None:
+    for dims, axis in (((1 << 17,), 0), (((1 << 18) + 3,), 0), ((16, 1 << 18), 1)):
+        with Table() as table:
+            made = program(lambda g, x, axis=axis: x.cumsum(axis), np.zeros(dims, np.int32))
+            assert len(schedule(made.function, table).kernels) == 1
+
+
 def test_parts_are_a_function_of_the_shape() -> None:
     made = program(lambda g, x: x.reduce_sum([0, 1]), data(512, 512))
     with Table() as table:

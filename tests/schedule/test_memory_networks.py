@@ -195,10 +195,10 @@ def test_large_scratch_memory_is_in_the_arena():
     graph = ptir.Graph("f")
     x = graph.input("x", ptir.tensor("i32", (30,)))
     lowered = compiler.lower(graph.build(x.add(x)))
-    small, large = staged(3, 10), staged(3, 1 << 15)
+    small, large = staged(3, 10), staged(3, 1 << 17)
     assert dataclasses.replace(lowered, programs=(small,)).memory.peak == 0
     found = dataclasses.replace(lowered, programs=(large,)).memory
-    assert found.peak == 3 * (4 << 15)
+    assert found.peak == 3 * (4 << 17)
     assert [place.buffers for place in found.places] == [()]
     assert "(kernel scratch)" in str(found)
 

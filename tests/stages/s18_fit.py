@@ -1,5 +1,7 @@
 """Where the coefficients of stage 18 come from: Chebyshev interpolation in high precision, then one rounding.
 
+Where errors count more in one place than in another a fit has a weight, and Remez's exchange makes the weighted error level.
+
 Each row names a smooth function of one variable, the interval that argument reduction leaves, and how many coefficients
 each format gets. `python -m tests.stages.s18_fit` prints the module that holds them, `--errors` how far each
 polynomial is from its function; a test compares the module in the package with what is fitted here.
@@ -28,6 +30,7 @@ class Fit(NamedTuple):
     high: Callable[[], mpf]
     single: int
     double: int
+    weight: Callable[[mpf], mpf] | None = None
 
 
 def _erfcx(x: mpf) -> mpf:
@@ -97,12 +100,79 @@ FITS: dict[str, Fit] = {
         lambda t: _erfcx(3 * (1 + t) / (1 - t)) - mpf("1.25"),
         lambda: mpf(-3) / 5, lambda: mpf(25) / 31, 10, 22,
     ),
+    "LOG_ERFC": Fit(
+        "-log(erfc(x))/x - 1 on 0 <= x <= 3.95; weight: what erf(x) makes of an error",
+        lambda x: -mpmath.log(mpmath.erfc(x)) / x - 1,
+        lambda: mpf("1e-4"), lambda: mpf("3.95"), 9, 0,
+        lambda x: x * mpmath.erfc(x) / mpmath.erf(x),
+    ),
+    "EXPM1": Fit(
+        "(e**r - 1 - r) / r**2 on |r| <= 0.347; weight: what 1 - e**r (r < 0) and 1 - e**r / 2 (r > 0) make of an error",
+        lambda r: (mpmath.exp(r) - 1 - r) / r**2,
+        lambda: -mpf("0.347"), lambda: mpf("0.347"), 5, 0,
+        lambda r: mpf("0.02") + (-r if r < 0 else r**2 / (2 - mpmath.exp(r))),
+    ),
+    "LOG1P": Fit(
+        "(log(1 + f) - f) / f**2 on |f| <= 0.334; weight: |f|",
+        lambda f: (mpmath.log(1 + f) - f) / f**2,
+        lambda: -mpf("0.334"), lambda: mpf("0.334"), 9, 0,
+        lambda f: mpf("0.02") + abs(f),
+    ),
     "CBRT": Fit(
         "m ** (1/3) on 1 <= m <= 2",
         lambda m: mpmath.cbrt(m),
         lambda: mpf(1), lambda: mpf(2), 4, 4,
     ),
 }  # fmt: skip
+
+
+def _solve(row: Fit, count: int) -> list[mpf]:
+    """The polynomial that a row asks for."""
+    if row.weight is None or not count:
+        return fit(row.function, row.low(), row.high(), count)
+    return level(row.function, row.weight, row.low(), row.high(), count)
+
+
+def level(
+    function: Callable[[mpf], mpf], weight: Callable[[mpf], mpf], low: mpf, high: mpf, count: int
+) -> list[mpf]:
+    """The polynomial (lowest power first) whose weighted error is smallest: it is equally large, with both signs, in turn."""
+
+    def points(number: int) -> list[mpf]:
+        """Dense at the ends; the functions have a removable gap at 0."""
+        found = [
+            (low + high) / 2 - (high - low) / 2 * mpmath.cos(mpmath.pi * k / number)
+            for k in range(number + 1)
+        ]
+        return [x if abs(x) > mpf(2) ** -60 else mpf(2) ** -60 for x in found]
+
+    grid = points(300)
+    wanted = [(x, function(x), weight(x)) for x in grid]
+    chosen = points(count)
+    powers: list[mpf] = []
+    for _ in range(12):
+        matrix = mpmath.matrix(count + 1, count + 1)
+        values = mpmath.matrix(count + 1, 1)
+        for i, x in enumerate(chosen):
+            for j in range(count):
+                matrix[i, j] = x**j
+            matrix[i, count] = (-1) ** i / weight(x)
+            values[i] = function(x)
+        solution = mpmath.lu_solve(matrix, values)
+        powers = [solution[j] for j in range(count)]
+        errors = [w * (mpmath.polyval(powers[::-1], x) - y) for x, y, w in wanted]
+        peaks = [0]
+        for i in range(1, len(grid)):
+            if (errors[i] > 0) != (errors[peaks[-1]] > 0):
+                peaks.append(i)
+            elif abs(errors[i]) > abs(errors[peaks[-1]]):
+                peaks[-1] = i
+        while len(peaks) > count + 1:
+            peaks.pop(0 if abs(errors[peaks[0]]) < abs(errors[peaks[-1]]) else -1)
+        if len(peaks) <= count or max(map(abs, errors)) < abs(solution[count]) * mpf("1.01"):
+            break
+        chosen = [grid[i] for i in peaks]
+    return powers
 
 
 def fit(function: Callable[[mpf], mpf], low: mpf, high: mpf, count: int) -> list[mpf]:
@@ -133,8 +203,7 @@ def tables() -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
     found = {}
     with mp.workprec(PRECISION):
         for name, row in FITS.items():
-            single = fit(row.function, row.low(), row.high(), row.single)
-            double = fit(row.function, row.low(), row.high(), row.double)
+            single, double = _solve(row, row.single), _solve(row, row.double)
             found[name] = (
                 tuple(float(np.float32(float(c))) for c in single),
                 tuple(float(c) for c in double),
@@ -165,10 +234,11 @@ def _print_errors() -> None:
     for name, row in FITS.items():
         with mp.workprec(PRECISION):
             low, high = row.low(), row.high()
-            for count in (row.single, row.double):
-                powers = fit(row.function, low, high, count)
+            for count in filter(None, (row.single, row.double)):
+                powers = _solve(row, count)
                 grid = [low + (high - low) * (k + mpf("0.37")) / 200 for k in range(200)]
-                worst = max(abs(mpmath.polyval(powers[::-1], x) - row.function(x)) for x in grid)
+                weigh = row.weight or (lambda x: mpf(1))
+                worst = max(weigh(x) * abs(mpmath.polyval(powers[::-1], x) - row.function(x)) for x in grid)
                 size = max(abs(row.function(x)) for x in grid)
                 print(f"{name:9} {count:3}  error 2**{float(mpmath.log(worst, 2)):6.1f} of {float(size):.3g}")
 

@@ -104,6 +104,8 @@ FUSED = {
     "causal attention": program(causal, data(1, 6, 4), data(1, 6, 4), data(1, 6, 4)),
     "sum and max": program(lambda g, x: (x.reduce_sum([1]), x.reduce_max([1])), data(5, 16)),
     "running sum of a softmax": program(lambda g, x: softmax(x).cumsum(1), data(3, 12)),
+    "running sums in lanes": program(lambda g, x: x.mul(2.0).cumsum(1, reverse=True), data(3, 48)),
+    "running maxima in lanes, padded": program(lambda g, x: x.cummax(1).add(1.0), data(3, 41)),
 }  # fmt: skip
 
 
@@ -130,7 +132,7 @@ def test_tensor_cores_agree(target: str, dtype: str) -> None:
     """The tiles of a warp, and those of one core, before and after they are WMMA."""
     each = program(
         lambda g, a, b: a.cast("f32") @ b.cast("f32"),
-        *(data(*dims, dtype="int32").astype(dtypes.parse(dtype).numpy) for dims in ((32, 64), (64, 32))),
+        *(data(*dims, dtype="int32").astype(dtypes.parse(dtype).numpy) for dims in ((64, 64), (64, 64))),
     )
     (wanted,) = ptir.interpret(each.function, each.arrays)
 

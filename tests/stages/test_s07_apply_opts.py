@@ -87,6 +87,7 @@ def check(sink: UOp, actions: list[Action], target: Target) -> tuple[Counters, P
 FORMS: dict[str, tuple[Action, Target, list[str]]] = {
     "upcast": (Action(K.UPCAST, 1, 4), CPU, ["L0<4", "L1_0<2", "u1_1<4", "R2<6"]),
     "upcast all": (Action(K.UPCAST, 1), CPU, ["L0<4", "u1_1<8", "R2<6"]),
+    "lanes": (Action(K.LANES, 0, 2), CPU, ["L0_0<2", "L1<8", "u500_1<2", "R2<6"]),
     "unroll": (Action(K.UNROLL, 2, 3), CPU, ["L0<4", "L1<8", "R2_0<2", "r2_1<3"]),
     "accumulators": (Action(K.ACCUMULATORS, 2, 3), CPU, ["L0<4", "L1<8", "u2_1<3", "R2_0<2"]),
     "local": (Action(K.LOCAL, 1, 4), GPU, ["L0<4", "L1_0<2", "l1_1<4", "R2<6"]),
@@ -96,6 +97,7 @@ FORMS: dict[str, tuple[Action, Target, list[str]]] = {
     "split": (Action(K.SPLIT, 1, 4), CPU, ["L0<4", "L1_0<2", "L1_1<4", "R2<6"]),
     "swap": (Action(K.SWAP, 0, 1), CPU, ["L0<8", "L1<4", "R2<6"]),
     "padto": (Action(K.PADTO, 2, 4), CPU, ["L0<4", "L1<8", "R2<8"]),
+    "overrun": (Action(K.OVERRUN, 0, 3), CPU, ["L0<6", "L1<8", "R2<6"]),
     "stage": (Action(K.STAGE, 0, 2), CPU, ["L0<4", "L1<8", "L1000<6", "u1001<8", "R2<6"]),
     "block": (Action(K.BLOCK, 2, 3), CPU, ["L0_0<2", "L0_1<4", "L1<8", "R2_1<3"]),
     "nolocals": (Action(K.NOLOCALS), GPU, ["L0<4", "L1<8", "R2<6"]),
@@ -288,7 +290,7 @@ REFUSED: list[tuple[Build, Action, Target, str]] = [
     (matmul, Action(K.STAGE, 2, 1), CPU, "nothing of parameter 1"),
     (matmul, Action(K.BLOCK, 1, 2), CPU, "REDUCE"),
     (matmul, Action(K.BLOCK, 2, 6), CPU, "is all of"),
-    (matmul, Action(K.TC, 0, 0), CPU, "tensor cores"),
+    (matmul, Action(K.TC, 0, 0), SCALAR, "tensor cores"),
     (two_results, Action(K.THREAD, 1, 2), CPU, "not every store"),
     (transposed_tile, Action(K.THREAD, 0, 2), CPU, "reduced or kept"),
     (softmax, Action(K.BLOCK, 3, 2), CPU, "alone|hold"),
@@ -297,7 +299,11 @@ REFUSED: list[tuple[Build, Action, Target, str]] = [
     (cumsum_rows, Action(K.LOCAL, 1, 2), GPU, "SCAN"),
     (cumsum_rows, Action(K.THREAD, 1, 2), CPU, "SCAN"),
     (cumsum_rows, Action(K.SPLIT, 1, 2), CPU, "SCAN"),
-    (cumsum_rows, Action(K.PADTO, 1, 4), CPU, "SCAN"),
+    (cumsum_rows, Action(K.OVERRUN, 1, 4), CPU, "SCAN"),
+    (cumsum_rows, Action(K.PREFIX, 0, 2), CPU, "no SCAN runs along"),
+    (cumsum_rows, Action(K.PREFIX, 1, 4), CPU, "does not divide"),
+    (matmul, Action(K.PREFIX, 0, 2), CPU, "no SCAN runs along"),
+    (scan_and_sum, Action(K.PREFIX, 1, 2), CPU, "reduced or kept|no SCAN"),
     (scan_and_sum, Action(K.UNROLL, 1, 2), CPU, "SCAN"),
     (scan_and_sum, Action(K.GROUP, 1, 2), GPU, "SCAN"),
     (scatter, Action(K.UPCAST, 0, 5), CPU, "data decides"),
@@ -347,7 +353,7 @@ def test_a_loop_whose_length_depends_on_an_axis(t: Table) -> None:
 
 
 def test_local_memory_counts_threads_and_lanes(t: Table) -> None:
-    sink = softmax(t, 4, 8)
-    assert local_bytes(sink) == 2 * 8 * 4
-    assert local_bytes(apply_action(sink, Action(K.UPCAST, 0, 4), CPU)) == 4 * 2 * 8 * 4
+    sink = softmax(t, 4, 8)  # two rows, the second made of the first: in its place unless threads share them
+    assert local_bytes(sink) == 8 * 4
+    assert local_bytes(apply_action(sink, Action(K.UPCAST, 0, 4), CPU)) == 4 * 8 * 4
     assert local_bytes(apply_action(sink, Action(K.LOCAL, 0, 2), GPU)) == 2 * 2 * 8 * 4

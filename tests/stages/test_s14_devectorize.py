@@ -153,6 +153,18 @@ def test_memory_of_our_own_is_known_to_be_aligned() -> None:
         np.testing.assert_array_equal(result(sink, V4), 1.0)
 
 
+def test_an_element_in_all_lanes_is_loaded_by_itself() -> None:
+    """out[i, j] = a[i] * b[j] with i and j in registers: of a every element is spread, of b whole vectors are loaded."""
+    with Table() as t:
+        out, a, b = t.param(0, f32, 64), t.param(1, f32, 4), t.param(2, f32, 16)
+        i, j = t.range(4, 0, AxisType.UPCAST), t.range(16, 1, AxisType.UPCAST)
+        sink = t.sink(out.index(i * 16 + j).store(a.index(i) * b.index(j)).end(i, j))
+        assert widths(devectorized(sink, V4)) == [1, 1, 1, 1, 16]
+        assert widths(devectorized(sink, CUDA)) == [4] * 5  # threads have no lanes to spread to
+        buffers = buffers_of(sink)
+        np.testing.assert_array_equal(result(sink, V4), np.outer(buffers[1], buffers[2]).ravel())
+
+
 def test_other_hints_stay_on_every_piece() -> None:
     with Table() as t:
         sink = copy(t)

@@ -99,6 +99,7 @@ def specimens(t: Table) -> list[UOp]:
         t.make(Ops.LOAD, f32, (place,)),
         t.make(Ops.LOAD, f32, (place, scalar, flag), "streaming"),
         t.make(Ops.STORE, dtypes.void, (place, scalar, flag), "non temporal"),
+        place.prefetch(2),
         t.make(Ops.UNROLL, f32, (wide,), axes),
         t.make(Ops.CONTRACT, f32.vec(4), (scalar,), axes),
         t.make(Ops.CONTRACT, f32, (scalar,), Lanes(())),

@@ -102,6 +102,26 @@ def test_running_reductions(t: Table):
     np.testing.assert_array_equal(out.reshape(2, 4), np.cumprod(numbers(8, "i4").reshape(2, 4), 1))
 
 
+def test_running_reductions_of_two_ranges_and_of_lanes(t: Table):
+    """Of two ranges the second runs faster; as lanes, those of one position stand together."""
+    r, s = t.range(3, 0), t.range(4, 1, AxisType.UPCAST)
+    x = t.param(1, i32, 12).index(r * 4 + s)
+    scan = t.make(Ops.SCAN, i32, (x, r, s), Ops.ADD)
+    sink = t.sink(t.param(0, i32, 12).index(r * 4 + s).store(scan).end(r, s))
+    out = interpret(sink, {0: np.zeros(12, "i4"), 1: numbers(12, "i4")})[0]
+    np.testing.assert_array_equal(out, np.cumsum(numbers(12, "i4")))
+    with Table() as other:
+        q = other.range(3, 0)
+        lanes = other.vconst(range(8)) + other.make(Ops.VECTORIZE, dtypes.index.vec(8), (q * 8,) * 8)
+        wide = other.make(Ops.INDEX, i32.vec(8), (other.param(1, i32, 24), lanes))
+        both = other.make(Ops.SCAN, i32.vec(8), (wide, q, other.const(4)), Ops.ADD)
+        place = other.make(Ops.INDEX, i32.vec(8), (other.param(0, i32, 24), lanes))
+        out = interpret(other.sink(place.store(both).end(q)), {0: np.zeros(24, "i4"), 1: numbers(24, "i4")})[
+            0
+        ]
+    np.testing.assert_array_equal(out.reshape(12, 2), np.cumsum(numbers(24, "i4").reshape(12, 2), 0))
+
+
 def test_staged_rows(t: Table):
     """A row of squares, stored once, read back to front."""
     i, j, k = t.range(2, 0), t.range(3, 1), t.range(3, 2)

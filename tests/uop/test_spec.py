@@ -116,7 +116,9 @@ DEVECTORIZED = """uop 1
 %15 = load %14 : f32
 %16 = add %10, %15 : f32
 %17 = store %9, %16
-%18 = end %17, %7
+%25 = prefetch %14 locality=3
+%26 = group %17, %25
+%18 = end %26, %7
 %19 = after %3, %18 : *reg f32[1]
 %20 = index %19, 0 : *reg f32[1]
 %21 = load %20 : f32
@@ -283,6 +285,7 @@ BAD: dict[str, tuple[str, str]] = {
     ),
     "INDEX is a place; a LOAD makes it a value": ("devectorized", HEAD),
     "a LOAD gives the element type of its place": ("lowered", LOW + "%3 = load %2 : i32\n"),
+    "a PREFETCH names one place": ("lowered", LOW + "%3 = load %2 : f32\n%4 = prefetch %3 locality=0\n"),
     "LOCAL memory and registers are read AFTER what fills them": (
         "lowered",
         "uop 1\n%0 = define_reg slot=0 : *reg f32[1]\n%1 = index %0, 0:i32 : *reg f32[1]\n%2 = load %1 : f32\n",

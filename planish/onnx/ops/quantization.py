@@ -62,15 +62,23 @@ def laid_array(at: At, value: Array, x: Array, axis: int, block: int) -> Array:
 
 def rounded(x: V, zero: V | None, dtype: DType) -> V:
     """Steps to integers of a storage dtype, half to even, clamped."""
-    steps = (
-        cast(x.round(), dtypes.float32).cast(dtypes.int32)
-        if x.dtype.bits < 64
-        else x.round().cast(dtypes.int32)
-    )
-    if zero is not None:
-        # Far beyond the range nothing is lost, and the sum cannot wrap.
-        steps = steps.clamp(-(1 << 30), 1 << 30).add(zero.cast(dtypes.int32))
-    return steps.clamp(int(dtype.min or 0), int(dtype.max or 0)).cast(dtype)
+    return stored(within(x, zero, dtype), zero, dtype)
+
+
+def within(x: V, zero: V | None, dtype: DType) -> V:
+    """Whole steps, as floats, that fit into a storage dtype once the zero point is added."""
+    steps = x.round() if x.dtype.bits >= 32 else x.round().cast(dtypes.float32)
+    low, high = float(dtype.min or 0), float(dtype.max or 0)
+    if zero is None:
+        return steps.clamp(low, high)
+    point = zero.cast(steps.dtype)
+    return steps.max(point.neg().add(low)).min(point.neg().add(high))
+
+
+def stored(steps: V, zero: V | None, dtype: DType) -> V:
+    """Whole steps that fit, with the zero point, as integers of a storage dtype."""
+    whole = steps.cast(dtypes.int32)
+    return (whole if zero is None else whole.add(zero.cast(dtypes.int32))).cast(dtype)
 
 
 def _output_kind(at: At, given: Sequence[Any]) -> np.dtype[Any]:
@@ -93,8 +101,8 @@ def quantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = None
     saturate, precision = bool(at.attr("saturate", 1)), at.attr("precision", 0)
     at.attr("output_dtype")
     if isinstance(x, np.ndarray) and isinstance(scale, np.ndarray):
-        points = zero if isinstance(zero, np.ndarray) else None
-        return _quantize_array(at, x, scale, points, target, (axis, block, saturate))
+        given = zero if isinstance(zero, np.ndarray) else None
+        return _quantize_array(at, x, scale, given, target, (axis, block, saturate))
     if not isinstance(x, V) or not isinstance(scale, V) or isinstance(zero, np.ndarray):
         raise at.refuse("mixes data with values")
     wider = x.dtype if x.dtype.is_float and x.dtype.bits > scale.dtype.bits else scale.dtype
@@ -104,7 +112,33 @@ def quantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = None
     dtype = dtypes.from_numpy(target)
     if dtype.is_float:
         return convert(steps, dtype, saturate)
-    return rounded(steps, None if zero is None else laid(at, zero, x, axis, block), dtype)
+    points = None if zero is None else laid(at, zero, x, axis, block)
+    whole = within(steps, points, dtype)
+    result = stored(whole, points, dtype)
+    at.engine.steps[result.id] = (result, whole, _zero_of(at), axis, block)
+    return result
+
+
+def _zero_of(at: At) -> Any:
+    """What the node is given as zero point, an array if it is known."""
+    return at.scope.find(at.node.input[2]) if len(at.node.input) > 2 and at.node.input[2] else None
+
+
+def _steps_of(at: At, x: V, axis: int, block: int) -> V | None:
+    """The whole steps that a value was made of, if a node quantised it around the zero point of this one."""
+    found = at.engine.steps.get(x.id)
+    if found is None or found[0] is not x:
+        return None
+    steps: V = found[1]
+    zero, layout = found[2], [*found[3:]]
+    mine = _zero_of(at)
+    same = (
+        np.array_equal(zero, mine)
+        if isinstance(zero, np.ndarray) and isinstance(mine, np.ndarray)
+        else zero is mine
+    )
+    scalars = zero is None or (isinstance(zero, np.ndarray) and zero.size == 1)
+    return steps if same and (scalars or layout == [axis, block]) else None
 
 
 def _quantize_array(
@@ -144,6 +178,9 @@ def dequantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = No
     if not isinstance(x, V) or not isinstance(scale, V) or isinstance(zero, np.ndarray):
         raise at.refuse("mixes data with values")
     target = dtypes.from_numpy(numpy_kind(at, to)) if to else scale.dtype
+    whole, unit = _steps_of(at, x, axis, block), widened(scale)
+    if whole is not None and whole.dtype is unit.dtype:
+        return cast(whole.mul(laid(at, unit, x, axis, block)), target)
     return cast(dequantized(at, x, scale, zero, axis, block), target)
 
 
@@ -182,12 +219,12 @@ def dynamically(x: V, dtype: DType) -> tuple[V, V, V]:
 # -- products of integers --------------------------------------------------------------------------------------------
 
 
-def shifted(x: V, zero: V | None, axis: int) -> V:
-    """x less its zero point (one in all, or one per index of an axis) as int32."""
-    wide = x.cast(dtypes.int32)
+def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
+    """x less its zero point (one in all, or one per index of an axis), in a dtype that bytes fit in."""
+    wide = x.cast(dtype)
     if zero is None:
         return wide
-    point = zero.cast(dtypes.int32)
+    point = zero.cast(dtype)
     if point.type.size == 1:
         return wide.sub(scalar(point).broadcast_to(wide.dims))
     if point.rank == 1:
@@ -201,10 +238,38 @@ def matmul_integer(at: At, a: V, b: V, a_zero: V | None = None, b_zero: V | None
     return matmul(shifted(a, a_zero, rows), shifted(b, b_zero, -1), _WHOLE)
 
 
+def convolve_integers(at: At, x: V, x_zero: V | None, w: V, w_zero: V | None, position: int) -> V:
+    """A convolution of bytes less their zero points, exactly; `position` is where the node has its kernel.
+
+    Where the kernel is known, and so small that no sum can leave the integers that float32 has, floats compute it.
+    """
+    window, groups = window_of(at, sizes(at, x)[2:], sizes(at, w)[2:]), at.attr("group", 1)
+    kernel = _exact_in_float(at, position)
+    if kernel is not None:
+        total = convolve(shifted(x, x_zero, 1, dtypes.float32), at.value(kernel), window, groups)
+        return total.cast(dtypes.int32)
+    return convolve(
+        shifted(x, x_zero, 1, dtypes.int32), shifted(w, w_zero, 0, dtypes.int32), window, groups, _WHOLE
+    )
+
+
+def _exact_in_float(at: At, position: int) -> Array | None:
+    """The kernel less its zero point as floats, if sums of products with bytes stay below 2**24."""
+    names = at.node.input
+    zero_at = position + 2
+    kernel = at.scope.find(names[position])
+    zero = at.scope.find(names[zero_at]) if len(names) > zero_at and names[zero_at] else np.zeros((), np.int8)
+    if not isinstance(kernel, np.ndarray) or not isinstance(zero, np.ndarray) or at.engine.varies(kernel):
+        return None
+    points = zero.astype(np.float32).reshape([-1, *[1] * (kernel.ndim - 1)])
+    whole = np.asarray(kernel.astype(np.float32) - points)
+    most = np.abs(whole).sum(tuple(range(1, kernel.ndim)), dtype=np.float64).max(initial=0.0)
+    return whole if most * 255 < 1 << 24 else None
+
+
 @op("ConvInteger")
 def conv_integer(at: At, x: V, w: V, x_zero: V | None = None, w_zero: V | None = None) -> V:
-    window = window_of(at, sizes(at, x)[2:], sizes(at, w)[2:])
-    return convolve(shifted(x, x_zero, 1), shifted(w, w_zero, 0), window, at.attr("group", 1), _WHOLE)
+    return convolve_integers(at, x, x_zero, w, w_zero, 1)
 
 
 def _requantized(x: V, factor: V, zero: V, dtype: DType) -> V:
@@ -247,8 +312,7 @@ def qlinear_conv(
     y_zero: V,
     bias: V | None = None,
 ) -> V:
-    window = window_of(at, sizes(at, x)[2:], sizes(at, w)[2:])
-    total = convolve(shifted(x, x_zero, 1), shifted(w, w_zero, 0), window, at.attr("group", 1), _WHOLE)
+    total = convolve_integers(at, x, x_zero, w, w_zero, 3)
     if bias is not None:
         total = total.add(along(bias, total.dims, 1))
     factor = _factor(x_scale, total, 1).mul(_factor(w_scale, total, 1)).div(_factor(y_scale, total, 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from planish.dtypes import DType
@@ -21,11 +23,12 @@ from planish.schedule.tensors import (
     permute,
     plus,
     reshape,
+    shrink,
     times,
 )
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.shape import shape
+from planish.uop.shape import Dim, shape
 
 
 def _sum_of_products(x: UOp, y: UOp, axes: tuple[int, ...], accum: DType, out: DType) -> UOp:
@@ -69,7 +72,8 @@ def _dot(tensors: Tensors, inst: Inst) -> UOp:
 def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     """Axes (N, groups, outputs per group, space …, inputs per group, kernel …), summed over the inputs and the kernel.
 
-    The operand is read by position, at·stride + tap·dilation - low; the kernel is only reshaped.
+    The operand is read by position, at·stride + tap·dilation - low; the kernel is only reshaped. Holes in the operand
+    (a transposed convolution) are not multiplied with: `_Phases`.
     """
     attrs = cast("ConvolutionAttrs", inst.attrs)
     lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
@@ -85,39 +89,167 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     if is_empty(result) or is_empty(shape(x)) or is_empty(shape(kernel)):
         return tensors.filled(0, attrs.out_dtype, result)
     per_group = divided(outputs, groups)
+    phases = [_Phases.of(attrs, i, space[i], window[i]) for i in range(len(space))]
+    # an axis with holes is two output axes: which hole, and where
+    places = [
+        dim
+        for found, size in zip(phases, space, strict=True)
+        for dim in ((size,) if found is None else found.dims)
+    ]
+    taps = [many if found is None else found.taps for found, many in zip(phases, window, strict=True)]
     # the operand is the same for all outputs of a group
-    read: Dims = (batch, groups, 1, *space, features, *window)
-    whole: Dims = (batch, groups, per_group, *space, features, *window)
-    rank = 3 + len(space)
+    read: Dims = (batch, groups, 1, *places, features, *taps)
+    whole: Dims = (batch, groups, per_group, *places, features, *taps)
+    rank = 3 + len(places)
     feature = tensors.position(read, rank)
     if groups > 1:
         feature = tensors.position(read, 1) * features + feature
     axes = [Axis(tensors.position(read, 0), batch), Axis(feature, times(features, groups))]
-    for i, (size, count, taps) in enumerate(zip(extent, space, window, strict=True)):
-        many = cast("int", taps)
+    at = 3
+    for i, (size, count, many) in enumerate(zip(extent, space, taps, strict=True)):
+        tap = tensors.position(read, rank + 1 + i) if cast("int", many) > 1 else None
+        found = phases[i]
+        if found is not None:
+            axes.append(found.operand(tensors.position(read, at), tensors.position(read, at + 1), tap, size))
+            at += 2
+            continue
         axes.append(
             Axis(
-                tensors.position(read, 3 + i),
+                tensors.position(read, at),
                 size,
                 attrs.strides[i],
-                tensors.position(read, rank + 1 + i) if many > 1 else None,
+                tap,
                 attrs.rhs_dilation[i],
                 attrs.low[i],
                 attrs.lhs_dilation[i],
-                plus(times(minus(count, 1), attrs.strides[i]), (many - 1) * attrs.rhs_dilation[i]),
+                plus(
+                    times(minus(count, 1), attrs.strides[i]), (cast("int", many) - 1) * attrs.rhs_dilation[i]
+                ),
             )
         )
-    found, _ = elements(x, axes)
-    line: Dims = (1, groups, per_group, *(1,) * len(space), features, *window)
+        at += 1
+    found_elements, _ = elements(x, axes)
+    line: Dims = (1, groups, per_group, *(1,) * len(places), features, *taps)
+    if any(found is not None for found in phases):
+        weights = _kernel_of_phases(tensors, kernel, phases, (groups, per_group, features), places, taps)
+    else:
+        weights = reshape(kernel, line)
     total = _sum_of_products(
-        expand(found, whole),
-        expand(reshape(kernel, line), whole),
+        expand(found_elements, whole),
+        expand(weights, whole),
         tuple(range(rank, len(whole))),
         attrs.accum_dtype,
         attrs.out_dtype,
     )
-    placed = reshape(total, (batch, outputs, *space))
+    sizes = [
+        size if found is None else found.steps * found.dilation
+        for found, size in zip(phases, space, strict=True)
+    ]
+    placed = reshape(total, (batch, outputs, *sizes))
+    if any(found is not None for found in phases):
+        placed = shrink(placed, (batch, outputs, *sizes), [(0, dim) for dim in (batch, outputs, *space)])
     return permute(placed, sorted(range(len(out_axes)), key=out_axes.__getitem__))
+
+
+@dataclass(frozen=True, slots=True)
+class _Phases:
+    """An axis of an operand with holes (a transposed convolution), without them.
+
+    Position p = d·q + phase of the result meets elements of the operand only at the taps t with (p + t - low) % d == 0, which are
+    t = first(phase) + d·u; the element is q + u + from(phase). So every phase is a convolution without holes, with some of the taps.
+    """
+
+    dilation: int
+    low: int
+    count: int
+    window: int
+
+    @staticmethod
+    def of(attrs: ConvolutionAttrs, axis: int, count: Dim, window: Dim) -> _Phases | None:
+        """None: there are no holes, or they do not come apart so simply."""
+        d, low = attrs.lhs_dilation[axis], attrs.low[axis]
+        if d == 1 or attrs.strides[axis] != 1 or attrs.rhs_dilation[axis] != 1:
+            return None
+        if not (isinstance(count, int) and isinstance(window, int) and isinstance(low, int)) or count < d:
+            return None
+        return _Phases(d, low, count, window)
+
+    @property
+    def steps(self) -> int:
+        """How many positions of the result a phase has."""
+        return -(-self.count // self.dilation)
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        return self.steps, self.dilation
+
+    @property
+    def taps(self) -> int:
+        """How many taps a phase has at most."""
+        return -(-self.window // self.dilation)
+
+    @property
+    def ahead(self) -> int:
+        """Elements put before the operand, so that no position is negative."""
+        return -(-self.low // self.dilation)
+
+    def first(self, phase: UOp) -> UOp:
+        """The first tap of a phase."""
+        return (phase * -1 + self.low) % self.dilation
+
+    def operand(self, at: UOp, phase: UOp, tap: UOp | None, size: Dim) -> Axis:
+        """Where the operand is read."""
+        start = (phase + self.first(phase) + (self.ahead * self.dilation - self.low)) // self.dilation
+        last = max(
+            (each + (self.low - each) % self.dilation + self.ahead * self.dilation - self.low)
+            // self.dilation
+            for each in range(self.dilation)
+        )
+        return Axis(at + start, size, 1, tap, 1, self.ahead, 1, self.steps - 1 + last + self.taps - 1)
+
+    def kernel(self, phase: UOp, tap: UOp | None) -> Axis:
+        """Which tap that is."""
+        last = max((self.low - each) % self.dilation for each in range(self.dilation))
+        return Axis(
+            self.first(phase),
+            self.window,
+            1,
+            tap,
+            self.dilation,
+            0,
+            1,
+            last + (self.taps - 1) * self.dilation,
+        )
+
+
+def _kernel_of_phases(
+    tensors: Tensors,
+    kernel: UOp,
+    phases: Sequence[_Phases | None],
+    channels: tuple[Dim, Dim, Dim],
+    places: Sequence[Dim],
+    taps: Sequence[Dim],
+) -> UOp:
+    """The taps of a kernel that each phase has, over the axes of the convolution; the other output axes are 1."""
+    groups, per_group, features = channels
+    kept: list[Dim] = []
+    for found in phases:
+        kept.extend((1,) if found is None else (1, found.dilation))
+    dims: Dims = (1, groups, per_group, *kept, features, *taps)
+    rank = 3 + len(kept)
+    output = tensors.position(dims, 1) * per_group + tensors.position(dims, 2)
+    axes = [Axis(output, times(groups, per_group)), Axis(tensors.position(dims, rank), features)]
+    at = 3
+    for i, found in enumerate(phases):
+        tap = tensors.position(dims, rank + 1 + i)
+        if found is None:
+            axes.append(Axis(tap, taps[i]))
+            at += 1
+        else:
+            axes.append(found.kernel(tensors.position(dims, at + 1), tap if found.taps > 1 else None))
+            at += 2
+    chosen, _ = elements(kernel, axes)
+    return chosen
 
 
 CONTRACT: Final[dict[str, Lowering]] = {"dot_general": _dot, "convolution": _convolution}

@@ -7,13 +7,17 @@ places that are accessed. What is not a sum (a quotient of a vector, a compariso
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, Ops
 from planish.uop.symbolic import simplify, symbolic
 from planish.uop.symbolic.affine import Affine, affine
+
+# a member of an enum costs more to look up than a name
+_ADD, _AND, _CAT, _CONST, _GEP, _INVALID = Ops.ADD, Ops.AND, Ops.CAT, Ops.CONST, Ops.GEP, Ops.INVALID
+_MUL, _NEG, _SUB, _VCONST, _VECTORIZE = Ops.MUL, Ops.NEG, Ops.SUB, Ops.VCONST, Ops.VECTORIZE
 
 ELEMENTWISE: Final = ALU | {Ops.CAST, Ops.BITCAST}
 _MOST_TERMS: Final = 64
@@ -70,6 +74,7 @@ class Forms:
 
     forms: dict[UOp, Form]
     lanes: dict[tuple[UOp, int], UOp]
+    simplest: dict[UOp, UOp] = field(default_factory=dict)
 
     def form(self, vector: UOp) -> Form:
         """A vector of indices as a sum. (Iterative: index sums can be deep.)"""
@@ -90,25 +95,25 @@ class Forms:
 
     def _form(self, node: UOp) -> Form:
         op, src, count = node.op, node.src, node.dtype.lanes
-        if op is Ops.CONST:
+        if op is _CONST:
             return Form({}, [cast("int", node.arg)] * count)
-        if op is Ops.VCONST:
+        if op is _VCONST:
             return Form({}, list(cast("tuple[int, ...]", node.arg)))
-        if op is Ops.GEP and src[0].dtype.lanes > 1:
+        if op is _GEP and src[0].dtype.lanes > 1:
             return self.forms[src[0]].chosen(cast("tuple[int, ...]", node.arg))
-        if op is Ops.CAT and all(part.dtype.lanes > 1 for part in src):
+        if op is _CAT and all(part.dtype.lanes > 1 for part in src):
             return _joined([self.forms[part] for part in src])
-        if op is Ops.ADD or op is Ops.SUB:
-            return self.forms[src[0]].plus(self.forms[src[1]], 1 if op is Ops.ADD else -1)
-        if op is Ops.NEG:
+        if op is _ADD or op is _SUB:
+            return self.forms[src[0]].plus(self.forms[src[1]], 1 if op is _ADD else -1)
+        if op is _NEG:
             return self.forms[src[0]].times([-1] * count)
-        if op is Ops.MUL:
+        if op is _MUL:
             x, y = self.forms[src[0]], self.forms[src[1]]
             if not y.terms:
                 return x.times(y.constants)
             if not x.terms:
                 return y.times(x.constants)
-        if op is Ops.VECTORIZE and all(lane is src[0] for lane in src):
+        if op is _VECTORIZE and all(lane is src[0] for lane in src):
             return of_scalars([src[0]]).chosen((0,) * count)
         return of_scalars(self.scalars(node))
 
@@ -132,14 +137,33 @@ class Forms:
 
     def scalars(self, vector: UOp) -> list[UOp]:
         """One scalar expression per lane, in simplest form: equal ones are one node."""
-        return [simplify(self.lane(vector, number), symbolic) for number in range(vector.dtype.lanes)]
+        if (
+            vector.op is _AND and vector.dtype.is_bool
+        ):  # rows and columns of a tile: few gates, many pairs of them
+            pairs = list(zip(*map(self.scalars, vector.src), strict=True))
+            both = {pair: _both(*pair) for pair in dict.fromkeys(pairs)}
+            return [both[pair] for pair in pairs]
+        if vector.op is _CAT:
+            return [lane for part in vector.src for lane in self.scalars(part)]
+        found = [self.lane(vector, number) for number in range(vector.dtype.lanes)]
+        for lane in found:  # few of many differ
+            if lane not in self.simplest:
+                self.simplest[lane] = simplify(lane, symbolic)
+        return [self.simplest[lane] for lane in found]
+
+
+def _both(a: UOp, b: UOp) -> UOp:
+    for one, other in ((a, b), (b, a)):
+        if one.op is _CONST:
+            return other if one.arg else one
+    return a if a is b else a & b
 
 
 def _summands(node: UOp) -> tuple[UOp, ...]:
     """The vectors whose forms make the form of this one."""
-    if node.op in {Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL}:
+    if node.op in {_ADD, _SUB, _NEG, _MUL}:
         return node.src
-    if node.op in {Ops.GEP, Ops.CAT}:
+    if node.op in {_GEP, _CAT}:
         return tuple(source for source in node.src if source.dtype.lanes > 1)
     return ()
 
@@ -170,13 +194,13 @@ def of_scalars(lanes: list[UOp]) -> Form:
 
 
 def _lane_needs(node: UOp, lane: int) -> list[tuple[UOp, int]]:
-    if node.dtype.lanes == 1 or node.op in {Ops.CONST, Ops.VCONST, Ops.VECTORIZE}:
+    if node.dtype.lanes == 1 or node.op in {_CONST, _VCONST, _VECTORIZE}:
         return []
-    if node.op is Ops.GEP:
+    if node.op is _GEP:
         return [(node.src[0], cast("tuple[int, ...]", node.arg)[lane])]
     if node.op in ELEMENTWISE and all(s.dtype.lanes == node.dtype.lanes for s in node.src):
         return [(source, lane) for source in node.src]
-    if node.op is Ops.CAT:
+    if node.op is _CAT:
         for source in node.src:
             if lane < source.dtype.lanes:
                 return [(source, lane)]
@@ -188,13 +212,13 @@ def _lane_value(node: UOp, lane: int, parts: list[UOp]) -> UOp:
     if node.dtype.lanes == 1:
         return node
     scalar = node.dtype.scalar
-    if node.op in {Ops.CONST, Ops.INVALID}:
+    if node.op in {_CONST, _INVALID}:
         return node.replace(dtype=scalar)
-    if node.op is Ops.VCONST:
+    if node.op is _VCONST:
         return node.table.const(cast("tuple[int, ...]", node.arg)[lane], scalar)
-    if node.op is Ops.VECTORIZE:
+    if node.op is _VECTORIZE:
         return node.src[lane]
-    if node.op in {Ops.GEP, Ops.CAT}:
+    if node.op in {_GEP, _CAT}:
         return parts[0]
     if parts:
         return node.table.make(node.op, scalar, tuple(parts), node.arg)

@@ -9,6 +9,10 @@ Before → after::
                                      update:  acc[0] = acc[0] + value      inside r, after init; END r
                                      result:  acc[0]              after update
 
+    SCAN[ADD](value, r, 16)          p = running sums of the lanes: with those 1, 2, 4, 8 before
+                                     update:  acc[0] = acc[0] + p[15]      inside r; p[15] is all that a turn waits for
+                                     result:  ⟨acc[0] …⟩ + p, acc[0] as it was before
+
     SCAN[ADD](value, r)              init:    acc[0] = 0          after the loops around r
                                      update:  acc[0] = acc[0] + value      inside r, after init; r stays open
                                      result:  acc[0]              after update, in the same iteration
@@ -18,7 +22,9 @@ Before → after::
     END(a, r), END(b, r)             END(GROUP(a, b), r)          where neither needs the other
 
 Lanes first: a reduction of lanes (an unrolled axis) is combined by a tree of ops before it reaches the accumulator, so the
-loop carries one dependency per unrolled group. A scan's range runs inside all loops that its operand depends on, since
+loop carries one dependency per unrolled group. Of a register tile of sums, though, every product is added to its accumulator
+by itself: there are enough of them to hide the latency, and a product that is added at once costs nothing (stage 18 fuses
+them). A scan's range runs inside all loops that its operand depends on, since
 there is one accumulator and not one per iteration.
 
 Where closing ops share a range they share a loop (`expander/loops.py`): sums, maxima and copies of a row are made in one
@@ -39,7 +45,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.stages.devectorizer.sharing import share_locals
-from planish.stages.devectorizer.wmma import pm_wmma_accumulate
+from planish.stages.devectorizer.wmma import pm_reduce_tiles, pm_wmma_accumulate
 from planish.stages.expander.loops import (
     around,
     closed_by,
@@ -50,11 +56,14 @@ from planish.stages.expander.loops import (
     stores_in,
 )
 from planish.uop.matcher import Matcher, rule
-from planish.uop.node import UOp
+from planish.uop.node import Number, UOp
 from planish.uop.ops import Axis, Ops
 from planish.uop.pattern import INDEX, node
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic.reduce import identity
+
+_SIDE_BY_SIDE: Final = 64
+"""Sums of which the machine has enough at once to hide how long one addition takes."""
 
 
 @dataclass(slots=True)
@@ -136,19 +145,78 @@ def _countable(root: UOp) -> UOp | None:
     return root.replace(dtype=wide, src=(x, *root.src[1:])).cast(root.dtype)
 
 
+def _products(root: UOp) -> list[UOp]:
+    """The products of an unrolled sum one by one, if so many sums run side by side that none has to wait for the one before."""
+    value, width = root.src[0], root.dtype.lanes
+    if (
+        root.arg is not Ops.ADD
+        or value.op is not Ops.MUL
+        or not value.dtype.is_float
+        or width < _SIDE_BY_SIDE
+    ):
+        return []
+    parts = (range(start, start + width) for start in range(0, value.dtype.lanes, width))
+    return [value.table.make(Ops.MUL, root.dtype, tuple(x.gep(*part) for x in value.src)) for part in parts]
+
+
 def _to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
     value, *reduced = root.src
     op = cast("Ops", root.arg)
-    value = horizontal(op, value, root.dtype)
-    if not reduced:
-        return value
+    products = _products(root)
+    if len(products) < 2:
+        value = horizontal(op, value, root.dtype)
+        if not reduced:
+            return value
+        products = [value]
     acc = _accumulator(root, ctx)
     outer = sorted(value.ranges - set(reduced), key=lambda r: r.order)
-    inside = acc.at(acc.at(*outer).store(acc.start), *reduced)
-    return acc.at(inside.store(inside.alu(op, value)).end(*reduced))
+    started = acc.at(*outer).store(acc.start)
+    inside = total = acc.at(started, *reduced)
+    for product in products:
+        total = total.alu(op, product)
+    updated = inside.store(total)
+    return acc.at(updated.end(*reduced) if reduced else updated)
+
+
+def running(op: Ops, value: UOp, positions: int) -> UOp:
+    """Each position in lanes combined with all before it: with those one before, then two, four …"""
+    count = value.dtype.lanes
+    width = count // positions
+    start = identity(op, value)
+    step = 1
+    while step < positions:
+        away = step * width
+        nothing = value.table.const(cast("Number", start), value.dtype.scalar.vec(away))
+        moved = (nothing, value.gep(*range(count - away)))
+        value = value.table.make(Ops.CAT, value.dtype, moved).alu(op, value)
+        step *= 2
+    return value
+
+
+def _scan_lanes_to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
+    """The accumulator holds what came before the lanes of an iteration; only their last ones reach it."""
+    value, r, positions = root.src
+    op, count = cast("Ops", root.arg), cast("int", positions.arg)
+    value = running(op, value, count)
+    if r.op is Ops.CONST:
+        return value
+    width = value.dtype.lanes // count
+    last = value.gep(*range(value.dtype.lanes - width, value.dtype.lanes))
+    acc = _accumulator(root.replace(dtype=last.dtype, src=(last, r)), ctx)
+    outer = sorted(ctx.around[r] | (value.ranges - {r}), key=lambda s: s.order)
+    before = acc.at(acc.at(*outer).store(acc.start), r)
+    update = before.store(before.alu(op, last))
+    spread = before.gep(*(tuple(range(width)) * count)) if width > 1 else _spread(before, count)
+    return spread.alu(op, value).after(update)
+
+
+def _spread(value: UOp, lanes: int) -> UOp:
+    return value.table.make(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes)
 
 
 def _scan_to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
+    if len(root.src) > 2:
+        return _scan_lanes_to_accumulator(root, ctx)
     value, r = root.src
     if r.op is Ops.CONST:  # a range of one value
         return value
@@ -174,7 +242,7 @@ pm_reduce: Final = Matcher(
 )
 
 
-_RULES: Final = pm_reduce + pm_wmma_accumulate
+_RULES: Final = pm_reduce_tiles + pm_reduce + pm_wmma_accumulate
 
 
 def _scans(nodes: list[UOp]) -> list[UOp]:

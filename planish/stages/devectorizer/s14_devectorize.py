@@ -7,12 +7,14 @@ How, in one walk (the names are those of the matchers)
   consecutive constants make one access, however long; what stands alone is a scalar access. The loaded pieces are
   joined and put into lane order by one lane selection; a store selects the lanes of its value. Gates: lanes with the
   same gate belong together; where the target masks lanes, so do neighbours whose gates differ. A lane whose gate
-  never opens is not loaded at all.
+  never opens is not loaded at all. Lanes a few elements apart (every second one) are loaded with what lies between
+  them, as whole vectors of which the last ends where the last lane is, and selected.
 * `correct_load_store`. An access is cut to the lengths the target folds, where it has to be aligned only at places
   that are proved to be. What is proved is also said (`align16`); of a parameter nothing is known but what the
   target promises, on a CPU its element. Other hints (`nontemporal`) stay on every piece.
 * `devectorize`. An operation wider than the target's registers becomes several of full width, joined; a vector in an
-  accumulator is accessed in such pieces. Tiles of tensor cores are cut to one core each (`wmma.py`).
+  accumulator is accessed in such pieces. One lane of a loaded vector in all lanes of a register becomes a load of that
+  element (CPUs spread it for nothing, a shuffle takes a turn). Tiles of tensor cores are cut to one core each (`wmma.py`).
 
 Before → after::
 
@@ -43,7 +45,7 @@ from planish import dtypes
 from planish.config import current
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Form, Forms, of_scalars
-from planish.stages.devectorizer.wmma import pm_split_wmma, pm_wmma_accumulate
+from planish.stages.devectorizer.wmma import pm_split_wmma, pm_whole_tiles, pm_wmma_accumulate
 from planish.target import Target
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
@@ -57,6 +59,10 @@ from planish.uop.symbolic.lanes import lanes as lane_rules
 _INDEX_BYTES: Final = 4
 """What an index will nearly always take: stage 15 makes it int32 wherever the bounds allow it."""
 _REGISTER: Final = AddrSpace.REG
+_REACH: Final = 4
+"""How far apart elements may be to be loaded together: further, most of what is loaded is not wanted."""
+_GAPS: Final = 4
+"""So many accesses at least have to become one, gaps included."""
 
 
 @dataclass(slots=True)
@@ -93,9 +99,9 @@ def _parted(place: UOp) -> tuple[UOp, UOp | None]:
     """The index of a place, and its gate."""
     index = place.src[1]
     gates = list(place.src[2:])
-    while index.op is Ops.WHERE and _is_nowhere(index.src[2]):
-        gates.append(index.src[0])
-        index = index.src[1]
+    while (opened := _opened(index)) is not None:
+        index, gate = opened
+        gates.append(gate)
     if not gates:
         return index, None
     lanes = max(index.dtype.lanes, *(gate.dtype.lanes for gate in gates))
@@ -103,6 +109,15 @@ def _parted(place: UOp) -> tuple[UOp, UOp | None]:
     for other in gates[1:]:
         gate = gate & _spread(other, lanes)
     return index, gate
+
+
+def _opened(index: UOp) -> tuple[UOp, UOp] | None:
+    """What a gated index is where it is somewhere, and its gate; of one that has been cut to vectors, those of all pieces."""
+    pieces = index.src if index.op is Ops.CAT else (index,)
+    if not all(piece.op is Ops.WHERE and _is_nowhere(piece.src[2]) for piece in pieces):
+        return None
+    indices, gates = [piece.src[1] for piece in pieces], [piece.src[0] for piece in pieces]
+    return _join(indices, index.dtype), _join(gates, dtypes.bool_.vec(index.dtype.lanes))
 
 
 def _is_nowhere(index: UOp) -> bool:
@@ -139,8 +154,11 @@ def _lanes_of(place: UOp, forms: Forms) -> _Lanes:
     return _Lanes(of_scalars(indices), gates, None)
 
 
-def _accesses(place: UOp, masked: bool, forms: Forms) -> Iterator[_Access]:
-    """The runs of consecutive elements that the lanes of a place make. Lanes whose gate is never open are in none."""
+def _accesses(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Iterator[_Access]:
+    """The runs of elements that the lanes of a place make. Lanes whose gate is never open are in none.
+
+    Elements of a run are consecutive; with a greater reach the next one may be so far away, and what is between is no lane.
+    """
     form, gates, gate = _lanes_of(place, forms)
     like = place.table.const(0, place.src[1].dtype.scalar)
     # One layer holds each place once; a place wanted again under another gate starts a second layer.
@@ -157,19 +175,36 @@ def _accesses(place: UOp, masked: bool, forms: Forms) -> Iterator[_Access]:
             layer = runs.setdefault((base, depth), {})
         layer.setdefault(offset, []).append(lane)
     for by_offset in runs.values():
-        offsets = sorted(by_offset)
-        for _, neighbours in groupby(enumerate(offsets), key=lambda pair: pair[1] - pair[0]):
-            lanes = tuple(tuple(by_offset[offset]) for _, offset in neighbours)
-            first = [lane[0] for lane in lanes]
-            yield _Access(form.at(first[0], like), _gate_of(gate, gates, first), lanes)
+        for run in _runs(sorted(by_offset), reach):
+            lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
+            first = [lane[0] if lane else None for lane in lanes]
+            yield _Access(form.at(by_offset[run[0]][0], like), _gate_of(gate, gates, first), lanes)
 
 
-def _gate_of(gate: UOp | None, gates: Sequence[UOp | None], lanes: list[int]) -> UOp | None:
-    """The gate of an access to these lanes: none, one for all, or one for each."""
-    wanted = [gates[lane] for lane in lanes]
+def _runs(offsets: list[int], reach: int) -> Iterator[list[int]]:
+    """Sorted offsets in runs: consecutive ones, or, if that leaves fewer accesses, ones that are no further apart than the reach."""
+    apart: list[list[int]] = []
+    for offset in offsets:
+        if apart and offset - apart[-1][-1] <= reach:
+            apart[-1].append(offset)
+        else:
+            apart.append([offset])
+    for run in apart:
+        exact = [
+            [offset for _, offset in neighbours]
+            for _, neighbours in groupby(enumerate(run), key=lambda pair: pair[1] - pair[0])
+        ]
+        yield from [run] if len(exact) >= _GAPS else exact
+
+
+def _gate_of(gate: UOp | None, gates: Sequence[UOp | None], lanes: list[int | None]) -> UOp | None:
+    """The gate of an access to these lanes: none, one for all, or one for each. What is no lane is never loaded under the last."""
+    wanted = [gates[lane] for lane in lanes if lane is not None]
     found = [each for each in wanted if each is not None]
     if not found:
         return None
+    if len(wanted) < len(lanes):
+        return _gate_with_gaps(gate, lanes, wanted)
     open_gate = found[0].table.const(True, dtypes.bool_)
     each = [open_gate if gate is None else gate for gate in wanted]
     distinct = len(set(each))
@@ -177,7 +212,22 @@ def _gate_of(gate: UOp | None, gates: Sequence[UOp | None], lanes: list[int]) ->
         return None if each[0] is open_gate else each[0]
     if gate is None or distinct * 2 <= len(lanes):  # whole pieces may turn out to have one gate
         return open_gate.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), tuple(each))
-    return _select(gate, tuple(lanes))
+    return _select(gate, tuple(lane for lane in lanes if lane is not None))
+
+
+def _gate_with_gaps(gate: UOp | None, lanes: list[int | None], wanted: list[UOp | None]) -> UOp | None:
+    first = wanted[0]
+    if first is not None and all(each is first for each in wanted):
+        return first
+    table = next(each for each in wanted if each is not None).table
+    closed, opened = table.const(False, dtypes.bool_), table.const(True, dtypes.bool_)
+    if gate is None or len(set(wanted)) * 2 <= len(wanted):
+        each = iter(opened if found is None else found for found in wanted)
+        spread = tuple(closed if lane is None else next(each) for lane in lanes)
+        return table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), spread)
+    count = gate.dtype.lanes
+    both = table.make(Ops.CAT, dtypes.bool_.vec(count + 1), (gate, closed))
+    return both.gep(*(count if lane is None else lane for lane in lanes))
 
 
 def _join(pieces: list[UOp], dtype: DType) -> UOp:
@@ -212,13 +262,17 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
     pieces: list[UOp] = []
     order = [-1] * count
     taken = 0
-    for access in _accesses(place, ctx.target.masked, ctx.forms):
-        width = len(access.lanes)
-        pieces.append(root.replace(dtype=scalar.vec(width), src=(_at(place, access.index, access.gate),)))
-        for element, lanes in enumerate(access.lanes):
-            for lane in lanes:
-                order[lane] = taken + element
-        taken += width
+    for access in _accesses(place, ctx.target.masked, ctx.forms, _reach(place, ctx.target)):
+        for start, width in _covering(access, scalar, ctx.target):
+            index = _ahead(access.index, start) if start else access.index
+            gate = access.gate
+            if gate is not None and width < len(access.lanes):
+                gate = _piece_of_gate(gate, tuple(range(start, start + width)))
+            pieces.append(root.replace(dtype=scalar.vec(width), src=(_at(place, index, gate),)))
+            for element, lanes in enumerate(access.lanes[start : start + width]):
+                for lane in lanes:
+                    order[lane] = taken + element
+            taken += width
     if -1 in order:  # never loaded
         pieces.append(root.table.const(False if scalar.is_bool else 0, scalar))
         order = [taken if lane < 0 else lane for lane in order]
@@ -227,6 +281,23 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
     if taken == 1:
         return root.table.make(Ops.VECTORIZE, root.dtype, (joined,) * count)
     return _select(joined, tuple(order))
+
+
+def _reach(place: UOp, target: Target) -> int:
+    """How far apart elements may be that are loaded together; machines with vectors that may start anywhere select lanes."""
+    memory = place.src[0].dtype
+    is_memory = isinstance(memory, PtrDType) and memory.space is not _REGISTER
+    return _REACH if is_memory and target.register_bytes > 1 and not target.aligned_bytes else 1
+
+
+def _covering(access: _Access, dtype: DType, target: Target) -> list[tuple[int, int]]:
+    """Where the pieces of an access begin and how long they are: one, or, if it has gaps, whole vectors that overlap at the end."""
+    count = len(access.lanes)
+    if all(access.lanes):
+        return [(0, count)]
+    width = next((w for w in target.widths(dtype) if w <= count), 1)
+    starts = (*range(0, count - width, width), count - width)
+    return [(start, width) for start in starts]
 
 
 def _fold_store(root: UOp, ctx: _Run) -> UOp | None:
@@ -259,7 +330,9 @@ def _base_and_constant(index: UOp) -> tuple[UOp, int]:
 
 
 def _ahead(index: UOp, count: int) -> UOp:
-    """The index of an element so far behind another."""
+    """The index of an element so far behind another: of equal elements the same node, or their loop would be there twice."""
+    if index.op is Ops.CONST:
+        return index.const_like(cast("int", index.arg) + count)
     base, constant = _base_and_constant(index)
     return base + (constant + count) if constant + count else base
 
@@ -370,6 +443,26 @@ def _split_value(root: UOp, ctx: _Run) -> UOp | None:
     return _join(pieces, root.dtype)
 
 
+def _broadcast(root: UOp, load: UOp, ctx: _Run) -> UOp | None:
+    """One lane of a loaded vector in all lanes: a load of that element, which a CPU spreads on its way into the register."""
+    chosen = cast("tuple[int, ...]", root.arg)
+    place = load.src[0]
+    if (
+        ctx.target.is_gpu
+        or len(chosen) < ctx.target.lanes(root.dtype)
+        or any(lane != chosen[0] for lane in chosen)
+        or len(load.src) > 1
+        or len(place.src) != 2
+        or place.src[1].dtype.lanes > 1
+        or not isinstance(place.dtype, PtrDType)
+        or place.dtype.space is _REGISTER
+    ):
+        return None
+    at = _at(place, _ahead(place.src[1], chosen[0]), None)
+    element = load.replace(dtype=load.dtype.scalar, src=(at,), arg=None)
+    return root.table.make(Ops.VECTORIZE, root.dtype, (element,) * len(chosen))
+
+
 load_store_folding: Final = Matcher(
     "load_store_folding",
     [
@@ -393,7 +486,14 @@ correct_load_store: Final = Matcher(
 
 devectorize_values: Final = Matcher(
     "devectorize",
-    [rule(node(ELEMENTWISE), _split_value, says="op on many lanes -> CAT(op on a register's lanes, …)")],
+    [
+        rule(node(ELEMENTWISE), _split_value, says="op on many lanes -> CAT(op on a register's lanes, …)"),
+        rule(
+            node(Ops.GEP, node(Ops.LOAD, name="load")),
+            _broadcast,
+            says="GEP(LOAD(INDEX(b, i)), ⟨k k …⟩) -> ⟨x x …⟩, x = LOAD(INDEX(b, i + k))",
+        ),
+    ],
 )
 
 
@@ -411,8 +511,10 @@ def devectorize(sink: UOp, target: Target) -> UOp:
     nodes = sink.toposort()
     if not any(n.dtype.lanes > 1 for n in nodes):
         return sink
-    if any(n.op is Ops.WMMA for n in nodes):  # while an accumulator is still one load
+    tiles = any(n.op is Ops.WMMA for n in nodes)
+    if tiles:  # while an accumulator is still one load
         sink = rewrite(sink, pm_wmma_accumulate)
     settings = current()
     run = _Run(target, settings.devectorize == 1, settings.allow_half8, Forms({}, {}))
-    return rewrite(sink, matcher_for(settings.devectorize), run)
+    sink = rewrite(sink, matcher_for(settings.devectorize), run)
+    return rewrite(sink, pm_whole_tiles) if tiles else sink

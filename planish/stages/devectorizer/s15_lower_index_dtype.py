@@ -42,6 +42,10 @@ _INT32: Final = (-(2**31), 2**31 - 1)
 _INT64: Final = (-(2**63), 2**63 - 1)
 _UINT64: Final = 2**64 - 1
 _MACHINE: Final = frozenset({dtypes.int32, dtypes.int64, dtypes.uint64})
+_CONSUMERS: Final = frozenset(
+    {Ops.LOAD, Ops.STORE, Ops.PREFETCH, Ops.END, Ops.AFTER, Ops.SINK, Ops.GROUP, Ops.BARRIER, Ops.IF}
+)
+"""What ends index arithmetic."""
 _BIT_COUNTS: Final = frozenset({Ops.CLZ, Ops.POPCOUNT})
 """Of a negative number (CLZ: of any) the answer depends on the width, which is 64 bits for an index."""
 
@@ -255,7 +259,7 @@ load_store_indexing = Matcher(
         rule(node(Ops.CAST), _cast_from_index, says="CAST(wrapped: index): t -> CAST(concrete): t"),
         rule(node(Ops.INDEX), _strip_place, says="INDEX(b, wrapped…) -> INDEX(b, concrete, of one width…)"),
         rule(
-            node({Ops.LOAD, Ops.STORE, Ops.END, Ops.AFTER, Ops.SINK, Ops.GROUP, Ops.BARRIER, Ops.IF}),
+            node(_CONSUMERS),
             _strip,
             says="consumer(wrapped: index) -> consumer(concrete)",
         ),

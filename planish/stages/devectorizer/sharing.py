@@ -139,20 +139,29 @@ def share_locals(sink: UOp) -> UOp:
 
 def _share_two(sink: UOp) -> UOp | None:
     kernel = _Kernel(sink)
-    for a in kernel.buffers:
-        for b in kernel.buffers:
-            if a is b:
-                continue
-            waits = _order(kernel, a, b)
-            if waits is None:
-                continue
-            if a.size != b.size:  # the next look finds them again, of one size
-                small, large = (a, b) if a.size < b.size else (b, a)
-                return _enlarged(sink, small.memory, large.memory.dtype)
-            place = b.stores[0].src[0]
-            new = place.replace(src=(a.memory.after(*waits), *place.src[1:]))
-            return substitute(sink, {place: new, b.memory: a.memory})
-    return None
+    found = [
+        (a, b, waits)
+        for a in kernel.buffers
+        for b in kernel.buffers
+        if a is not b and (waits := _order(kernel, a, b)) is not None
+    ]
+    if not found:
+        return None
+    # in place first: a chain of buffers, each made of the one before, is one buffer only if neighbours are joined
+    a, b, waits = next((each for each in found if _is_made_of(kernel, each[1], each[0])), found[0])
+    if a.size != b.size:  # the next look finds them again, of one size
+        small, large = (a, b) if a.size < b.size else (b, a)
+        return _enlarged(sink, small.memory, large.memory.dtype)
+    place = b.stores[0].src[0]
+    new = place.replace(src=(a.memory.after(*waits), *place.src[1:]))
+    return substitute(sink, {place: new, b.memory: a.memory})
+
+
+def _is_made_of(kernel: _Kernel, b: _Buffer, a: _Buffer) -> bool:
+    """Whether the loop that fills b reads a."""
+    filled = b.fills[0]
+    context = loops_of(filled.ranges)
+    return any(kernel.loop_of(read, context) is filled for read in a.reads)
 
 
 def _enlarged(sink: UOp, memory: UOp, dtype: DType) -> UOp:

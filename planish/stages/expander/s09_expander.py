@@ -35,7 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from math import prod
 from typing import Final, cast
 
@@ -90,14 +89,14 @@ def _count(axes: LaneAxes) -> int:
 
 def _positions(wanted: LaneAxes, have: LaneAxes) -> list[int]:
     """For each position over the wanted axes, the position over those a value has (missing ones do not matter)."""
-    names = [path for path, _ in wanted]
-    found = []
-    for position in product(*(range(size) for _, size in wanted)):
-        at = dict(zip(names, position, strict=True))
-        flat = 0
-        for path, size in have:
-            flat = flat * size + at.get(path, 0)
-        found.append(flat)
+    strides, stride = {}, 1
+    for path, size in reversed(have):
+        strides[path] = stride
+        stride *= size
+    found = [0]
+    for path, size in wanted:
+        step = strides.get(path, 0)
+        found = [flat + position * step for flat in found for position in range(size)]
     return found
 
 
@@ -172,6 +171,21 @@ def _contract(root: UOp, x: UOp) -> UOp:
     places, count = _positions((*axes, *outside), have), _count(have)
     gathered = _select(inner, [lane * count + place for lane in range(x.dtype.lanes) for place in places])
     return gathered if not outside else root.table.make(Ops.UNROLL, root.dtype, (gathered,), Lanes(outside))
+
+
+def _scan_lanes(root: UOp) -> UOp | None:
+    """A SCAN along lanes: they come first, those of one position next to each other."""
+    x, r, *along = root.src
+    if not along or not _axes(along[0]):
+        return None
+    if x.dtype.lanes > 1:
+        raise LoweringError("a SCAN along lanes of what is a vector already", op="SCAN")
+    own = _axes(along[0])
+    axes = (*own, *(axis for axis in _axes(x) if axis not in own))
+    wide = widen(x, axes)
+    positions = root.table.const(_count(own))
+    made = root.table.make(Ops.SCAN, wide.dtype, (wide, r, positions), root.arg)
+    return root.table.make(Ops.UNROLL, root.dtype, (made,), Lanes(axes))
 
 
 def _reduce_lanes(root: UOp, ctx: Expansion) -> UOp | None:
@@ -272,6 +286,11 @@ expander = Matcher(
     "expander",
     [
         rule(node(Ops.REDUCE), _reduce_lanes, says="REDUCE(x, UNROLL…) -> REDUCE(CONTRACT(x))"),
+        rule(
+            node(Ops.SCAN),
+            _scan_lanes,
+            says="SCAN(x, r, UNROLL(u)) -> UNROLL(SCAN(CONTRACT(x), r, number of u), u)",
+        ),
         rule(node(Ops.END), _end_lanes, says="END(UNROLL(x), UNROLL…) -> END(x)"),
         rule(
             node({Ops.AFTER, Ops.GROUP, Ops.BARRIER, Ops.SINK}),

@@ -7,14 +7,22 @@ from collections.abc import Callable, Sequence
 from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.s07_apply_opts import apply_action
 from planish.target import Target
-from planish.uop.actions import Action
+from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
 
 
-def attempts(target: Target) -> Callable[[UOp, Action, Sequence[Action]], UOp | None]:
-    """For a target: a kernel, an action and those before it -> the kernel after it, None if it does not fit."""
+def attempts(
+    target: Target, *, in_place: bool = False
+) -> Callable[[UOp, Action, Sequence[Action]], UOp | None]:
+    """For a target: a kernel, an action and those before it -> the kernel after it, None if it does not fit.
+
+    A kernel that works `in_place` writes each output over an operand that it reads at that element: it may do so once, so
+    BLOCK, whose passes write the outputs again and again, does not fit.
+    """
 
     def attempt(sink: UOp, action: Action, before: Sequence[Action]) -> UOp | None:
+        if in_place and action.kind is ActionKind.BLOCK:
+            return None
         try:
             return apply_action(sink, action, target, before)
         except Refusal:

@@ -50,6 +50,8 @@ class Facts:
     scanned: frozenset[UOp] = field(init=False)
     ordered: dict[UOp, str] = field(init=False)
     """Ranges whose order matters, and why."""
+    otherwise: dict[UOp, str] = field(init=False)
+    """Those whose order matters for another reason than a SCAN."""
 
     def __post_init__(self) -> None:
         self.nodes = self.sink.toposort()
@@ -58,9 +60,10 @@ class Facts:
             if node.op in FIRST_RANGE:
                 for r in closed_by(node):
                     self.closers.setdefault(r, []).append(node)
-        scans = [n.src[1] for n in self.nodes if n.op is Ops.SCAN]
+        scans = [along for n in self.nodes if n.op is Ops.SCAN for along in n.src[1:]]
         self.scanned = frozenset(r for each in scans for r in each.ranges)
-        self.ordered = self._ordered()
+        self.otherwise = self._ordered()
+        self.ordered = {**self.otherwise, **dict.fromkeys(self.scanned, "a SCAN runs along it")}
 
     def is_bound(self, r: UOp) -> bool:
         """Whether the length of another loop depends on a range."""
@@ -84,7 +87,7 @@ class Facts:
         return found
 
     def _ordered(self) -> dict[UOp, str]:
-        found = dict.fromkeys(self.scanned, "a SCAN runs along it")
+        found: dict[UOp, str] = {}
         written: dict[UOp, list[UOp]] = {}
         for end in (n for n in self.nodes if n.op is Ops.END):
             for store in stores_in(end):
@@ -189,13 +192,20 @@ def _is_open(node: UOp) -> bool:
 
 
 def local_bytes(sink: UOp) -> int:
-    """How much LOCAL memory a kernel needs, if no two buffers share any."""
+    """How much LOCAL memory a kernel needs; on one thread, what is made of a buffer element by element takes its place."""
+    nodes = sink.toposort()
+    alone = not any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in nodes)
+    kept: dict[UOp, int] = {}
     total = 0
-    for node in sink.toposort():
+    for node in nodes:
         x = node.src[0] if node.src else node
         if node.op is Ops.BUFFERIZE:
             size = prod(place.vmax + 1 for place in node.src[1:])
-            total += size * _copies(x, closed_by(node)) * x.dtype.itemsize
+            kept[node] = size * _copies(x, closed_by(node)) * x.dtype.itemsize
+            if alone:
+                for read in x.toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}):
+                    if read.op is Ops.INDEX and kept.get(read.src[0]) == kept[node]:
+                        kept[read.src[0]] = 0
         elif node.op is Ops.REDUCE:
             group = [
                 r for r in node.src[1:] if isinstance(r.arg, Axis) and kind_of(r) is AxisType.GROUP_REDUCE
@@ -203,4 +213,4 @@ def local_bytes(sink: UOp) -> int:
             if group:
                 size = prod(r.vmax + 1 for r in group)
                 total += size * _copies(node, frozenset()) * x.dtype.itemsize
-    return total
+    return total + sum(kept.values())

@@ -1,4 +1,4 @@
-"""The action PADTO of stage 7: an axis runs on to a multiple of some number, and nothing happens beyond its end.
+"""The actions PADTO and OVERRUN of stage 7: an axis runs on to a multiple of some number, and nothing happens beyond its end.
 
 Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 they have, if two of them do nothing:
 
@@ -7,9 +7,14 @@ Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 the
   computed from a load of nothing need not be neutral, and a chunk of lanes may be half valid);
 * a BUFFERIZE keeps what is computed there where nobody reads it: behind the others, or all in one place more.
 
+OVERRUN is the same for an output axis that will not be in lanes, say the rows of a register tile: a gate on each load of a
+scalar would be a jump in the innermost loop. What is computed beyond the end is not stored, so it may be anything: there
+the last element is read again.
+
 Before → after::
 
     r = RANGE(30); REDUCE(x[r], r)       s = RANGE(32); REDUCE(where(s < 30, x[s if s < 30], 0), s)
+    STORE(c[r], a[r]) for r              STORE(c[s if s < 30], a[min(s, 29)]) for s                      OVERRUN
 """
 
 from __future__ import annotations
@@ -20,9 +25,10 @@ from planish.stages.expander.loops import closed_by
 from planish.stages.rangeify.algebra import pm_flatten_range
 from planish.stages.rangeify.legality import is_row_major
 from planish.stages.rangeify.refusal import Refusal
+from planish.uop.laws import memory_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.rewrite import rewrite
+from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.reduce import identity
 
@@ -68,6 +74,36 @@ def pad_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
         made = node if src == node.src else node.replace(src=src)
         if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
             made = gated(made, condition)
+        elif node.op is Ops.BUFFERIZE and r in closed_by(node):
+            made = _kept_aside(node, made, r, condition)
+        elif node.op is Ops.REDUCE and r in closed_by(node):
+            made = made.replace(src=(_neutral(made, made.src[0], condition), *made.src[1:]))
+        elif node.op is Ops.STORE and r in node.ranges and r not in node.src[0].ranges:
+            made = made.replace(src=(gated(made.src[0], condition), *made.src[1:]))
+        final[node] = made
+    return rewrite(final[sink], pm_flatten_range)
+
+
+def overrun_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
+    """The kernel with an axis that runs on to a multiple: it computes its last element again, and stores or counts it once."""
+    size = r.src[0]
+    longer = r.replace(src=(simplify((size + (multiple - 1)) // multiple * multiple), *r.src[1:]))
+    condition, last = longer < size, longer.alu(Ops.MIN, simplify(size - 1))
+    nodes = sink.toposort()
+    stores = [node for node in nodes if node.op is Ops.STORE]
+    written = {memory_of(store.src[0]) for store in stores}
+    final: dict[UOp, UOp] = {r: longer}
+    for node in nodes:
+        if node in final:
+            continue
+        src = tuple([final[source] for source in node.src])
+        made = node if src == node.src else node.replace(src=src)
+        if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
+            if memory_of(node) in written:
+                made = gated(made, condition)
+            else:
+                again = (substitute(index, {r: last}) for index in node.src[1:])
+                made = made.replace(src=(made.src[0], *again))
         elif node.op is Ops.BUFFERIZE and r in closed_by(node):
             made = _kept_aside(node, made, r, condition)
         elif node.op is Ops.REDUCE and r in closed_by(node):

@@ -38,6 +38,7 @@ from planish.uop.node import UOp
 from planish.uop.ops import ALU, Axis, Ops
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite, substitute
+from planish.uop.symbolic.affine import affine
 from planish.uop.symbolic.cost import division_count
 from planish.uop.symbolic.reduce import identity
 
@@ -117,13 +118,35 @@ def _merge(root: UOp, ctx: Tried) -> UOp | None:
         size = inner.src[0]
         merged = outer.replace(src=(simplified(outer.src[0] * size),))
         exchange = {outer: merged // size, inner: merged % size}
-        if not _splits_a_reduce(nodes, outer, inner):
-            before = _addresses(nodes, {outer, inner})
-            after = [simplified(substitute(address, exchange)) for address in before]
-            if division_count(*after) <= division_count(*before):
-                return rewrite(substitute(root, exchange), kernel_sym)
+        if not _splits_a_reduce(nodes, outer, inner) and _adds_no_division(nodes, outer, inner, exchange):
+            return rewrite(substitute(root, exchange), kernel_sym)
         ctx.pairs.add((outer, inner))
     return None
+
+
+def _adds_no_division(nodes: list[UOp], outer: UOp, inner: UOp, exchange: dict[UOp, UOp]) -> bool:
+    """Whether the addresses have no more divisions with one range in place of two than they have now."""
+    before = _addresses(nodes, {outer, inner})
+    most = division_count(*before)
+    if most == 0 and any(_steps_apart(address, outer, inner) for address in before):
+        return False
+    after: list[UOp] = []
+    for address in before:
+        after.append(simplified(substitute(address, exchange)))
+        if division_count(*after) > most:
+            return False
+    return True
+
+
+def _steps_apart(address: UOp, outer: UOp, inner: UOp) -> bool:
+    """Whether an address is sure not to go on evenly from the last value of the inner range to the next of the outer one."""
+    sum_, counts = affine(address), (constant_size(outer), constant_size(inner))
+    if sum_ is None or counts[0] is None or counts[1] is None or min(counts[0], counts[1]) < 2:
+        return False
+    terms = sum_.terms
+    if any(t is not outer and t is not inner and not t.ranges.isdisjoint((outer, inner)) for t in terms):
+        return False
+    return terms.get(outer, 0) != terms.get(inner, 0) * counts[1]
 
 
 # -- shrinking ---------------------------------------------------------------------------------------------------

@@ -10,14 +10,17 @@ matters.
 | action | takes | effect |
 |---|---|---|
 | UPCAST | LOOP, GLOBAL | part of an output axis is kept in registers or lanes |
+| LANES | LOOP, GLOBAL | the same, and of all axes in registers this one is the fastest |
 | UNROLL | REDUCE | part of a reduce axis is laid out in lanes, combined in every iteration |
 | ACCUMULATORS | REDUCE | parts of a reduce axis have accumulators of their own, combined after the loop |
+| PREFIX | LOOP, GLOBAL | part of an axis that a SCAN runs along is laid out in lanes (`prefixes.py`) |
 | LOCAL | LOOP, GLOBAL | the inner part is the threads of a block |
 | GROUP, GROUPTOP | REDUCE | the inner (outer) part is shared by the threads of a block, finished through LOCAL memory |
-| THREAD | LOOP, GLOBAL | the outer part is given to cores |
+| THREAD | LOOP, GLOBAL | the outer part is given to cores (`companions.py`: of several loops, a piece of each) |
 | SPLIT | LOOP, REDUCE | two loops instead of one |
 | SWAP | two of one kind | they change places in the nest |
 | PADTO | any loop | runs on to a multiple, doing nothing there (`padding.py`) |
+| OVERRUN | any loop | the same, reading the last element again there, storing and counting nothing (`padding.py`) |
 | STAGE | a loop, or none | a tile of a parameter is copied to LOCAL memory (`staging.py`) |
 | BLOCK | REDUCE | the outputs are visited once per block of the axis, and hold the sums in between (`blocking.py`) |
 | TC | | a tensor core computes (`tensor_core.py`) |
@@ -47,8 +50,10 @@ from typing import Final, cast
 from planish.stages.expander.loops import THREADS, closed_by, kind_of
 from planish.stages.rangeify.algebra import pm_flatten_range
 from planish.stages.rangeify.blocking import block
+from planish.stages.rangeify.companions import companions, done_once
 from planish.stages.rangeify.legality import LANES, OUTPUT, Facts, local_bytes, threads_of
-from planish.stages.rangeify.padding import pad_axis
+from planish.stages.rangeify.padding import overrun_axis, pad_axis
+from planish.stages.rangeify.prefixes import check_prefix, prefix
 from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.staging import stage
 from planish.stages.rangeify.tensor_core import apply_tensor_core
@@ -63,6 +68,8 @@ from planish.uop.symbolic.alignment import divides
 
 _MOST_UPCAST: Final = 64
 _MOST_UNROLL: Final = 32
+_FASTEST: Final = 500
+"""Lanes lie in the order of their axes' paths; what is to come last is named beyond all others (and below the copies of STAGE)."""
 _MOST_PADDING: Final = 4
 """How many times longer padding may make an axis."""
 _RECOMPUTED: Final = 64
@@ -81,6 +88,8 @@ class _Splitting:
     """The largest part."""
     is_outer: bool = False
     """Whether the outer part is the one that changes."""
+    is_fastest: bool = False
+    """Whether the part comes last among the axes in lanes."""
     any_order: bool = True
     """Whether the values of the part run side by side, or in another order."""
     threads: bool = False
@@ -91,6 +100,7 @@ class _Splitting:
 _REDUCE: Final = frozenset({AxisType.REDUCE})
 _SPLITTING: Final[dict[ActionKind, _Splitting]] = {
     ActionKind.UPCAST: _Splitting(OUTPUT, AxisType.UPCAST, _MOST_UPCAST),
+    ActionKind.LANES: _Splitting(OUTPUT, AxisType.UPCAST, _MOST_UPCAST, is_fastest=True),
     ActionKind.UNROLL: _Splitting(_REDUCE, AxisType.UNROLL, _MOST_UNROLL),
     # as an UPCAST the part is the fastest of the lanes: it is mostly contiguous, and combined only at the end
     ActionKind.ACCUMULATORS: _Splitting(_REDUCE, AxisType.UPCAST, _MOST_UPCAST),
@@ -184,8 +194,6 @@ def _check_cores(facts: Facts, r: UOp, action: Action, amount: int, target: Targ
         raise Refusal(f"THREAD: {cores} pieces are more than the {target.cores} that {target.name} takes")
     if any(closing.op is not Ops.END for closing in facts.closers.get(r, ())):
         raise Refusal(f"THREAD: axis {action.axis} is reduced or kept: not every core has all of it")
-    if not all(r in closed_by(end) for end in facts.outer_ends):
-        raise Refusal(f"THREAD: not every store runs over axis {action.axis}")
 
 
 def _split(sink: UOp, action: Action, target: Target) -> UOp:
@@ -206,18 +214,39 @@ def _split(sink: UOp, action: Action, target: Target) -> UOp:
         raise Refusal(f"{action.kind.name}: {amount} is all of axis {action.axis}")
     path, kind = cast("Axis", r.arg)
     table = r.table
-    part = table.range(amount, (*path, 0 if how.is_outer else 1), how.made or kind)
+    named = (path[0] + _FASTEST, *path[1:]) if how.is_fastest else path
+    part = table.range(amount, (*named, 0 if how.is_outer else 1), how.made or kind)
     if rest is None:
         instead: UOp = part
     else:
         other = table.range(rest, (*path, 1 if how.is_outer else 0), kind)
         instead = part * rest + other if how.is_outer else other * amount + part
-    made = rewrite(substitute(sink, {r: instead}), pm_flatten_range)
+    exchange = {r: instead}
+    for node in (
+        facts.nodes
+    ):  # a quotient may turn out to be one of the parts, and what depends on it not to need the other
+        if node.op in {Ops.FLOORDIV, Ops.FLOORMOD} and r in node.ranges:
+            exchange[node] = simplify(substitute(node, {r: instead}))
+    if how.cores:
+        exchange |= _shared_pieces(facts, r, part)
+    made = rewrite(substitute(sink, exchange), pm_flatten_range)
     if action.kind is ActionKind.ACCUMULATORS:
         made = _combined_after(made, part)
     if how.threads:
         made = _within_a_block(made, action, target)
     return _fitting(sink, made, action, target)
+
+
+def _shared_pieces(facts: Facts, r: UOp, core: UOp) -> dict[UOp, UOp]:
+    """What becomes of the other loops of a kernel when cores share one."""
+    pieces = core.vmax + 1
+    found = companions(facts, r, pieces)
+    exchange = {end: done_once(end, core) for end in found.alone}
+    for axis in found.axes:
+        path, kind = cast("Axis", axis.arg)
+        rest = (axis.vmax + 1) // pieces
+        exchange[axis] = core if rest == 1 else core * rest + axis.table.range(rest, (*path, 1), kind)
+    return exchange
 
 
 def _combined_after(sink: UOp, part: UOp) -> UOp:
@@ -272,22 +301,26 @@ def _swap(sink: UOp, action: Action, target: Target) -> UOp:
 
 
 def _pad(sink: UOp, action: Action, target: Target) -> UOp:
+    name = action.kind.name
     r = _axis(sink, action, action.axis)
     if kind_of(r) in LANES | THREADS:
-        raise Refusal(f"PADTO: axis {action.axis} is {kind_of(r).name}, and of the right length already")
+        raise Refusal(f"{name}: axis {action.axis} is {kind_of(r).name}, and of the right length already")
     size, multiple = r.src[0], action.amount
     if multiple < 2:
-        raise Refusal(f"PADTO: {multiple} is no number to be a multiple of")
+        raise Refusal(f"{name}: {multiple} is no number to be a multiple of")
     if size.op is Ops.CONST:
         whole = cast("int", size.arg)
         if whole % multiple == 0:
-            raise Refusal(f"PADTO: the {whole} of axis {action.axis} are a multiple of {multiple}")
+            raise Refusal(f"{name}: the {whole} of axis {action.axis} are a multiple of {multiple}")
         if -(-whole // multiple) * multiple >= _MOST_PADDING * whole:
-            raise Refusal(f"PADTO: {multiple} makes axis {action.axis} of {whole} too long")
+            raise Refusal(f"{name}: {multiple} makes axis {action.axis} of {whole} too long")
     facts = Facts(sink)
-    if r in facts.scanned:
-        raise Refusal(f"PADTO: the order of axis {action.axis} matters: a SCAN runs along it")
+    # what a SCAN meets beyond the end comes after all that counts
+    if r in facts.scanned and action.kind is ActionKind.OVERRUN:
+        raise Refusal(f"{name}: the order of axis {action.axis} matters: a SCAN runs along it")
     _check_bounds(facts, r, action)
+    if action.kind is ActionKind.OVERRUN:
+        return _fitting(sink, overrun_axis(sink, r, multiple), action, target)
     return _fitting(sink, pad_axis(sink, r, multiple), action, target)
 
 
@@ -309,6 +342,15 @@ def _block(sink: UOp, action: Action, target: Target) -> UOp:
     return block(sink, r, amount, rest)
 
 
+def _prefix(sink: UOp, action: Action, target: Target) -> UOp:
+    r = _axis(sink, action, action.axis)
+    facts = Facts(sink)
+    check_prefix(facts, r)
+    _check_bounds(facts, r, action)
+    amount, rest = _parts(r, action, _Splitting(OUTPUT, AxisType.UPCAST, _MOST_UPCAST))
+    return prefix(sink, r, amount, rest)
+
+
 def _no_locals(sink: UOp, action: Action, target: Target) -> UOp:
     if any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in sink.toposort()):
         raise Refusal("NOLOCALS: the kernel uses threads of a block already")
@@ -319,8 +361,10 @@ _APPLY: Final[dict[ActionKind, Callable[[UOp, Action, Target], UOp]]] = {
     **dict.fromkeys(_SPLITTING, _split),
     ActionKind.SWAP: _swap,
     ActionKind.PADTO: _pad,
+    ActionKind.OVERRUN: _pad,
     ActionKind.STAGE: _stage,
     ActionKind.BLOCK: _block,
+    ActionKind.PREFIX: _prefix,
     ActionKind.TC: apply_tensor_core,
     ActionKind.NOLOCALS: _no_locals,
 }

@@ -6,7 +6,9 @@ block fetch a tile together, each a part of it, and then all read all of it.
 How. A read `b[f(o…, i…)]` depends on loops outside of the one named (o) and on what runs inside of it (i): inner loops, threads,
 lanes. The tile has an element for each value of i…; the copy runs over twins of them and is kept (BUFFERIZE), the read
 becomes a read of what is kept, at i…. In the tile the axis with the longest stride in memory comes first, so that copying
-keeps the order of memory; `pad` elements may be added to each row. Where memory is contiguous the copy goes in vectors.
+keeps the order of memory; `pad` elements may be added to each row. What a tensor core of one thread takes as an operand lies
+together instead, in the order in which it holds it. Where memory is contiguous the copy goes in vectors. On a CPU the tile is
+a box (`boxes.py`): windows that overlap are kept once, and what is contiguous in lanes only is transposed.
 A place that is nowhere is kept as 0. What the loops outside are is decided by what the read depends on: a tile that does not
 depend on the loop named is copied further out.
 
@@ -18,28 +20,26 @@ Before → after::
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final, cast
 
 from planish.stages.expander.loops import SEQUENTIAL, THREADS, around, kind_of
+from planish.stages.rangeify.boxes import Boxed, boxed, lanes_of, stride
 from planish.stages.rangeify.legality import LANES, Facts, plain_index
 from planish.stages.rangeify.padding import gated
 from planish.stages.rangeify.refusal import Refusal
 from planish.target import Target
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Ops
+from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 
+_LINE: Final = 64
+"""Bytes that move together between caches."""
 _STEP: Final = 1000
 """Twins of axes are numbered from here on, per staged read."""
-
-
-def stride(index: UOp, axis: UOp) -> int | None:
-    """By how much an index grows with an axis; None if that is not one number."""
-    step = simplify(substitute(index, {axis: axis + 1}) + index * -1)
-    return cast("int", step.arg) if step.op is Ops.CONST else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,69 @@ def _size(axis: UOp) -> int:
     return axis.vmax + 1
 
 
-def _tile(read: UOp, inner: list[UOp], pad: int) -> _Tile:
+def _tile(
+    read: UOp, inner: Sequence[UOp], pad: int, turned: UOp | None = None, outer: Collection[UOp] = ()
+) -> _Tile:
     index = plain_index(read)
     steps = {axis: (None if index is None else stride(index, axis)) for axis in inner}
-    # what has no one stride stays in the middle: nothing is known about its order
-    order = sorted(inner, key=lambda axis: -abs(steps[axis] or 0))
+    # what has no one stride comes first: nothing is known about its order, but mostly it is rows that run over their end
+    order = sorted(
+        inner,
+        key=lambda axis: (
+            axis not in outer or steps[axis] == 1,
+            steps[axis] is not None,
+            -abs(steps[axis] or 0),
+        ),
+    )
+    fragment = _fragment(order)
+    if fragment:
+        order, pad = [axis for axis in order if axis not in fragment] + fragment, 0
+    elif turned is not None:  # what the lanes read together lies together
+        order = [axis for axis in order if axis is not turned] + [turned]
     sizes = tuple(_size(axis) for axis in order)
     pitches = [1] * len(order)
+    line = max(_LINE // max(read.dtype.itemsize, 1), 1)
     for k in range(len(order) - 2, -1, -1):
         pitches[k] = pitches[k + 1] * sizes[k + 1] + (pad if k == len(order) - 2 else 0)
+        if k < len(order) - 2 and not fragment and turned is None and pitches[k] % (2 * line) == 0:
+            pitches[k] += line  # planes an odd number of lines apart: all sets of a cache hold some of them
     return _Tile(tuple(order), sizes, tuple(pitches))
+
+
+def _panels(box: Boxed) -> set[UOp]:
+    """Loops around a reduction that reads far apart what they have next to each other: what each iteration reads lies together."""
+    alone = [axis for axis, at in box.at.items() if at is axis and axis.op is Ops.RANGE]
+    if not any(kind_of(axis) is AxisType.REDUCE for axis in alone):
+        return set()
+    return {axis for axis in alone if kind_of(axis) is AxisType.LOOP}
+
+
+def _fragment(axes: Sequence[UOp]) -> list[UOp]:
+    """The lanes of a tensor core's operand, slowest first: they lie in LOCAL memory as the core wants them, together."""
+    found = [axis for axis in axes if _is_lane_axis(axis)]
+    return sorted(found, key=lambda axis: cast("Lanes", axis.arg).axes[0][0])
+
+
+def _together(tile: _Tile, read: UOp, target: Target) -> dict[UOp, int]:
+    """How many of the lanes of an operand are copied at once: the last ones, as many as make a vector.
+
+    If they are neighbours in memory, too, and too few, those of the next steps join them.
+    """
+    found: dict[UOp, int] = {}
+    index, most, count, straight = plain_index(read), target.lanes(read.dtype), 1, True
+    fragment = _fragment(tile.axes)
+    for axis in reversed(tile.axes):
+        size = _size(axis)
+        straight = straight and index is not None and stride(index, axis) == count
+        if axis in fragment:
+            if count * size > most:
+                return found
+            found[axis] = size
+        else:
+            width = max((w for w in range(1, most // count + 1) if size % w == 0), default=1)
+            return {**found, axis: width} if fragment and straight and width > 1 else found
+        count *= size
+    return found
 
 
 def _kept(x: UOp, place: UOp) -> UOp:
@@ -125,15 +178,17 @@ def _vector(size: int, contiguous: bool, read: UOp, target: Target) -> int:
     return max((width for width in range(1, most + 1) if size % width == 0), default=1)
 
 
-def _copy_alone(read: UOp, tile: _Tile, twins: _Twins, target: Target) -> UOp:
-    """The tile, filled by loops: on a CPU, and for a kernel without threads."""
+def _copy_alone(read: UOp, tile: _Tile, twins: _Twins, target: Target, turned: UOp | None = None) -> UOp:
+    """The tile, filled by loops: on a CPU, and for a kernel without threads. What is turned is copied in squares of lanes."""
     index = plain_index(read)
-    last = len(tile.axes) - 1
-    contiguous = index is not None and bool(tile.axes) and stride(index, tile.axes[last]) == 1
+    last = tile.axes[-1:]
+    in_vectors = {axis for axis in tile.axes if turned is not None or axis in last}
+    contiguous = {axis for axis in in_vectors if index is not None and stride(index, axis) == 1} | {turned}
     exchange: dict[UOp, UOp] = {}
     at: list[UOp] = []
-    for k, (axis, size) in enumerate(zip(tile.axes, tile.sizes, strict=True)):
-        width = _vector(size, contiguous and k == last, read, target)
+    together = _together(tile, read, target)
+    for axis, size in zip(tile.axes, tile.sizes, strict=True):
+        width = together.get(axis) or _vector(size, axis in contiguous, read, target)
         if width > 1:
             lanes = twins.range(width, AxisType.UPCAST)
             twin = lanes if width == size else twins.range(size // width) * width + lanes
@@ -181,19 +236,55 @@ def _gaps(tile: _Tile) -> list[bool]:
     return found
 
 
+def _is_copy(read: UOp) -> bool:
+    """Whether a read is that of a copy that was made before."""
+    return any(r.op is Ops.RANGE and cast("Axis", r.arg).path[0] >= _STEP for r in read.ranges)
+
+
+_SHORT: Final = 4
+"""Elements of fewer bytes are prepared when they are copied."""
+
+
+def _prepared(facts: Facts, read: UOp) -> UOp:
+    """What is made of a read of a narrow dtype before it meets another: conversions, and shifts by a zero point of all.
+
+    That is done once, by the copy.
+    """
+    found = read
+    while True:
+        uses = [n for n in facts.nodes if found in n.src]
+        if len(uses) != 1 or uses[0].dtype.itemsize > _SHORT or read.dtype.itemsize >= _SHORT:
+            return found
+        (use,) = uses
+        others = [source for source in use.src if source is not found]
+        shift = use.op in {Ops.ADD, Ops.SUB} and len(others) == 1 and not others[0].ranges
+        if use.op is not Ops.CAST and not (shift and not _is_gated(read)):
+            return found
+        found = use
+
+
+def _is_gated(read: UOp) -> bool:
+    """Whether a read is nowhere for some values of its loops: it is 0 there, and what is made of it need not be."""
+    return any(n.op is Ops.INVALID for n in read.src[1].toposort()) or len(read.src) > 2
+
+
 def stage(sink: UOp, loop: UOp | None, slot: int, pad: int, target: Target) -> UOp:
     """The kernel that copies what it reads of a parameter inside of a loop (of all, if none is named)."""
     facts = Facts(sink)
     reads = [
         n
         for n in facts.nodes
-        if n.op is Ops.INDEX and n.src[0].op is Ops.DEFINE_GLOBAL and n.src[0].arg == slot
+        if n.op is Ops.INDEX and n.src[0].op is Ops.DEFINE_GLOBAL and n.src[0].arg == slot and not _is_copy(n)
     ]
     written = {n.src[0].src[0] for n in facts.nodes if n.op is Ops.STORE and n.src[0].op is Ops.INDEX}
     if not reads:
         raise Refusal(f"STAGE: the kernel does not read parameter {slot}")
     if reads[0].src[0] in written:
         raise Refusal(f"STAGE: the kernel writes parameter {slot}")
+    if (
+        loop is not None
+    ):  # one parameter may be several operands: what changes with the loop is meant, if anything does
+        reads = [read for read in reads if loop in read.ranges] or reads
     twins = _Twins(facts)
     threads = sorted(
         (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order
@@ -211,14 +302,19 @@ def stage(sink: UOp, loop: UOp | None, slot: int, pad: int, target: Target) -> U
             raise Refusal(f"STAGE: which elements of parameter {slot} are read depends on data")
         if any(n.op is Ops.RANGE and n.src[0].op is not Ops.CONST for n in inner):
             raise Refusal(f"STAGE: how much of parameter {slot} is needed is not known")
-        tile = _tile(read, inner, pad)
-        kept = (
-            _copy_together(read, tile, threads, twins, target)
-            if threads
-            else _copy_alone(read, tile, twins, target)
-        )
-        at = tile.place(tile.axes, read.table.const(0))
-        exchange[read] = read.table.make(Ops.INDEX, read.dtype, (kept, at))
+        if threads:
+            tile = _tile(read, inner, pad)
+            kept, places = _copy_together(read, tile, threads, twins, target), tile.axes
+        else:
+            box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
+            tile = _tile(box.read, list(box.at), pad, box.turned, _panels(box))
+            kept = _copy_alone(box.read, tile, twins, target, box.turned)
+            places = tuple(box.at[axis] for axis in tile.axes)
+        at = tile.place(places, read.table.const(0))
+        wanted = read if threads else _prepared(facts, read)
+        if wanted is not read:
+            kept = _kept(substitute(wanted, {read: kept.src[0]}), kept.src[1])
+        exchange[wanted] = read.table.make(Ops.INDEX, wanted.dtype, (kept, at))
     if not exchange:
         raise Refusal(f"STAGE: nothing of parameter {slot} is read again inside of that loop")
     return substitute(sink, exchange)

@@ -85,7 +85,7 @@ class Facts:
                 self.closed.update(closed_by(node))
                 self._enclose(node)
             elif node.op is Ops.SCAN:
-                self.scanned.add(node.src[1])
+                self.scanned.update(node.src[1:])
         self.read |= _values_among(self.nodes)
         for store in self.stores:
             self._repeat_reads(store)

@@ -12,7 +12,7 @@ from planish.uop.machine.loops import is_thread, kind_of
 from planish.uop.machine.state import Array, State
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops, TensorCore
-from planish.uop.tensor_cores import MATRICES, core_of
+from planish.uop.tensor_cores import MATRICES, core_of, multiply_pairs
 
 
 class Tiles(State):
@@ -43,9 +43,14 @@ class Tiles(State):
             where = np.arange(held)[None] if core is None else core.places(name)
             matrix[..., where] = value
             whole[name] = matrix.reshape(*value.shape[:-2], rows, columns)
-        narrow, wide = node.src[0].dtype.scalar, node.dtype.scalar
-        a, b = (arithmetic.convert(whole[name], narrow, wide) for name in ("a", "b"))
+        wide = node.dtype.scalar
+        a, b = (
+            arithmetic.convert(whole[name], source.dtype.scalar, wide)
+            for name, source in zip(("a", "b"), node.src[:2], strict=True)
+        )
         total = whole["c"]
+        if core is not None and core.pairs:
+            total, k = multiply_pairs(a, b, total), 0
         for step in range(k):
             left, right = a[..., :, step, None], b[..., None, step, :]
             total = arithmetic.apply(Ops.MULACC, wide, *np.broadcast_arrays(left, right, total))

@@ -17,6 +17,9 @@ from typing import Final, cast
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
+# a member of an enum costs more to look up than a name
+_ADD, _CONST, _MUL, _NEG, _SUB = Ops.ADD, Ops.CONST, Ops.MUL, Ops.NEG, Ops.SUB
+
 TERMS_LIMIT: Final = 24
 """Longer sums are left alone: real indices have below ten terms, and work per node must stay bounded."""
 _STEPS_LIMIT: Final = 4 * TERMS_LIMIT
@@ -114,11 +117,11 @@ class Affine:
 
 
 def _plus(x: UOp, y: UOp) -> UOp:
-    return x.table.make(Ops.ADD, x.dtype, (x, y))
+    return x.table.make(_ADD, x.dtype, (x, y))
 
 
 def _times(x: UOp, factor: int) -> UOp:
-    return x.table.make(Ops.MUL, x.dtype, (x, x.const_like(factor)))
+    return x.table.make(_MUL, x.dtype, (x, x.const_like(factor)))
 
 
 def affine(node: UOp) -> Affine | None:
@@ -130,23 +133,23 @@ def affine(node: UOp) -> Affine | None:
     while stack:
         x, factor = stack.pop()
         op = x.op
-        if op is Ops.ADD:
+        if op is _ADD:
             steps += 1
             if steps > _STEPS_LIMIT:
                 return None
             stack.append((x.src[1], factor))
             stack.append((x.src[0], factor))
-        elif op is Ops.MUL and x.src[1].op is Ops.CONST:
+        elif op is _MUL and x.src[1].op is _CONST:
             stack.append((x.src[0], factor * cast("int", x.src[1].arg)))
-        elif op is Ops.CONST:
+        elif op is _CONST:
             constant += factor * cast("int", x.arg)
-        elif op is Ops.SUB:
+        elif op is _SUB:
             steps += 1
             if steps > _STEPS_LIMIT:
                 return None
             stack.append((x.src[1], -factor))
             stack.append((x.src[0], factor))
-        elif op is Ops.NEG:
+        elif op is _NEG:
             stack.append((x.src[0], -factor))
         else:
             terms[x] = terms.get(x, 0) + factor

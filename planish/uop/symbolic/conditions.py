@@ -27,6 +27,10 @@ from planish.uop.symbolic.recombine import recombine
 from planish.uop.symbolic.select import select
 from planish.uop.symbolic.terms import terms
 
+# a member of an enum costs more to look up than a name
+_AND, _CMPEQ, _CMPLE, _CMPLT, _CONST, _NOT = Ops.AND, Ops.CMPEQ, Ops.CMPLE, Ops.CMPLT, Ops.CONST, Ops.NOT
+_RANGE, _SPECIAL = Ops.RANGE, Ops.SPECIAL
+
 _CONJUNCTS_LIMIT: Final = 16
 _NODES_LIMIT: Final = 256
 """Larger expressions are not simplified under a condition: the search must stay cheap."""
@@ -57,7 +61,7 @@ class Condition(NamedTuple):
     def of(node: UOp) -> Condition | None:
         """What a comparison of index values says; None if it says nothing of this kind."""
         negated = False
-        while node.op is Ops.NOT:
+        while node.op is _NOT:
             negated, node = not negated, node.src[0]
         if node.op not in COMPARISONS or not node.src[0].dtype.is_index or node.dtype.lanes > 1:
             return None
@@ -81,11 +85,11 @@ class Condition(NamedTuple):
 
 def _difference_bounds(op: Ops, negated: bool, difference: Affine) -> tuple[int | None, int | None] | None:
     """The bounds of left - right that a comparison states."""
-    if op is Ops.CMPLT:
+    if op is _CMPLT:
         return (0, None) if negated else (None, -1)
-    if op is Ops.CMPLE:
+    if op is _CMPLE:
         return (1, None) if negated else (None, 0)
-    if (op is Ops.CMPEQ) is not negated:
+    if (op is _CMPEQ) is not negated:
         return 0, 0
     low, high = difference.interval()  # not equal: says something at an end
     if low == 0:
@@ -113,7 +117,7 @@ def conjuncts(condition: UOp) -> list[UOp] | None:
     stack = [condition]
     while stack:
         part = stack.pop()
-        if part.op is Ops.AND:
+        if part.op is _AND:
             stack.append(part.src[1])
             stack.append(part.src[0])
             if len(stack) > _CONJUNCTS_LIMIT:
@@ -125,7 +129,7 @@ def conjuncts(condition: UOp) -> list[UOp] | None:
 
 def tighten(condition: UOp) -> UOp | None:
     """The conjunction in order, without what the rest of it implies; None if it cannot be read."""
-    if condition.op is not Ops.AND or condition.dtype.lanes > 1:
+    if condition.op is not _AND or condition.dtype.lanes > 1:
         return None
     parts = conjuncts(condition)
     if parts is None:
@@ -209,7 +213,7 @@ def simplify_under(x: UOp, known: Sequence[Condition], rules: Matcher = _inner) 
 
 def _computes(node: UOp) -> bool:
     """Whether what is below a node is part of its value: how long a loop is does not depend on who asks in it."""
-    return node.op not in {Ops.RANGE, Ops.SPECIAL}
+    return node.op not in {_RANGE, _SPECIAL}
 
 
 class _Within(NamedTuple):
@@ -257,7 +261,7 @@ def _attempts(joined: Sequence[_Within], present: set[UOp]) -> Iterator[_Attempt
             if term in present:
                 stand_in = _bounded(within, term, number)
                 there[term] = stand_in
-                if stand_in.op is not Ops.CONST:
+                if stand_in.op is not _CONST:
                     back[stand_in] = term
     if there:
         yield _Attempt(((there, back),))
@@ -271,7 +275,7 @@ def _attempts_for_sum(within: _Within, number: int, present: set[UOp]) -> Iterat
     like = next(iter(terms))
     whole = within.sum.build(like)
     stand_in = _bounded(within, like, number)
-    back = {} if stand_in.op is Ops.CONST else {stand_in: whole}
+    back = {} if stand_in.op is _CONST else {stand_in: whole}
     for pivot, f in terms.items():
         if f in {1, -1} and pivot in present:
             # From sum = f*pivot + rest: pivot = f*(stand_in - rest).
@@ -284,7 +288,7 @@ def _attempts_for_sum(within: _Within, number: int, present: set[UOp]) -> Iterat
         for position, term in enumerate(terms):
             if term.vmax >= 1:
                 at_least = _bounded(_Within(Affine({term: 1}, 0), 1, term.vmax), term, position)
-                cases.append(({term: at_least}, {} if at_least.op is Ops.CONST else {at_least: term}))
+                cases.append(({term: at_least}, {} if at_least.op is _CONST else {at_least: term}))
         if cases and all(term in present for case, _ in cases for term in case):
             yield _Attempt(tuple(cases))
 

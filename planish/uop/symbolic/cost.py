@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from planish.dtypes import Kind
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, COMPARISONS, UNARY, Ops
+
+# a member of an enum costs more to look up than a name
+_CONST, _MUL, _NEG = Ops.CONST, Ops.MUL, Ops.NEG
 
 _WEIGHTS: Final[dict[Ops, int]] = {
     **dict.fromkeys(ALU, 1),
@@ -37,10 +39,10 @@ DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD, Ops.TRUNCDIV, Ops.TRUN
 
 def weight(node: UOp) -> int:
     """What one node adds, without what it is made of."""
-    if node.dtype.kind is Kind.INDEX:
-        if node.op is Ops.NEG:
+    if node.dtype.is_index:
+        if node.op is _NEG:
             return 0
-        if node.op is Ops.MUL and node.src[1].op is Ops.CONST:
+        if node.op is _MUL and node.src[1].op is _CONST:
             return 0 if node.src[1].arg == -1 else 1
     return _WEIGHTS.get(node.op, 0)
 

@@ -18,6 +18,9 @@ from planish.uop.symbolic.affine import TERMS_LIMIT, Affine, affine, known_affin
 from planish.uop.symbolic.letters import x, y
 from planish.uop.symbolic.polynomial import factors_of, product_of, without
 
+# a member of an enum costs more to look up than a name
+_ADD, _CONST, _FLOORDIV, _FLOORMOD, _MUL = Ops.ADD, Ops.CONST, Ops.FLOORDIV, Ops.FLOORMOD, Ops.MUL
+
 _DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
 _NESTING: Final = 8
 _LEAVES: Final = frozenset({Ops.CONST, Ops.DEFINE_VAR, Ops.RANGE, Ops.SPECIAL})
@@ -34,16 +37,16 @@ class _Part(NamedTuple):
 
 def _holds_division(part: UOp) -> bool:
     """Whether a part of a sum in normal form is a division, or a product or group with one."""
-    if part.op is Ops.MUL and part.src[1].op is Ops.CONST:
+    if part.op is _MUL and part.src[1].op is _CONST:
         part = part.src[0]
     if part.op in _DIVISIONS:
         return True
-    if part.op is Ops.MUL:
+    if part.op is _MUL:
         return any(factor.op in _DIVISIONS for factor in factors_of(part))
     for _ in range(TERMS_LIMIT):
-        if part.op is not Ops.ADD:
+        if part.op is not _ADD:
             return part.op in _DIVISIONS
-        if part.src[1].op in _DIVISIONS or part.src[1].op is Ops.MUL:
+        if part.src[1].op in _DIVISIONS or part.src[1].op is _MUL:
             return True
         part = part.src[0]
     return False
@@ -55,7 +58,7 @@ def _may_divide(root: UOp) -> bool:
     The left operand was looked at before. Terms are sorted, divisions after leaves: a leaf at the end means there are none.
     """
     part = root.src[1]
-    if part.op is Ops.MUL and part.src[1].op is Ops.CONST:
+    if part.op is _MUL and part.src[1].op is _CONST:
         part = part.src[0]
     return part.op not in _LEAVES
 
@@ -64,7 +67,7 @@ def _parts(found: Affine) -> Iterator[_Part]:
     for term, factor in found.terms.items():
         if term.op in _DIVISIONS:
             yield _Part(term, [], factor, term)
-        elif term.op is Ops.MUL:
+        elif term.op is _MUL:
             factors = factors_of(term)
             for position, division in enumerate(factors):
                 if division.op in _DIVISIONS:
@@ -84,7 +87,7 @@ class _Whole(NamedTuple):
 
 def _dividend_of(quotient: UOp, y: UOp, d: int) -> _Whole | None:
     """x with `quotient*d + y % d = x` (a multiple of it: `scale`); None if there is none to be seen."""
-    if quotient.op is not Ops.FLOORDIV or quotient.src[1].op is not Ops.CONST:
+    if quotient.op is not _FLOORDIV or quotient.src[1].op is not _CONST:
         return None
     e = _number(quotient.src[1])
     w, whole = known_affine(quotient.src[0]), known_affine(y)
@@ -114,7 +117,7 @@ def _scaled_divisor(y: UOp, found: Affine) -> tuple[Affine, int]:
     """(z, a) with y = z // a: a = 1 if y is no division."""
     if len(found.terms) == 1:
         ((term, factor),) = found.terms.items()
-        if factor == 1 and term.op is Ops.FLOORDIV and term.src[1].op is Ops.CONST:
+        if factor == 1 and term.op is _FLOORDIV and term.src[1].op is _CONST:
             a = _number(term.src[1])
             z = known_affine(term.src[0])
             if a > 0 and z is not None:
@@ -139,7 +142,7 @@ def _reduced(rest: Affine, d: int) -> Affine:
         terms = {t: r - d if 2 * r > d else r for t, f in rest.terms.items() if (r := f % d)}
         rest = Affine(terms, rest.constant % d)
         for term, f in terms.items():
-            if term.op is Ops.FLOORMOD and term.src[1].op is Ops.CONST and f * _number(term.src[1]) % d == 0:
+            if term.op is _FLOORMOD and term.src[1].op is _CONST and f * _number(term.src[1]) % d == 0:
                 inner = known_affine(term.src[0])
                 if inner is not None:
                     rest = rest.plus(Affine({term: f}, 0), -1).plus(inner, f)
@@ -174,7 +177,7 @@ def _replace(
 def _belongs(remainder: _Part, other: _Part) -> int:
     """The divisor of a remainder that another part continues, by its factor; 0 if it does not."""
     divisor = remainder.division.src[1]
-    if divisor.op is not Ops.CONST:
+    if divisor.op is not _CONST:
         return 0
     d = _number(divisor)
     if d <= 0 or other.factor != remainder.factor * d:
@@ -187,7 +190,7 @@ def _belongs(remainder: _Part, other: _Part) -> int:
 def _whole(found: Affine, remainder: _Part, other: _Part) -> Affine | None:
     """(x // c)*c + x % c."""
     d = _belongs(remainder, other)
-    if not d or other.division.op is not Ops.FLOORDIV:
+    if not d or other.division.op is not _FLOORDIV:
         return None
     whole = _dividend_of(other.division, remainder.division.src[0], d)
     return None if whole is None else _replace(found, remainder, other, *whole)
@@ -196,10 +199,10 @@ def _whole(found: Affine, remainder: _Part, other: _Part) -> Affine | None:
 def _wider(found: Affine, remainder: _Part, other: _Part) -> Affine | None:
     """((x // c) % d)*c + x % c."""
     d = _belongs(remainder, other)
-    if not d or other.division.op is not Ops.FLOORMOD:
+    if not d or other.division.op is not _FLOORMOD:
         return None
     inner, e = other.division.src
-    if e.op is not Ops.CONST or _number(e) <= 0 or d * _number(e) >= 1 << 62:
+    if e.op is not _CONST or _number(e) <= 0 or d * _number(e) >= 1 << 62:
         return None
     y = remainder.division.src[0]
     whole = _dividend_of(inner, y, d)
@@ -213,11 +216,11 @@ def _whole_symbolic(found: Affine, remainder: _Part, other: _Part) -> Affine | N
     """(x // n)*n + x % n."""
     y, n = remainder.division.src
     division = other.division
-    if division.op is not Ops.FLOORDIV or division.src != (y, n) or n.vmin <= 0:
+    if division.op is not _FLOORDIV or division.src != (y, n) or n.vmin <= 0:
         return None
-    if n.op is Ops.CONST:
+    if n.op is _CONST:
         return None
-    scale = _number(n.src[1]) if n.op is Ops.MUL and n.src[1].op is Ops.CONST else 1
+    scale = _number(n.src[1]) if n.op is _MUL and n.src[1].op is _CONST else 1
     left = without(other.rest, remainder.rest + factors_of(n))
     whole = affine(y)
     if left != [] or whole is None or other.factor != remainder.factor * scale:
@@ -237,7 +240,7 @@ def _join(root: UOp, joining: _Joining) -> UOp | None:
         return None
     parts = list(_parts(found))
     for remainder in parts:
-        if remainder.division.op is Ops.FLOORMOD:
+        if remainder.division.op is _FLOORMOD:
             for other in parts:
                 if other.term is not remainder.term:
                     result = joining(found, remainder, other)
@@ -254,7 +257,7 @@ def _remainder(root: UOp) -> UOp | None:
     if found is None:
         return None
     for term, factor in found.terms.items():
-        if term.op is not Ops.FLOORDIV or term.src[1].op is not Ops.CONST:
+        if term.op is not _FLOORDIV or term.src[1].op is not _CONST:
             continue
         d = _number(term.src[1])
         if d <= 0 or factor % d:

@@ -17,10 +17,13 @@ from planish.uop.pattern import INDEX, INTEGERS, node
 from planish.uop.symbolic.affine import INDEX_LIMIT, TERMS_LIMIT, affine
 from planish.uop.symbolic.letters import a, b, c, x, y
 
+# a member of an enum costs more to look up than a name
+_ADD, _CONST, _MUL = Ops.ADD, Ops.CONST, Ops.MUL
+
 
 def _factor(part: UOp) -> int:
     """The constant factor of a part of a sum."""
-    if part.op is Ops.MUL and part.src[1].op is Ops.CONST:
+    if part.op is _MUL and part.src[1].op is _CONST:
         return cast("int", part.src[1].arg)
     return 1
 
@@ -28,27 +31,27 @@ def _factor(part: UOp) -> int:
 def _is_normal_sum(root: UOp) -> bool:
     """Whether a sum of two normal parts is itself normal; may say no to one that is."""
     left, right = root.src
-    if right.op is Ops.CONST:
-        if left.op is Ops.ADD:
-            return left.src[1].op is not Ops.CONST
-        return left.op is not Ops.CONST
-    if right.op is Ops.ADD:
+    if right.op is _CONST:
+        if left.op is _ADD:
+            return left.src[1].op is not _CONST
+        return left.op is not _CONST
+    if right.op is _ADD:
         return False
-    last = left.src[1] if left.op is Ops.ADD else left
-    if last.op is Ops.CONST or not last.order < right.order:
+    last = left.src[1] if left.op is _ADD else left
+    if last.op is _CONST or not last.order < right.order:
         return False
     # The order is right. What is left: no part may share its factor with the last, or be a product of a sum, whose
     # members might occur outside it.
     size = _factor(right)
-    if size != 1 and right.src[0].op is Ops.ADD:
+    if size != 1 and right.src[0].op is _ADD:
         return False
     size = abs(size)
     for _ in range(TERMS_LIMIT):
-        part = left.src[1] if left.op is Ops.ADD else left
+        part = left.src[1] if left.op is _ADD else left
         factor = _factor(part)
-        if factor not in {1, -1} and (factor in {size, -size} or part.src[0].op is Ops.ADD):
+        if factor not in {1, -1} and (factor in {size, -size} or part.src[0].op is _ADD):
             return False
-        if left.op is not Ops.ADD:
+        if left.op is not _ADD:
             return True
         left = left.src[0]
     return True
@@ -66,9 +69,9 @@ def _is_normal_product_of_sum(total: UOp, factor: int) -> bool:
     if factor in {1, -1}:
         return False
     part = total
-    while total.op is Ops.ADD:
+    while total.op is _ADD:
         part = total.src[1]
-        if part.op is Ops.CONST or _factor(part) not in {1, -1}:
+        if part.op is _CONST or _factor(part) not in {1, -1}:
             return False
         total = part = total.src[0]
     return _factor(part) == 1
@@ -89,11 +92,11 @@ def _factors(root: UOp) -> tuple[list[UOp], int] | None:
     stack = [root]
     while stack:
         part = stack.pop()
-        if part.op is Ops.MUL:
+        if part.op is _MUL:
             stack += part.src
             if len(stack) + len(found) > TERMS_LIMIT:
                 return None
-        elif part.op is Ops.CONST:
+        elif part.op is _CONST:
             number *= cast("int", part.arg)
         else:
             found.append(part)
@@ -101,11 +104,11 @@ def _factors(root: UOp) -> tuple[list[UOp], int] | None:
 
 
 def _normal_product(root: UOp, x: UOp, y: UOp) -> UOp | None:
-    last = x.src[1] if x.op is Ops.MUL else x
-    if y.op is Ops.CONST:
-        if last.op is not Ops.CONST:
+    last = x.src[1] if x.op is _MUL else x
+    if y.op is _CONST:
+        if last.op is not _CONST:
             return None
-    elif last.op is not Ops.CONST and y.op is not Ops.MUL and (last is y or last.order < y.order):
+    elif last.op is not _CONST and y.op is not _MUL and (last is y or last.order < y.order):
         return None
     elif x is y:
         return None  # a square, which computes its root once
@@ -125,7 +128,7 @@ def _normal_product(root: UOp, x: UOp, y: UOp) -> UOp | None:
 
 
 def _is_constant_last(x: UOp, y: UOp) -> bool:
-    return y.op is not Ops.CONST and not (y.op is Ops.ADD and y.src[1].op is Ops.CONST)
+    return y.op is not _CONST and not (y.op is _ADD and y.src[1].op is _CONST)
 
 
 terms: Final = Matcher(

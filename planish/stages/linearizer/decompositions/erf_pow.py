@@ -39,11 +39,24 @@ def _small_tail(m: Reals, size: UOp) -> UOp:
     a, b = x + 3.0, x + x + 1.0
     inverse = m.const(1.0) / (a * b)
     smooth = m.polynomial((x - 3.0) * (b * inverse), coefficients.ERFCX) + 1.25
-    power, n = exp_plain(m, -(x * x))
-    return power * m.power(n) * (smooth * (a * inverse))
+    value, power = exp_plain(m, -(x * x))
+    return value * power * (smooth * (a * inverse))
+
+
+def _erf_single(m: Reals, x: UOp) -> UOp:
+    """1 - e**-y, y = x + x L(x), for all x: one polynomial, and e**-y - 1 = 2**n (e**-s - 1) + (2**n - 1) exact at 0."""
+    size = m.magnitude(x)
+    size = (size > 4.0).where(m.const(4.0), size)
+    y = m.fma(m.polynomial(size, coefficients.LOG_ERFC), size, size)
+    whole, power = m.near_power(y, -1 / math.log(2))
+    s = m.fma(whole, m.const(math.log(2)), y)  # the error of a ln 2 in one part vanishes in what is added
+    fall = m.fma(-(s * s), m.polynomial(-s, coefficients.EXPM1), s)
+    return m.with_sign(m.fma(power, fall, m.const(1.0) - power), m.sign(x))
 
 
 def erf(m: Reals, x: UOp) -> UOp:
+    if m.format.bits == 32 and m.fused:
+        return _erf_single(m, x)
     size = m.magnitude(x)
     far = m.const(1.0) - _small_tail(m, size)
     result = (size < 1.0).where(size + _near(m, size), far)
@@ -68,19 +81,25 @@ def _log(m: Reals, x: UOp) -> Pair:
     lifted, shift = m.lift_subnormal(x)
     mantissa, exponent = m.split(lifted, math.sqrt(0.5))
     n = m.from_int(exponent + shift)
-    one, zero = m.const(1.0), m.const(0.0)
-    # log m = 2 (s + s³/3 + s⁵/5 + s⁷ T(s²))
-    s = m.divide(Pair(mantissa - 1.0, zero), m.sum(mantissa, one))
-    z = m.multiply(s, s)
-    fifth = m.constant_pair(
-        m.pick(0.20000000298023224, 0.2), m.pick(-2.9802322831784522e-09, -1.1102230246251566e-17)
-    )
+    # log m = 2 (s + s z (1/3 + z (1/5 + z T(z)))), z = s²: each term is below the one before by so much that only s, z and
+    # the factor of s z need a second part, and none of them an exact last bit of it
+    f, (bottom, bottom_low) = mantissa - 1.0, m.sum(mantissa, m.const(1.0))
+    inverse = m.const(1.0) / bottom
+    s = f * inverse
+    s_low = (m.rest(s, bottom, f) - s * bottom_low) * inverse
+    z, z_lost = m.product(s, s)
+    z_low = m.fma(s + s, s_low, z_lost)
     third = m.constant_pair(
         m.pick(0.3333333432674408, 1 / 3), m.pick(-9.934107758624577e-09, 1.850371707708594e-17)
     )
-    tail = m.ordered_sum(fifth.hi, m.fma(z.hi, m.polynomial(z.hi, coefficients.LOG_TAIL), fifth.lo))
-    series = m.multiply(z, m.add(third, m.multiply(z, tail)))
-    log_mantissa = m.add(s, m.multiply(s, series))
+    inner = z * m.fma(z, m.polynomial(z, coefficients.LOG_TAIL), m.const(0.2))
+    factor, factor_lost = m.ordered_sum(third.hi, inner)
+    cube, cube_lost = m.product(s, z)
+    cube_low = m.fma(s, z_low, m.fma(s_low, z, cube_lost))
+    more, more_lost = m.product(cube, factor)
+    more_low = m.fma(cube, factor_lost + third.lo, m.fma(cube_low, factor, more_lost))
+    top, lost = m.ordered_sum(s, more)
+    log_mantissa = Pair(top, lost + (s_low + more_low))
     high, lost = m.ordered_sum(n * LN2_HIGH[bits], log_mantissa.hi * 2.0)
     return m.ordered_sum(high, lost + m.fma(n, m.const(LN2_LOW[bits]), log_mantissa.lo * 2.0))
 

@@ -33,11 +33,16 @@ def exp_range(m: Reals) -> tuple[float, float]:
 
 
 def exp_plain(m: Reals, x: UOp) -> tuple[UOp, UOp]:
-    """p and n with e**x = p 2**n, p rounded to about one unit."""
+    """p and 2**n with e**x = p 2**n, p rounded to about one unit while n is small; 2**n a normal number."""
     bits = m.format.bits
-    whole, n = m.nearest(x * (1 / math.log(2)))
-    r = m.fma(whole, m.const(-LN2_LOW[bits]), m.fma(whole, m.const(-LN2_HIGH[bits]), x))
-    return m.fma(r * r, m.polynomial(r, coefficients.EXP), r) + 1.0, n
+    whole, power = m.near_power(x, 1 / math.log(2))
+    tail, one = coefficients.EXP, m.const(1.0)
+    if m.fused:
+        # one part of ln 2 does: what is far from 0 is added to, or taken from, 1
+        r = m.fma(whole, m.const(-math.log(2)), x)
+        return m.fma(m.fma(m.polynomial(r, tail), r, one), r, one), power
+    r = (x - whole * LN2_HIGH[bits]) - whole * LN2_LOW[bits]
+    return (r * r * m.polynomial(r, tail) + r) + one, power
 
 
 def exp_parts(m: Reals, x: UOp, low: UOp | None = None) -> ExpParts:
@@ -66,19 +71,25 @@ def _within(m: Reals, x: UOp, low: float, high: float) -> tuple[UOp, UOp]:
     Masks fill rows with -inf: its power must not cost what the machine takes for results below the normal numbers.
     """
     below = x < low
-    return below, (x > high).where(m.const(high), below.where(m.const(0.0), x))
+    least = (x > high).where(m.const(high), x)  # one instruction of a machine that has a minimum
+    return below, below.where(m.const(0.0), least)
 
 
 def exp(m: Reals, x: UOp) -> UOp:
+    bits = m.format.bits
     below, clamped = _within(m, x, *exp_range(m))
-    power, n = exp_plain(m, clamped)
-    return below.where(m.const(0.0), m.scale(power, n))
+    whole, power = m.nearest_power(clamped, 1 / math.log(2))
+    r = m.fma(whole, m.const(-LN2_LOW[bits]), m.fma(whole, m.const(-LN2_HIGH[bits]), clamped))
+    tail = m.polynomial(r, coefficients.EXP)
+    # 1 + r (1 + r tail) saves an op; without a fused one it would round once too often
+    value = m.fma(m.fma(tail, r, m.const(1.0)), r, m.const(1.0)) if m.fused else (r * r * tail + r) + 1.0
+    return below.where(m.const(0.0), m.times_power(value, power))
 
 
 def exp2(m: Reals, x: UOp) -> UOp:
     """2**x = 2**n e**((x - n) ln 2), x - n exact."""
     below, clamped = _within(m, x, *((-151.0, 129.0) if m.format.bits == 32 else (-1076.0, 1025.0)))
-    whole, n = m.nearest(clamped)
+    whole, n = m.nearest_power(clamped)
     fraction = clamped - whole
     ln2_high, ln2_low = (
         m.pick(0.6931471824645996, math.log(2)),
@@ -87,7 +98,7 @@ def exp2(m: Reals, x: UOp) -> UOp:
     r, lost = m.product(fraction, m.const(ln2_high))
     lost = m.fma(fraction, m.const(ln2_low), lost)
     power = m.fma(r * r, m.polynomial(r, coefficients.EXP), lost) + r + 1.0
-    return below.where(m.const(0.0), m.scale(power, n))
+    return below.where(m.const(0.0), m.times_power(power, n))
 
 
 def expm1(m: Reals, x: UOp) -> UOp:
@@ -136,7 +147,20 @@ def _log_ends(m: Reals, x: UOp, result: UOp) -> UOp:
     return x.eq(0.0).where(m.const(-math.inf), m.nan_where((x >= 0.0).logical_not(), result))
 
 
+def _log_single(m: Reals, x: UOp) -> UOp:
+    """n ln 2 + f + f² p(f), 2/3 <= 1 + f < 4/3: fused sums round once each, and no division."""
+    lifted, shift = m.lift_subnormal(x)
+    mantissa, n = m.split(lifted, 2 / 3)
+    f = mantissa - 1.0
+    near = m.fma(f * f, m.polynomial(f, coefficients.LOG1P), f)
+    result = m.fma((n + shift).cast(m.dtype), m.const(math.log(2)), near)
+    result = (x < math.inf).where(result, x)
+    return x.eq(0.0).where(m.const(-math.inf), m.nan_where(x < 0.0, result))
+
+
 def log(m: Reals, x: UOp) -> UOp:
+    if m.format.bits == 32 and m.fused:
+        return _log_single(m, x)
     f, n = _reduce(m, x)
     return _log_ends(m, x, log_sum(m, n, log_pair(m, f)))
 

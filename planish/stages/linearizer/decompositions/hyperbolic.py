@@ -48,8 +48,9 @@ def cosh(m: Reals, x: UOp) -> UOp:
 def tanh(m: Reals, x: UOp) -> UOp:
     """1 - 2 / (e**2x + 1)."""
     size = m.magnitude(x)
-    power, n = exp_plain(m, m.clamp(size * 2.0, 0.0, m.pick(20.0, 40.0)))
-    far = m.const(1.0) - m.const(2.0) / (power * m.power(n) + 1.0)
+    end = m.pick(10.0, 20.0)
+    value, power = exp_plain(m, (size > end).where(m.const(end), size) * 2.0)
+    far = m.const(1.0) - m.const(2.0) / m.fma(value, power, m.const(1.0))
     return _odd(m, x, _series(m, size, coefficients.TANH), far, 0.55)
 
 

@@ -120,6 +120,24 @@ class Reals:
         shifted = x + magic
         return shifted - magic, self.bits(shifted) - self.format.pattern(magic)
 
+    def nearest_power(self, x: UOp, factor: float = 1.0) -> tuple[UOp, UOp]:
+        """x * factor rounded to an integer n, as a float, and 2**n as an integer node that `times_power` takes."""
+        # what is added to round leaves n in the last bits, already biased for two factors
+        magic = 1.5 * 2.0**self.format.mantissa + 2 * self.format.bias
+        shifted = x + magic if factor == 1.0 else self.fma(x, self.const(factor), self.const(magic))
+        return shifted - magic, self.bits(shifted)
+
+    def near_power(self, x: UOp, factor: float = 1.0) -> tuple[UOp, UOp]:
+        """x * factor rounded to an integer n, as a float, and 2**n: n within the normal exponents."""
+        magic = 1.5 * 2.0**self.format.mantissa + self.format.bias
+        shifted = self.fma(x, self.const(factor), self.const(magic))
+        return shifted - magic, self.from_bits(self.bits(shifted) << self.format.mantissa)
+
+    def times_power(self, x: UOp, power: UOp) -> UOp:
+        """x * 2**n, rounded once: in two steps, as `scale` does it; the bits above the exponent are shifted out."""
+        half, mantissa = power >> 1, self.format.mantissa
+        return x * self.from_bits(half << mantissa) * self.from_bits((power - half) << mantissa)
+
     def from_int(self, n: UOp) -> UOp:
         """A small integer node as a float: |n| < 2**(mantissa - 1)."""
         magic = 1.5 * 2.0**self.format.mantissa

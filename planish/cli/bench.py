@@ -1,0 +1,275 @@
+"""`planish bench`: how fast a program is, kernel by kernel, against what the machine can do; and a search for better schedules.
+
+planish bench prog.ptir                                time, GFLOP/s, GB/s and the share of the measured limit
+planish bench model.onnx --dim batch=8 --threads 2     the same for a model
+planish bench prog.ptir --tune --budget 20 --explain   search, show before and after, and why
+planish bench --export winners.json                    what searches have found, to be used on machines of this kind
+planish bench --import winners.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from planish import compiler, ptir
+from planish.cli.console import OK, CommandError, Console, Parser, UsageError
+from planish.cli.files import check_input, parse_source, read_source
+from planish.cli.lower import add_entry_argument, enter
+from planish.cli.models import random_inputs, read_dims
+from planish.cli.progress import Progress
+from planish.cli.run import open_model
+from planish.compiler import Executable, tuning
+from planish.config import current, settings
+from planish.dtypes import float32
+from planish.errors import PlanishError
+from planish.runtime.limits import Limits, measure
+from planish.runtime.pool import wanted_threads
+from planish.runtime.sandbox import Sandbox
+from planish.target import host
+
+Array = NDArray[Any]
+_BEAM: Final = 4
+"""How many schedules a search keeps if nothing is said."""
+_SECONDS: Final = 0.3
+"""How long the whole program is run."""
+
+
+def _parser() -> Parser:
+    parser = Parser("planish bench", "Time a program and its kernels; search for better schedules.", __doc__)
+    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="prog.ptir or model.onnx")
+    parser.add_argument("--tune", action="store_true", help="search for schedules, and show before and after")
+    parser.add_argument(
+        "--beam", type=int, metavar="K", help=f"schedules that a search keeps (default: {_BEAM})"
+    )
+    parser.add_argument("--budget", type=int, metavar="S", help="seconds of search for each kernel")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
+    parser.add_argument(
+        "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="for the random inputs")
+    parser.add_argument("--explain", action="store_true", help="why each kernel has its schedule")
+    parser.add_argument(
+        "--export", metavar="FILE", help="write what searches have found on this machine to a file"
+    )
+    parser.add_argument("--import", metavar="FILE", dest="import_", help="take winners from a file")
+    add_entry_argument(parser)
+    return parser
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    args = _parser().parse(arguments, console)
+    for name, least in (("beam", 1), ("budget", 1), ("threads", 1)):
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise UsageError(f"--{name} is at least {least}")
+    if args.program is None and args.export is None and args.import_ is None:
+        raise UsageError("there is nothing to do", remedy="name a program, --export FILE or --import FILE")
+    if args.program is None and (args.tune or args.explain):
+        raise UsageError("there is no program", remedy="name a .ptir or .onnx file")
+    if args.import_ is not None:
+        _import(args.import_, console)
+    if args.program is not None:
+        with settings(
+            threads=args.threads or current().threads, beam_budget=args.budget or current().beam_budget
+        ):
+            _bench(args, console)
+    if args.export is not None:
+        _export(args.export, console)
+    return OK
+
+
+# -- winners ---------------------------------------------------------------------------------------------------------
+
+
+def _import(path: str, console: Console) -> None:
+    try:
+        found = tuning.import_winners(Path(path))
+    except OSError as error:
+        raise CommandError(f"cannot read {path}: {error.strerror}") from None
+    except PlanishError as error:
+        raise CommandError(f"{path}: {error.message}", remedy=error.remedy) from None
+    left = [f"{found.elsewhere} for other machines"] if found.elsewhere else []
+    left += [f"{found.outdated} of another version of planish"] if found.outdated else []
+    console.say(f"{found.usable} winners for this machine imported" + "".join(f", {each}" for each in left))
+
+
+def _export(path: str, console: Console) -> None:
+    try:
+        count = tuning.export_winners(Path(path))
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from None
+    console.say(f"{count} winners written to {path}")
+
+
+# -- programs --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Subject:
+    """Something compiled that can be called again and again."""
+
+    executables: list[Executable]
+    call: Callable[[], object]
+
+
+def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subject]:
+    """Compiles the program under the settings in force."""
+    sizes = read_dims(args.dim)
+    if args.program.endswith(".onnx"):
+
+        def model() -> _Subject:
+            made: list[Executable] = []
+            opened = open_model(args.program, sizes)
+
+            def make(function: ptir.Function) -> Executable:
+                made.append(compiler.compile(function))
+                return made[-1]
+
+            opened.make = make
+            feeds = random_inputs(opened.inputs, sizes, {}, args.seed)
+            opened.run(None, feeds)
+            return _Subject(made, lambda: opened.run(None, feeds))
+
+        return model
+    program = parse_source(read_source(args.program, console))
+    check_input(program, console)
+    enter(program, args.entry)
+    ports = [_Port(f"argument {n}", type) for n, type in enumerate(program.entry.param_types)]
+    arrays = [
+        array
+        for _, array in sorted(random_inputs(ports, sizes, {}, args.seed).items(), key=lambda i: _place(i[0]))
+    ]
+
+    def function() -> _Subject:
+        executable = compiler.compile(program)
+        executable(*arrays)
+        return _Subject([executable], lambda: executable(*arrays))
+
+    return function
+
+
+def _place(name: str) -> int:
+    return int(name.rpartition(" ")[2])
+
+
+class _Port:
+    """A parameter of a function, as inputs of models are described."""
+
+    def __init__(self, name: str, type: ptir.TensorType) -> None:
+        self.name = name
+        self.dtype = type.dtype.numpy.name
+        self.dims: tuple[int | str | None, ...] = tuple(
+            d if isinstance(d, int) else str(d) for d in type.dims
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.dims))}]"
+
+
+# -- measuring -------------------------------------------------------------------------------------------------------
+
+
+def _bench(args: argparse.Namespace, console: Console) -> None:
+    make = _program(args, console)
+    with Progress(f"compiling {Path(args.program).name}"), settings(beam=0):
+        plain = make()
+    beam = args.beam or current().beam or (_BEAM if args.tune else 0)
+    tuned = None
+    if args.tune or beam:
+        with settings(beam=beam):
+            tuned = make()
+    with Sandbox((), wanted_threads(), workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
+        limits = measure(sandbox, host().lanes(float32))
+        console.say(
+            f"limits on {_plural(wanted_threads(), 'thread')}: {limits.flops / 1e9:.0f} GFLOP/s, "
+            f"{limits.bandwidth / 1e9:.1f} GB/s from memory"
+        )
+        before = _kernels(plain, sandbox)
+        after = None if tuned is None else _kernels(tuned, sandbox)
+    console.write(_table(plain if tuned is None else tuned, before, after, limits))
+    total = _best(plain.call)
+    if tuned is None:
+        console.write(f"whole program: {total * 1e3:.3f} ms\n")
+    else:
+        now = _best(tuned.call)
+        console.write(
+            f"whole program: {total * 1e3:.3f} ms before, {now * 1e3:.3f} ms after, {total / now:.2f}x\n"
+        )
+        _searches(tuned, console)
+    if args.explain:
+        console.write("\n".join(exe.why() for exe in (tuned or plain).executables) + "\n")
+
+
+def _searches(subject: _Subject, console: Console) -> None:
+    for executable in subject.executables:
+        lowered = executable.lowered
+        for program, choice in zip(lowered.programs, lowered.choices, strict=False):
+            found = choice.search
+            if found is None:
+                console.say(f"{program.name}: {choice.origin}")
+                continue
+            seen = f"{len(found.trials)} measured of {found.considered}, {found.rounds} rounds, {found.ended}"
+            console.say(f"{program.name}: {choice.origin} ({seen})")
+            for trial in found.rejected:
+                console.say(f"  rejected: {trial}")
+
+
+def _kernels(subject: _Subject, sandbox: Sandbox) -> dict[tuple[int, int], float]:
+    """Seconds of one launch of each kernel, on made-up data."""
+    found: dict[tuple[int, int], float] = {}
+    for number, executable in enumerate(subject.executables):
+        for place, kernel in enumerate(tuning.ready_kernels(executable.lowered)):
+            sandbox.use(kernel.places)
+            (report,) = sandbox.time([kernel.kernel])
+            found[number, place] = report.seconds
+    return found
+
+
+def _best(call: Callable[[], object]) -> float:
+    least, until = float("inf"), time.perf_counter() + _SECONDS
+    while time.perf_counter() < until or least == float("inf"):
+        begin = time.perf_counter()
+        call()
+        least = min(least, time.perf_counter() - begin)
+    return least
+
+
+def _table(
+    subject: _Subject,
+    before: dict[tuple[int, int], float],
+    after: dict[tuple[int, int], float] | None,
+    limits: Limits,
+) -> str:
+    rows = []
+    for number, executable in enumerate(subject.executables):
+        for place, info in enumerate(executable.kernels):
+            seconds = (after or before)[number, place]
+            was = "" if after is None else f"  {before[number, place] * 1e3:9.4f}"
+            gain = "" if after is None else f"  {before[number, place] / seconds:5.2f}x"
+            share = limits.seconds(info.flops, info.nbytes) / seconds
+            rows.append(
+                (
+                    info.name,
+                    (
+                        f"{info.launches:5d}{was}  {seconds * 1e3:9.4f}{gain}  {info.flops / seconds / 1e9:8.1f}"
+                        f"  {info.nbytes / seconds / 1e9:7.1f}  {share:6.0%}  {info.cost.bound_by}"
+                    ),
+                )
+            )
+    width = max([len(name) for name, _ in rows], default=6)
+    was = "" if after is None else f"  {'before ms':>9}"
+    gain = "" if after is None else "    gain"
+    head = f"{'kernel':<{width}}  calls{was}  {'ms':>9}{gain}   GFLOP/s     GB/s   limit  bound by"
+    return "\n".join([head, *(f"{name:<{width}}  {rest}" for name, rest in rows)]) + "\n"
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,102 @@
+"""Index arithmetic in 64 bits, as addresses are: what does not wrap in 32 is the same number, and LLVM need not prove that again.
+
+An index of 32 bits is extended where it meets an address. LLVM then has to find out for every address whether the extension of a
+sum is the sum of the extensions, which takes longer than all else that it does about loops; and what it cannot prove
+costs an instruction in the loop. So sums and products that only make indices are computed in 64 bits from loop counters on.
+Whoever else needs such a number gets it cut back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from planish import dtypes
+from planish.codegen.spans import Span, spans_of
+from planish.llir.program import (
+    Address,
+    Compute,
+    Convert,
+    EndLoop,
+    Immediate,
+    Instruction,
+    Loop,
+    Operand,
+    Ops,
+    Program,
+    Register,
+)
+
+_WIDENED: Final = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL, Ops.MULACC})
+
+
+def widened(program: Program) -> tuple[Program, dict[Register, Span]]:
+    """The same kernel with the arithmetic of its scalar addresses in 64 bits, and what is known of its integers."""
+    spans = spans_of(program)
+    wanted = _indices(program, spans)
+    if not wanted:
+        return program, spans
+    number = max(i.target.number for i in program.body if i.target is not None)
+    number = max(number, *(v.result.number for v in program.variables), 0)
+    wide = {r: Register(number + 1 + place, dtypes.int64) for place, r in enumerate(wanted)}
+    asked = _asked(program, wide)
+    body: list[Instruction] = [
+        Convert(wide[v.result], v.result) for v in program.variables if v.result in wide
+    ]
+    for i in program.body:
+        body += _instruction(i, wide, asked)
+    return replace(program, body=tuple(body)), spans | {wide[r]: spans[r] for r in wanted}
+
+
+def _indices(program: Program, spans: dict[Register, Span]) -> dict[Register, None]:
+    """Registers of 32 bits that addresses are computed from, none of which wraps."""
+    found: dict[Register, None] = {}
+    for i in reversed(program.body):
+        if isinstance(i, Address):
+            if isinstance(i.index, Register) and i.index.dtype is dtypes.int32 and i.index in spans:
+                found[i.index] = None
+        elif isinstance(i, Compute) and i.op in _WIDENED and i.result in found:
+            found.update(dict.fromkeys(x for x in i.inputs if isinstance(x, Register)))
+    return found
+
+
+def _is_widened(i: Instruction, wide: dict[Register, Register]) -> bool:
+    """Whether an instruction is made anew in 64 bits."""
+    if isinstance(i, Loop | EndLoop):
+        return i.counter in wide and isinstance(i.bound, Immediate)
+    return isinstance(i, Compute) and i.op in _WIDENED and i.result in wide
+
+
+def _asked(program: Program, wide: dict[Register, Register]) -> set[Register]:
+    """Which of them are also read as they are."""
+    found: set[Register] = set()
+    for i in program.body:
+        if isinstance(i, Address) or (isinstance(i, Compute) and i.inputs[0].dtype.lanes > 1):
+            continue  # an index that is widened, a base that is no integer, vectors
+        if not _is_widened(i, wide):
+            found.update(r for r in i.registers if r.dtype is dtypes.int32 and r in wide)
+    return found
+
+
+def _instruction(i: Instruction, wide: dict[Register, Register], asked: set[Register]) -> list[Instruction]:
+    """What stands for an instruction."""
+
+    def of(operand: Operand) -> Operand:
+        if isinstance(operand, Immediate):
+            return replace(operand, dtype=dtypes.int64)
+        return wide[operand]
+
+    if isinstance(i, Address):
+        return [replace(i, index=wide[i.index])] if isinstance(i.index, Register) and i.index in wide else [i]
+    result = i.target
+    if isinstance(i, EndLoop):
+        return [EndLoop(wide[i.counter], of(i.bound))] if _is_widened(i, wide) else [i]
+    if result is None or result.dtype is not dtypes.int32 or result not in wide:
+        return [i]
+    if isinstance(i, Loop) and _is_widened(i, wide):
+        made: Instruction = replace(i, counter=wide[result], bound=of(i.bound))
+    elif isinstance(i, Compute) and _is_widened(i, wide):
+        made = Compute(wide[result], i.op, tuple(map(of, i.inputs)))
+    else:
+        return [i, Convert(wide[result], result)]
+    return [made, Convert(result, wide[result])] if result in asked else [made]

@@ -1,0 +1,199 @@
+"""Kernels made by several hands: a thread compiles one while the next is lowered; of many, other processes take their share.
+
+LLVM works outside of the interpreter's lock, so that lowering goes on beside it. Lowering itself is Python: what promises to take
+long is divided among as many processes as a call may use threads. They are forks, so the graphs are there already; each takes
+kernel after kernel and leaves what it made in memory that the first one reads. A kernel that a process did not finish,
+whatever happened to it, is made here: an error is always the one that making it here raises. What comes out is the same,
+whoever made it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import pickle
+import queue
+import signal
+import struct
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Generic, TypeVar
+
+from planish.compiler.records import dumps
+from planish.config import current
+from planish.runtime.pool import wanted_threads
+from planish.uop.trial import active
+
+T = TypeVar("T")
+
+_USUAL: Final = 0.03
+"""Seconds that a kernel is taken to need before one was made."""
+_WORTH: Final = 0.15
+"""Seconds of work that are worth starting processes for: a fork costs about a tenth of that."""
+_MOST: Final = 16
+_PATIENCE: Final = 5.0
+"""How many times longer than this process was busy the others may be; whoever hangs is not waited for for ever."""
+_TICKET: Final = struct.Struct("<I")
+
+
+class Promise(Generic[T]):
+    """What a thread is making."""
+
+    __slots__ = ("_error", "_ready", "_value")
+
+    def __init__(self) -> None:
+        self._ready = threading.Event()
+        self._value: T | None = None
+        self._error: BaseException | None = None
+
+    def settle(self, make: Callable[[], T]) -> None:
+        """Make it; an error is for whoever asks."""
+        try:
+            self._value = make()
+        except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for it
+            self._error = error
+        self._ready.set()
+
+    def __call__(self) -> T:
+        """What was made, as soon as it is."""
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]  # it is there: no error
+
+
+class Beside:
+    """A thread that does one piece of work after another, under the settings of whoever started it."""
+
+    def __init__(self) -> None:
+        self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def make(self, make: Callable[[], T]) -> Promise[T]:
+        """Have something made."""
+        promise: Promise[T] = Promise()
+        if self._thread is None:
+            context = contextvars.copy_context()
+            self._thread = threading.Thread(target=context.run, args=(self._work,), name="planish-compile")
+            self._thread.start()
+        self._todo.put(lambda: promise.settle(make))
+        return promise
+
+    def close(self) -> None:
+        """There is no more to do; what was begun is finished."""
+        if self._thread is not None:
+            self._todo.put(None)
+
+    def _work(self) -> None:
+        while (piece := self._todo.get()) is not None:
+            piece()
+
+
+def is_worth_sharing(left: int, done: int, seconds: float) -> int:
+    """Among how many processes, this one included, the kernels that are left are divided; 1 if it is not worth it."""
+    settings = current()
+    if left < 2 or (seconds + _USUAL) / (done + 1) * left < _WORTH:
+        return 1
+    watched = (
+        settings.debug != "none" or settings.dump_dir is not None or settings.beam or active() is not None
+    )
+    if watched or not hasattr(os, "memfd_create") or not hasattr(os, "fork"):
+        return 1
+    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
+    if not all(t.name.startswith("planish-") for t in others):
+        return 1  # a lock that they hold would be held for ever in a fork; our own hold none
+    return min(wanted_threads(), left, _MOST)
+
+
+def shared(numbers: Sequence[int], make: Callable[[int], T], hands: int) -> dict[int, T]:
+    """What `make` gives for each number, by so many processes."""
+    source, sink = os.pipe()
+    os.write(sink, b"".join(map(_TICKET.pack, numbers)))
+    os.close(sink)
+    found: dict[int, T] = {}
+    helpers: list[tuple[int, int]] = []
+    started = time.monotonic()
+    try:
+        for _ in range(hands - 1):
+            memory = os.memfd_create("planish")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of threads: nothing of theirs is used in the fork
+                process = os.fork()
+            if process == 0:
+                _help(source, memory, make)
+            helpers.append((process, memory))
+        for number in _tickets(source):
+            found[number] = make(number)
+        limit = time.monotonic() + _PATIENCE * (time.monotonic() - started) + 1.0
+        while helpers:
+            process, memory = helpers[-1]
+            if _ended(process, limit):
+                _read_back(memory, found)
+            else:
+                _stop(process)
+            helpers.pop()
+            os.close(memory)
+    finally:
+        os.close(source)
+        for process, memory in helpers:
+            _stop(process)
+            os.close(memory)
+    for number in numbers:
+        if number not in found:
+            found[number] = make(number)
+    return found
+
+
+def _tickets(source: int) -> Iterator[int]:
+    """The numbers that nobody has taken yet, one by one."""
+    while ticket := os.read(source, _TICKET.size):
+        yield _TICKET.unpack(ticket)[0]
+
+
+def _help(source: int, memory: int, make: Callable[[int], object]) -> None:
+    """What a helper does, from the fork to its end. It says nothing: what it does not finish is made again."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        with os.fdopen(memory, "wb", closefd=False) as file:
+            for number in _tickets(source):
+                made = dumps((number, make(number)))
+                file.write(struct.pack("<Q", len(made)))
+                file.write(made)
+    finally:
+        os._exit(0)
+
+
+def _read_back(memory: int, found: dict[int, T]) -> None:
+    """What a helper left, as far as it is whole."""
+    with os.fdopen(os.dup(memory), "rb") as file:
+        file.seek(0)
+        while len(head := file.read(8)) == 8:
+            (length,) = struct.unpack("<Q", head)
+            made = file.read(length)
+            if len(made) < length:
+                return
+            number, value = pickle.loads(made)  # noqa: S301 - written by this very program
+            found[number] = value
+
+
+def _ended(process: int, limit: float) -> bool:
+    """Wait for a helper; False if it is not ready in time."""
+    pause = 0.0005
+    while True:
+        try:
+            if os.waitpid(process, os.WNOHANG)[0]:
+                return True
+        except ChildProcessError:  # somebody else waits for all children
+            return True
+        if time.monotonic() > limit:
+            return False
+        time.sleep(pause)
+
+
+def _stop(process: int) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)

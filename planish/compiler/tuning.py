@@ -1,0 +1,491 @@
+"""Which schedule a kernel gets: the heuristic's, one that an earlier search found, or one that is searched for now.
+
+With `beam=0` it is the heuristic's. With `beam=k` it is the stored winner for this kernel on this machine; where there is none, a
+search (`optimize/beam.py`) is made and its answer stored, unless `deterministic` is set: then the heuristic's is used and
+nothing is searched. Candidates run in `runtime/sandbox.py`, each against what the kernel computes without any action.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import isfinite, prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, cast
+
+from planish.codegen import llvm
+from planish.compiler.choices import Choice
+from planish.compiler.kernels import after_choice, scratch_of
+from planish.compiler.native import grid_of, work_of
+from planish.config import current
+from planish.dtypes import DType, PtrDType
+from planish.errors import PlanishError
+from planish.llir.program import Address, Buffer, Program, Register, Store
+from planish.llir.regalloc import pressure
+from planish.optimize.beam import Beam, Measured, Outcome, Progress, Search
+from planish.optimize.kernel_view import View
+from planish.optimize.winners import Imported, Where, Winner, Winners, export, import_file
+from planish.runtime import cpu
+from planish.runtime.cache import disk_cache
+from planish.runtime.pool import available_cores, wanted_threads
+from planish.runtime.sandbox import Check, Kernel, Place, Report, Sandbox
+from planish.schedule.overwriting import in_place
+from planish.stages.rangeify.refusal import Refusal
+from planish.stages.rangeify.s07_apply_opts import apply_action
+from planish.target import Target
+from planish.target import find as find_target
+from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.node import Table, UOp
+from planish.uop.ops import COMPARISONS, Ops
+
+if TYPE_CHECKING:
+    from planish.compiler import Lowered
+
+CODE_SETTINGS: Final = ("fastmath", "contract", "devectorize", "allow_half8", "disable_stages")
+"""Settings that change the code that a list of actions becomes."""
+_RULES: Final = (
+    "uop",
+    "stages",
+    "optimize",
+    "llir",
+    "codegen",
+    "compiler/kernels.py",
+    "target.py",
+    "dtypes.py",
+)
+_WORTH: Final = 1 << 12
+"""Iterations below which a kernel is over before anything could be gained."""
+_LONG: Final = 1 << 27
+"""Iterations beyond which only a part of the unoptimised kernel is run."""
+_REFERENCE: Final = 120.0
+"""Seconds that the unoptimised kernel may take."""
+_MANTISSA: Final = {64: 53, 32: 24, 16: 8, 8: 2}
+"""Bits in which whole numbers are exact, by the bits of a float; of two kinds of 16 the narrower one."""
+_EXACT: Final = COMPARISONS | {
+    Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.CAST, Ops.INDEX, Ops.CONST, Ops.NOT,
+    Ops.AND, Ops.OR, Ops.XOR,
+}  # fmt: skip
+
+
+class TuningWarning(UserWarning):
+    """Something a search met: it costs nothing but the time it took."""
+
+
+def choose(sink: UOp, target: Target, plain: Choice) -> Choice:
+    """The schedule of a kernel with `beam` on; `plain` is the heuristic's."""
+    settings = current()
+    where = place_of(sink, target)
+    known = winners().find(where)
+    if known is not None and _fits(sink, known.actions, target):
+        return _from_winner(known, plain)
+    if settings.deterministic or not _is_worth(sink, target):
+        return plain
+    try:
+        found = search(sink, target, plain.actions)
+    except (PlanishError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        warnings.warn(f"no search: {reason}", TuningWarning, stacklevel=2)
+        return plain
+    _warn(found)
+    if found.seconds < float("inf"):
+        winners().add(Winner(where, found.actions, found.seconds, found.baseline, _name(sink)))
+    if found.actions == plain.actions:
+        return Choice(plain.actions, plain.reasons, "heuristic, not beaten by a search", found)
+    origin = f"search: {found.gain:.2f} times as fast as the heuristic's"
+    return Choice(found.actions, _shared_reasons(found.actions, plain), origin, found)
+
+
+def _from_winner(winner: Winner, plain: Choice) -> Choice:
+    if winner.actions == plain.actions:
+        return Choice(plain.actions, plain.reasons, "heuristic, not beaten by an earlier search")
+    origin = f"earlier search: {winner.gain:.2f} times as fast as the heuristic's"
+    return Choice(winner.actions, _shared_reasons(winner.actions, plain), origin)
+
+
+def _shared_reasons(actions: Sequence[Action], plain: Choice) -> tuple[str, ...]:
+    """The reasons of the heuristic for what it would have done as well; of the rest, that it was measured."""
+    known = dict(zip(plain.actions, plain.reasons, strict=True))
+    return tuple(known.get(action, "measured to be faster") for action in actions)
+
+
+def _fits(sink: UOp, actions: Sequence[Action], target: Target) -> bool:
+    attempt = checked(sink, target)
+    for number, action in enumerate(actions):
+        after = attempt(sink, action, actions[:number])
+        if isinstance(after, str):
+            return False
+        sink = after
+    return True
+
+
+def _is_worth(sink: UOp, target: Target) -> bool:
+    view = View(sink)
+    if target.is_gpu or not view.writes or view.work < _WORTH:
+        return False
+    try:
+        cpu.check_runs_here(cpu.processor(target))
+    except PlanishError:
+        return False
+    return True
+
+
+def _warn(found: Search) -> None:
+    rejected = found.rejected
+    if rejected:
+        shown = "\n".join(f"  {trial}" for trial in rejected[:4])
+        more = f"\n  and {len(rejected) - 4} more" if len(rejected) > 4 else ""
+        warnings.warn(
+            f"{len(rejected)} candidates of a search were rejected:\n{shown}{more}",
+            TuningWarning,
+            stacklevel=3,
+        )
+
+
+def _name(sink: UOp) -> str:
+    sizes = [r.vmax + 1 for r in sink.toposort() if r.op is Ops.RANGE]
+    kinds = {
+        node.arg.name.lower()
+        for node in sink.toposort()
+        if node.op is Ops.REDUCE and isinstance(node.arg, Ops)
+    }
+    return f"{' '.join(sorted(kinds)) or 'elementwise'} {'x'.join(map(str, sizes))}"
+
+
+# -- the store -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _opened(path: Path | None) -> Winners:
+    return Winners(path)
+
+
+def winners() -> Winners:
+    """The winners that the settings name: those in the folder of the cache, or of this process if there is none."""
+    settings = current()
+    return _opened(disk_cache().folder / "winners.json" if settings.cache else None)
+
+
+def machine_name(target: Target) -> str:
+    """The machine that a winner is for, in words: what was measured on another says nothing here."""
+    made_for = cpu.processor(target)
+    features = hashlib.blake2b(made_for.features.encode(), digest_size=6).hexdigest()
+    return f"{_model()}, {available_cores()} cores, {made_for.name}, features {features}"
+
+
+@cache
+def _model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+@cache
+def rules() -> str:
+    """The rules that make code of actions: a hash of their text, the same wherever this version is installed."""
+    from importlib.metadata import version
+
+    whole = hashlib.blake2b(digest_size=12)
+    root = Path(__file__).parent.parent
+    for name in _RULES:
+        place = root / name
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            whole.update(f"{path.relative_to(root)}\n".encode())
+            whole.update(path.read_bytes())
+    whole.update(version("llvmlite").encode())
+    return whole.hexdigest()
+
+
+def place_of(sink: UOp, target: Target) -> Where:
+    """What a winner for this kernel is kept under. The number of threads is not part of it: results never depend on that."""
+    settings = current()
+    chosen = ",".join(f"{name}={getattr(settings, name)}" for name in CODE_SETTINGS)
+    return Where(sink.key.hex(), machine_name(target), f"{target.name} {rules()}", chosen)
+
+
+def export_winners(path: Path) -> int:
+    """Write what searches have found, on this machine and others, to a file; how many they are."""
+    return export(winners().all(), path)
+
+
+def import_winners(path: Path) -> Imported:
+    """Take the winners of a file."""
+    target = find_target(current().target)
+    return import_file(path, winners(), machine_name(target), f"{target.name} {rules()}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A kernel of a function, with the parameters that it runs on."""
+
+    places: tuple[Place, ...]
+    kernel: Kernel
+
+
+def ready_kernels(lowered: Lowered) -> list[Ready]:
+    """The kernels of a lowered function, each to be run by itself."""
+    found = []
+    for program in lowered.programs:
+        written = _written(program)
+        places = tuple(
+            Place(b.name, b.dtype.scalar.numpy.name, max(b.elements, 1), b.name in written)
+            for b in program.params
+        )
+        found.append(Ready(places, kernel_of(program, places, cpu.processor(lowered.target))))
+    return found
+
+
+def _written(program: Program) -> set[str]:
+    bases: dict[Register, str] = {}
+    found: set[str] = set()
+    for i in program.body:
+        if isinstance(i, Address):
+            bases[i.result] = i.base.name if isinstance(i.base, Buffer) else bases[i.base]
+        elif isinstance(i, Store):
+            found.add(bases[i.address])
+    return found
+
+
+# -- searching -------------------------------------------------------------------------------------------------------
+
+
+def checked(sink: UOp, target: Target) -> Callable[[UOp, Action, Sequence[Action]], UOp | str]:
+    """An action tried on a kernel: the kernel after it, or why not."""
+    shared = bool(in_place(sink))
+
+    def attempt(kernel: UOp, action: Action, before: Sequence[Action]) -> UOp | str:
+        if shared and action.kind is ActionKind.BLOCK:
+            # the first pass would leave its sums where the last one reads the operand
+            return "BLOCK: an operand may lie where the outputs are written"
+        try:
+            return apply_action(kernel, action, target, before)
+        except Refusal as refusal:
+            return refusal.message
+
+    return attempt
+
+
+def transplanted(sink: UOp, table: Table) -> UOp:
+    """The same graph in another table: what a search makes goes with its own."""
+    made: dict[UOp, UOp] = {}
+    for node in sink.toposort():
+        made[node] = table.make(node.op, node.dtype, tuple([made[s] for s in node.src]), node.arg)
+    return made[sink]
+
+
+def search(
+    sink: UOp,
+    target: Target,
+    heuristic: Sequence[Action],
+    *,
+    lower: Callable[[UOp, Sequence[Action], Target], Program] = after_choice,
+) -> Search:
+    """Look for a better schedule than the heuristic's. `lower` makes LLIR of a kernel and actions."""
+    settings = current()
+    threads = wanted_threads()
+    with Table() as table, Bar(_name(sink)) as bar:
+        own = transplanted(sink, table)
+        places = places_of(own)
+        processor = cpu.processor(target)
+
+        def compile(actions: tuple[Action, ...]) -> Kernel:
+            return kernel_of(lower(own, actions, target), places, processor, target.register_bytes)
+
+        with Sandbox(
+            places, threads, workers=min(2, available_cores()), environment=_environment()
+        ) as sandbox:
+            actions, points = reference_of(own, target)
+            sandbox.remember(compile(actions), _REFERENCE, points)
+            if points:
+                # one that is not right is met again when the search begins, and told there
+                sandbox.extend(compile(tuple(heuristic)), _REFERENCE)
+
+            def measure(kernels: Sequence[Kernel], best: float) -> list[Measured]:
+                return [_measured(report) for report in sandbox.measure(kernels, best)]
+
+            beam = Beam(
+                own, target, checked(own, target), compile, measure, settings.beam, float(settings.beam_budget),
+                available_cores(), lambda kernel: kernel.vectors, bar.show,
+            )  # fmt: skip
+            return beam.search(heuristic)
+
+
+def reference_of(sink: UOp, target: Target) -> tuple[tuple[Action, ...], tuple[int, ...]]:
+    """How the unoptimised kernel is run: without any action; if that takes too long, in pieces, of which some are run."""
+    view = View(sink)
+    reads = {place.src[0] for place in view.reads}
+    if view.work <= _LONG or any(place.src[0] in reads for place in view.writes):
+        return (), ()
+    attempt = checked(sink, target)
+    for pieces in range(min(target.cores, 64), 1, -1):
+        for number, axis in enumerate(axes_of(sink)):
+            action = Action(ActionKind.THREAD, number, pieces)
+            if axis in view.outputs and isinstance(attempt(sink, action, ()), UOp):
+                # the last has the edges, if there are any
+                return (action,), tuple(
+                    sorted({0, pieces // 2, pieces - 1} if view.work // pieces < _LONG else {0, pieces - 1})
+                )
+    return (), ()
+
+
+def _measured(report: Report) -> Measured:
+    return Measured(Outcome[report.what.upper()], report.seconds, report.detail)
+
+
+def _environment() -> dict[str, str]:
+    # what a worker is told is complete: its own settings only name the cache
+    return {"PLANISH_CACHE": "0", "PLANISH_BEAM": "0"}
+
+
+def kernel_of(
+    program: Program, places: Sequence[Place], processor: cpu.Processor, register_bytes: int = 64
+) -> Kernel:
+    """A kernel as a worker wants it."""
+    scratch = scratch_of(program)
+    numbers = {place.name: number for number, place in enumerate(places)}
+    grid = grid_of(program)
+    return Kernel(
+        llvm.render(replace(program, name="kernel"), scratch=bool(scratch)),
+        processor,
+        tuple(numbers[buffer.name] for buffer in program.params),
+        tuple(variable.high for variable in program.variables),
+        grid,
+        scratch,
+        work_of(program, prod(grid)),
+        pressure(program, register_bytes).vector,
+    )
+
+
+def places_of(sink: UOp) -> tuple[Place, ...]:
+    """The parameters of a kernel, and what is demanded of those it writes."""
+    nodes = sink.toposort()
+    checks: dict[UOp, Check] = {}
+    for node in nodes:
+        if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
+            memory = node.src[0].src[0]
+            while memory.op in {Ops.AFTER, Ops.NOOP}:
+                memory = memory.src[0]
+            checks[memory] = _stricter(checks.get(memory), _check(node.src[1]))
+    found = []
+    for node in sorted((n for n in nodes if n.op is Ops.DEFINE_GLOBAL), key=lambda n: cast("int", n.arg)):
+        pointer = cast("PtrDType", node.dtype)
+        found.append(
+            Place(
+                f"arg{node.arg}",
+                pointer.base.numpy.name,
+                max(pointer.size, 1),
+                node in checks,
+                checks.get(node),
+            )
+        )
+    return tuple(found)
+
+
+def _stricter(one: Check | None, other: Check) -> Check:
+    if one is None:
+        return other
+    return Check(max(one.terms, other.terms), max(one.eps, other.eps), one.whole and other.whole)
+
+
+def _check(value: UOp) -> Check:
+    """What is demanded of a value that is stored: every bit, unless floats were summed."""
+    sums = [
+        n
+        for n in value.toposort()
+        if n.op in {Ops.REDUCE, Ops.SCAN} and n.dtype.is_float and n.arg in {Ops.ADD, Ops.MUL}
+    ]
+    if not sums:
+        return Check()
+    terms = sum(prod(r.vmax + 1 for s in node.src[1:] for r in s.ranges) for node in sums)
+    narrowest = max([_eps(node.dtype) for node in (*sums, value)])
+    return Check(terms, narrowest, _is_whole(value))
+
+
+def _eps(dtype: DType) -> float:
+    """The distance from 1 to the next number."""
+    import numpy as np
+
+    kind = dtype.scalar.numpy if dtype.is_float else np.dtype(np.float32)
+    one = np.ones(1, kind)
+    return float(np.nextafter(one, kind.type(2)).astype(np.float64)[0] - 1.0)
+
+
+def _is_whole(value: UOp) -> bool:
+    """Whether every sum of floats is exact if all inputs are whole numbers up to 2."""
+    size: dict[UOp, float] = {}
+    for node in value.toposort(lambda n: n.op is not Ops.INDEX and not n.dtype.is_index):
+        if node.dtype.is_index or node.op in {Ops.RANGE, Ops.DEFINE_GLOBAL, Ops.INVALID}:
+            size[node] = 0.0
+            continue
+        inputs = [size.get(s, 0.0) for s in node.src]
+        match node.op:
+            case Ops.INDEX:
+                size[node] = 64.0 if node.dtype.is_int else 2.0
+            case Ops.CONST:
+                number = float(cast("float", node.arg))
+                if not isfinite(number) or number != int(number):
+                    return False
+                size[node] = abs(number)
+            case Ops.MUL:
+                size[node] = inputs[0] * inputs[1]
+            case Ops.MULACC:
+                size[node] = inputs[0] * inputs[1] + inputs[2]
+            case Ops.ADD | Ops.SUB:
+                size[node] = inputs[0] + inputs[1]
+            case Ops.REDUCE | Ops.SCAN if node.arg in {Ops.ADD, Ops.MAX, Ops.MIN}:
+                terms = prod(r.vmax + 1 for s in node.src[1:] for r in s.ranges)
+                size[node] = inputs[0] * (terms if node.arg is Ops.ADD else 1)
+            case op if op in _EXACT:
+                size[node] = max(inputs, default=0.0)
+            case _:
+                return False
+        if node.dtype.is_float and size[node] >= 2.0 ** _MANTISSA.get(node.dtype.scalar.itemsize * 8, 0):
+            return False
+    return True
+
+
+# -- the bar ---------------------------------------------------------------------------------------------------------
+
+
+class Bar:
+    """A line on the terminal while a search runs; nothing if standard error is none."""
+
+    def __init__(self, what: str, shown: bool | None = None) -> None:
+        self.what = what
+        self.shown = (
+            (sys.stderr.isatty() and "PYTEST_CURRENT_TEST" not in os.environ) if shown is None else shown
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    def line(self, progress: Progress) -> str:
+        """How far it is, what it has seen, and what it gained."""
+        width = 24
+        done = min(int(width * progress.elapsed / max(progress.budget, 1e-9)), width)
+        gain = progress.baseline / progress.best if 0 < progress.best < float("inf") else 1.0
+        counted = f"{progress.measured} of {progress.considered} measured"
+        return f"searching {self.what} [{'#' * done}{' ' * (width - done)}] {counted}, {max(gain, 1.0):.2f}x"
+
+    def show(self, progress: Progress) -> None:
+        """Draw it."""
+        if self.shown:
+            sys.stderr.write("\r" + self.line(progress) + "\033[K")
+            sys.stderr.flush()
+
+
+__all__ = ["Bar", "TuningWarning", "choose", "place_of", "rules", "search", "winners"]

@@ -1,0 +1,163 @@
+"""Prefetches of the row that comes next, where data decides which one that is: an embedding, or any gather of rows.
+
+Hardware sees a stream coming, but not where the next one starts. While one row is copied, the index of the next is known: it is loaded
+one iteration early, and each vector of this row is read together with a prefetch of the same vector of the next.
+
+Before → after::
+
+    loop i < n                            loop i < n
+      x = load indices[i]                   x = load indices[i]        y = load indices[i + 1 if that is below n else i]
+      loop j < m                            loop j < m
+        v = load table[x·m + j]               v = load table[x·m + j]    prefetch table[y·m + j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from planish import dtypes
+from planish.llir.program import (
+    Address,
+    Buffer,
+    Compute,
+    Convert,
+    EndIf,
+    EndLoop,
+    If,
+    Immediate,
+    Instruction,
+    Load,
+    Loop,
+    Ops,
+    Prefetch,
+    Program,
+    Register,
+    Store,
+)
+
+_MOST: Final = 64
+"""Instructions that it may take to find a row."""
+_COPIED: Final = (Address, Load, Compute, Convert)
+"""What may be done once more."""
+
+
+def with_chosen_rows(program: Program, large: Collection[Buffer]) -> Program:
+    """The program, asking for rows of large parameters ahead where data chooses them."""
+    if not large or not any(isinstance(i, Load) and i.result.dtype.is_int for i in program.body):
+        return program
+    return _ChosenRows(program, large).run()
+
+
+class _ChosenRows:
+    """One walk over a program."""
+
+    def __init__(self, program: Program, large: Collection[Buffer]) -> None:
+        self.program = program
+        self.large = large
+        self.makers: dict[Register, int] = {}
+        self.homes: list[tuple[int, ...]] = []
+        """Per instruction, the headers of the loops and ifs it stands in."""
+        stack: list[int] = []
+        for position, i in enumerate(program.body):
+            if isinstance(i, EndLoop | EndIf):
+                stack.pop()
+            self.homes.append(tuple(stack))
+            if isinstance(i, Loop | If):
+                stack.append(position)
+            if i.target is not None:
+                self.makers[i.target] = position
+        self.written = {self.buffer(i.address) for i in program.body if isinstance(i, Store)}
+        numbers = [r.number for r in self.makers] + [v.result.number for v in program.variables]
+        self.count = 1 + max(numbers, default=-1)
+        self.before: dict[int, list[Instruction]] = {}
+        self.behind: dict[int, list[Instruction]] = {}
+        self.copies: dict[tuple[int, Register], Register] = {}
+        """By outer loop: a register, as it will be in the next iteration."""
+
+    def run(self) -> Program:
+        body = self.program.body
+        for position, i in enumerate(body):
+            if isinstance(i, Load) and i.gate is None and self.buffer(i.address) in self.large:
+                self.ask(position, i)
+        if not self.behind:
+            return self.program
+        made = [
+            each for p, i in enumerate(body) for each in (*self.before.get(p, ()), i, *self.behind.get(p, ()))
+        ]
+        return replace(self.program, body=tuple(made))
+
+    def ask(self, position: int, load: Load) -> None:
+        """Ask for what a load will read in the next iteration of the loop around its own."""
+        home = self.homes[position]
+        if len(home) < 2 or load.result.dtype.lanes < 2 or load.address.dtype.lanes > 1:
+            return
+        outer, inner = (self.program.body[p] for p in home[-2:])
+        if not isinstance(outer, Loop) or not isinstance(inner, Loop):
+            return
+        needed = self.needed(load.address, home)
+        if needed is None:
+            return
+        number = home[-2]
+        if (number, outer.counter) not in self.copies:
+            self.before.setdefault(home[-1], []).extend(self.next_counter(number, outer))
+        behind = self.behind.setdefault(position, [])
+        for place in needed:
+            made = self.program.body[place]
+            if made.target is None or (number, made.target) in self.copies:
+                continue
+            if not any((number, register) in self.copies for register in made.registers):
+                continue  # the same in all iterations
+            copy = self.copies[number, made.target] = self.new(made.target)
+            (self.before[home[-1]] if place < home[-1] else behind).append(
+                made.renamed(lambda r: self.copies.get((number, r), r), lambda r, copy=copy: copy)  # type: ignore[misc]
+            )
+        if (number, load.address) in self.copies:
+            behind.append(Prefetch(self.copies[number, load.address]))
+
+    def needed(self, address: Register, home: tuple[int, ...]) -> list[int] | None:
+        """The instructions inside the outer loop that an address follows from, in order; None unless data decides it."""
+        found: set[int] = set()
+        stack = [address]
+        while stack:
+            place = self.makers.get(stack.pop())
+            if place is None or place <= home[-2] or place in found or place == home[-1]:
+                continue  # from outside, or one of the counters
+            made = self.program.body[place]
+            if not isinstance(made, _COPIED) or self.homes[place] not in {home, home[:-1]}:
+                return None
+            if isinstance(made, Load) and (
+                made.gate is not None
+                or self.homes[place] == home
+                or self.buffer(made.address) in self.written
+            ):
+                return None
+            found.add(place)
+            stack += made.registers
+        chosen = [p for p in found if isinstance(self.program.body[p], Load)]
+        return sorted(found) if chosen and len(found) <= _MOST else None
+
+    def next_counter(self, number: int, loop: Loop) -> list[Instruction]:
+        """The counter of the next iteration; of this one if it is the last."""
+        kind = loop.counter.dtype
+        more, below = self.new(loop.counter), Register(self.count, dtypes.bool_)
+        self.count += 1
+        chosen = self.copies[number, loop.counter] = self.new(loop.counter)
+        return [
+            Compute(more, Ops.ADD, (loop.counter, Immediate(1, kind))),
+            Compute(below, Ops.CMPLT, (more, loop.bound)),
+            Compute(chosen, Ops.WHERE, (below, more, loop.counter)),
+        ]
+
+    def new(self, like: Register) -> Register:
+        self.count += 1
+        return Register(self.count - 1, like.dtype)
+
+    def buffer(self, address: Register) -> Buffer | None:
+        """The buffer that an address leads into."""
+        place = self.makers.get(address)
+        made = None if place is None else self.program.body[place]
+        while isinstance(made, Address) and isinstance(made.base, Register):
+            made = self.program.body[self.makers[made.base]]
+        return made.base if isinstance(made, Address) and isinstance(made.base, Buffer) else None

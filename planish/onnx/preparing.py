@@ -1,0 +1,109 @@
+"""Work on weights alone, done once: what a program would compute of them in every run becomes a weight itself.
+
+Handlers write what an op means, and much of that concerns weights only: a zero point subtracted, the factor of a
+normalisation, the sum of two biases, numbers unpacked from bytes. Such values are computed by the interpreter when a program
+is made. Moving elements about, and making them wider, is free where they are used, and stays there: so weights stay as small
+as they are in the file, and those that nothing is done to stay in the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from planish import ptir
+from planish.ptir.function import Inst, Value, set_operands
+
+Array = NDArray[Any]
+Prepared = dict[Hashable, tuple[list[Array], list[Array]]]
+"""What was computed, by program and arrays; with the arrays, so that they stay who they are."""
+_FREE: Final = frozenset({"reshape", "transpose", "slice", "broadcast_to", "reverse", "cast", "bitcast"})
+_WORTH: Final = frozenset({"concat", "pad", "reduce_sum", "reduce_max", "reduce_min", "gather"})
+_GROWTH: Final = 4
+"""How much larger than its weights something may be."""
+
+
+def prepared(
+    function: ptir.Function, arrays: Sequence[Array], fixed: Sequence[bool], kept: Prepared
+) -> tuple[ptir.Function, list[Array]]:
+    """The function (changed in place) and its arguments, with work on `fixed` ones done. Other arguments keep their places."""
+    body = function.body
+    chosen = _chosen(function, fixed)
+    if not chosen:
+        return function, list(arrays)
+    work = function.clone("prepare")
+    found = {value.id: value for value in work.values()}
+    work.body.set_results(found[value.id] for value in chosen)
+    given = _trim(work, arrays, [True] * len(arrays))
+    key = (ptir.print(work), tuple(map(id, given)))
+    made = kept.get(key)
+    if made is None:
+        made = kept[key] = ([*ptir.interpret(work, given)], given)
+    every = [*arrays]
+    for value, array in zip(chosen, made[0], strict=True):
+        name = f"x{len(body.args)}"
+        new = body.add_arg(value.type, name)
+        for user in list(value.users):
+            set_operands(user, tuple(new if operand is value else operand for operand in user.operands))
+        every.append(array)
+    return function, _trim(function, every, [*fixed, *[True] * len(chosen)])
+
+
+def _trim(function: ptir.Function, arrays: Sequence[Array], may_go: Sequence[bool]) -> list[Array]:
+    """Drop what has no use, arguments too; the arrays of the others."""
+    ptir.PassManager.parse("dce").run(ptir.Program([function]))
+    args = function.body.args
+    kept = [n for n, value in enumerate(args) if value.users or not may_go[n]]
+    function.body.args = tuple(args[n] for n in kept)
+    for position, value in enumerate(function.body.args):
+        value.index = position
+        value.name = f"x{position}"
+    return [arrays[n] for n in kept]
+
+
+def _chosen(function: ptir.Function, fixed: Sequence[bool]) -> list[Value]:
+    """Values worth computing once: of weights alone, by more than moving, and asked for by something else."""
+    held: dict[Value, int] = {}
+    """Values of weights and constants alone; how many elements of weights they are made of."""
+    for value, is_fixed in zip(function.params, fixed, strict=True):
+        if is_fixed:
+            held[value] = _size(value)
+    found: list[Value] = []
+    for inst in function.body:
+        if not _is_simple(inst) or any(value not in held for value in inst.operands):
+            continue
+        total = sum(held[value] for value in dict.fromkeys(inst.operands))
+        if (
+            any(_size(value) > _GROWTH * max(total, 1) for value in inst.results)
+            and inst.op.name not in _FREE
+        ):
+            continue
+        held.update((value, total) for value in inst.results)
+        if inst.op.name not in _FREE and total:
+            found += inst.results
+    wanted: set[Value] = set()
+    needed = {value for value in function.results if value in held}
+    for inst in reversed(list(function.walk())):
+        inside = all(value in held for value in inst.results) and bool(inst.results)
+        for value in inst.operands:
+            # asked for by what stays in the program: other work, or free steps that such work asks for
+            if value in held and (
+                not inside or (inst.op.name in _FREE and any(v in needed for v in inst.results))
+            ):
+                needed.add(value)
+        for region in inst.regions:
+            needed.update(value for value in region.results if value in held)
+    wanted |= needed
+    return [value for value in found if value in wanted]
+
+
+def _is_simple(inst: Inst) -> bool:
+    op = inst.op
+    return op.elementwise or op.name in _FREE or op.name in _WORTH or op.name in ("constant", "iota")
+
+
+def _size(value: Value) -> int:
+    return math.prod(dim if isinstance(dim, int) else 1 << 62 for dim in value.type.dims)

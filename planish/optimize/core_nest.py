@@ -1,0 +1,166 @@
+"""What schedules around a CPU's tensor core have in common: ways to use it, and what is left of the axes that it takes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple, cast
+
+from planish.optimize.draft import Draft
+from planish.optimize.kernel_view import kind_of, size_of
+from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.products import Product, nearly, products
+from planish.uop.tensor_cores import Core
+
+Sizes = tuple[int, int, int]
+_MOST_WASTE: Final = 2.0
+"""How many times more padding may make of the work."""
+
+
+class Fit(NamedTuple):
+    """A way to use a core, and what it costs: the sizes that axes are padded to."""
+
+    product: Product
+    padded: tuple[int, int, int]
+
+    @property
+    def axes(self) -> tuple[UOp, UOp, UOp]:
+        return self.product.m, self.product.n, self.product.k
+
+    @property
+    def work(self) -> int:
+        m, n, k = (size_of(axis) for axis in self.axes)
+        return m * n * k
+
+    @property
+    def waste(self) -> float:
+        m, n, k = self.padded
+        return m * n * k / self.work
+
+
+def upto(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+def fits(sink: UOp, core: Core, wanted: Callable[[Product], Sizes], least: int) -> list[Fit]:
+    """The ways to use a core that are worth it, the best first; `wanted` are the sizes that axes are padded to."""
+    found: list[Fit] = []
+    for product in nearly(sink, core):
+        axes = (product.m, product.n, product.k)
+        if (
+            not all(size_of(axis) for axis in axes)
+            or slot_of(product.a) is None
+            or slot_of(product.b) is None
+        ):
+            continue
+        if core.right is not None and product.n.order < product.m.order:
+            continue  # another core takes the factors the other way round, and results come by rows
+        fit = Fit(product, wanted(product))
+        if fit.work >= least and fit.waste <= _MOST_WASTE:
+            found.append(fit)
+    return sorted(found, key=lambda fit: (fit.waste, -fit.work))
+
+
+_PREPARED: Final = frozenset({Ops.CAST, Ops.ADD, Ops.SUB})
+
+
+def slot_of(operand: UOp) -> int | None:
+    """Which parameter an operand is read from, as it is, converted, or shifted by a zero point; None if it is computed."""
+    while operand.op in _PREPARED:
+        moving = [source for source in operand.src if source.ranges]
+        if len(moving) != 1:
+            return None
+        (operand,) = moving
+    if operand.op is not Ops.INDEX or operand.src[0].op is not Ops.DEFINE_GLOBAL:
+        return None
+    return cast("int", operand.src[0].arg)
+
+
+class Nest(ABC):
+    """A schedule around a core, in the making."""
+
+    def __init__(self, draft: Draft, core: Core, fit: Fit) -> None:
+        self.draft, self.core, self.fit = draft, core, fit
+        self.m, self.n, self.k = fit.axes
+        own = {path_of(axis) for axis in fit.axes}
+        loops = [r for r in axes_of(draft.sink) if kind_of(r) is AxisType.LOOP]
+        self.batches = [r for r in loops if path_of(r) not in own and r in fit.product.reduce.ranges]
+        self.side = {self.m: 1, self.n: 1}
+
+    def pad(self) -> bool:
+        return all(
+            size_of(axis) == size
+            or self.do(ActionKind.PADTO, self.places(axis), size, "a tile has a fixed size")
+            for axis, size in zip(self.fit.axes, self.fit.padded, strict=True)
+        )
+
+    def multiply(self, number: int) -> bool:
+        """TC, the way that was chosen."""
+        wanted = [path_of(axis) for axis in self.fit.axes]
+        for way, product in enumerate(products(self.draft.sink, self.core)):
+            if [path_of(axis) for axis in (product.m, product.n, product.k)] == wanted:
+                return self.draft.do(
+                    Action(ActionKind.TC, way, number), f"a product of matrices of {self.core.inputs}"
+                )
+        return False
+
+    def places(self, axis: UOp) -> list[int]:
+        """Where the loops are that are left of an axis, outermost first."""
+        path = path_of(axis)
+        kind = AxisType.REDUCE if axis is self.k else AxisType.LOOP
+        return [
+            place
+            for place, r in enumerate(axes_of(self.draft.sink))
+            if kind_of(r) is kind and path_of(r)[: len(path)] == path
+        ]
+
+    def left(self, axis: UOp) -> int:
+        places = self.places(axis)
+        return size_of(axes_of(self.draft.sink)[places[-1]]) if places else 1
+
+    def do(self, kind: ActionKind, places: list[int], amount: int, reason: str) -> bool:
+        """Do something to the innermost loop that is left of an axis."""
+        return bool(places) and self.draft.do(Action(kind, places[-1], amount), reason)
+
+    @abstractmethod
+    def take(self, number: int) -> bool:
+        """Make it, with the core of that number; whether every step that is needed could be taken."""
+
+    def stage(self, b_at: int, a_at: int, why: tuple[str, str]) -> bool:
+        """Both operands, copied to LOCAL memory inside of a loop each, the right one first; whether both are."""
+        product = self.fit.product
+        slots = slot_of(product.b), slot_of(product.a)
+        if slots[0] is None or slots[1] is None:
+            return False
+        right = self.draft.do(Action(ActionKind.STAGE, b_at, slots[0]), why[0])
+        left = self.draft.do(Action(ActionKind.STAGE, a_at, slots[1]), why[1])
+        return right and (left or slots[0] == slots[1])  # a matrix times itself may be staged at once
+
+
+def try_each(draft: Draft, number: int, core: Core, found: Iterable[Fit], kind: type[Nest]) -> bool:
+    """The first schedule that can be made; whether there is one. What fails leaves no trace."""
+    for fit in found:
+        made = replace(
+            draft, actions=list(draft.actions), reasons=list(draft.reasons), upcast=dict(draft.upcast)
+        )
+        if kind(made, core, fit).take(number):
+            draft.sink, draft.actions, draft.reasons = made.sink, made.actions, made.reasons
+            draft.upcast, draft.cores = made.upcast, made.cores
+            return True
+    return False
+
+
+def divisor(number: int, most: int) -> int:
+    """The greatest divisor that is not greater than another number."""
+    return max(divisors(number, most), default=1)
+
+
+def divisors(number: int, most: int) -> Iterable[int]:
+    return (each for each in range(1, min(number, most) + 1) if number % each == 0)
+
+
+def path_of(axis: UOp) -> tuple[int, ...]:
+    return cast("Axis", axis.arg).path

@@ -1,0 +1,105 @@
+"""Integer dot products in vector registers: the core multiplies pairs of 16-bit integers and adds them up.
+
+The nest is that of any product of matrices (`contraction.py`): a register tile of rows and vectors, columns outside of rows, the panel
+of the right operand staged for all rows; the rows of the left one are staged for a tile. Staging converts narrower integers and
+puts the pairs of the right operand side by side.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.optimize.core_nest import Nest, Sizes, divisor, fits, try_each, upto
+from planish.optimize.cores import Cut, best_cut
+from planish.optimize.draft import Draft
+from planish.optimize.kernel_view import size_of
+from planish.optimize.tiles import Shape, best_tile
+from planish.target import Target
+from planish.uop.actions import Action, ActionKind
+from planish.uop.products import Product
+from planish.uop.tensor_cores import Core
+
+_LEAST_WORK: Final = 1 << 14
+"""Products below which staging costs more than it saves."""
+_LEAST_ROWS: Final = 4
+"""Rows for which it is worth to stage a panel."""
+_PANEL: Final = (2, 5)
+"""The part of the second cache that a panel may fill."""
+
+
+def use_dot_products(draft: Draft, number: int, core: Core) -> bool:
+    """Whether a kernel is such a product, and was given its schedule."""
+
+    def sizes(product: Product) -> Sizes:
+        shape = _shape(draft.target, core, product)
+        width = 1 if shape is None else shape.vectors * core.n
+        return size_of(product.m), upto(size_of(product.n), width), upto(size_of(product.k), core.k)
+
+    found = [
+        fit
+        for fit in fits(draft.sink, core, sizes, _LEAST_WORK)
+        if size_of(fit.product.m) >= _LEAST_ROWS and _shape(draft.target, core, fit.product) is not None
+    ]
+    return try_each(draft, number, core, found, _Vectors)
+
+
+def _shape(target: Target, core: Core, product: Product) -> Shape | None:
+    return best_tile(target, size_of(product.m), size_of(product.n), core.n)
+
+
+class _Vectors(Nest):
+    """A schedule around vectors of dot products."""
+
+    def take(self, number: int) -> bool:
+        shape = _shape(self.draft.target, self.core, self.fit.product)
+        if shape is None or not self.pad() or not self.multiply(number):
+            return False
+        tile = f"a register tile of {shape.rows} rows of {shape.vectors} vectors"
+        if shape.vectors > 1 and not self.do(ActionKind.UPCAST, self.places(self.n), shape.vectors, tile):
+            return False
+        pieces = self.pieces(shape)
+        rows = self.left(self.m)
+        if rows % (shape.rows * pieces):
+            self.do(ActionKind.OVERRUN, self.places(self.m), shape.rows * pieces, "rows in whole tiles")
+        if shape.rows > 1 and not self.do(ActionKind.UPCAST, self.places(self.m), shape.rows, tile):
+            return False
+        self.share(pieces)
+        self.block(shape)
+        inner, outer = self.places(self.m), self.places(self.n)
+        if inner and outer and inner[-1] < outer[-1]:
+            self.draft.do(Action(ActionKind.SWAP, inner[-1], outer[-1]), "all rows read a panel")
+            inner, outer = outer, inner
+        last = [places[-1] for places in (outer, inner) if places]
+        outermost, innermost = (last[0], last[-1]) if last else (-1, -1)
+        why = "a panel of pairs that all rows read", "rows, converted once for all columns of a panel"
+        return self.stage(outermost, innermost, why)
+
+    def pieces(self, shape: Shape) -> int:
+        """Into how many pieces rows are cut for cores; columns and batches are chosen by `share`."""
+        m, n, k = self.fit.padded
+        self.cut: Cut | None = None
+        if self.draft.cores:
+            cuts = [
+                *(Cut(batch, size_of(batch)) for batch in self.batches if size_of(batch)),
+                Cut(self.n, self.left(self.n)),
+                Cut(self.m, upto(m, shape.rows) // shape.rows, k * n, is_free=True),
+            ]
+            whole = m * n * k
+            for batch in self.batches:
+                whole *= max(size_of(batch), 1)
+            self.cut = best_cut(self.draft.target, whole, cuts)
+            self.draft.cores = False
+        return self.cut.pieces if self.cut is not None and self.cut.axis is self.m else 1
+
+    def share(self, pieces: int) -> None:
+        if self.cut is not None:
+            reason = "equal work for the cores, little of it twice"
+            self.do(ActionKind.THREAD, self.places(self.cut.axis), self.cut.pieces, reason)
+
+    def block(self, shape: Shape) -> None:
+        """Blocks of k, if a panel of all of it would not stay in the second cache."""
+        step = shape.vectors * self.core.n * self.core.k * self.core.inputs.itemsize
+        most = self.draft.target.caches[1] * _PANEL[0] // _PANEL[1] // step
+        steps = self.left(self.k)
+        if steps > most and 4 * (amount := divisor(steps, most)) >= most:
+            self.do(ActionKind.BLOCK, self.places(self.k), amount, "a panel stays in the second cache")

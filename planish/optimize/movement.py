@@ -1,0 +1,90 @@
+"""Moves between layouts: what is contiguous where it is read, and something else where it is written.
+
+Neither reading nor writing element by element is fast. A square of elements is: its rows are read as vectors, turned by shuffles
+in registers, and written as vectors. Around it, a macro tile of few squares uses whole lines of either side while they are in a
+cache, and the pieces follow each other along what is read: reads are the ones that wait.
+
+    y[j, i] = x[i, j]       for i by 32: for j by 32: for j by 16: for i by 16: 16 × 16 of registers
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from planish.optimize.draft import Draft
+from planish.optimize.kernel_view import View, size_of
+from planish.optimize.lanes import lanes_along
+from planish.target import Target
+from planish.uop.actions import Action, ActionKind
+from planish.uop.node import UOp
+
+_SIDE: Final = 16
+"""Elements along a side of a square; more would not fit the registers."""
+_MACRO: Final = 2
+"""Squares along a side of a macro tile: two lines of a cache, which are mostly fetched together."""
+
+
+def turn(draft: Draft, view: View, axis: UOp) -> bool:
+    """Squares of registers, where something is read along another axis than the one it is written along; whether so."""
+    other = _contiguous_elsewhere(view, axis)
+    if other is None:
+        return False
+    side = min(lanes_along(draft.target, view, axis), _SIDE)
+    amounts = [_side(draft, each, side) for each in (axis, other)]
+    if min(amounts) < 2:
+        return False
+    for each, amount in zip((axis, other), amounts, strict=True):
+        if draft.left(each) % amount or not draft.left(each):
+            draft.take(ActionKind.PADTO, each, amount)
+        draft.take(ActionKind.UPCAST, each, amount)
+    if _bytes(view) > draft.target.caches[0]:
+        _macro_tile(draft, other, axis)
+    return True
+
+
+def _contiguous_elsewhere(view: View, axis: UOp) -> UOp | None:
+    """The axis along which neighbours are read of what is read in jumps along a given one."""
+    for place in view.reads:
+        if view.stride(place, axis) in {0, 1, None}:
+            continue
+        for other in reversed(view.outputs):
+            if other is not axis and size_of(other) > 1 and view.stride(place, other) == 1:
+                return other
+    return None
+
+
+def _side(draft: Draft, axis: UOp, most: int) -> int:
+    """How many elements of an axis make a side of a square; 1 if that does not work out."""
+    size = draft.left(axis)
+    if 0 < size <= most:
+        return size
+    if size and size % most == 0:
+        return most
+    if _can_pad(draft.target):
+        return most
+    return next((n for n in (most >> 1, most >> 2) if n > 1 and size and size % n == 0), 1)
+
+
+def _can_pad(target: Target) -> bool:
+    return target.masked
+
+
+def _bytes(view: View) -> int:
+    """What the kernel moves, about."""
+    return sum(prod(r.vmax + 1 for r in place.ranges) * place.dtype.itemsize for place in view.writes)
+
+
+def _macro_tile(draft: Draft, outer: UOp, inner: UOp) -> None:
+    """Two nested loops over squares as loops over macro tiles: those along the inner axis outermost, then the outer axis'."""
+    if min(draft.left(outer), draft.left(inner)) <= _MACRO:
+        return
+    for axis in (outer, inner):
+        if draft.left(axis) % _MACRO or not draft.take(ActionKind.SPLIT, axis, _MACRO):
+            return
+    first, second = draft.place(outer), draft.place(inner)
+    if first is None or second is None:
+        return
+    draft.do(Action(ActionKind.SWAP, min(first, second) + 1, max(first, second)))
+    if first < second:
+        draft.do(Action(ActionKind.SWAP, first, first + 1))

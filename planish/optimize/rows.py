@@ -1,0 +1,157 @@
+"""Blocks of rows: kernels that keep rows which are made or used by products of matrices. Attention is the example.
+
+Row by row, such a product loads every element of a matrix for two operations. Here several rows run in lanes instead: what they
+have in common (keys, values) is loaded once for all of them and spread, what is their own (queries, scores) lies in vectors, and
+maxima, sums and functions along a row work on whole vectors without ever combining lanes.
+
+1. The axis of the rows goes into lanes, in as many vectors as the kept rows leave room for in the second cache.
+2. Each product has another axis in registers, so that there are enough sums at once: along the row where it makes the row
+   (keys), along the output where it uses it.
+3. What is read along the rows with jumps (the queries) is staged, transposed on the way.
+
+Rows that lie side by side in memory, as the columns of a matrix do, run in lanes for the same reasons, with no product at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Final, NamedTuple
+
+from planish.optimize.draft import Draft
+from planish.optimize.kernel_view import View, kind_of, size_of
+from planish.target import Target
+from planish.uop.actions import Action, ActionKind
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType, Ops
+
+_COST: Final = {4: 20, 2: 23, 1: 33}
+"""Vectors of rows at once, and what a row then costs: with more of them there are fewer loads for each operation."""
+
+
+class _Block(NamedTuple):
+    """What is known of a kernel whose rows run in lanes."""
+
+    rows: UOp
+    """The axis that numbers the rows."""
+    products: list[UOp]
+    """Sums of products in which rows share an operand."""
+    row_bytes: int
+    """What is kept for each row."""
+
+
+def block_rows(draft: Draft, view: View) -> bool:
+    """Schedule a kernel whose rows share the operands of products; false, and nothing done, if it is none."""
+    found = _find(view)
+    if found is None:
+        return False
+    lanes = draft.target.lanes(view.writes[0].dtype.scalar)
+    for vectors in sorted(_COST, key=lambda count: _COST[count] * _up(size_of(found.rows), count * lanes)):
+        if not _fits(found, draft.target, vectors * lanes):
+            continue
+        # what fits in part only is not begun
+        trial = replace(draft, actions=[*draft.actions], reasons=[*draft.reasons], upcast={**draft.upcast})
+        if _schedule(trial, view, found, vectors, lanes):
+            draft.sink, draft.actions, draft.reasons = trial.sink, trial.actions, trial.reasons
+            draft.upcast = trial.upcast
+            return True
+    return False
+
+
+def _operands(reduction: UOp, view: View) -> list[UOp]:
+    """What a reduction reads itself, not through what others have reduced or kept."""
+    own = set(reduction.src[0].toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}))
+    return [place for place in view.reads if place in own]
+
+
+def _find(view: View) -> _Block | None:
+    kept = [node for node in view.sink.toposort() if node.op is Ops.BUFFERIZE]
+    if not kept or not all(node.src[0].dtype.is_float for node in kept):
+        return None
+    for axis in reversed(view.outputs):
+        if kind_of(axis) is not AxisType.LOOP or axis in view.rows or size_of(axis) < 2:
+            continue
+        if not all(axis in node.ranges for node in (*kept, *view.reductions)):
+            continue
+        products = [
+            reduction
+            for reduction in view.reductions
+            if reduction.arg is Ops.ADD
+            and reduction.src[0].op is Ops.MUL
+            and any(axis not in place.ranges for place in _operands(reduction, view))
+        ]
+        if products or _side_by_side(view, axis):
+            # each row is made of the one before, in its place
+            size = max(
+                prod(place.vmax + 1 for place in node.src[1:]) * node.src[0].dtype.itemsize for node in kept
+            )
+            return _Block(axis, products, size)
+    return None
+
+
+def _side_by_side(view: View, axis: UOp) -> bool:
+    """Whether neighbouring elements of memory belong to neighbouring rows (which then are columns), wherever memory is."""
+    places = [p for p in (*view.writes, *view.reads) if p.src[0].op is Ops.DEFINE_GLOBAL and axis in p.ranges]
+    return all(view.stride(place, axis) == 1 for place in (*view.writes, *places))
+
+
+def _up(size: int, width: int) -> int:
+    return -(-size // width) * width
+
+
+def _fits(block: _Block, target: Target, width: int) -> bool:
+    """Whether so many rows are worth running at once: there are as many, nearly, and what they keep stays near."""
+    near = target.caches[1] // 2 if len(target.caches) > 1 else target.local_bytes
+    return 3 * size_of(block.rows) >= 2 * width and block.row_bytes * width <= near
+
+
+def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int) -> bool:
+    width, rows = vectors * lanes, block.rows
+    # what is contiguous along the rows is masked, what is staged or spread is not
+    padding = ActionKind.OVERRUN if block.products or not draft.target.masked else ActionKind.PADTO
+    if size_of(rows) % width and not draft.take(padding, rows, width, "whole vectors of rows"):
+        return False
+    if not draft.take(ActionKind.LANES, rows, width, f"{vectors} vectors of rows run side by side"):
+        return False
+    sums = max(1, min(draft.target.registers // 2, draft.target.registers - vectors - 1) // vectors)
+    for product in block.products:
+        _in_registers(draft, view, product, rows, sums)
+    for slot, loops in _jumping(view, block).items():
+        # as far inside as what is read changes, if there is room; -1: all rows are in lanes, and there is no loop
+        places = sorted({place for loop in loops if (place := draft.place(loop)) is not None}, reverse=True)
+        reason = "rows lie next to each other in lanes"
+        if not any(draft.do(Action(ActionKind.STAGE, place, slot), reason) for place in places or [-1]):
+            return False
+    return True
+
+
+def _in_registers(draft: Draft, view: View, product: UOp, rows: UOp, most: int) -> None:
+    """Several sums of a product at once, along an axis that some of its operands do not depend on."""
+    operands = _operands(product, view)
+    for axis in sorted(product.ranges, key=lambda r: r.order, reverse=True):
+        if axis is rows or not size_of(axis) or all(axis in place.ranges for place in operands):
+            continue
+        kind = ActionKind.UNROLL if kind_of(axis) is AxisType.REDUCE else ActionKind.UPCAST
+        size = draft.left(axis)
+        count = max((n for n in range(1, most + 1) if size % n == 0), default=1)
+        if 2 * count < most < size and draft.take(ActionKind.OVERRUN, axis, most, "whole tiles of sums"):
+            count = most
+        if count > 1 and draft.take(kind, axis, count, f"{count} sums for each row at once"):
+            return
+
+
+def _jumping(view: View, block: _Block) -> dict[int, list[UOp]]:
+    """The parameters that products read along the rows, but not one next to the other; and the loops around the products."""
+    found: dict[int, list[UOp]] = {}
+    for product in block.products:
+        operands = _operands(product, view)
+        around = [
+            r for r in product.ranges if r is block.rows or all(r in place.ranges for place in operands)
+        ]
+        for place in operands:
+            memory = place.src[0]
+            slot = memory.arg
+            jumps = memory.op is Ops.DEFINE_GLOBAL and view.stride(place, block.rows) not in {0, 1}
+            if jumps and isinstance(slot, int):
+                found.setdefault(slot, []).extend(around)
+    return found

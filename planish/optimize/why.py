@@ -1,0 +1,78 @@
+"""Why a kernel has the schedule it has: each action with its reason, and what the cost model says it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from planish.optimize.cost import Estimate, estimate
+from planish.target import Target
+from planish.uop.actions import Action
+from planish.uop.node import UOp
+
+Apply = Callable[[UOp, Action, Sequence[Action]], UOp | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action of a schedule."""
+
+    action: Action
+    reason: str
+    before: Estimate
+    after: Estimate
+
+    @property
+    def effect(self) -> str:
+        """What the model says the action changed most."""
+        parts = {
+            name: self.before.parts.get(name, 0.0) - self.after.parts.get(name, 0.0)
+            for name in {*self.before.parts, *self.after.parts}
+        }
+        name = max(parts, key=lambda each: abs(parts[each]), default="")
+        gain = self.before.cycles / self.after.cycles if self.after.cycles else 1.0
+        if not name or abs(gain - 1) < 0.005:
+            return "by itself it changes nothing that the model counts"
+        was, now = self.before.parts.get(name, 0.0), self.after.parts.get(name, 0.0)
+        return f"{name} {was:.3g} -> {now:.3g} cycles, {gain:.2f}x by the model"
+
+    def __str__(self) -> str:
+        return f"{self.action}: {self.reason or self.action.kind.value}; {self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The schedule of one kernel, explained."""
+
+    kernel: str
+    origin: str
+    """Who chose it: the heuristic, a search, or a search of an earlier time."""
+    steps: tuple[Step, ...]
+    cost: Estimate
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel}: {self.origin}"]
+        lines += [f"  {step}" for step in self.steps] or ["  no actions: the loops as they are"]
+        return "\n".join([*lines, f"  {self.cost}"])
+
+
+def explain(
+    kernel: str,
+    sink: UOp,
+    actions: Sequence[Action],
+    reasons: Sequence[str],
+    origin: str,
+    target: Target,
+    apply: Apply,
+    threads: int | None = None,
+) -> Why:
+    """A kernel before its actions, taken through them one by one."""
+    now = estimate(sink, target, threads=threads)
+    steps: list[Step] = []
+    for number, action in enumerate(actions):
+        after = apply(sink, action, actions[:number])
+        if after is None:
+            break  # chosen under other settings; what follows would be about another kernel
+        sink, before, now = after, now, estimate(after, target, threads=threads)
+        steps.append(Step(action, reasons[number] if number < len(reasons) else "", before, now))
+    return Why(kernel, origin, tuple(steps), now)

@@ -1,0 +1,136 @@
+"""Windows: what a convolution, or pooling, is in the indices of a kernel, and how much a piece of its results needs.
+
+One operand (the *image*) is read at a sum of an output axis (*pixels*) and a reduced one (*taps*); the other (the *weights*), if
+there is one, depends on output axes of its own (*channels*). Axes that both depend on are batches of problems (groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final, NamedTuple
+
+from planish.optimize.kernel_view import View, size_of
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+
+_FAR: Final = 4
+"""Elements from one window to the next, up to which whole vectors are loaded and some of their lanes taken."""
+_GAPS: Final = (33, 32)
+"""What is copied takes a little more memory: planes are kept apart."""
+
+
+class Window(NamedTuple):
+    """A reduction over windows."""
+
+    reduction: UOp
+    image: UOp
+    weights: UOp | None
+    channels: tuple[UOp, ...]
+    """Output axes of the weights alone."""
+    pixels: tuple[UOp, ...]
+    """Output axes of the image alone, outermost first."""
+    shared: tuple[UOp, ...]
+    """Output axes of both."""
+    reduced: tuple[UOp, ...]
+
+
+def window_of(view: View) -> Window | None:
+    """The kernel as one reduction over windows; None if it is something else."""
+    if len(view.reductions) != 1 or len(view.writes) != 1 or view.rows:
+        return None
+    (reduction,) = view.reductions
+    reads = view.inside(reduction)
+    reduced = tuple(r for r in reduction.src[1:] if r.op is Ops.RANGE)
+    outputs = [r for r in view.outputs if r in reduction.ranges]
+    if (
+        not 1 <= len(reads) <= 2
+        or len(outputs) != len(view.outputs)
+        or len(reduced) != len(reduction.src) - 1
+    ):
+        return None
+    if any(not size_of(r) for r in (*outputs, *reduced)) or any(
+        p.src[0].op is not Ops.DEFINE_GLOBAL for p in reads
+    ):
+        return None
+    for image in reads:
+        others = [place for place in reads if place is not image]
+        weights = others[0] if others else None
+        # (a quotient of an axis that was cut may not have been simplified yet: what counts is whether anything moves)
+        seen = [r for r in outputs if view.stride(image, r) != 0]
+        own = [r for r in outputs if weights is not None and view.stride(weights, r) != 0]
+        pixels = tuple(r for r in seen if r not in own)
+        channels = tuple(r for r in outputs if r not in seen)
+        shared = tuple(r for r in seen if r in own)
+        if pixels and _moves(view, image, pixels, reduced):
+            return Window(reduction, image, weights, channels, pixels, shared, reduced)
+    return None
+
+
+def _moves(view: View, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp]) -> bool:
+    """Whether windows overlap, or do not lie side by side where their results do."""
+    for pixel in pixels:
+        for tap in reduced:
+            a, b = view.stride(image, pixel), view.stride(image, tap)
+            if a and b and _overlap((abs(a), size_of(pixel)), (abs(b), size_of(tap))):
+                return True
+    across = [r for r in pixels if view.stride(view.writes[0], r) == 1]
+    steps = [view.stride(image, r) for r in across]
+    # far apart and along one axis only, they are the rows of a matrix
+    return any(
+        step is not None and abs(step) > 1 and (abs(step) <= _FAR or len(pixels) > 1) for step in steps
+    )
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    (fine, size), (coarse, _) = sorted((one, other))
+    return coarse % fine == 0 and coarse // fine < size
+
+
+@dataclass(slots=True)
+class Sizes:
+    """How much of the operands a piece of the outputs needs."""
+
+    view: View
+    window: Window
+    lanes: int
+    pairs: dict[UOp, UOp] = field(init=False, default_factory=dict)
+    """Pixels, and the taps that they are read together with."""
+
+    def __post_init__(self) -> None:
+        window, free = self.window, list(self.window.reduced)
+        for pixel in reversed(window.pixels):
+            fitting = [(ratio, tap) for tap in free if (ratio := self._ratio(pixel, tap)) is not None]
+            if fitting:
+                _, tap = min(fitting, key=lambda pair: pair[0])
+                self.pairs[pixel] = tap
+                free.remove(tap)
+
+    def _ratio(self, pixel: UOp, tap: UOp) -> int | None:
+        """How much further one of them moves; None if their windows do not overlap."""
+        a, b = (self.view.stride(self.window.image, r) for r in (pixel, tap))
+        if not a or not b or not _overlap((abs(a), size_of(pixel)), (abs(b), size_of(tap))):
+            return None
+        return max(abs(a), abs(b)) // min(abs(a), abs(b))
+
+    def image(self, parts: dict[UOp, int]) -> int:
+        """The elements of the box that is read for parts of the pixels and shared axes (left out: all of them)."""
+        window, view = self.window, self.view
+        steps = {r: view.stride(window.image, r) for r in (*window.reduced, *window.pixels, *window.shared)}
+        sizes = {r: parts.get(r, size_of(r)) for r in steps}
+        total, contiguous = 1, 1
+        for r, tap in self.pairs.items():
+            fine, coarse = sorted((r, tap), key=lambda axis: abs(steps[axis] or 0))
+            times = abs(steps[coarse] or 0) // abs(steps[fine] or 1)
+            sizes[fine] += (sizes.pop(coarse) - 1) * times
+        for r, size in sizes.items():
+            if steps[r] in {1, -1}:
+                contiguous = -(-size // self.lanes) * self.lanes
+            elif steps[r] != 0:
+                total *= size
+        return total * contiguous * _GAPS[0] // _GAPS[1]
+
+    def weights(self, channels: int) -> int:
+        """The elements of the weights of so many channels."""
+        return channels * prod(size_of(r) for r in self.window.reduced)

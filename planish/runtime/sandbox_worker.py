@@ -1,0 +1,401 @@
+"""The process in which candidates of a search run: it loads a kernel, runs it on made-up data, compares and times it.
+
+It reads requests from its standard input and answers on its standard output, one pickled tuple each, until the input ends. What
+a kernel may do to it concerns nobody else: `sandbox.py` notices that it is gone and starts another. Parameters that are only
+read cannot be written here, and what lies behind the end of any is no memory at all: a kernel that errs there ends at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import pickle
+import struct
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.runtime import cpu, entry, half
+from planish.runtime.elf import Loaded
+from planish.runtime.plan import Call, Code
+from planish.runtime.pool import Pool
+from planish.runtime.pool import source as pool_source
+from planish.runtime.sandbox import LENGTH, REALS, SETS, WHOLE, Check, Kernel, Place, Setup
+
+Array = NDArray[Any]
+_PAGE: Final = mmap.PAGESIZE
+_HUGE: Final = 2 << 20
+_LARGE: Final = 16 << 10
+_PERIOD: Final = 65521
+"""Made-up data repeats after so many elements, a prime: no two rows are equal."""
+_SAMPLE: Final = 1e-4
+"""Seconds that one sample takes at least."""
+_ENOUGH: Final = 0.03
+"""Seconds of samples."""
+_SAMPLES: Final = 40
+_HOPELESS: Final = 3.0
+"""How many times slower than the best a candidate may be to be timed more than once."""
+_CHUNK: Final = 1 << 20
+_RUN: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+
+class Guarded:
+    """Memory that ends where a page ends, with nothing behind it."""
+
+    def __init__(self, nbytes: int) -> None:
+        size = -(-max(nbytes, 1) // 64) * 64
+        whole = -(-size // _PAGE) * _PAGE
+        self._map = mmap.mmap(-1, whole + _PAGE)
+        if whole >= _HUGE:
+            self._map.madvise(mmap.MADV_HUGEPAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.start, self.whole = start, whole
+        self._protect(start + whole, _PAGE, 0)
+        # large memory starts with a page, as that of calls does: where it starts decides which accesses wait for each other
+        self.array: Array = np.frombuffer(self._map, np.uint8, nbytes, whole - size if size <= _LARGE else 0)
+
+    def seal(self) -> None:
+        """Nobody writes here from now on."""
+        self._protect(self.start, self.whole, 1)
+
+    @staticmethod
+    def _protect(start: int, size: int, how: int) -> None:
+        if ctypes.CDLL(None, use_errno=True).mprotect(ctypes.c_void_p(start), ctypes.c_size_t(size), how):
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """A NumPy dtype by name, the narrow floats included."""
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def made_up(place: Place, number: int, which: str) -> Array:
+    """A period of data for a parameter: reals between -1 and 1, or whole numbers whose sums are exact."""
+    rng = np.random.default_rng(number + 1000 * SETS.index(which))
+    dtype = dtype_of(place.dtype)
+    if dtype.kind == "b":
+        return rng.random(_PERIOD) < 0.5
+    if dtype.kind in "iu":
+        return rng.integers(0, 64, _PERIOD).astype(dtype)
+    if which == WHOLE:
+        return rng.integers(-2, 3, _PERIOD).astype(dtype)
+    return rng.uniform(-1, 1, _PERIOD).astype(dtype)
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """A candidate, ready to run."""
+
+    code: object
+    run: Any
+    frame: Array
+    kernel: Kernel
+    address: int
+    scratch: Array = field(default_factory=lambda: np.empty(0, np.uint8))
+
+
+class Bench:
+    """The data of one kernel, and the candidate that runs on it."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.memory: dict[tuple[int, str], Guarded] = {}
+        self.periods: dict[tuple[int, str], Array] = {}
+        for number, place in enumerate(setup.places):
+            for which in SETS:
+                # what is written is refilled, and needs no memory for each set
+                owner = (number, SETS[0] if place.written else which)
+                self.periods[number, which] = made_up(place, number, which)
+                if owner not in self.memory:
+                    self.memory[owner] = Guarded(place.count * dtype_of(place.dtype).itemsize)
+                    self._fill(number, which)
+                    if not place.written:
+                        self.memory[owner].seal()
+        support = cpu.emit_object(pool_source() + half.SOURCE)
+        self.support = Loaded(support)
+        self.pool = Pool(self.support.address("pool_worker"))
+        self.pool.prepare(setup.threads)
+        self.candidate: _Loaded | None = None
+
+    def array(self, number: int, which: str) -> Array:
+        place = self.setup.places[number]
+        return self.memory[number, SETS[0] if place.written else which].array.view(dtype_of(place.dtype))
+
+    def _fill(self, number: int, which: str) -> None:
+        array, period = self.array(number, which), self.periods[number, which]
+        whole = array.size // _PERIOD * _PERIOD
+        array[:whole].reshape(-1, _PERIOD)[:] = period
+        array[whole:] = period[: array.size - whole]
+
+    # -- loading -------------------------------------------------------------------------------------------------
+
+    def load(self, kernel: Kernel) -> None:
+        """Compile a kernel and the way into it."""
+        image = cpu.emit_object(kernel.source, kernel.processor)
+        helpers = {name: self.support.address(name) for name in half.NAMES}
+        code = Loaded(image, helpers)
+        slots = tuple(kernel.values)
+        site = Call(0, tuple(kernel.places), tuple(range(len(slots))), 0)
+        native = entry.NativeKernel(
+            "k0", len(kernel.places), len(slots), kernel.grid, kernel.scratch > 0, kernel.work
+        )
+        sizes = [dtype_of(place.dtype).itemsize for place in self.setup.places]
+        way = Loaded(
+            cpu.emit_glue(entry.render(Code((site,), slots, (0,)), [native], sizes)),
+            {"k0": code.address("kernel")},
+        )
+        layout = entry.Layout(len(slots), len(sizes), 1)
+        frame = np.zeros(layout.size, np.int64)
+        frame[entry.POOL], frame[entry.POOL_RUN] = self.pool.address, self.support.address("pool_run")
+        frame[entry.THREADS] = self.setup.threads
+        frame[entry.HEAD : entry.HEAD + len(slots)] = slots
+        loaded = _Loaded((code, way), _RUN(way.address("run")), frame, kernel, code.address("kernel"))
+        if kernel.scratch:
+            loaded.scratch = Guarded(kernel.scratch).array
+            frame[layout.scratch(0)] = loaded.scratch.ctypes.data
+        self.candidate = loaded
+
+    def _enter(self, which: str) -> _Loaded:
+        """The candidate, its frame on the memory of one set of data."""
+        loaded = self.candidate
+        if loaded is None:
+            raise RuntimeError("nothing is loaded")
+        layout = entry.Layout(len(loaded.kernel.values), len(self.setup.places), 1)
+        for number in range(len(self.setup.places)):
+            loaded.frame[layout.buffer(number)] = self.array(number, which).ctypes.data
+        return loaded
+
+    def refill(self, which: str, *, otherwise: bool = False) -> None:
+        """What is written begins with made-up data; `otherwise`: with other data in every element."""
+        for number, place in enumerate(self.setup.places):
+            if place.written:
+                self._fill(number, which)
+                if otherwise:
+                    raw = self.array(number, which).view(np.uint8)
+                    np.bitwise_xor(raw, 1 if place.dtype == "bool" else 0xFF, out=raw)
+
+    def once(self, which: str) -> None:
+        """One run on fresh data."""
+        self.refill(which)
+        loaded = self._enter(which)
+        status = loaded.run(loaded.frame.ctypes.data)
+        if status:
+            raise RuntimeError(f"the code returned {status}")
+
+    # -- what is asked -------------------------------------------------------------------------------------------
+
+    def remember(self, points: Sequence[int] = ()) -> float:
+        """Run what is loaded, and write what it computes to files: the others are held to it. Seconds of the last run.
+
+        With `points`, only those of the grid are run: what they write is found by running them from two different starts.
+        """
+        seconds = 0.0
+        written = [number for number, place in enumerate(self.setup.places) if place.written]
+        for which in SETS:
+            begin = time.perf_counter()
+            before: dict[int, Array] = {}
+            if points:
+                self.refill(which, otherwise=True)
+                self._some(which, points)
+                before = {number: self.array(number, which).copy() for number in written}
+                self.refill(which)
+                self._some(which, points)
+            else:
+                self.once(which)
+            seconds = time.perf_counter() - begin
+            for number in written:
+                found = self.array(number, which)
+                found.view(np.uint8).tofile(reference(self.setup, number, which))
+                if points:
+                    (_bits(found) == _bits(before[number])).tofile(sampled(self.setup, number, which))
+        return seconds
+
+    def extend(self) -> None:
+        """What is loaded is right as far as is known: what it computes stands in for what was not run."""
+        self.remember()
+        extended(self.setup).touch()
+        for number, place in enumerate(self.setup.places):
+            if place.written:
+                for which in SETS:
+                    sampled(self.setup, number, which).unlink(missing_ok=True)
+
+    def _some(self, which: str, points: Sequence[int]) -> None:
+        """Some points of the grid, one after another."""
+        loaded = self._enter(which)
+        kernel = loaded.kernel
+        pointers = [self.array(number, which).ctypes.data for number in kernel.places]
+        kinds = [ctypes.c_void_p] * len(pointers) + [ctypes.c_int64] * (len(kernel.values) + len(kernel.grid))
+        last = [loaded.scratch.ctypes.data] if kernel.scratch else []
+        function = ctypes.CFUNCTYPE(None, *kinds, *([ctypes.c_void_p] * len(last)))(loaded.address)
+        for point in points:
+            place, rest = [], point
+            for size in kernel.grid:
+                place.append(rest % size)
+                rest //= size
+            function(*pointers, *kernel.values, *place, *last)
+
+    def verify(self) -> str | None:
+        """Run what is loaded on all data; what is wrong with it, if something is."""
+        twice = extended(self.setup).exists()
+        for which in SETS:
+            self.once(which)
+            for number, place in enumerate(self.setup.places):
+                if place.check is None:
+                    continue
+                check = replace(place.check, terms=2 * place.check.terms) if twice else place.check
+                expected = np.memmap(
+                    reference(self.setup, number, which), dtype_of(place.dtype), "r", shape=(place.count,)
+                )
+                some = sampled(self.setup, number, which)
+                mask = np.fromfile(some, np.bool_) if some.exists() else None
+                wrong = difference(self.array(number, which), expected, check, which, mask)
+                if wrong is not None:
+                    return f"{place.name}: {wrong}"
+        return None
+
+    def measure(self, best: float) -> float:
+        """Seconds of a run, the least of several."""
+        loaded = self._enter(REALS)
+        run, frame = loaded.run, loaded.frame.ctypes.data
+        least = float("inf")
+        for _ in range(2):  # the first may be the one that was disturbed
+            begin = time.perf_counter()
+            run(frame)
+            least = min(least, time.perf_counter() - begin)
+        if least > _HOPELESS * best:
+            return least
+        batch = max(1, int(_SAMPLE / max(least, 1e-8)))
+        spent, samples = 0.0, 0
+        while samples < 3 or (spent < _ENOUGH and samples < _SAMPLES):
+            begin = time.perf_counter()
+            for _ in range(batch):
+                run(frame)
+            taken = time.perf_counter() - begin
+            least = min(least, taken / batch)
+            spent += taken
+            samples += 1
+        return least
+
+
+def reference(setup: Setup, number: int, which: str) -> Path:
+    """Where what the unoptimised kernel wrote is kept."""
+    return Path(setup.folder) / f"{number}-{which}"
+
+
+def sampled(setup: Setup, number: int, which: str) -> Path:
+    """Where it is kept which elements the unoptimised kernel wrote, if it did not write all."""
+    return Path(setup.folder) / f"{number}-{which}-written"
+
+
+def extended(setup: Setup) -> Path:
+    """There if the reference is an optimised kernel: two orders of summation are then twice as far apart."""
+    return Path(setup.folder) / "extended"
+
+
+def difference(
+    found: Array, expected: Array, check: Check, which: str, mask: Array | None = None
+) -> str | None:
+    """How an array is not what it has to be (where the mask holds, if there is one); None if it is."""
+    exact = check.terms == 0 or (which == WHOLE and check.whole)
+    largest = 0.0
+    if not exact:
+        finite = [np.abs(part[np.isfinite(part)]).max(initial=0.0) for part in _wide(expected)]
+        largest = max(finite, default=0.0)
+    for start, (a, b) in zip(
+        range(0, found.size, _CHUNK), zip(_wide(found), _wide(expected), strict=True), strict=True
+    ):
+        if exact and check.terms == 0:
+            same = _bits(found[start : start + _CHUNK]) == _bits(expected[start : start + _CHUNK])
+            same |= np.isnan(a) & np.isnan(b)
+        else:
+            same = (a == b) | (np.isnan(a) & np.isnan(b))
+            if not exact:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    same |= np.abs(a - b) <= check.terms * check.eps * (np.abs(b) + largest)
+        if mask is not None:
+            same |= ~mask[start : start + _CHUNK]
+        if not same.all():
+            at = int(np.argmin(same))
+            return (
+                f"element {start + at} is {a[at]!s}, not {b[at]!s} ({np.count_nonzero(~same)} differ there)"
+            )
+    return None
+
+
+def _wide(array: Array) -> list[Array]:
+    parts = [array[start : start + _CHUNK] for start in range(0, array.size, _CHUNK)]
+    return [part if part.dtype.kind in "biu" else part.astype(np.float64) for part in parts]
+
+
+def _bits(array: Array) -> Array:
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+# -- the process -----------------------------------------------------------------------------------------------------
+
+
+def answer(bench: Bench | None, request: tuple[Any, ...]) -> tuple[Bench | None, tuple[Any, ...]]:
+    """What one request gets."""
+    match request:
+        case ("setup", setup):
+            return Bench(setup), ("ready",)
+        case ("load", kernel) if bench is not None:
+            bench.load(kernel)
+            return bench, ("loaded",)
+        case ("remember", points) if bench is not None:
+            return bench, ("remembered", bench.remember(points))
+        case ("extend",) if bench is not None:
+            wrong = bench.verify()
+            if wrong is None:
+                bench.extend()
+            return bench, ("extended", wrong)
+        case ("time", best) if bench is not None:
+            bench.once(REALS)
+            return bench, ("right", bench.measure(best))
+        case ("run", best) if bench is not None:
+            wrong = bench.verify()
+            return bench, ("wrong", wrong) if wrong is not None else ("right", bench.measure(best))
+    return bench, ("failed", f"not understood: {request[0]}")
+
+
+def _end_with(parent: int) -> None:
+    """A kernel that hangs does not outlive whoever wanted to kill it."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+def serve() -> None:
+    """Answer requests until there are no more."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever is printed here is not an answer
+    bench: Bench | None = None
+    while True:
+        head = requests.read(LENGTH.size)
+        if len(head) < LENGTH.size:
+            return
+        request = pickle.loads(requests.read(LENGTH.unpack(head)[0]))  # noqa: S301 - from the parent process
+        try:
+            bench, reply = answer(bench, request)
+        except Exception as error:  # noqa: BLE001 - told to who asked
+            reply = ("failed", f"{type(error).__name__}: {error}".partition("\n")[0])
+        payload = pickle.dumps(reply)
+        answers.write(struct.pack(LENGTH.format, len(payload)) + payload)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve()
+    sys.exit(0)

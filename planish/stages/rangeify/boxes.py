@@ -1,0 +1,164 @@
+"""What a read needs of memory, as a box: loops that it depends on through one sum only are one axis of it.
+
+A window of a convolution is read at `2*i + r`: for 8 values of i and 3 of r these are 24 reads, of 17 elements. A tile with an
+axis for i and one for r would hold all 24 (im2col); a box has an axis for the sum, and holds the 17, rows and columns of
+padding among them as zeros. Nothing is assumed about where the sum comes from: with r := s - 2*i the read has to become
+one that does not depend on i any more, its gate included.
+
+Before → after::
+
+    x[c*N + i*2 + r]         x[c*N + s]   at   s = i*2 + r      i < 8, r < 3, s < 17
+
+Besides, on machines that copy several elements at once:
+
+* the axis along which memory is contiguous runs on to whole vectors, where the machine can leave out the lanes too many;
+* where the lanes of the kernel are not contiguous in memory (the output channels of a kernel's weights), neighbouring axes are
+  joined as far as they are one in memory, so that squares of lanes can be copied and transposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from planish.stages.expander.loops import kind_of
+from planish.stages.rangeify.legality import LANES, Facts, plain_index
+from planish.stages.rangeify.padding import gated
+from planish.target import Target
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.rewrite import rewrite, substitute
+from planish.uop.symbolic import simplify, sym
+
+_QUARTER: Final = 4
+"""A row that this many elements divide is copied as it is, if it is shorter than a vector."""
+
+Fresh = Callable[[int], UOp]
+"""A new range of a size."""
+
+
+def stride(index: UOp, axis: UOp) -> int | None:
+    """By how much an index grows with an axis; None if that is not one number."""
+    step = simplify(substitute(index, {axis: axis + 1}) + index * -1)
+    value = step.arg
+    return value if step.op is Ops.CONST and isinstance(value, int) else None
+
+
+def lanes_of(facts: Facts, read: UOp) -> UOp | None:
+    """The axis whose neighbours are neighbours in what is computed of a read: the last of those in lanes (copies have their own)."""
+    around: frozenset[UOp] = frozenset()
+    for node in facts.nodes:
+        if node.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.STORE}:
+            value = node.src[1] if node.op is Ops.STORE else node.src[0]
+            if read in value.toposort(lambda n: n.op not in {Ops.REDUCE, Ops.BUFFERIZE}):
+                around |= value.ranges
+    upcast = [
+        r
+        for r in around
+        if kind_of(r) is AxisType.UPCAST
+        and any(closing.op is not Ops.BUFFERIZE for closing in facts.closers.get(r, ()))
+    ]
+    return max(upcast, key=_path, default=None)
+
+
+def _path(axis: UOp) -> tuple[int, ...]:
+    place = axis.arg
+    return place.path if isinstance(place, Axis) else ()
+
+
+@dataclass(slots=True)
+class Boxed:
+    """A read in terms of the axes of its box, and what these are in terms of the loops."""
+
+    read: UOp
+    at: dict[UOp, UOp] = field(default_factory=dict)
+    """For each axis of the box, the sum that it stands for."""
+    turned: UOp | None = None
+    """The axis in lanes, if it is another than the contiguous one."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """One axis of a box in the making."""
+
+    axis: UOp
+    step: int
+    at: UOp
+    size: int
+
+
+def boxed(read: UOp, inner: Sequence[UOp], lanes: UOp | None, fresh: Fresh, target: Target) -> Boxed:
+    """A read of memory that depends on some loops, in as few axes as it takes."""
+    index = plain_index(read)
+    if index is None:
+        return Boxed(read, {axis: axis for axis in inner})
+    steps = {axis: stride(index, axis) for axis in inner if axis.op is Ops.RANGE}
+    turned = lanes if lanes in steps and steps[lanes] not in {0, 1} else None
+    found = Boxed(read, turned=turned)
+    groups: list[_Group] = []
+    moving: list[_Group] = []
+    for axis in inner:
+        step = steps.get(axis)
+        if axis is turned or not step:
+            found.at[axis] = axis
+        elif step > 0:
+            moving.append(_Group(axis, step, axis, _size(axis)))
+        else:
+            moving.append(_backwards(found, axis, -step, fresh))
+    for one in sorted(moving, key=lambda group: (group.step, group.size)):
+        if not any(_joined(found, group, one, fresh, turned is not None) for group in groups):
+            groups.append(one)
+    for group in groups:
+        if group.step == 1:
+            _in_vectors(found, group, fresh, target)
+        found.at[group.axis] = group.at
+    return found
+
+
+def _size(axis: UOp) -> int:
+    return axis.vmax + 1
+
+
+def _backwards(found: Boxed, axis: UOp, step: int, fresh: Fresh) -> _Group:
+    """A loop along which the read moves down, as an axis along which it moves up."""
+    size = _size(axis)
+    up = fresh(size)
+    found.read = _simplified(substitute(found.read, {axis: up * -1 + (size - 1)}))
+    return _Group(up, step, axis * -1 + (size - 1), size)
+
+
+def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: bool) -> bool:
+    """Whether a loop becomes part of an axis of the box: it moves by a multiple, and less far than what is there."""
+    times, rest = divmod(one.step, group.step)
+    if rest or times > group.size or (times == group.size and not neighbours):
+        return False
+    size = (one.size - 1) * times + group.size
+    longer = fresh(size)
+    read = _simplified(substitute(found.read, {group.axis: longer - one.axis * times}))
+    if one.axis in read.ranges:
+        return False
+    found.read = read
+    group.axis, group.at, group.size = longer, group.at + one.at * times, size
+    return True
+
+
+def _simplified(read: UOp) -> UOp:
+    """In normal form, at whatever cost: what a sum contains is the question, and equal terms have to meet for that."""
+    memo = read.table.memos.setdefault(sym, {})
+    return read.replace(src=(read.src[0], *(rewrite(index, sym, memo=memo) for index in read.src[1:])))
+
+
+def _in_vectors(found: Boxed, group: _Group, fresh: Fresh, target: Target) -> None:
+    """Let the contiguous axis run on to whole vectors; beyond its end nothing is read."""
+    width = target.lanes(found.read.dtype)
+    whole = -(-group.size // width) * width
+    if target.block or not target.masked or whole == group.size:
+        return
+    if group.size < width and (group.size % _QUARTER == 0 or group.size < _QUARTER):
+        return
+    if kind_of(group.axis) in LANES and group.size < width:
+        return
+    longer = fresh(whole)
+    found.read = _simplified(gated(substitute(found.read, {group.axis: longer}), longer < group.size))
+    group.axis, group.size = longer, whole

@@ -1,0 +1,112 @@
+"""Several hands: what they make is what one would make, and whatever happens to a helper, nothing is missing."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+
+from planish import compiler, ptir
+from planish.compiler import hands
+from planish.compiler.hands import Beside, is_worth_sharing, shared
+from planish.compiler.records import dumps
+from planish.config import current, settings
+from planish.llir.text import print_program
+
+
+def _function() -> ptir.Function:
+    """Three products of matrices of different sizes: as many kernels."""
+    g = ptir.Graph("products")
+    x = g.input("x", ptir.tensor("f32", (24, 16)))
+    weights = [
+        g.input(f"w{n}", ptir.tensor("f32", shape)) for n, shape in enumerate(((16, 20), (20, 12), (12, 8)))
+    ]
+    for weight in weights:
+        x = x.matmul(weight).tanh()
+    return g.build(x)
+
+
+def test_a_thread_makes_things_in_order_and_under_the_same_settings() -> None:
+    beside = Beside()
+    seen: list[int] = []
+
+    def note(number: int) -> tuple[int | None, str]:
+        seen.append(number)
+        return current().threads, threading.current_thread().name
+
+    with settings(threads=3):
+        first, second = (beside.make(partial(note, number)) for number in (1, 2))
+    beside.close()
+    assert first() == second() == (3, "planish-compile")
+    assert seen == [1, 2]
+
+
+def test_an_error_is_raised_where_somebody_waits() -> None:
+    beside = Beside()
+    failing = beside.make(lambda: 1 // 0)
+    fine = beside.make(lambda: 7)
+    beside.close()
+    with pytest.raises(ZeroDivisionError):
+        failing()
+    assert fine() == 7
+
+
+def test_processes_share_the_numbers() -> None:
+    made = shared(range(40), lambda number: (number * number, os.getpid()), 3)
+    assert {number: square for number, (square, _) in made.items()} == {n: n * n for n in range(40)}
+
+
+def test_what_a_helper_does_not_finish_is_made_here() -> None:
+    here = os.getpid()
+
+    def make(number: int) -> int:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    assert shared(range(6), make, 2) == {n: n for n in range(6)}
+
+
+def test_an_error_in_a_helper_is_raised_here() -> None:
+    def make(number: int) -> int:
+        raise ValueError(f"not {number}")
+
+    with pytest.raises(ValueError, match="not"):
+        shared(range(4), make, 2)
+
+
+def test_little_work_is_not_shared() -> None:
+    with settings(threads=2):
+        assert is_worth_sharing(2, 10, 0.1) == 1
+        assert is_worth_sharing(1, 1, 10.0) == 1
+    with settings(threads=1):
+        assert is_worth_sharing(100, 1, 1.0) == 1
+
+
+def test_programs_and_results_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = _function()
+    rng = np.random.default_rng(0)
+    arrays = [
+        rng.standard_normal([int(str(dim)) for dim in type.dims]).astype(np.float32)
+        for type in function.param_types
+    ]
+    with settings(cache=False, threads=1):
+        alone = compiler.compile(function)
+    monkeypatch.setattr(hands, "_WORTH", 0.0)
+    with settings(cache=False, threads=2):
+        together = compiler.compile(function)
+    assert list(map(print_program, together.lowered.programs)) == list(
+        map(print_program, alone.lowered.programs)
+    )
+    assert together.lowered.choices == alone.lowered.choices
+    np.testing.assert_array_equal(together(*arrays)[0], alone(*arrays)[0])
+
+
+def test_records_come_back() -> None:
+    programs = compiler.lower(_function(), "x86-64-v3").programs
+    assert pickle.loads(dumps(programs)) == programs

@@ -1,0 +1,217 @@
+"""Products of matrices: the nest that they get, whatever their sizes and however their operands lie; and that it computes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+
+from planish.dtypes import float32 as f32
+from planish.llir.interpret import interpret
+from planish.llir.lower import lower
+from planish.llir.program import Compute, EndLoop, Load, Loop, Program, Store
+from planish.optimize.cores import Cut, best_cut
+from planish.optimize.heuristic import choose
+from planish.optimize.tiles import Shape, best_tile
+from planish.stages.pipeline import Machine, run
+from planish.stages.rangeify.attempts import attempts
+from planish.target import TARGETS, Target
+from planish.uop.actions import ActionKind
+from planish.uop.node import Table, UOp
+from planish.uop.ops import AxisType, Ops
+from tests.stages.kernels import Array
+
+V4 = TARGETS["x86-64-v4"]
+Sizes = tuple[int, int, int]
+
+
+def matmul(
+    t: Table, sizes: Sizes, *, left: bool = False, right: bool = False, batch: int = 0, epilogue: bool = False
+) -> UOp:
+    """A product; `left` and `right`: that operand lies transposed."""
+    m, n, k = sizes
+    b, i, j = t.range(max(batch, 1), 0), t.range(m, 1), t.range(n, 2)
+    r = t.range(k, 3, AxisType.REDUCE)
+    at = (lambda index, size: b * size + index) if batch else (lambda index, size: index)
+    count = max(batch, 1)
+    x = t.param(1, f32, count * m * k).index(at(r * m + i if left else i * k + r, m * k))
+    y = t.param(2, f32, count * k * n).index(at(j * k + r if right else r * n + j, k * n))
+    total = (x * y).reduce(Ops.ADD, r)
+    if epilogue:
+        total = (total + t.param(3, f32, n).index(j)).max(0.0)
+    place = t.param(0, f32, count * m * n).index(at(i * n + j, m * n))
+    axes = (b, i, j) if batch else (i, j)
+    return t.sink(place.store(total).end(*axes))
+
+
+def program_of(target: Target, sizes: Sizes, *, cores: bool = True, **options: object) -> Program:
+    with Table() as t:
+        sink = matmul(t, sizes, **options)  # type: ignore[arg-type]
+        return lower(
+            "kernel",
+            run(sink, Machine(target, partial(choose, target=target, attempt=attempts(target), cores=cores))),
+        )
+
+
+def kinds(sizes: Sizes, target: Target = V4, *, cores: bool = True, **options: object) -> list[str]:
+    with Table() as t:
+        sink = matmul(t, sizes, **options)  # type: ignore[arg-type]
+        found = choose(sink, target, attempts(target), cores=cores)
+    return [f"{action.kind.name} {action.amount}" for action in found]
+
+
+def expected_of(
+    arrays: dict[int, Array], sizes: Sizes, *, left: bool, right: bool, batch: int, epilogue: bool
+) -> Array:
+    m, n, k = sizes
+    count = max(batch, 1)
+    x = arrays[1].reshape(count, k, m).swapaxes(1, 2) if left else arrays[1].reshape(count, m, k)
+    y = arrays[2].reshape(count, n, k).swapaxes(1, 2) if right else arrays[2].reshape(count, k, n)
+    total = x.astype(np.float64) @ y
+    if epilogue:
+        total = np.maximum(total + arrays[3], 0)
+    return total.reshape(-1)
+
+
+CASES = (
+    ("x86-64-v4", (13, 17, 5)),
+    ("x86-64-v4", (64, 48, 3)),
+    ("x86-64-v4", (7, 130, 3)),
+    ("x86-64-v3", (29, 20, 4)),
+    ("aarch64", (9, 24, 5)),
+)
+
+
+@pytest.mark.parametrize(("name", "sizes"), CASES, ids=str)
+def test_every_nest_computes_the_product(name: str, sizes: Sizes) -> None:
+    """All ways to lie, with and without batches and what follows; exact, since the numbers are small and whole."""
+    m, n, k = sizes
+    for number, (left, right) in enumerate(product((False, True), repeat=2)):
+        batch, epilogue = (0, 3)[number % 2], number > 1
+        program = program_of(TARGETS[name], sizes, left=left, right=right, batch=batch, epilogue=epilogue)
+        rng, count = np.random.default_rng(number), max(batch, 1)
+        arrays: dict[int, Array] = {
+            slot: rng.integers(-4, 5, size).astype(np.float32)
+            for slot, size in enumerate((count * m * n, count * m * k, count * k * n, n))
+        }
+        expected = expected_of(arrays, sizes, left=left, right=right, batch=batch, epilogue=epilogue)
+        interpret(program, [arrays[int(param.name.removeprefix("arg"))] for param in program.params])
+        np.testing.assert_array_equal(arrays[0], expected)
+
+
+def test_small_caches_make_blocks_of_everything() -> None:
+    """A machine with hardly any cache: the reduction in passes, a transposed operand in blocks of rows."""
+    tiny = replace(V4, caches=(1 << 10, 4 << 10), local_bytes=4 << 10, workers=2)
+    sizes = (42, 70, 24)
+    for left in (False, True):
+        found = kinds(sizes, tiny, left=left)
+        assert "BLOCK" in {word.split()[0] for word in found}, found
+        program = program_of(tiny, sizes, left=left)
+        rng = np.random.default_rng(0)
+        arrays = {s: rng.integers(-4, 5, z).astype(np.float32) for s, z in enumerate((2940, 1008, 1680))}
+        expected = expected_of(arrays, sizes, left=left, right=False, batch=0, epilogue=False)
+        interpret(program, [arrays[int(param.name.removeprefix("arg"))] for param in program.params])
+        np.testing.assert_array_equal(arrays[0], expected)
+
+
+# -- what is chosen ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ((512, 512, 512), ["UPCAST 64", "OVERRUN 516", "UPCAST 6", "SWAP 1", "STAGE 2"]),
+        ((768, 768, 64), ["UPCAST 64", "UPCAST 6", "SWAP 1", "STAGE 2"]),
+        ((66, 32, 64), ["UPCAST 32", "UPCAST 11"]),
+        ((1023, 1023, 64), ["PADTO 64", "UPCAST 64", "OVERRUN 1026", "UPCAST 6", "SWAP 1", "STAGE 2"]),
+        ((64, 10, 512), ["PADTO 16", "UPCAST 16", "UPCAST 16"]),
+    ],
+    ids=str,
+)
+def test_one_nest_for_all_sizes(sizes: Sizes, expected: list[str]) -> None:
+    with Table() as t:
+        found = choose(matmul(t, sizes), V4, attempts(V4), cores=False)
+    assert [f"{a.kind.name} {a.amount}" for a in found] == expected
+
+
+def test_operands_are_copied_where_they_do_not_lie_well() -> None:
+    def slots(**options: object) -> list[int]:
+        with Table() as t:
+            found = choose(matmul(t, (512, 512, 512), **options), V4, attempts(V4))  # type: ignore[arg-type]
+        return [a.amount for a in found if a.kind is ActionKind.STAGE]
+
+    assert slots() == [2]
+    assert slots(right=True) == [2]
+    assert slots(left=True) == [2, 1]
+    assert slots(left=True, right=True) == [2, 1]
+
+
+def test_cores_share_batches_then_columns_then_rows() -> None:
+    def shared(sizes: Sizes, **options: object) -> str:
+        with Table() as t:
+            sink = matmul(t, sizes, **options)  # type: ignore[arg-type]
+            found = choose(sink, V4, attempts(V4))
+        return next((f"{a.axis} {a.amount}" for a in found if a.kind is ActionKind.THREAD), "none")
+
+    assert shared((256, 256, 64), batch=16).startswith("0 ")
+    assert shared((512, 1024, 64)).startswith("1 ")
+    assert shared((4096, 64, 64)).startswith("0 ")
+    assert shared((32, 32, 32)) == "none"
+
+
+def test_pieces_are_equal_unless_that_costs_more_than_it_gains() -> None:
+    with Table() as t:
+        i, j = t.range(90, 0), t.range(11, 1)
+        columns, rows = Cut(j, 11), Cut(i, 90, is_free=True)
+        best = best_cut(V4, 1 << 30, [columns, rows])
+        assert best is not None
+        assert best.axis is i  # eleven panels do not go evenly into eight cores
+        dear = Cut(i, 90, copied=1 << 28, is_free=True)
+        best = best_cut(V4, 1 << 30, [columns, dear])
+        assert best is not None
+        assert best.axis is j
+        assert best_cut(V4, 1 << 10, [columns, rows]) is None
+
+
+# -- register tiles ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x86-64", "x86-64-v3", "x86-64-v4", "aarch64"])
+def test_tiles_fit_the_registers(name: str) -> None:
+    target = TARGETS[name]
+    lanes = target.lanes(f32)
+    for rows, columns in product((1, 5, 30, 64, 77, 512), (16, 48, 64, 96, 512)):
+        shape = best_tile(target, rows, columns, lanes)
+        assert shape is not None
+        assert shape.rows * shape.vectors + shape.vectors + 1 <= target.registers
+        assert shape.rows <= rows
+
+
+def test_tiles_are_wide_and_waste_little() -> None:
+    assert best_tile(V4, 512, 512, 16) == Shape(6, 4)
+    assert best_tile(V4, 511, 517, 16) == Shape(8, 3)  # 528 columns instead of 576
+    assert best_tile(V4, 5, 512, 16) == Shape(5, 4)
+    assert best_tile(V4, 64, 10, 16) == Shape(16, 1)
+    assert best_tile(TARGETS["aarch64"], 64, 30, 4) is None  # nothing divides, and lanes cannot be left out
+
+
+def test_the_innermost_loop_does_nothing_else() -> None:
+    """Four loads of vectors, six of scalars, 24 sums: none of them is read from or kept in memory that is not its own."""
+    program = program_of(V4, (516, 512, 512), cores=False)
+    body = list(program.body)
+    end = next(
+        n
+        for n, i in enumerate(body)
+        if isinstance(i, Compute) and i.op is Ops.MULACC and i.result.dtype.is_float
+    )
+    start = max(n for n in range(end) if isinstance(body[n], Loop))
+    stop = next(n for n in range(end, len(body)) if isinstance(body[n], EndLoop))
+    inner = body[start:stop]
+    sums = [i for i in inner if isinstance(i, Compute) and i.op is Ops.MULACC and i.result.dtype.is_float]
+    assert len(sums) == 24
+    assert not any(isinstance(i, Load) and i.gate is not None for i in inner)
+    registers = [i for i in inner if isinstance(i, Load | Store) and "reg" in str(i.address.dtype)]
+    assert len([i for i in inner if isinstance(i, Load)]) - sum(isinstance(i, Load) for i in registers) == 10

@@ -1,0 +1,96 @@
+"""Integer products in pairs: the schedule, the same integers by interpreter and machine code, and the instructions of the inner loop."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish import compiler, ptir
+from planish.runtime import cpu
+from planish.target import TARGETS
+from planish.uop.actions import ActionKind
+
+Array = NDArray[Any]
+V3, V4 = TARGETS["x86-64-v3"], TARGETS["x86-64-v4"]
+
+
+def product(
+    m: int, n: int, k: int, kinds: tuple[str, str] = ("i8", "i8"), *, zero: int = 0, turned: bool = False
+) -> ptir.Function:
+    """(a - zero) @ b in int32."""
+    g = ptir.Graph("product")
+    a = g.input("a", ptir.tensor(kinds[0], (m, k))).cast("i32")
+    b = g.input("b", ptir.tensor(kinds[1], (n, k) if turned else (k, n))).cast("i32")
+    if zero:
+        point = g.input("zero", ptir.tensor(kinds[0], ())).cast("i32")
+        a = a.sub(point.broadcast_to((m, k)))
+    return g.build(a.matmul(b.transpose((1, 0)) if turned else b))
+
+
+def numbers(kind: str, *dims: int, seed: int) -> Array:
+    bounds = {"i8": (-128, 128), "u8": (0, 256), "i16": (-(1 << 15), 1 << 15)}
+    dtype = {"i8": np.int8, "u8": np.uint8, "i16": np.int16}[kind]
+    return np.random.default_rng(seed).integers(*bounds[kind], dims).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "kinds", "zero", "turned"),
+    [
+        (40, 64, 64, ("i8", "i8"), 0, False),
+        (37, 50, 33, ("u8", "i8"), 0, False),
+        (40, 64, 64, ("u8", "i8"), 9, False),
+        (33, 48, 51, ("u8", "u8"), 9, False),
+        (40, 64, 64, ("i8", "i8"), 0, True),
+        (24, 64, 40, ("i16", "i16"), 0, False),  # sums wrap
+    ],
+)  # fmt: skip
+def test_products_are_exact(m: int, n: int, k: int, kinds: tuple[str, str], zero: int, turned: bool) -> None:
+    lowered = compiler.lower(
+        product(m, n, k, kinds, zero=zero, turned=turned),
+        "host" if cpu.host().triple.startswith("x86") else V4,
+    )
+    assert ActionKind.TC in {action.kind for choice in lowered.choices for action in choice.actions}
+    a = numbers(kinds[0], m, k, seed=1)
+    b = numbers(kinds[1], *((n, k) if turned else (k, n)), seed=2)
+    arrays = [a, b] + ([np.array(zero, a.dtype)] if zero else [])
+    wide = b.astype(np.int64).T if turned else b.astype(np.int64)
+    expected = ((a.astype(np.int64) - zero) @ wide).astype(np.int32)
+    runs = [lowered.interpreted()]
+    if lowered.target.native:
+        runs += [lowered.compile(), lowered.compile("c")]
+    for run in runs:
+        (found,) = run(*arrays)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("target", "register"), [(V4, "zmm"), (V3, "ymm")], ids=["x86-64-v4", "x86-64-v3"])
+def test_the_inner_loop_multiplies_pairs(target: Any, register: str) -> None:
+    text = compiler.lower(product(512, 512, 512, ("u8", "i8"), zero=3), target).as_text("asm")
+    assert "vpmulld" not in text
+    blocks = re.split(r"^\.?LBB\w+:", text, flags=re.MULTILINE)
+    inner = max(blocks, key=lambda block: len(re.findall("vpmaddwd", block)))
+    loop = inner.split("\tj")[0]
+    assert len(re.findall(f"vpmaddwd.*{register}", loop)) >= 8
+    assert not re.search(
+        "vpmovsx|vpmovzx|vpsub", loop
+    )  # what is narrow was converted and shifted when it was staged
+
+
+@pytest.mark.skipif(
+    not cpu.host().has("avx512vnni"), reason="this machine has no dot products of its own: not executed"
+)
+def test_dot_products_add_up_in_one_instruction() -> None:
+    text = compiler.lower(product(512, 512, 512), "host").as_text("asm")
+    words = {word: len(re.findall(word, text)) for word in ("vpdpwssd", "vpmaddwd")}
+    assert words["vpdpwssd"] >= 16 or "tdpbssd" in text
+    assert words["vpmaddwd"] == 0
+
+
+def test_little_work_is_left_to_vectors() -> None:
+    for m, n, k in ((1, 512, 512), (8, 8, 8)):
+        lowered = compiler.lower(product(m, n, k), V4)
+        assert ActionKind.TC not in {action.kind for choice in lowered.choices for action in choice.actions}

@@ -1,0 +1,212 @@
+"""Moves between layouts, scans and column sums: what is chosen, what the code does per element, and that it is right."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.llir.counters import Counters
+from planish.llir.interpret import interpret
+from planish.llir.lower import lower
+from planish.llir.program import Build, Lanes, Load, Program, Store
+from planish.optimize.heuristic import choose
+from planish.stages.pipeline import Machine, run
+from planish.stages.rangeify.attempts import attempts
+from planish.target import TARGETS, Target
+from planish.uop.node import Table, UOp
+from planish.uop.ops import AxisType, Ops
+from tests.optimize.corpus import column_sums, transpose
+from tests.stages.kernels import Array, buffers_of
+from tests.stages.memory_kernels import cumsum_columns, cumsum_rows
+
+V4 = TARGETS["x86-64-v4"]
+f32 = dtypes.float32
+
+
+def moved(t: Table, dtype: DType, rows: int, columns: int, batch: int = 1, plus: bool = False) -> UOp:
+    """out[b, i, j] = a[b, j, i], and perhaps c[b, i, j] besides."""
+    size = batch * rows * columns
+    out, a, c = (t.param(slot, dtype, size) for slot in range(3))
+    b, i, j = t.range(batch, 0), t.range(columns, 1), t.range(rows, 2)
+    here = b * (rows * columns) + i * rows + j
+    value = a.index(b * (rows * columns) + j * columns + i)
+    return t.sink(out.index(here).store(value + c.index(here) if plus else value).end(b, i, j))
+
+
+def every(t: Table, step: int, start: int = 0, rows: int = 3, columns: int = 40, dtype: DType = f32) -> UOp:
+    """out[i, j] = a[i, start + j * step], the last of which is the last element of a."""
+    first = start if step > 0 else -step * (columns - 1)
+    length = start + abs(step) * (columns - 1) + 1
+    out, a = t.param(0, dtype, rows * columns), t.param(1, dtype, rows * length)
+    i, j = t.range(rows, 0), t.range(columns, 1)
+    return t.sink(out.index(i * columns + j).store(a.index(i * length + j * step + first)).end(i, j))
+
+
+def chosen(sink: UOp, target: Target, cores: bool = True) -> list[str]:
+    return [f"{a.kind.name} {a.amount}" for a in choose(sink, target, attempts(target), cores=cores)]
+
+
+def executed(sink: UOp, target: Target, steered: bool = True) -> tuple[Array, Program, Counters]:
+    """What the kernel writes to slot 0, as the heuristic wants it."""
+    pick = partial(choose, target=target, attempt=attempts(target))
+    program = lower("kernel", run(sink, Machine(target, pick if steered else lambda _: ())))
+    buffers = buffers_of(sink)
+    counters = interpret(program, [buffers[int(param.name.removeprefix("arg"))] for param in program.params])
+    return buffers[0], program, counters
+
+
+# -- squares ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "side"),
+    [
+        ("x86-64-v4", f32, 16),
+        ("x86-64-v4", dtypes.float64, 8),
+        ("x86-64-v4", dtypes.int8, 16),
+        ("x86-64-v3", f32, 8),
+        ("x86-64", f32, 4),
+        ("aarch64", dtypes.float16, 8),
+    ],
+)
+def test_a_transpose_moves_squares_of_whole_vectors(name: str, dtype: DType, side: int) -> None:
+    target = TARGETS[name]
+    with Table() as t:
+        sink = moved(t, dtype, 64, 32)
+        assert chosen(sink, target)[:2] == [f"UPCAST {side}"] * 2
+        found, program, _ = executed(sink, target)
+        accesses = [i for i in program.body if isinstance(i, Load | Store)]
+        widths = {(i.result if isinstance(i, Load) else i.value).dtype.lanes for i in accesses}
+        assert len(accesses) == 2 * side
+        assert widths == {side}
+        expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_large_ones_are_walked_in_macro_tiles_along_what_is_read() -> None:
+    with Table() as t:
+        sink = moved(t, f32, 1024, 1024)
+        found = chosen(sink, V4)
+        assert found[:4] == ["UPCAST 16", "UPCAST 16", "SPLIT 2", "SPLIT 2"]
+        assert [word.split()[0] for word in found[4:]] == ["SWAP", "SWAP", "THREAD"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "plus"),
+    [(17, 33, True), (16, 50, False), (3, 40, False), (40, 3, True), (5, 7, False), (1, 9, False)],
+)
+@pytest.mark.parametrize("target", [V4, TARGETS["x86-64"]], ids=lambda target: target.name)
+def test_sizes_that_no_square_divides(rows: int, columns: int, plus: bool, target: Target) -> None:
+    with Table() as t:
+        sink = moved(t, f32, rows, columns, batch=2, plus=plus)
+        found, _, counters = executed(sink, target)
+        expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
+    np.testing.assert_array_equal(found, expected)
+    if target.masked:
+        assert counters.traffic["arg1"].read == 2 * rows * columns * 4
+
+
+def test_what_is_read_and_written_alike_has_no_squares() -> None:
+    with Table() as t:
+        assert "UPCAST 16" in chosen(every(t, 1), V4) or "UPCAST 8" in chosen(every(t, 1), V4)
+        assert len([word for word in chosen(every(t, 1), V4) if word.startswith("UPCAST")]) == 1
+
+
+# -- strides -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [-3, -2, -1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("dtype", "columns"),
+    [(f32, 40), (f32, 33), (dtypes.float64, 33), (dtypes.int8, 160)],
+    ids=str,
+)
+def test_every_nth_element_is_loaded_in_whole_vectors_inside_the_buffer(
+    step: int, dtype: DType, columns: int
+) -> None:
+    with Table() as t:
+        sink = every(t, step, columns=columns, dtype=dtype)
+        found, program, _ = executed(sink, V4)  # the interpreter refuses what is outside
+        expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
+    np.testing.assert_array_equal(found, expected)
+    loads = [i for i in program.body if isinstance(i, Load)]
+    assert all(i.result.dtype.lanes > 1 for i in loads)
+    stored = sum(i.value.dtype.lanes for i in program.body if isinstance(i, Store))
+    assert sum(i.result.dtype.lanes for i in loads) <= abs(step) * stored + V4.lanes(dtype)
+
+
+def test_elements_far_apart_are_loaded_alone() -> None:
+    with Table() as t:
+        _, program, _ = executed(every(t, 5, columns=32), V4)
+    assert {i.result.dtype.lanes for i in program.body if isinstance(i, Load)} == {1}
+
+
+# -- scans and columns -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [16, 96, 37, 9])
+@pytest.mark.parametrize("target", [V4, TARGETS["x86-64"]], ids=lambda target: target.name)
+def test_scans_run_in_lanes(n: int, target: Target) -> None:
+    with Table() as t:
+        sink = cumsum_rows(t, 3, n)
+        found, _, counters = executed(sink, target)
+        expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
+    np.testing.assert_array_equal(found, expected)
+    if n % 16 == 0:
+        assert any(word.startswith("PREFIX") for word in _words(n, target))
+        assert counters.instructions["add"] < 3 * n or target.register_bytes < 32
+
+
+def _words(n: int, target: Target) -> list[str]:
+    with Table() as t:
+        return chosen(cumsum_rows(t, 3, n), target)
+
+
+def test_scans_along_the_outer_axis_have_several_vectors_side_by_side() -> None:
+    with Table() as t:
+        sink = cumsum_columns(t, 8, 128)
+        assert "UPCAST 64" in chosen(sink, V4)
+        found, _, _ = executed(sink, V4)
+        expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_columns_are_summed_in_blocks_of_rows() -> None:
+    with Table() as t:
+        assert chosen(column_sums(t, 4096, 4096), V4) == ["UPCAST 64", "THREAD 4", "BLOCK 16"]
+        assert chosen(column_sums(t, 4096, 4096), V4, cores=False) == ["UPCAST 64", "BLOCK 16"]
+        assert chosen(column_sums(t, 64, 64), V4) == ["UPCAST 64"]  # rows follow each other already
+    with Table() as t:
+        sink = column_sums(t, 48, 256)
+        found, _, counters = executed(sink, V4)
+        expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert counters.traffic["arg1"].read == 48 * 256 * 4
+
+
+def test_a_selection_of_lanes_is_one_instruction_per_vector() -> None:
+    with Table() as t:
+        _, program, _ = executed(every(t, 2, columns=64), V4)
+    assert sum(isinstance(i, Lanes) for i in program.body) <= 2
+    assert not any(isinstance(i, Build) for i in program.body)
+
+
+def test_a_transpose_is_the_one_of_the_corpus() -> None:
+    with Table() as t:
+        assert chosen(transpose(t, 64, 64), V4, cores=False)[:2] == ["UPCAST 16", "UPCAST 16"]
+
+
+def test_reductions_of_rows_do_not_take_a_row_that_is_used_again() -> None:
+    """A window at a step of two is no row."""
+    with Table() as t:
+        out, a = t.param(0, f32, 32), t.param(1, f32, 64)
+        j, r = t.range(32, 0), t.range(2, 1, AxisType.REDUCE)
+        sink = t.sink(out.index(j).store(a.index(j * 2 + r).reduce(Ops.MAX, r)).end(j))
+        found, program, _ = executed(sink, V4)
+        expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
+    np.testing.assert_array_equal(found, expected)
+    assert all(i.result.dtype.lanes > 1 for i in program.body if isinstance(i, Load))

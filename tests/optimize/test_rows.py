@@ -1,0 +1,150 @@
+"""Rows in lanes: attention and columns get the schedule they should, and compute what NumPy does, odd sizes included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import planish as pn
+from planish.compiler import Lowered
+from planish.config import settings
+
+Floats = npt.NDArray[np.float32]
+Function = Callable[..., pn.Tensor]
+
+
+def softmax(x: pn.Tensor, axis: int = -1) -> pn.Tensor:
+    e = pn.exp(x - pn.max(x, axis=axis, keepdims=True))
+    return e / pn.sum(e, axis=axis, keepdims=True)
+
+
+def attention(q: pn.Tensor, k: pn.Tensor, v: pn.Tensor) -> pn.Tensor:
+    return softmax(q @ pn.matrix_transpose(k) * 0.25) @ v
+
+
+def causal(q: pn.Tensor, k: pn.Tensor, v: pn.Tensor) -> pn.Tensor:
+    rows, columns = pn.arange(q.shape[-2]), pn.arange(k.shape[-2])
+    return softmax(pn.where(rows[:, None] >= columns[None, :], q @ pn.matrix_transpose(k), -np.inf)) @ v
+
+
+def sliced(qkv: pn.Tensor) -> pn.Tensor:
+    """Queries, keys and values of two heads are columns of one matrix."""
+    q, k, v = (
+        pn.permute_dims(qkv[:, 32 * part : 32 * part + 32].reshape((-1, 2, 16)), (1, 0, 2))
+        for part in range(3)
+    )
+    return pn.permute_dims(attention(q, k, v), (1, 0, 2))
+
+
+def _softmax(x: Floats, axis: int = -1) -> Floats:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    found: Floats = e / e.sum(axis, keepdims=True)
+    return found
+
+
+def _attention(q: Floats, k: Floats, v: Floats) -> Floats:
+    found: Floats = _softmax(q @ np.swapaxes(k, -1, -2) * np.float32(0.25)) @ v
+    return found
+
+
+def _causal(q: Floats, k: Floats, v: Floats) -> Floats:
+    scores = q @ np.swapaxes(k, -1, -2)
+    hidden = np.arange(q.shape[-2])[:, None] < np.arange(k.shape[-2])
+    found: Floats = _softmax(np.where(hidden, np.float32(-np.inf), scores)) @ v
+    return found
+
+
+def _sliced(qkv: Floats) -> Floats:
+    q, k, v = (qkv[:, 32 * p : 32 * p + 32].reshape(-1, 2, 16).transpose(1, 0, 2) for p in range(3))
+    return _attention(q, k, v).transpose(1, 0, 2)
+
+
+def data(*shapes: tuple[int, ...]) -> list[Floats]:
+    source = np.random.default_rng(3)
+    return [source.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+
+def lowered(function: Function, *shapes: tuple[int, ...]) -> Lowered:
+    with settings(target="x86-64-v4", threads=2, cache=False):
+        return pn.jit(function).lower(*(pn.asarray(x) for x in data(*shapes)))._lowered
+
+
+def words(function: Function, *shapes: tuple[int, ...]) -> list[str]:
+    """The actions of a function that is one kernel."""
+    (choice,) = lowered(function, *shapes).choices
+    return [f"{action.kind.name} {action.amount}" for action in choice.actions]
+
+
+def test_queries_run_in_lanes_and_products_have_enough_sums() -> None:
+    assert words(attention, (4, 128, 32), (4, 256, 32), (4, 256, 32))[:4] == [
+        "LANES 64", "UNROLL 4", "UPCAST 4", "STAGE 1",
+    ]  # fmt: skip
+
+
+def test_scores_exponentials_and_quotients_are_one_buffer() -> None:
+    (program,) = lowered(attention, (2, 128, 32), (2, 256, 32), (2, 256, 32)).programs
+    local = sorted(b.nbytes for b in program.locals if b.name.startswith("local"))
+    assert local == [64 * 32 * 4, 64 * 256 * 4]  # queries, and a block of rows
+
+
+def test_slices_of_one_matrix_are_staged_head_by_head() -> None:
+    (program,) = lowered(sliced, (128, 96)).programs
+    queries, keys, scores = 64 * 16 * 4, 128 * 16 * 4, 64 * 128 * 4
+    found = sorted(b.nbytes for b in program.locals if b.name.startswith("local"))
+    assert found[0] == queries
+    assert found[-1] == scores
+    assert sum(found) <= queries + 3 * keys + scores
+
+
+def test_longer_rows_run_fewer_at_a_time_and_very_long_ones_alone() -> None:
+    def width(keys: int) -> str:
+        return words(attention, (1, 256, 16), (1, keys, 16), (1, keys, 16))[0]
+
+    assert [width(keys) for keys in (1024, 6144, 12288, 40960)] == [
+        "LANES 64",
+        "LANES 32",
+        "LANES 16",
+        "UPCAST 16",
+    ]
+
+
+def test_columns_run_in_lanes() -> None:
+    assert words(lambda x: softmax(x, 0), (96, 128))[0] == "LANES 64"
+    assert words(lambda x: softmax(x, 0), (96, 124))[:2] == ["PADTO 64", "LANES 64"]
+
+
+def test_rows_that_share_nothing_stay_rows() -> None:
+    assert "LANES 64" not in words(softmax, (128, 256))
+
+
+CASES: dict[str, tuple[Function, Callable[..., Floats], list[tuple[int, ...]]]] = {
+    "whole": (attention, _attention, [(2, 32, 8), (2, 24, 8), (2, 24, 8)]),
+    "odd": (attention, _attention, [(29, 7), (23, 7), (23, 6)]),  # nothing divides
+    "causal": (causal, _causal, [(32, 8), (32, 8), (32, 8)]),
+    "sliced": (sliced, _sliced, [(34, 96)]),
+    "columns": (lambda x: softmax(x, 0), lambda x: _softmax(x, 0), [(20, 50)]),
+}
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_interpreter_finds_what_numpy_does(name: str, target: str) -> None:
+    function, expected, shapes = CASES[name]
+    arguments = data(*shapes)
+    with settings(target=target, cache=False):
+        (found,) = pn.jit(function).lower(*map(pn.asarray, arguments))._lowered.interpreted()(*arguments)
+    np.testing.assert_allclose(found, expected(*arguments), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_machine_code_gives_the_same_bits(name: str) -> None:
+    function, _, shapes = CASES[name]
+    arguments = data(*shapes)
+    with settings(cache=False):
+        jitted = pn.jit(function)
+        given = [pn.asarray(x) for x in arguments]
+        (found,) = jitted.lower(*given)._lowered.interpreted()(*arguments)
+        np.testing.assert_array_equal(np.asarray(jitted(*given)), found)
