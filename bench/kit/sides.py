@@ -7,6 +7,7 @@ cannot do, or is not meant for, it leaves out by raising `Left`.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +15,11 @@ from typing import Any
 import numpy as np
 
 from .workloads import Array, Workload
+
+
+def peer(name: str) -> Any:
+    """A module that may not be installed, and need not have types."""
+    return importlib.import_module(name)
 
 
 class Left(Exception):
@@ -171,8 +177,7 @@ class Numexpr(Numpy):
     FORMULAS = {"a*b+c": "a*b+c", "tanh_chain": "tanh(a*b+c)*sqrt(abs(a)+1)-c", "sum_all": "sum(a)"}
 
     def __init__(self, threads: int) -> None:
-        import numexpr
-
+        numexpr = peer("numexpr")
         numexpr.set_num_threads(threads)
         self.evaluate = numexpr.evaluate
 
@@ -187,10 +192,8 @@ class Numba(Numpy):
     name = "numba"
 
     def __init__(self, threads: int) -> None:
-        import numba
-
-        self.numba = numba
-        numba.set_num_threads(threads)
+        self.numba = peer("numba")
+        self.numba.set_num_threads(threads)
 
     def prepare(self, w: Workload, arrays: Sequence[Array]) -> Callable[[], Any]:
         import math
@@ -227,11 +230,12 @@ class Torch(Numpy):
     compiled = False
 
     def __init__(self, threads: int) -> None:
-        import torch
+        self.t = peer("torch")
+        self.t.set_num_threads(threads)
+        self.tanh, self.sqrt, self.abs = self.t.tanh, self.t.sqrt, self.t.abs
 
-        self.t = torch
-        torch.set_num_threads(threads)
-        self.tanh, self.sqrt, self.abs, self.relu = torch.tanh, torch.sqrt, torch.abs, torch.relu
+    def relu(self, x: Any) -> Any:
+        return self.t.relu(x)
 
     def sum(self, x: Any, axis: int | None = None) -> Any:
         return x.sum() if axis is None else x.sum(axis)
@@ -265,7 +269,7 @@ class Torch(Numpy):
         given = [self.t.from_numpy(a) for a in arrays]
         if w.dtype == "bf16":
             given = [a.to(self.t.bfloat16) for a in given]
-        formula = lambda *a: w.formula(self, *a)  # noqa: E731
+        formula: Any = lambda *a: w.formula(self, *a)  # noqa: E731
         if self.compiled:
             formula = self.t.compile(formula)
         if w.gradient:
@@ -292,9 +296,7 @@ class Jax(Numpy):
     name = "jax"
 
     def __init__(self, threads: int) -> None:
-        import jax
-
-        self.j, self.np = jax, jax.numpy
+        self.j, self.np = peer("jax"), peer("jax.numpy")
         self.tanh, self.sqrt, self.abs = self.np.tanh, self.np.sqrt, self.np.abs
 
     def softmax(self, x: Any) -> Any:
@@ -342,10 +344,12 @@ class Tinygrad(Numpy):
     name = "tinygrad"
 
     def __init__(self, threads: int) -> None:
-        from tinygrad import Tensor, TinyJit, dtypes
+        self.tiny = peer("tinygrad")
+        self.tensor, self.jit, self.dtypes = self.tiny.Tensor, self.tiny.TinyJit, self.tiny.dtypes
+        self.tanh, self.sqrt, self.abs = self.tensor.tanh, self.tensor.sqrt, self.tensor.abs
 
-        self.tensor, self.jit, self.dtypes = Tensor, TinyJit, dtypes
-        self.tanh, self.sqrt, self.abs, self.relu = Tensor.tanh, Tensor.sqrt, Tensor.abs, Tensor.relu
+    def relu(self, x: Any) -> Any:
+        return x.relu()
 
     def sum(self, x: Any, axis: int | None = None) -> Any:
         return x.sum(axis)
@@ -388,11 +392,10 @@ class Tinygrad(Numpy):
             function = self.jit(gradient)
         else:
             function = self.jit(lambda *a: w.formula(self, *a).realize())
-        from tinygrad import Device
 
         def run() -> Any:
             result = function(*given)
-            Device["CPU"].synchronize()
+            self.tiny.Device["CPU"].synchronize()
             return result
 
         return run
@@ -524,9 +527,7 @@ class Onnxruntime(Numpy):
     name = "onnxruntime"
 
     def __init__(self, threads: int) -> None:
-        import onnxruntime
-
-        self.o, self.threads = onnxruntime, threads
+        self.o, self.threads = peer("onnxruntime"), threads
 
     def prepare(self, w: Workload, arrays: Sequence[Array]) -> Callable[[], Any]:
         if w.dtype != "f32" or w.gradient:
@@ -554,8 +555,7 @@ class Openvino(Numpy):
     name = "openvino"
 
     def __init__(self, threads: int) -> None:
-        import openvino
-
+        openvino = peer("openvino")
         self.core, self.threads = openvino.Core(), threads
         self.tensor = openvino.Tensor
 

@@ -215,7 +215,7 @@ def _print_module() -> None:
     print('"""Coefficients of the polynomials, lowest power first; made by tests/stages/s18_fit.py."""\n')
     print("from __future__ import annotations\n\nfrom typing import Final, NamedTuple\n\n")
     print("class Coefficients(NamedTuple):")
-    print('    """One polynomial in both formats."""\n')
+    print('    """One polynomial in both formats; empty where one has no use for it."""\n')
     print("    single: tuple[float, ...]\n    double: tuple[float, ...]\n\n")
     print("# fmt: off")
     for name, (single, double) in tables().items():

@@ -45,6 +45,11 @@ def _check_axes(op: str, operand: TensorType, axes: tuple[int, ...]) -> None:
             shape_error(op, f"axis {axis} of {operand} may be empty")
 
 
+def _as_given(array: Array) -> Array:
+    """Single precision is transformed in single precision, as NumPy does; narrower dtypes in double."""
+    return array if array.dtype.itemsize >= 4 and array.dtype.kind in "fc" else numerics.as_float64(array)
+
+
 def _complex_fft(name: str, transform: Callable[..., Array], doc: str) -> OpDef:
     def infer(
         types: Sequence[TensorType], attrs: FftAttrs, regions: Sequence[Region]
@@ -57,7 +62,7 @@ def _complex_fft(name: str, transform: Callable[..., Array], doc: str) -> OpDef:
     def evaluate(
         arrays: Sequence[Array], attrs: FftAttrs, types: Sequence[TensorType], call: RegionCall
     ) -> tuple[Array, ...]:
-        result = transform(numerics.as_float64(arrays[0]), axes=attrs.axes)
+        result = transform(_as_given(arrays[0]), axes=attrs.axes)
         return (numerics.convert(result, types[0].dtype),)
 
     return define(name, OpKey.FFT, FftAttrs, arity=1, infer=infer, evaluate=evaluate, host=True, doc=doc)
@@ -83,7 +88,7 @@ def _infer_rfft(
 def _evaluate_rfft(
     arrays: Sequence[Array], attrs: FftAttrs, types: Sequence[TensorType], call: RegionCall
 ) -> tuple[Array, ...]:
-    result = np.fft.rfftn(numerics.as_float64(arrays[0]), axes=attrs.axes)
+    result = np.fft.rfftn(_as_given(arrays[0]), axes=attrs.axes)
     return (numerics.convert(result, types[0].dtype),)
 
 
@@ -121,7 +126,7 @@ def _evaluate_irfft(
     arrays: Sequence[Array], attrs: IrfftAttrs, types: Sequence[TensorType], call: RegionCall
 ) -> tuple[Array, ...]:
     sizes = [types[0].shape[axis] for axis in attrs.axes]
-    result = np.fft.irfftn(numerics.as_float64(arrays[0]), s=sizes, axes=attrs.axes)
+    result = np.fft.irfftn(_as_given(arrays[0]), s=sizes, axes=attrs.axes)
     return (numerics.convert(result, types[0].dtype),)
 
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Coefficients(NamedTuple):
-    """One polynomial in both formats."""
+    """One polynomial in both formats; empty where one has no use for it."""
 
     single: tuple[float, ...]
     double: tuple[float, ...]

@@ -1,5 +1,6 @@
 """The error function and its complement, and powers.
 
+erf x = 1 - e**-y                     fused float32; y = -log(erfc x) is smooth, one polynomial serves every x
 erfc x = e**(-x²) G(t) / (1 + 2x)     x >= 3/4; t = (x - 3)/(x + 3) maps all of it to an interval on which G is smooth
 x ** y = e**(y log x)                 log x to about 1.3 times the precision, as a pair
 """

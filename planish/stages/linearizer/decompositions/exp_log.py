@@ -2,7 +2,8 @@
 
     e**x = 2**n e**r             n = round(x / ln 2), |r| <= ln2 / 2 by Cody and Waite's two-part ln 2; e**r a polynomial
     log x = n ln 2 + log m       x = m 2**n, sqrt(1/2) <= m < sqrt(2); f = m - 1, s = f / (2 + f),
-                                 log(1 + f) = f - f²/2 + s (f²/2 + R(s²)), the first two terms exact as a pair
+                                 log(1 + f) = f - f²/2 + s (f²/2 + R(s²)), the first two terms exact as a pair;
+                                 fused float32: f + f² p(f), 2/3 <= m < 4/3, without a division
 
 The kernels (`exp_parts`, `log_pair`) serve the hyperbolic functions, erfc and pow too.
 """

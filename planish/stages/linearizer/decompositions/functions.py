@@ -37,7 +37,7 @@ FUNCTIONS: Final[dict[Ops, tuple[Function, str]]] = {
     Ops.ASINH: (hyperbolic.asinh, "asinh(x) -> log(x + sqrt(x² + 1))"),
     Ops.ACOSH: (hyperbolic.acosh, "acosh(x) -> log(x + sqrt(x² - 1))"),
     Ops.ATANH: (hyperbolic.atanh, "atanh(x) -> log((1 + x)/(1 - x)) / 2"),
-    Ops.ERF: (erf_pow.erf, "erf(x) -> 1 - exp(-x²) G(x)"),
+    Ops.ERF: (erf_pow.erf, "erf(x) -> 1 - exp(-y), y = -log(erfc(x))"),
     Ops.ERFC: (erf_pow.erfc, "erfc(x) -> exp(-x²) G(x)"),
     Ops.POW: (erf_pow.pow_, "x ** y -> exp(y log(x))"),
     Ops.CBRT: (roots.cbrt, "cbrt(m 2**3k) -> 2**k cbrt(m)"),

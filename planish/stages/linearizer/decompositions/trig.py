@@ -67,7 +67,7 @@ def _wide_product(m: Reals, x: UOp, y: UOp) -> tuple[UOp, UOp]:
     """The high and the low word of the product of two words."""
     if m.format.bits == 32:
         wide = x.cast(dtypes.uint64) * y.cast(dtypes.uint64)
-        return (wide >> 32).cast(dtypes.uint32), x * y  # the lower half of the wide one would cost more
+        return (wide >> 32).cast(dtypes.uint32), wide.cast(dtypes.uint32)
     mask = 0xFFFFFFFF
     a, b, c, d = x >> 32, x & mask, y >> 32, y & mask
     low, cross1, cross2, high = b * d, a * d, b * c, a * c
