@@ -168,9 +168,9 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """eˣ / Σ eˣ along an axis."""
+    """eˣ · (1 / Σ eˣ) along an axis: one division per row."""
     grown = fn.exp(_shifted("softmax", x, axis))
-    return (grown / fn.sum(grown, axis=axis, keepdims=True)).astype(x.dtype)
+    return (grown * (1 / fn.sum(grown, axis=axis, keepdims=True))).astype(x.dtype)
 
 
 def softmin(x: Tensor, axis: int = -1) -> Tensor:

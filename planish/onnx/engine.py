@@ -27,6 +27,7 @@ from planish.onnx.functions import body_of
 from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import Entry, Unsupported
 from planish.onnx.scope import Scope, Value, graphs_of, last_uses
+from planish.onnx.symbols import as_numbers, follow
 from planish.onnx.tape import Call, Recorder
 from planish.onnx.tensors import dense, to_array
 from planish.ptir.builder import Graph
@@ -145,6 +146,10 @@ class Engine:
         """How often something was made that each run makes anew."""
         self.steps: dict[int, tuple[Any, ...]] = {}
         """What quantised values were made of, by their ids: the value, its steps, its zero point, how they are laid out."""
+        self.nodes: Sequence[NodeProto] = ()
+        """The nodes of the graph that is being imported."""
+        self.symbols: dict[int, tuple[GraphValue, Array]] = {}
+        """Values that hold sizes with names, by id, and these."""
         self.prepared: Prepared = {}
         """Work on weights that was done already."""
         self._ends: dict[int, tuple[Any, tuple[list[list[str]], set[str]]]] = {}
@@ -163,10 +168,12 @@ class Engine:
         if kept is None or kept[0] is not nodes:
             kept = self._ends[id(nodes)] = (nodes, last_uses(nodes, needed))
         ends, used = kept[1]
+        around, self.nodes = self.nodes, nodes
         for node, ended in zip(nodes, ends, strict=True):
             self.run_node(node, scope, used)
             for name in ended:
                 scope.names.pop(name, None)  # nobody asks for it again: a cut need not keep it
+        self.nodes = around
 
     def run_graph(self, graph: GraphProto, scope: Scope) -> list[Value]:
         """Import a graph whose inputs are in the scope already; the values of its outputs."""
@@ -269,6 +276,36 @@ class Engine:
     def call(self, entry: Entry, at: At, inputs: Sequence[Value]) -> Sequence[Value]:
         """The outputs of a node."""
         given = list(inputs)
+        if not self.symbols:
+            return self._called(entry, at, given)
+        sizes = self._sizes(at, given)
+        known = None if sizes is None else as_numbers(sizes)
+        if known is not None:
+            for attribute in at.node.attribute:
+                at.attr(attribute.name)
+            return [known]
+        outputs = self._called(entry, at, given)
+        if sizes is not None and isinstance(outputs[0], GraphValue):
+            self.symbols[outputs[0].id] = (outputs[0], sizes)
+        return outputs
+
+    def _sizes(self, at: At, given: Sequence[Value]) -> Array | None:
+        """The sizes, some with names, that a node makes of sizes with names."""
+        found = [self.named(value) for value in given]
+        if not any(value is not None and value.dtype == object for value in found):
+            return None
+        if any(a is None and b is not None for a, b in zip(found, given, strict=True)):
+            return None
+        return follow(at.node.op_type, at.attributes, found)
+
+    def named(self, value: Value) -> Array | None:
+        """A known array, or the sizes, some with names, that a value holds."""
+        if isinstance(value, GraphValue):
+            kept = self.symbols.get(value.id)
+            return kept[1] if kept is not None and kept[0] is value else None
+        return value if isinstance(value, np.ndarray) else None
+
+    def _called(self, entry: Entry, at: At, given: list[Value]) -> Sequence[Value]:
         if entry.sequences:
             return _several(entry.handler(at, *given))
         if entry.host:
@@ -359,6 +396,23 @@ class Engine:
         finally:
             self.segment = before
 
+    def apart(
+        self, scope: Scope, nodes: Sequence[NodeProto], given: Mapping[str, TensorType], result: str
+    ) -> tuple[ptir.Function, list[Array]]:
+        """Some nodes as a function of names with types, and then of arrays; other names are those of the scope, known ones."""
+        before, self.segment = self.segment, Segment("apart")
+        self.depth += 1
+        try:
+            graph = self.segment.graph
+            inner = Scope({name: graph.input(name, type) for name, type in given.items()}, outer=scope)
+            self.run_nodes(nodes, inner, [result])
+            found = inner.find(result)
+            value = self.segment.value(found) if isinstance(found, np.ndarray) else found
+            return graph.build(value), self.segment.arrays
+        finally:
+            self.segment = before
+            self.depth -= 1
+
     def vary(self, values: Sequence[Value]) -> None:
         """Arrays among these are others in the next step of a loop."""
         self.varying.update((id(value), value) for value in values if isinstance(value, np.ndarray))
@@ -378,6 +432,10 @@ class Engine:
     ) -> list[Value]:
         """The inputs, those at the positions as arrays; the segment is cut if it computes one of them."""
         values = list(given)
+        if self.symbols and self.recorder is None:
+            for n in positions:
+                found = self.named(values[n])
+                values[n] = values[n] if found is None else found
         if any(isinstance(values[n], GraphValue) for n in positions):
             names = [at.node.input[n] for n in positions if n < len(at.node.input) and at.node.input[n]]
             arrays = self.data(at, at.scope, names, look)

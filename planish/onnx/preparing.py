@@ -76,10 +76,8 @@ def _chosen(function: ptir.Function, fixed: Sequence[bool]) -> list[Value]:
         if not _is_simple(inst) or any(value not in held for value in inst.operands):
             continue
         total = sum(held[value] for value in dict.fromkeys(inst.operands))
-        if (
-            any(_size(value) > _GROWTH * max(total, 1) for value in inst.results)
-            and inst.op.name not in _FREE
-        ):
+        too_large = any(_size(value) > _GROWTH * total for value in inst.results)
+        if total and too_large and inst.op.name not in _FREE:
             continue
         held.update((value, total) for value in inst.results)
         if inst.op.name not in _FREE and total:

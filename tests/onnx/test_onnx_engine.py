@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import pytest
@@ -366,6 +368,108 @@ def test_one_compilation_for_a_bounded_dim():
     assert "4x3" in fixed.lower().as_text("ptir")
     with pytest.raises(PlanishError, match="no input of the model has a dim 'n'"):
         load(onnx.parser.parse_model(text), dims={"n": 4})
+
+
+def test_one_compilation_of_a_convolutional_network_for_all_batches():
+    text = """<ir_version: 10, opset_import: ["" : 17]>
+        agraph (float[batch, 2, 6, 6] x) => (float[batch, 3] y)
+        <float[4, 2, 3, 3] w, float[4] one, float[4] zero, float[8, 3] m> {
+          a = Conv<pads = [1, 1, 1, 1]>(x, w)
+          b = BatchNormalization(a, one, zero, zero, one)
+          c = Relu(b)
+          d = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(c)
+          e = GlobalAveragePool(d)
+          f = Concat<axis = 1>(e, e)
+          g = Flatten(f)
+          h = MatMul(g, m)
+          y = Softmax(h)
+        }"""
+    rng = np.random.default_rng(3)
+    weights = {
+        "w": rng.standard_normal((4, 2, 3, 3)),
+        "one": np.ones(4),
+        "zero": np.zeros(4),
+        "m": np.eye(8, 3),
+    }
+    _agrees_for_all_batches(text, weights, lambda n: rng.standard_normal((n, 2, 6, 6)).astype(np.float32))
+
+
+def test_one_compilation_of_attention_whose_shapes_are_computed():
+    """As exporters write it: the batch is asked for, and put in front of what a reshape says."""
+    text = """<ir_version: 10, opset_import: ["" : 17]>
+        agraph (float[batch, 5, 8] x) => (float[batch, 5, 8] y)
+        <float[8, 8] w, float[8] scale, int64[3] apart = {5, 2, 4}, int64[1] all = {-1}, int64[1] width = {8},
+         int64 first = {0}, int64[1] front = {0}, int64[1] two = {2}, int64 one = {1}> {
+          shape = Shape(x)
+          size = Gather(shape, first)
+          batch = Unsqueeze(size, front)
+          split = Concat<axis = 0>(batch, apart)
+          n = LayerNormalization(x, scale)
+          p = MatMul(n, w)
+          q = Reshape(p, split)
+          k = Transpose<perm = [0, 2, 1, 3]>(q)
+          t = Transpose<perm = [0, 2, 3, 1]>(q)
+          s = MatMul(k, t)
+          a = Softmax(s)
+          v = MatMul(a, k)
+          u = Transpose<perm = [0, 2, 1, 3]>(v)
+          lead = Slice(shape, front, two)
+          joined = Concat<axis = 0>(lead, all)
+          r = Reshape(u, joined)
+          y = Add(r, x)
+        }"""
+    rng = np.random.default_rng(4)
+    weights = {"w": 0.3 * rng.standard_normal((8, 8)), "scale": np.ones(8)}
+    _agrees_for_all_batches(text, weights, lambda n: rng.standard_normal((n, 5, 8)).astype(np.float32))
+
+
+def _agrees_for_all_batches(
+    text: str, weights: dict[str, np.ndarray], make: Callable[[int], np.ndarray]
+) -> None:
+    """One program for 1, 7 and 64 samples, with the answers of the interpreter for each."""
+    proto = onnx.parser.parse_model(text)
+    for tensor in proto.graph.initializer:
+        if tensor.name in weights:
+            tensor.CopyFrom(numpy_helper.from_array(weights[tensor.name].astype(np.float32), tensor.name))
+    missing = [info for info in proto.graph.value_info if info.name in weights]
+    for info in missing:
+        proto.graph.value_info.remove(info)
+        proto.graph.initializer.append(
+            numpy_helper.from_array(weights[info.name].astype(np.float32), info.name)
+        )
+    model, plain = load(proto, dims={"batch": (1, 64)}), Model(proto, interpret=True)
+    for size in (1, 7, 64):
+        x = make(size)
+        np.testing.assert_allclose(model(x=x)[0], plain(x=x)[0], rtol=1e-5, atol=1e-6)
+    assert model.compilations == 1
+
+
+def test_work_on_weights_alone_is_done_once():
+    text = """<ir_version: 10, opset_import: ["" : 17]>
+        agraph (float[3, 80] x) => (float[3, 80] y) { b = Sqrt(w) c = Add(b, w) d = Mul(x, c) y = Add(d, x) }"""
+    proto = onnx.parser.parse_model(text)
+    weights = np.arange(1, 81, dtype=np.float32)
+    proto.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    lines = Model(proto).lower().as_text("ptir")
+    assert "sqrt" not in lines
+
+
+def test_what_a_handler_makes_of_weights_is_done_once():
+    """The factor of a normalisation is a weight, and the raw ones are not given to the program."""
+    text = """<ir_version: 10, opset_import: ["" : 17]>
+        agraph (float[1, 80, 2] x) => (float[1, 80, 2] y) { y = BatchNormalization(x, s, b, m, v) }"""
+    proto = onnx.parser.parse_model(text)
+    numbers = np.arange(1, 81, dtype=np.float32)
+    for name in "sbmv":
+        proto.graph.initializer.append(numpy_helper.from_array(numbers, name))
+    program = Model(proto).program()
+    assert len(program.weights) == 2
+    names = [inst.op.name for inst in program.function.walk()]
+    assert "rsqrt" not in names
+    x = np.ones((1, 80, 2), np.float32)
+    (y,) = Model(proto, interpret=True)(x=x)
+    wanted = (1 - numbers) / np.sqrt(numbers + 1e-5) * numbers + numbers
+    np.testing.assert_allclose(y[0, :, 0], wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_where_an_op_needs_the_size_there_is_one_compilation_per_size():

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from planish import dtypes
 from planish.onnx.engine import At
-from planish.onnx.ops.common import axis_of, cast, sizes
+from planish.onnx.ops.common import axis_of, cast
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations as act
 from planish.ptir.library import normalize
+from planish.ptir.types import DimLike
 
 
 def thresholded(x: V, alpha: float) -> V:
@@ -109,18 +111,23 @@ def hardmax(x: V, axis: int) -> V:
     return x.graph.iota(x.dims, axis, dtypes.int64).eq(best).cast(x.dtype)
 
 
+def _softmax(x: V, axis: int) -> V:
+    """Narrow floats are rounded after every step, as the function that defines the op does."""
+    if x.dtype.bits >= 32:
+        return normalize.softmax(x, axis)
+    grown = x.sub(x.reduce_max([axis], keepdims=True).broadcast_like(x)).exp()
+    return grown.div(grown.reduce_sum([axis], keepdims=True).broadcast_like(x))
+
+
 def _rows(name: str, function: Callable[[V, int], V]) -> None:
     def flattened(at: At, x: V) -> V:
         """Before opset 13: all axes from `axis` on are one."""
         axis = axis_of(at, at.attr("axis", 1), x.rank)
-        dims = sizes(at, x)
-        left = 1
-        for size in dims[:axis]:
-            left *= size
-        right = 1
-        for size in dims[axis:]:
-            right *= size
-        return function(x.reshape((left, right)), 1).reshape(dims)
+        if axis == x.rank - 1:
+            return function(x, axis)
+        one: DimLike = 1
+        left, right = math.prod(x.dims[:axis], start=one), math.prod(x.dims[axis:], start=one)
+        return function(x.reshape((left, right)), 1).reshape(x.dims)
 
     def along(at: At, x: V) -> V:
         return function(x, axis_of(at, at.attr("axis", -1), x.rank))
@@ -130,7 +137,7 @@ def _rows(name: str, function: Callable[[V, int], V]) -> None:
 
 
 for _name, _row in {
-    "Softmax": normalize.softmax,
+    "Softmax": _softmax,
     "LogSoftmax": normalize.log_softmax,
     "Hardmax": hardmax,
 }.items():

@@ -7,7 +7,12 @@ import math
 from planish import dtypes
 from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import broadcast_dims, stretched
-from planish.onnx.ops.common import cast, kind, sizes
+from planish.onnx.ops.common import (
+    cast,
+    kind,
+    size_of,
+    sizes,
+)
 from planish.onnx.registry import op
 from planish.onnx.scope import Scope
 from planish.ptir import ops
@@ -24,14 +29,13 @@ def heads_first(at: At, x: V, heads: int | None) -> V:
         return x
     if heads is None:
         raise at.refuse("has inputs with three axes and does not say how many heads they hold")
-    batch, length, width = sizes(at, x)
-    return x.reshape((batch, length, heads, width // heads)).transpose((0, 2, 1, 3))
+    return x.reshape((*x.dims[:2], heads, size_of(at, x, 2) // heads)).transpose((0, 2, 1, 3))
 
 
 def heads_last(at: At, x: V) -> V:
     """(B, H, L, D) as (B, L, H·D)."""
-    batch, heads, length, depth = sizes(at, x)
-    return x.transpose((0, 2, 1, 3)).reshape((batch, length, heads * depth))
+    batch, _, length, _ = x.dims
+    return x.transpose((0, 2, 1, 3)).reshape((batch, length, size_of(at, x, 1) * size_of(at, x, 3)))
 
 
 def product(left: V, right: V, over: int, out: ops.DotAttrs | None = None) -> V:
@@ -64,10 +68,10 @@ def allowed_bias(allowed: V, dtype: V) -> V:
 def _bias(at: At, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V | None:
     """Everything that is added to the scores: mask, causality, window and padding; broadcasts to (B, H, L, S)."""
     graph = at.graph
-    length, size = sizes(at, q)[2], sizes(at, k)[2]
+    length, size = size_of(at, q, 2), size_of(at, k, 2)
     bias: V | None = None
     if mask is not None:
-        missing = size - sizes(at, mask)[-1]
+        missing = size - size_of(at, mask, -1)
         if missing > 0:
             ends = [*[0] * (mask.rank - 1), missing]
             mask = mask.pad([0] * mask.rank, ends, value=False if mask.dtype.is_bool else _NEVER)
@@ -75,7 +79,7 @@ def _bias(at: At, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V
     causal = bool(at.attr("is_causal", 0))
     left, right = at.attr("left_window_size", -1), at.attr("right_window_size", -1)
     if causal or left >= 0 or right >= 0:
-        batch = sizes(at, q)[0] if lengths is not None else 1
+        batch = size_of(at, q, 0) if lengths is not None else 1
         dims = (batch, 1, length, size)
         i, j = (graph.iota(dims, n, dtypes.int64) for n in (2, 3))
         if lengths is not None:
@@ -91,7 +95,7 @@ def _bias(at: At, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V
             allowed = allowed.and_(j.sub(i).le(right))
         bias = _added(bias, allowed_bias(allowed, q))
     if lengths is not None:
-        dims = (sizes(at, q)[0], 1, 1, size)
+        dims = (size_of(at, q, 0), 1, 1, size)
         real = graph.iota(dims, 3, dtypes.int64).lt(along(cast(lengths, dtypes.int64), dims, 0))
         bias = _added(bias, allowed_bias(real, q))
     return bias
@@ -122,13 +126,13 @@ def attention(
     )  # fmt: skip
     past = 0
     if past_key is not None and past_value is not None:
-        past = sizes(at, past_key)[2]
+        past = size_of(at, past_key, 2)
         k, v = at.graph.concat([past_key, k], 2), at.graph.concat([past_value, v], 2)
     elif past_key is not None or past_value is not None:
         raise at.refuse("past keys and past values come together")
     scale = at.attr("scale")
     # half of the scale on either side keeps narrow products in range
-    half = math.sqrt(1 / math.sqrt(sizes(at, q)[3]) if scale is None else scale)
+    half = math.sqrt(1 / math.sqrt(size_of(at, q, 3)) if scale is None else scale)
     scores = product(q.mul(half), k.mul(half), 3)
     cap, mode = at.attr("softcap", 0.0), at.attr("qk_matmul_output_mode", 0)
     shown = scores
@@ -157,7 +161,7 @@ def attention(
 @op("FlexAttention", domain="ai.onnx.preview")
 def flex_attention(at: At, q: V, k: V, v: V) -> V:
     scale, precision = at.attr("scale"), at.attr("softmax_precision")
-    half = math.sqrt(1 / math.sqrt(sizes(at, q)[3]) if scale is None else scale)
+    half = math.sqrt(1 / math.sqrt(size_of(at, q, 3)) if scale is None else scale)
     scores = product(q.mul(half), k.mul(half), 3)
     scores = cast(scores, kind(at, precision)) if precision is not None else widened(scores)
     computed = scores.dtype
@@ -195,13 +199,13 @@ def linear_attention(
     if (decay is None) == ("gated" in rule) or (beta is None) == ("delta" in rule):
         raise at.refuse(f"rule {rule!r} does not go with the inputs given")
     batch, length, _ = sizes(at, q)
-    depth, width = sizes(at, q)[2] // heads, sizes(at, v)[2] // groups
+    depth, width = size_of(at, q, 2) // heads, size_of(at, v, 2) // groups
     scale = at.attr("scale", 0.0) or 1 / math.sqrt(depth)
     f32 = dtypes.float32
 
     def steps(x: V, count: int) -> V:
         """(B, T, H·D) as (T, B, H, D) in float32."""
-        shape = (batch, length, count, sizes(at, x)[2] // count)
+        shape = (batch, length, count, size_of(at, x, 2) // count)
         return cast(x, f32).reshape(shape).transpose((1, 0, 2, 3))
 
     sequences = [steps(q, heads), steps(k, groups), steps(v, groups)]
@@ -209,7 +213,7 @@ def linear_attention(
         faded = steps(decay, groups).exp()
         sequences.append(faded.broadcast_to((length, batch, groups, depth)))
     if beta is not None:
-        rates = steps(beta, sizes(at, beta)[2])
+        rates = steps(beta, size_of(at, beta, 2))
         sequences.append(rates.broadcast_to((length, batch, groups, width)))
     dims = (batch, groups, depth, width)
     state = at.graph.full(dims, 0.0, f32) if past is None else cast(past, f32)

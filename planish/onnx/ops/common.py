@@ -14,6 +14,7 @@ from planish.dtypes import DType
 from planish.errors import DTypeError, PlanishError
 from planish.onnx.engine import At
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.types import Dim
 
 Array = NDArray[Any]
 Tensor = V | Array
@@ -68,19 +69,27 @@ def ints(array: Array | Sequence[int]) -> list[int]:
     return [int(v) for v in np.asarray(array).reshape(-1)]
 
 
+def dims_of(array: Array) -> list[Any]:
+    """Sizes: plain integers, or dims where a model is imported for all sizes."""
+    return [size if isinstance(size, Dim) else int(size) for size in np.asarray(array).reshape(-1).tolist()]
+
+
 def number(array: Array) -> Any:
     """The only element of an array, as a plain number."""
     return np.asarray(array).reshape(-1)[0].item()
 
 
-def sizes(at: At, x: V) -> list[int]:
-    """The dims, which must be numbers."""
-    found = []
-    for dim in x.dims:
-        if not isinstance(dim, int):
-            raise at.refuse(f"needs the size of {dim} in {x.type}")
-        found.append(dim)
-    return found
+def sizes(at: At, x: V, start: int = 0) -> list[int]:
+    """The dims from an axis on, which must be numbers."""
+    return [size_of(at, x, axis) for axis in range(start, x.rank)]
+
+
+def size_of(at: At, x: V, axis: int) -> int:
+    """One dim, which must be a number."""
+    dim = x.dims[axis]
+    if not isinstance(dim, int):
+        raise at.refuse(f"needs the size of {dim} in {x.type}")
+    return dim
 
 
 def axis_of(at: At, axis: int, rank: int) -> int:

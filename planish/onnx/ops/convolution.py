@@ -8,7 +8,13 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.engine import At
-from planish.onnx.ops.common import Array, cast, ints, sizes
+from planish.onnx.ops.common import (
+    Array,
+    cast,
+    ints,
+    size_of,
+    sizes,
+)
 from planish.onnx.ops.sampling import picked
 from planish.onnx.ops.windows import Window, spatial_letters, window_of
 from planish.onnx.registry import op
@@ -40,7 +46,7 @@ def with_bias(x: V, bias: V | None) -> V:
 
 @op("Conv")
 def conv(at: At, x: V, kernel: V, bias: V | None = None) -> V:
-    window = window_of(at, sizes(at, x)[2:], sizes(at, kernel)[2:])
+    window = window_of(at, sizes(at, x, 2), sizes(at, kernel, 2))
     return with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
 
 
@@ -48,7 +54,7 @@ def conv(at: At, x: V, kernel: V, bias: V | None = None) -> V:
 def conv_transpose(at: At, x: V, kernel: V, bias: V | None = None) -> V:
     """A convolution of the input spread out by the strides, with the kernel turned around."""
     count = x.rank - 2
-    space, groups = sizes(at, x)[2:], at.attr("group", 1)
+    space, groups = sizes(at, x, 2), at.attr("group", 1)
     inputs, each, *shape = sizes(at, kernel)
     at.attr("kernel_shape")
     strides = at.attr("strides") or [1] * count
@@ -92,7 +98,7 @@ def causal_conv(at: At, x: V, kernel: V, bias: V | None = None, past: V | None =
     if activation not in ("none", "silu", "swish"):
         raise at.refuse(f"there is no activation {activation!r}")
     batch, channels, length = sizes(at, x)
-    width = sizes(at, kernel)[2]
+    width = size_of(at, kernel, 2)
     before = at.graph.full((batch, channels, width - 1), 0, x.dtype) if past is None else past
     padded = at.graph.concat([before, x], 2) if width > 1 else x
     plain = Window((width,), (1,), (1,), ((0, 0),))
@@ -141,7 +147,7 @@ def deform_conv(
     count, taps = len(space), int(np.prod(shape))
     window = window_of(at, space, shape)
     groups, shares = at.attr("group", 1), at.attr("offset_group", 1)
-    grid = sizes(at, offset)[2:]
+    grid = sizes(at, offset, 2)
     graph = at.graph
     wide = widened(x)
     # Every offset group is a batch of its own: (N·G, C/G, …) looked at by (N·G, taps, out …).

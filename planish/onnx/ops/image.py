@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from planish.onnx.engine import At
-from planish.onnx.ops.common import Array, axes_of, cast, ints, sizes
+from planish.onnx.ops.common import (
+    Array,
+    axes_of,
+    cast,
+    ints,
+    size_of,
+    sizes,
+)
 from planish.onnx.registry import op
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
@@ -51,7 +58,7 @@ def _nearest(at: Array, how: str) -> Array:
 
 
 def _along_axis(at: At, x: V, axis: int, where: Array, scale: float, how: Resampling) -> V:
-    size = sizes(at, x)[axis]
+    size = size_of(at, x, axis)
     if how.mode == "nearest":
         return x.take(at.value(np.clip(_nearest(where, how.nearest), 0, size - 1)), axis)
     places, weights = taps(where, size, scale, how)

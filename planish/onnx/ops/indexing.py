@@ -8,7 +8,16 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.engine import At
-from planish.onnx.ops.common import Array, Tensor, axis_of, cast, if_known, number, sizes
+from planish.onnx.ops.common import (
+    Array,
+    Tensor,
+    axis_of,
+    cast,
+    if_known,
+    number,
+    size_of,
+    sizes,
+)
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import common as lib
@@ -25,7 +34,7 @@ def wrapped(index: V, size: int) -> V:
 @op("Gather", known=if_known(1))
 def gather(at: At, x: V, index: Tensor) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
-    size = sizes(at, x)[axis]
+    size = size_of(at, x, axis)
     if isinstance(index, np.ndarray):
         positions = np.where(index < 0, index + size, index).astype(np.int64)
         if positions.size and (positions.min() < 0 or positions.max() >= size):
@@ -48,7 +57,7 @@ def gather(at: At, x: V, index: Tensor) -> V:
 @op("GatherElements")
 def gather_elements(at: At, x: V, index: V) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
-    return lib.take_along_axis(x, wrapped(index, sizes(at, x)[axis]), axis)
+    return lib.take_along_axis(x, wrapped(index, size_of(at, x, axis)), axis)
 
 
 def _columns(at: At, x: V, index: V, batch: int) -> tuple[list[V], list[int]]:
@@ -59,7 +68,7 @@ def _columns(at: At, x: V, index: V, batch: int) -> tuple[list[V], list[int]]:
     found = [at.graph.iota(lead, axis, dtypes.int64) for axis in range(batch)]
     for n in range(depth):
         one = index.slice([0] * len(lead) + [n], [*lead, n + 1]).reshape(lead)
-        found.append(cast(wrapped(one, sizes(at, x)[batch + n]), dtypes.int64))
+        found.append(cast(wrapped(one, size_of(at, x, batch + n)), dtypes.int64))
     return found, list(range(batch + depth))
 
 
@@ -83,7 +92,7 @@ def _reduction(at: At) -> str:
 def scatter_elements(at: At, x: V, index: V, updates: V) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
     kind = _reduction(at)
-    own = wrapped(index, sizes(at, x)[axis])
+    own = wrapped(index, size_of(at, x, axis))
     indices = [
         own if n == axis else at.graph.iota(index.dims, n, own.dtype) for n in range(x.rank)
     ]  # fmt: skip
@@ -109,7 +118,7 @@ def tensor_scatter(at: At, cache: V, update: V, starts: V | None = None) -> V:
         column = cast(starts, dtypes.int64).reshape((*starts.dims, *[1] * (update.rank - 1)))
         line = line.add(column.broadcast_to(update.dims))
     if mode == "circular":
-        line = line.floor_mod(sizes(at, cache)[axis])
+        line = line.floor_mod(size_of(at, cache, axis))
     elif mode != "linear":
         raise at.refuse(f"there is no mode {mode!r}")
     indices = [line if n == axis else graph.iota(update.dims, n, dtypes.int64) for n in range(update.rank)]

@@ -10,7 +10,15 @@ from planish import dtypes
 from planish.onnx.engine import At
 from planish.onnx.ops.activations import swish, wide
 from planish.onnx.ops.broadcasting import together
-from planish.onnx.ops.common import Array, axis_of, cast, ints, scalar, sizes
+from planish.onnx.ops.common import (
+    Array,
+    axis_of,
+    cast,
+    ints,
+    scalar,
+    size_of,
+    sizes,
+)
 from planish.onnx.ops.convolution import convolve, with_bias
 from planish.onnx.ops.linear import gemm_product, matmul, scaled
 from planish.onnx.ops.quantization import (
@@ -124,7 +132,7 @@ def fused_gemm(at: At, a: V, b: V, c: V | None = None) -> V:
 
 @op("FusedConv", domain=_DOMAIN)
 def fused_conv(at: At, x: V, kernel: V, bias: V | None = None, more: V | None = None) -> V:
-    window = window_of(at, sizes(at, x)[2:], sizes(at, kernel)[2:])
+    window = window_of(at, sizes(at, x, 2), sizes(at, kernel, 2))
     result = with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
     result = result if more is None else result.add(more)
     return _activated(at, result, list(at.attr("activation_params") or []))
@@ -148,7 +156,7 @@ def matmul_nbits(
     if groups is not None or bits not in (2, 4, 8):
         raise at.refuse(f"{bits} bits, or blocks in an order of their own")
     blocks = -(-depth // block)
-    weights = _unpacked(b.reshape((width, blocks * sizes(at, b)[2])), bits).cast(dtypes.float32)
+    weights = _unpacked(b.reshape((width, blocks * size_of(at, b, 2))), bits).cast(dtypes.float32)
     shape = (width, blocks, block)
     weights = weights.reshape(shape)
     if zeros is None:
@@ -309,7 +317,7 @@ def _global_average(at: At, x: V) -> V:
 def _average(at: At, x: V) -> V:
     if at.attr("channels_last", 0) or at.attr("ceil_mode", 0):
         raise at.refuse("channels at the end, or sizes rounded up")
-    window = window_of(at, sizes(at, x)[2:])
+    window = window_of(at, sizes(at, x, 2))
     counted = bool(at.attr("count_include_pad", 0))
     return pooling.average_pool(
         x, window.shape, window.strides, window.padding, window.dilations, False, counted

@@ -8,7 +8,14 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.onnx.engine import At
 from planish.onnx.ops.attention import heads_first, heads_last, product, turned
-from planish.onnx.ops.common import cast, outputs, scalar, sizes
+from planish.onnx.ops.common import (
+    Array,
+    cast,
+    outputs,
+    scalar,
+    size_of,
+    sizes,
+)
 from planish.onnx.ops.linear import matmul
 from planish.onnx.ops.quantization import dequantized
 from planish.onnx.registry import op
@@ -30,7 +37,7 @@ def _key_mask(at: At, mask: V, batch: int, length: int, size: int, filler: float
     """What a mask adds to the scores, (B, 1, 1 or L, S): from lengths, from marks per key, or from marks per query and key."""
     dims = (batch, 1, 1, size)
     if mask.rank == 1:
-        count = sizes(at, mask)[0]
+        count = size_of(at, mask, 0)
         if count not in (batch, 2 * batch):
             raise at.refuse(f"a mask of {mask.type}")
         numbers = cast(mask, dtypes.int64)
@@ -40,7 +47,7 @@ def _key_mask(at: At, mask: V, batch: int, length: int, size: int, filler: float
             # ends, and then where each begins
             seen = seen.and_(here.ge(along(numbers.slice([batch], [count]), dims, 0)))
     elif mask.rank == 2:
-        seen = mask.ne(0).reshape((sizes(at, mask)[0], 1, 1, sizes(at, mask)[1])).broadcast_to(dims)
+        seen = mask.ne(0).reshape((size_of(at, mask, 0), 1, 1, size_of(at, mask, 1))).broadcast_to(dims)
     elif mask.rank == 3:
         seen = mask.ne(0).reshape((batch, 1, *sizes(at, mask)[1:]))
     else:
@@ -53,10 +60,10 @@ def _attend(
     at: At, q: V, k: V, v: V, mask: V | None, bias: V | None, past: int
 ) -> tuple[V, V]:  # fmt: skip
     """softmax(q·kᵀ·scale + bias + mask)·v of (B, H, L, D); and the scores."""
-    scale = at.attr("scale", 0.0) or 1 / math.sqrt(sizes(at, q)[3])
+    scale = at.attr("scale", 0.0) or 1 / math.sqrt(size_of(at, q, 3))
     filler = at.attr("mask_filter_value", -10000.0)
     batch, _, length, _ = sizes(at, q)
-    size = sizes(at, k)[2]
+    size = size_of(at, k, 2)
     wide = widened(q).dtype
     scores = product(q, k, 3, ops.DotAttrs(wide, wide)).mul(scale)
     if bias is not None:
@@ -79,12 +86,12 @@ def _self_attention(at: At, projected: V, mask: V | None, past: V | None, bias: 
     if at.attr("do_rotary", 0) or at.attr("past_present_share_buffer", 0):
         raise at.refuse("rotary positions or a shared buffer")
     at.attr("rotary_embedding_dim")
-    width = sizes(at, projected)[2]
+    width = size_of(at, projected, 2)
     parts = at.attr("qkv_hidden_sizes") or [width // 3] * 3
     q, k, v = (heads_first(at, x, heads) for x in split(projected, parts, 2))
     before = 0
     if past is not None:
-        before = sizes(at, past)[3]
+        before = size_of(at, past, 3)
         old = [past.slice([n, 0, 0, 0, 0], [n + 1, *past.dims[1:]]).reshape(past.dims[1:]) for n in range(2)]
         k, v = at.graph.concat([old[0], k], 2), at.graph.concat([old[1], v], 2)
     result, _ = _attend(at, q, k, v, mask, bias, before)
@@ -162,8 +169,8 @@ def multi_head_attention(
         raise at.refuse("has no keys or no values")
     if bias is not None:
         widths = [
-            sizes(at, q)[2],
-            *(sizes(at, x)[1] * sizes(at, x)[3] if x.rank == 4 else sizes(at, x)[2] for x in (k, v)),
+            size_of(at, q, 2),
+            *(size_of(at, x, 1) * size_of(at, x, 3) if x.rank == 4 else size_of(at, x, 2) for x in (k, v)),
         ]
         own = split(bias, widths, 0)
         q = q.add(own[0].broadcast_to(q.dims))
@@ -172,10 +179,94 @@ def multi_head_attention(
     q, k, v = (heads_first(at, x, heads) for x in (q, k, v))
     past = 0
     if past_key is not None and past_value is not None:
-        past = sizes(at, past_key)[2]
+        past = size_of(at, past_key, 2)
         k, v = at.graph.concat([past_key, k], 2), at.graph.concat([past_value, v], 2)
     result, scores = _attend(at, q, k, v, mask, added, past)
     return heads_last(at, result), k, v, scores
+
+
+@op("GroupQueryAttention", domain=_DOMAIN, known=(6,))
+def group_query_attention(
+    at: At,
+    q: V,
+    k: V | None,
+    v: V | None,
+    past_key: V | None,
+    past_value: V | None,
+    last: V,
+    total: Array,
+    cosine: V | None = None,
+    sine: V | None = None,
+    positions: V | None = None,
+    bias: V | None = None,
+    sink: V | None = None,
+) -> tuple[V, V, V]:
+    """Queries that share keys, behind a past of which sample b has `last[b] + 1` elements less the new ones.
+
+    The present has room for the past as it is given, or for all elements of the longest sample.
+    """
+    heads, groups = at.attributes.require("num_heads"), at.attributes.require("kv_num_heads")
+    window, cap = at.attr("local_window_size", -1), at.attr("softcap", 0.0)
+    if sink is not None or at.attr("smooth_softmax", 0) or at.attr("qk_output", 0):
+        raise at.refuse("a sink, or scores as an output")
+    if k is None or v is None:
+        each = size_of(at, q, 2) // (heads + 2 * groups)
+        q, k, v = split(q, [heads * each, groups * each, groups * each], 2)
+    batch, length, width = sizes(at, q)
+    depth = width // heads
+    everything = int(total.reshape(-1)[0])
+    ends = cast(last, dtypes.int64).reshape((batch, 1)).add(1)
+    starts = at.graph.full((batch, 1), 0, dtypes.int64) if everything == length else ends.sub(length)
+    if at.attr("do_rotary", 0):
+        if cosine is None or sine is None:
+            raise at.refuse("rotary positions without their tables")
+        here = positions
+        if here is None:
+            line = at.graph.iota((batch, length), 1, dtypes.int64)
+            here = line.add(starts.broadcast_to(line.dims))
+        interleaved = bool(at.attr("rotary_interleaved", 0))
+        q, k = (
+            turned(at, x, (cosine, sine), here, n, 2 * size_of(at, cosine, 1), interleaved)
+            for x, n in ((q, heads), (k, groups))
+        )
+    at.attr("rotary_interleaved")
+    old = 0 if past_key is None else size_of(at, past_key, 2)
+    size = max(old, everything)
+    k, v = (
+        _continued(at, past, heads_first(at, new, groups), starts, size)
+        for past, new in ((past_key, k), (past_value, v))
+    )
+    wide = widened(q).dtype
+    scale = at.attr("scale", 0.0) or 1 / math.sqrt(depth)
+    scores = product(heads_first(at, q, heads), k, 3, ops.DotAttrs(wide, wide)).mul(scale)
+    if cap:
+        scores = scores.div(cap).tanh().mul(cap)
+    if bias is not None:
+        scores = scores.add(converted(bias, wide).broadcast_to(scores.dims))
+    dims = (batch, length, size)
+    place = at.graph.iota(dims, 1, dtypes.int64).add(starts.expand_dims(2).broadcast_to(dims))
+    key = at.graph.iota(dims, 2, dtypes.int64)
+    seen = key.le(place)
+    if window >= 0:
+        seen = seen.and_(key.gt(place.sub(window)))
+    seen = seen.expand_dims(1).broadcast_to(scores.dims)
+    weights = converted(softmax(seen.select(scores, -3.4028234663852886e38), 3), v.dtype)
+    return heads_last(at, product(weights, v, 2)), k, v
+
+
+def _continued(at: At, past: V | None, new: V, starts: V, size: int) -> V:
+    """(B, H, size, D): the past of each sample up to its start, and then what is new."""
+    batch, heads, length, depth = sizes(at, new)
+    old = 0 if past is None else size_of(at, past, 2)
+    both = new if past is None or not old else at.graph.concat([past, new], 2)
+    rows = both.transpose((0, 2, 1, 3)).reshape((batch * (old + length), heads * depth))
+    dims = (batch, size)
+    place = at.graph.iota(dims, 1, dtypes.int64)
+    start = starts.broadcast_to(dims)
+    index = place.lt(start).select(place, place.sub(start).add(old)).clamp(0, old + length - 1)
+    index = index.add(at.graph.iota(dims, 0, dtypes.int64).mul(old + length))
+    found = rows.take(index, 0).reshape((batch, size, heads, depth))
+    return found.transpose((0, 2, 1, 3))
 
 
 @op("RotaryEmbedding", domain=_DOMAIN)
@@ -184,9 +275,9 @@ def rotary_embedding(at: At, x: V, positions: V, cosine: V, sine: V) -> V:
     heads = at.attr("num_heads", 0)
     if at.attr("scale", 1.0) != 1.0 or at.attr("is_packed_batching", 0):
         raise at.refuse("a scale or packed batches")
-    batch, length = (sizes(at, x)[n] for n in ((0, 1) if x.rank == 3 else (0, 2)))
+    batch, length = (size_of(at, x, n) for n in ((0, 1) if x.rank == 3 else (0, 2)))
     if x.rank == 3 and not heads:
-        heads = sizes(at, x)[2] // (2 * sizes(at, cosine)[1])
+        heads = size_of(at, x, 2) // (2 * size_of(at, cosine, 1))
     if positions.type.size == 1:
         line = at.graph.iota((batch, length), 1, dtypes.int64)
         positions = line.add(scalar(cast(positions, dtypes.int64)).broadcast_to(line.dims))

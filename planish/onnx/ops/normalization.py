@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planish.onnx.engine import At
-from planish.onnx.ops.common import axes_of, axis_of, cast, kind, outputs, sizes
+from planish.onnx.ops.common import (
+    axes_of,
+    axis_of,
+    cast,
+    kind,
+    outputs,
+    size_of,
+)
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import normalize
@@ -103,8 +110,8 @@ def rms_normalization(at: At, x: V, scale: V) -> V:
 
 
 def _group(at: At, x: V, scale: V, bias: V, groups: int) -> V:
-    batch, channels, *space = sizes(at, x)
-    parts = x.reshape((batch, groups, channels // groups, *space))
+    each = size_of(at, x, 1) // groups
+    parts = x.reshape((x.dims[0], groups, each, *x.dims[2:]))
     normal, _, _ = standardised(at, parts, range(2, parts.rank), at.attr("epsilon", 1e-5))
     flat = normal.reshape(x.dims)
     result = flat.mul(along(converted(scale, flat.dtype), x.dims, 1))
@@ -114,7 +121,7 @@ def _group(at: At, x: V, scale: V, bias: V, groups: int) -> V:
 @op("GroupNormalization", since=18)
 def group_normalization_by_group(at: At, x: V, scale: V, bias: V) -> V:
     groups = at.attributes.require("num_groups")
-    each = sizes(at, x)[1] // groups
+    each = size_of(at, x, 1) // groups
     return _group(at, x, repeat(scale, each, 0), repeat(bias, each, 0), groups)
 
 

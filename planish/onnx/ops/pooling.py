@@ -8,7 +8,14 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.engine import At
-from planish.onnx.ops.common import Array, cast, ints, outputs, sizes
+from planish.onnx.ops.common import (
+    Array,
+    cast,
+    ints,
+    outputs,
+    size_of,
+    sizes,
+)
 from planish.onnx.ops.windows import Window, window_of
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
@@ -22,7 +29,7 @@ def _room(at: At, x: V, window: Window) -> Window:
         return window
     padding = []
     for n, (low, high) in enumerate(window.padding):
-        size, span, stride = sizes(at, x)[2 + n], window.spans[n], window.strides[n]
+        size, span, stride = size_of(at, x, 2 + n), window.spans[n], window.strides[n]
         over = -(size + low + high - span) % stride
         start = size + low + high - span + over
         # A window that would begin in the padding behind is left out.
@@ -43,7 +50,7 @@ def _windowed(x: V, kind: str, window: Window) -> V:
 
 @op("MaxPool")
 def max_pool(at: At, x: V) -> V | tuple[V, V]:
-    window = _room(at, x, window_of(at, sizes(at, x)[2:]))
+    window = _room(at, x, window_of(at, sizes(at, x, 2)))
     column_major = bool(at.attr("storage_order", 0))
     best = _windowed(x, "max", window)
     if outputs(at) < 2:
@@ -53,7 +60,7 @@ def max_pool(at: At, x: V) -> V | tuple[V, V]:
 
 def _places(at: At, x: V, window: Window, best: V, column_major: bool) -> V:
     """Where in the whole tensor the largest of each window stands, the first of equals."""
-    space = sizes(at, x)[2:]
+    space = sizes(at, x, 2)
     dims = best.dims
     graph = at.graph
     lowest: float | int = -np.inf if x.dtype.is_float else int(x.dtype.min or 0)
@@ -91,7 +98,7 @@ def _places(at: At, x: V, window: Window, best: V, column_major: bool) -> V:
         raise at.refuse("has an empty window")
     plane = int(np.prod(space))
     batch, channels = (graph.iota(dims, n, dtypes.int64) for n in range(2))
-    return found.add(batch.mul(sizes(at, x)[1]).add(channels).mul(plane))
+    return found.add(batch.mul(size_of(at, x, 1)).add(channels).mul(plane))
 
 
 def _factors(space: list[int], column_major: bool) -> list[int]:
@@ -103,7 +110,7 @@ def _factors(space: list[int], column_major: bool) -> list[int]:
 
 @op("AveragePool")
 def average_pool(at: At, x: V) -> V:
-    given = window_of(at, sizes(at, x)[2:])
+    given = window_of(at, sizes(at, x, 2))
     window = _room(at, x, given)
     counted = bool(at.attr("count_include_pad", 0))
     wide = widened(x)
@@ -123,7 +130,7 @@ def average_pool(at: At, x: V) -> V:
 
 @op("LpPool")
 def lp_pool(at: At, x: V) -> V:
-    window = _room(at, x, window_of(at, sizes(at, x)[2:]))
+    window = _room(at, x, window_of(at, sizes(at, x, 2)))
     p = at.attr("p", 2)
     total = _windowed(widened(x).abs().pow(float(p)), "sum", window)
     return cast(total.pow(1 / p), x.dtype)

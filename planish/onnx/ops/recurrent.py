@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 
 from planish.onnx.engine import At
 from planish.onnx.ops.activations import thresholded
-from planish.onnx.ops.common import sizes
+from planish.onnx.ops.common import (
+    size_of,
+)
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations as act
@@ -80,7 +82,7 @@ class Layer:
         at.attr("output_sequence")
         self.x = x.transpose((1, 0, 2)) if self.batch_first else x
         self.lengths = lengths
-        self.size = sizes(at, recurrence)[2]
+        self.size = size_of(at, recurrence, 2)
         wanted = at.attr("hidden_size")
         if wanted is not None and wanted != self.size:
             raise at.refuse(f"a hidden size of {wanted} with weights for {self.size}")

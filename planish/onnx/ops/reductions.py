@@ -8,7 +8,15 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.engine import At
-from planish.onnx.ops.common import Array, axes_of, axis_of, cast, ints, number, sizes
+from planish.onnx.ops.common import (
+    Array,
+    axes_of,
+    axis_of,
+    cast,
+    ints,
+    number,
+    size_of,
+)
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import normalize
@@ -78,7 +86,7 @@ def _extreme(name: str, function: Callable[..., V]) -> None:
         keep = bool(at.attr("keepdims", 1))
         if not at.attr("select_last_index", 0):
             return function(x, axis, keep)
-        return function(x.reverse([axis]), axis, keep).neg().add(sizes(at, x)[axis] - 1)
+        return function(x.reverse([axis]), axis, keep).neg().add(size_of(at, x, axis) - 1)
 
     op(name)(handler)
 

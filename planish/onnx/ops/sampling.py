@@ -9,7 +9,12 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.engine import At
-from planish.onnx.ops.common import Array, cast, ints, sizes
+from planish.onnx.ops.common import (
+    Array,
+    cast,
+    ints,
+    sizes,
+)
 from planish.onnx.registry import op
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
@@ -64,7 +69,7 @@ def grid_sample(at: At, x: V, grid: V) -> V:
     padding, aligned = at.attr("padding_mode", "zeros"), bool(at.attr("align_corners", 0))
     if mode not in ("nearest", "linear", "cubic") or padding not in ("zeros", "border", "reflection"):
         raise at.refuse(f"there is no mode {mode!r} with padding {padding!r}")
-    space = sizes(at, x)[2:]
+    space = sizes(at, x, 2)
     count, dims = len(space), sizes(at, grid)[:-1]
     wide = widened(x) if x.dtype.is_float else x
     points = widened(grid)

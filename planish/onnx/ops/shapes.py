@@ -15,6 +15,7 @@ from planish.onnx.ops.common import (
     Tensor,
     axes_of,
     axis_of,
+    dims_of,
     host_arrays,
     ints,
     is_device,
@@ -22,11 +23,14 @@ from planish.onnx.ops.common import (
     kind,
     number,
     numpy_kind,
+    size_of,
     sizes,
 )
 from planish.onnx.registry import op
+from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import shaping
+from planish.ptir.types import DimLike
 
 _KEPT = 1 << 16
 """Up to so many elements, what is the same everywhere is data; beyond, it is computed."""
@@ -54,9 +58,10 @@ def constant(at: At) -> Array:
 @op("ConstantOfShape", known=(0,))
 def constant_of_shape(at: At, shape: Array) -> Tensor:
     value = at.attr("value", np.zeros(1, np.float32)).reshape(-1)
-    dims = ints(shape)
-    at.room(math.prod(dims), value.dtype.itemsize)
-    if math.prod(dims) <= _KEPT or not is_device(value.dtype):
+    dims = dims_of(shape)
+    at.room(math.prod(bounds(dim)[1] for dim in dims), value.dtype.itemsize)
+    is_known = all(isinstance(dim, int) for dim in dims)
+    if is_known and (math.prod(dims) <= _KEPT or not is_device(value.dtype)):
         return np.full(dims, value[0], value.dtype)
     return at.value(value).reshape(()).broadcast_to(dims)
 
@@ -75,7 +80,11 @@ def shape(at: At, x: Tensor) -> Tensor:
     dims = [x.dims[axis] for axis in wanted]
     if all(isinstance(dim, int) for dim in dims):
         return np.array(dims, np.int64)
-    return shaping.stack([x.dimension_size(axis) for axis in wanted])
+    made = shaping.stack([x.dimension_size(axis) for axis in wanted])
+    named = np.empty(len(dims), object)
+    named[:] = dims
+    at.engine.symbols[made.id] = (made, named)
+    return made
 
 
 @op("Size", known=_all_host)
@@ -109,7 +118,7 @@ def reshape(at: At, x: Tensor, wanted: Array) -> Tensor:
         return x.reshape(
             [x.shape[n] if d == 0 and not keep else d for n, d in enumerate(ints(wanted))]
         )  # fmt: skip
-    dims = ints(wanted)
+    dims = dims_of(wanted)
     if -1 in dims and all(isinstance(d, int) for d in x.dims) and 0 in x.dims:
         filled = [x.dims[n] if d == 0 and not keep else d for n, d in enumerate(dims)]
         rest = [d for d in filled if d != -1]
@@ -122,9 +131,10 @@ def flatten(at: At, x: Tensor) -> Tensor:
     rank = x.ndim if isinstance(x, np.ndarray) else x.rank
     axis = at.attr("axis", 1)
     axis = axis + rank if axis < 0 else axis
-    dims = x.shape if isinstance(x, np.ndarray) else tuple(sizes(at, x))
-    target = (int(np.prod(dims[:axis])), int(np.prod(dims[axis:])))
-    return x.reshape(target)
+    if isinstance(x, np.ndarray):
+        return x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+    one: DimLike = 1
+    return x.reshape((math.prod(x.dims[:axis], start=one), math.prod(x.dims[axis:], start=one)))
 
 
 def _squeezed(at: At, x: V, axes: Sequence[int] | None) -> V:
@@ -180,7 +190,7 @@ def concat(at: At, *xs: Tensor) -> Tensor:
 
 def _split(at: At, x: V, parts: Sequence[int] | None, count: int) -> tuple[V, ...]:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
-    length = sizes(at, x)[axis]
+    length = size_of(at, x, axis)
     if parts is None:
         each = -(-length // count)
         parts = [max(min(each, length - n * each), 0) for n in range(count)]
@@ -204,7 +214,7 @@ def split(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
 
 @op("Expand", known=(1,))
 def expand(at: At, x: V, wanted: Array) -> V:
-    dims = broadcast_dims(x.dims, ints(wanted))
+    dims = broadcast_dims(x.dims, dims_of(wanted))
     at.room(math.prod(d for d in dims if isinstance(d, int)), x.dtype.itemsize)
     return x.broadcast_to(dims)
 
@@ -236,7 +246,9 @@ def _sliced(
 ) -> V:
     chosen = [slice(None)] * x.rank
     for start, end, axis, step in zip(starts, ends, axes_of(at, axes, x.rank), steps, strict=True):
-        length = sizes(at, x)[axis]
+        if (start, step) == (0, 1) and end >= bounds(x.dims[axis])[1]:
+            continue
+        length = size_of(at, x, axis)
         first, last, stride = slice(start, end, step).indices(length)
         chosen[axis] = slice(first, None if last < 0 else last, stride)
         if stride > 0 and last < first:
@@ -311,7 +323,7 @@ def center_crop_pad(at: At, x: V, wanted: Array) -> V:
     chosen = list(range(x.rank)) if axes is None else axes_of(at, axes, x.rank)
     low, high = [0] * x.rank, [0] * x.rank
     for axis, target in zip(chosen, ints(wanted), strict=True):
-        size = sizes(at, x)[axis]
+        size = size_of(at, x, axis)
         # The odd element lies behind: a crop begins half way (down), and so does padding.
         before = (target - size) // 2 if target >= size else -((size - target) // 2)
         low[axis], high[axis] = before, target - size - before

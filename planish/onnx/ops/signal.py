@@ -6,7 +6,15 @@ import numpy as np
 
 from planish import dtypes
 from planish.onnx.engine import At
-from planish.onnx.ops.common import Array, axis_of, cast, number, numpy_kind, sizes
+from planish.onnx.ops.common import (
+    Array,
+    axis_of,
+    cast,
+    number,
+    numpy_kind,
+    size_of,
+    sizes,
+)
 from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
@@ -26,7 +34,7 @@ def _signal(at: At, x: V) -> V:
 
 def _fitted(at: At, x: V, axis: int, length: int) -> V:
     """An axis cut or filled with zeros to a length."""
-    size = sizes(at, x)[axis]
+    size = size_of(at, x, axis)
     if size == length:
         return x
     low = [0] * x.rank
@@ -45,7 +53,7 @@ def _dft(at: At, x: V, length: int | None, axis: int) -> V:
     axis = axis_of(at, axis, x.rank)
     if axis == x.rank - 1:
         raise at.refuse("the last axis holds real and imaginary parts")
-    size = sizes(at, x)[axis]
+    size = size_of(at, x, axis)
     if length is None:
         length = 2 * (size - 1) if inverse and half else size
     z = _signal(at, x)
@@ -81,15 +89,15 @@ def stft(at: At, x: V, step: Array, window: V | None = None, length: Array | Non
     if length is not None:
         frame = int(number(length))
     else:
-        frame = size if window is None else sizes(at, window)[0]
+        frame = size if window is None else size_of(at, window, 0)
     hop = int(number(step))
     count = 1 + (size - frame) // hop
     starts = np.arange(count)[:, None] * hop + np.arange(frame)[None, :]
     frames = x.take(at.value(starts.astype(np.int64)), 1)
     if window is not None:
         weights = cast(window, x.dtype)
-        if sizes(at, window)[0] != frame:
-            raise at.refuse(f"a window of {sizes(at, window)[0]} for frames of {frame}")
+        if size_of(at, window, 0) != frame:
+            raise at.refuse(f"a window of {size_of(at, window, 0)} for frames of {frame}")
         frames = frames.mul(along(weights, frames.dims, 2))
     result = _parts(_signal(at, frames).fft([2]))
     if half:

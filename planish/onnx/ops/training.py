@@ -1,13 +1,18 @@
-"""Steps of optimisers (ai.onnx.preview.training)."""
+"""Steps of optimisers, and gradients (ai.onnx.preview.training)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from onnx import NodeProto
 
 from planish import dtypes
+from planish.frontend.autodiff.reverse import vjp
 from planish.onnx.engine import At
 from planish.onnx.ops.common import cast, scalar
 from planish.onnx.registry import op
+from planish.ptir.function import Value
 from planish.ptir.graph_value import GraphValue as V
 
 _DOMAIN = "ai.onnx.preview.training"
@@ -79,3 +84,48 @@ def momentum(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
         direction = new_speed if mode == "standard" else slope.add(new_speed.mul(alpha))
         found.append((x.sub(_everywhere(rate, x).mul(direction)), new_speed))
     return _in_order(found)
+
+
+@op("Gradient", domain=_DOMAIN, sequences=True)
+def gradient(at: At, *values: Any) -> tuple[V, ...]:
+    """The derivatives of one name by others, at the values given for these and for what else it depends on.
+
+    The nodes between them are imported once more, as a function, and that is differentiated.
+    """
+    xs, zs, y = list(at.attributes.require("xs")), list(at.attr("zs") or []), at.attributes.require("y")
+    names = [*xs, *zs]
+    if len(values) != len(names) or any(value is None or isinstance(value, list) for value in values):
+        raise at.refuse(f"{len(values)} values for {', '.join(names)}")
+    given = [at.value(value) for value in values]
+    types = {name: value.type for name, value in zip(names, given, strict=True)}
+    function, arrays = at.engine.apart(at.scope, _between(at, names, y), types, y)
+    pulled = vjp(function, range(len(xs)))
+    (result,) = function.results
+    dims = result.type.dims
+    ones = at.graph.full(dims, 1, result.type.dtype)
+    params = [*given, *(at.engine.segment.value(array) for array in arrays), ones]
+    inside: dict[Value, V] = dict(zip(pulled.params, params, strict=True))
+    for inst in pulled.body:
+        if inst.regions:
+            raise at.refuse(f"goes through {inst.op.name}, a region")
+        made = at.graph.emit_many(inst.op, [inside[value] for value in inst.operands], inst.attrs)
+        inside.update(zip(inst.results, made, strict=True))
+    return tuple(inside[value] for value in pulled.results[1:])
+
+
+def _between(at: At, names: Sequence[str], y: str) -> list[NodeProto]:
+    """The nodes that lead from names to y, in order."""
+    nodes = list(at.engine.nodes)
+    makers = {output: n for n, node in enumerate(nodes) for output in node.output if output}
+    needed: set[int] = set()
+    waiting = [y]
+    while waiting:
+        name = waiting.pop()
+        found = makers.get(name)
+        if name in names or found is None or found in needed or nodes[found].op_type == "Constant":
+            continue
+        needed.add(found)
+        waiting += [each for each in nodes[found].input if each]
+    if not needed:
+        raise at.refuse(f"no node makes {y!r}")
+    return [nodes[n] for n in sorted(needed)]

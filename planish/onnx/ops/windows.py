@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,6 +49,7 @@ def window_of(at: At, space: Sequence[int], kernel: Sequence[int] | None = None)
     how = at.attr("auto_pad", "NOTSET")
     if len(shape) != count or len(strides) != count or len(dilations) != count or len(pads) != 2 * count:
         raise at.refuse(f"its window does not fit {count} spatial axes")
+    at.room(math.prod(shape))
     if how in ("NOTSET", ""):
         padding = tuple((pads[n], pads[n + count]) for n in range(count))
     elif how == "VALID":

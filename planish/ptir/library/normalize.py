@@ -71,11 +71,12 @@ def variance(
 
 
 def softmax(x: GraphValue, axis: int = -1) -> GraphValue:
-    """exp(x) / Σ exp(x), shifted by the largest. A row of -inf alone is NaN."""
+    """exp(x) · (1 / Σ exp(x)), shifted by the largest: one division per row. A row of -inf alone is NaN."""
     wide = widened(x)
     top = wide.reduce_max([axis], keepdims=True).broadcast_like(wide)
     grown = wide.sub(top).exp()
-    return converted(grown.div(grown.reduce_sum([axis], keepdims=True).broadcast_like(wide)), x.dtype)
+    share = grown.reduce_sum([axis], keepdims=True).reciprocal()
+    return converted(grown.mul(share.broadcast_like(wide)), x.dtype)
 
 
 def log_softmax(x: GraphValue, axis: int = -1) -> GraphValue:

@@ -1,0 +1,113 @@
+"""Sizes that have names: what Shape and arithmetic after it say of them, while a model is imported for all sizes of a dim.
+
+A value that holds sizes has an array beside it, of numbers and dims. Ops that move or compute sizes (Gather, Concat, Mul …)
+make such arrays of such arrays; where only numbers are left, the value is known. Reshape and its like take dims as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto
+
+from planish.onnx.attributes import Attributes
+
+Array = NDArray[Any]
+_WHOLE: Final = (TensorProto.INT64, TensorProto.INT32)
+
+
+def follow(op_type: str, attributes: Attributes, given: Sequence[Array | None]) -> Array | None:
+    """The sizes that an op makes of sizes; None if it is not an op for that."""
+    handler = _OPS.get(op_type)
+    if handler is None or not given or given[0] is None:
+        return None
+    return handler(attributes, *given)
+
+
+def as_numbers(sizes: Array) -> Array | None:
+    """The array, if nothing in it has a name."""
+    flat = sizes.reshape(-1).tolist()
+    if not all(isinstance(size, int | np.integer) for size in flat):
+        return None
+    return np.array(flat, np.int64).reshape(sizes.shape)
+
+
+def _axes(attributes: Attributes, axes: Array | None) -> list[int]:
+    found = attributes.get("axes", None) if axes is None else axes.reshape(-1).tolist()
+    return [int(axis) for axis in found or ()]
+
+
+def _gather(attributes: Attributes, x: Array, index: Array) -> Array:
+    found = np.empty(index.shape, object)
+    found[...] = np.take(x, index.astype(np.int64), attributes.get("axis", 0))
+    return found
+
+
+def _slice(
+    attributes: Attributes,
+    x: Array,
+    begin: Array | None = None,
+    end: Array | None = None,
+    *rest: Array | None,
+) -> Array | None:
+    if begin is None or end is None:
+        return None
+    axes = rest[0] if rest and rest[0] is not None else np.arange(begin.size)
+    steps = rest[1] if len(rest) > 1 and rest[1] is not None else np.ones(begin.size, np.int64)
+    chosen = [slice(None)] * x.ndim
+    for first, last, axis, step in zip(
+        *(a.reshape(-1).tolist() for a in (begin, end, axes, steps)), strict=True
+    ):
+        chosen[int(axis)] = slice(int(first), int(last), int(step))
+    return np.asarray(x[tuple(chosen)])
+
+
+def _cast(attributes: Attributes, x: Array) -> Array | None:
+    return x if attributes.get("to", 0) in _WHOLE else None
+
+
+def _reshape(attributes: Attributes, x: Array, wanted: Array | None = None) -> Array | None:
+    return None if wanted is None else x.reshape([int(size) for size in wanted.reshape(-1)])
+
+
+def _squeeze(attributes: Attributes, x: Array, axes: Array | None = None) -> Array:
+    chosen = _axes(attributes, axes)
+    return np.squeeze(x, tuple(chosen) or None)
+
+
+def _unsqueeze(attributes: Attributes, x: Array, axes: Array | None = None) -> Array:
+    return np.expand_dims(x, tuple(_axes(attributes, axes)))
+
+
+def _pairwise(function: Callable[[Any, Any], Any]) -> Callable[..., Array | None]:
+    def computed(attributes: Attributes, x: Array, y: Array) -> Array | None:
+        if any(a.dtype != object and a.dtype.kind not in "iu" for a in (x, y)):
+            return None
+        a, b = np.broadcast_arrays(x, y)
+        found = np.empty(a.shape, object)
+        flat = [function(p, q) for p, q in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True)]
+        found.reshape(-1)[:] = flat
+        return found
+
+    return computed
+
+
+_OPS: Final[dict[str, Callable[..., Array | None]]] = {
+    "Gather": _gather,
+    "Slice": _slice,
+    "Cast": _cast,
+    "Reshape": _reshape,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Identity": lambda attributes, x: x,
+    "Concat": lambda attributes, *xs: np.concatenate(
+        [np.asarray(x, object) for x in xs], attributes.get("axis", 0)
+    ),
+    "Add": _pairwise(lambda a, b: a + b),
+    "Sub": _pairwise(lambda a, b: a - b),
+    "Mul": _pairwise(lambda a, b: a * b),
+    "Div": _pairwise(lambda a, b: a // b),
+}
