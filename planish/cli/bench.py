@@ -253,7 +253,8 @@ def _table(
         for place, info in enumerate(executable.kernels):
             seconds = (after or before)[number, place]
             was = "" if after is None else f"  {before[number, place] * 1e3:9.4f}"
-            gain = "" if after is None else f"  {before[number, place] / seconds:5.2f}x"
+            same = executable.lowered.choices[place].origin.startswith("heuristic")
+            gain = "" if after is None else "    same" if same else f"  {before[number, place] / seconds:5.2f}x"
             share = limits.seconds(info.flops, info.nbytes) / seconds
             rows.append(
                 (

@@ -157,7 +157,8 @@ def multiply(draft: Draft, view: View) -> bool:
         return False
     rows, columns, along = product.sizes
     turned = view.stride(product.right, product.columns) != 1
-    shape = best_tile(draft.target, rows, columns, product.lanes)
+    pitch = (view.stride(product.left, product.rows) or 1) * product.left.dtype.itemsize
+    shape = best_tile(draft.target, rows, columns, product.lanes, pitch)
     if shape is None or rows < 2 or (turned and -(-rows // shape.rows) < _TURNED_AGAIN):
         return False
     width, again = shape.vectors * product.lanes, -(-rows // shape.rows)

@@ -18,6 +18,8 @@ _ENOUGH: Final = 24
 """Sums at once, beyond which a tile gains nothing but code."""
 _TALL: Final = 8
 """Rows beyond which the rows of an operand start to collide in the first cache."""
+_COLLIDING: Final = 4096
+"""Rows so many bytes apart, or a multiple of it, all lie in one set of the first cache: more than it has ways do not stay."""
 _PORTS: Final = 2
 """Multiply-adds, and loads, of one cycle."""
 _LATENCY: Final = 4
@@ -36,23 +38,27 @@ class Shape(NamedTuple):
     rows: int
     vectors: int
 
-    @property
-    def cycles(self) -> float:
-        """One step of the reduced axis."""
+    def cycles(self, pitch: int) -> float:
+        """One step of the reduced axis, with rows of an operand so many bytes apart."""
         work = max(self.rows * self.vectors, self.rows + self.vectors) / _PORTS
-        tall = 1.05 if self.rows > _TALL else 1.0
+        tall = 1.0
+        if self.rows > _TALL:
+            tall = 1.05 if pitch % _COLLIDING else 2.0
         return (max(work, _LATENCY) + _STEP) * _AGAIN[self.vectors] * tall
 
 
-def best_tile(target: Target, rows: int, columns: int, lanes: int) -> Shape | None:
-    """The cheapest tile for an output of so many rows and columns; None if no vector divides it and nothing can be padded."""
+def best_tile(target: Target, rows: int, columns: int, lanes: int, pitch: int = 4) -> Shape | None:
+    """The cheapest tile for an output of so many rows and columns; None if no vector divides it and nothing can be padded.
+
+    `pitch`: the bytes from one row of the left operand to the next.
+    """
 
     def cost(shape: Shape) -> tuple[float, int]:
         down, across = -(-rows // shape.rows), -(-columns // (shape.vectors * lanes))
         edge = _EDGE[0] if rows % shape.rows else 1.0
         if columns % (shape.vectors * lanes):
             edge *= _EDGE[1]
-        return down * across * shape.cycles * edge, -shape.rows * shape.vectors
+        return down * across * shape.cycles(pitch) * edge, -shape.rows * shape.vectors
 
     fitting = [
         shape
