@@ -254,7 +254,9 @@ def _table(
             seconds = (after or before)[number, place]
             was = "" if after is None else f"  {before[number, place] * 1e3:9.4f}"
             same = executable.lowered.choices[place].origin.startswith("heuristic")
-            gain = "" if after is None else "    same" if same else f"  {before[number, place] / seconds:5.2f}x"
+            gain = (
+                "" if after is None else "    same" if same else f"  {before[number, place] / seconds:5.2f}x"
+            )
             share = limits.seconds(info.flops, info.nbytes) / seconds
             rows.append(
                 (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 from collections.abc import Sequence
@@ -52,8 +53,7 @@ def check(
     got = Model(model, interpret=True).run(None, feeds)
     answers = [list(wanted)]
     if _PEER and peer:
-        import onnxruntime
-
+        onnxruntime = importlib.import_module("onnxruntime")
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(
@@ -71,7 +71,7 @@ def check(
 
 
 def erf(x: Array) -> Array:
-    return np.vectorize(math.erf, otypes=[np.float32])(x)
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float32])(x))
 
 
 def gelu(x: Array) -> Array:
@@ -232,7 +232,12 @@ def test_group_query_attention_of_a_prompt(window: int, rotary: int) -> None:
     if window > 0:
         seen &= ~np.tri(5, k=-window, dtype=bool)
     inputs = [q, k, v, None, None, last, total, *([cosine, sine] if rotary else [])]
-    attributes = {"num_heads": 4, "kv_num_heads": 2, "local_window_size": window, "do_rotary": rotary}
+    attributes: dict[str, Any] = {
+        "num_heads": 4,
+        "kv_num_heads": 2,
+        "local_window_size": window,
+        "do_rotary": rotary,
+    }
     check("GroupQueryAttention", inputs, [attended(a, b, c, seen), b, c], 1e-4, **attributes)
 
 
@@ -290,7 +295,7 @@ def test_quantised_functions() -> None:
 def test_quantised_concatenation_and_choice() -> None:
     a, b = bytes_of(2, 3), bytes_of(2, 3)
     joined = again(np.concatenate([floats(a, 0), floats(b, 1)], 1))
-    inputs = [_S[2], _Z[2], a, _S[0], _Z[0], b, _S[1], _Z[1]]
+    inputs: list[Array | None] = [_S[2], _Z[2], a, _S[0], _Z[0], b, _S[1], _Z[1]]
     check("QLinearConcat", inputs, [joined], peer=False, axis=1)
     mark = rng.integers(0, 2, (2, 3)).astype(bool)
     chosen = again(np.where(mark, floats(a, 0), floats(b, 1)))

@@ -195,7 +195,9 @@ def test_tiles_are_wide_and_waste_little() -> None:
     assert best_tile(V4, 511, 517, 16) == Shape(8, 3)  # 528 columns instead of 576
     assert best_tile(V4, 5, 512, 16) == Shape(5, 4)
     assert best_tile(V4, 64, 10, 16) == Shape(16, 1)
-    assert best_tile(V4, 64, 10, 16, pitch=8192) == Shape(8, 1)  # more rows would drive each other out of the cache
+    assert best_tile(V4, 64, 10, 16, pitch=8192) == Shape(
+        8, 1
+    )  # more rows would drive each other out of the cache
     assert best_tile(TARGETS["aarch64"], 64, 30, 4) is None  # nothing divides, and lanes cannot be left out
 
 
