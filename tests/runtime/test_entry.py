@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -66,8 +66,8 @@ def _pool() -> pool.Pool:
     return made
 
 
-def native(code: plan.Code, memory: Sequence[Array]) -> None:
-    """Run it as machine code; host instructions as Python does them."""
+def native(code: plan.Code, memory: Sequence[Array], ready: Callable[[], None] = lambda: None) -> None:
+    """Run it as machine code; host instructions as Python does them. `ready` is called when all is compiled."""
     kernels = elf.Loaded(cpu.emit_object(_KERNELS))
     symbols = {name: kernels.address(name) for name in kernels.names}
     loaded = elf.Loaded(cpu.emit_object(entry.render(code, KERNELS, [a.itemsize for a in memory])), symbols)
@@ -80,6 +80,7 @@ def native(code: plan.Code, memory: Sequence[Array]) -> None:
     call = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(
         _support().address("slow_call")
     )
+    ready()
     while status := call(loaded.address("run"), frame.ctypes.data):
         if status >= entry.BAD_SIZE:
             raise ShapeError(f"instruction {status - entry.BAD_SIZE}")
@@ -202,8 +203,9 @@ def test_a_long_plan_looks_for_signals_between_kernels() -> None:
 def test_ctrl_c_ends_an_endless_loop() -> None:
     code = plan.Code((call(0, (0, 1), (0,), 0), plan.Jump(0)), (1,), (0,))
     timer = threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
-        native(code, buffers(2))
+        native(
+            code, buffers(2), timer.start
+        )  # while something is compiled, an interrupt may get lost in a finaliser
     timer.join()
     agrees(plan.Code((call(0, (0, 1), (0,), 0),), (1,), (0,)), buffers(2))  # and life goes on
