@@ -63,12 +63,12 @@ def window_of(view: View) -> Window | None:
         pixels = tuple(r for r in seen if r not in own)
         channels = tuple(r for r in outputs if r not in seen)
         shared = tuple(r for r in seen if r in own)
-        if pixels and _moves(view, image, pixels, reduced):
+        if pixels and _moves(view, image, pixels, reduced, weights is not None):
             return Window(reduction, image, weights, channels, pixels, shared, reduced)
     return None
 
 
-def _moves(view: View, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp]) -> bool:
+def _moves(view: View, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp], is_product: bool) -> bool:
     """Whether windows overlap, or do not lie side by side where their results do."""
     for pixel in pixels:
         for tap in reduced:
@@ -77,9 +77,10 @@ def _moves(view: View, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp]
                 return True
     across = [r for r in pixels if view.stride(view.writes[0], r) == 1]
     steps = [view.stride(image, r) for r in across]
-    # far apart and along one axis only, they are the rows of a matrix
+    # along one axis only, a product has the columns of a matrix; far apart, they are the rows of one
+    near = 1 if is_product else _FAR
     return any(
-        step is not None and abs(step) > 1 and (abs(step) <= _FAR or len(pixels) > 1) for step in steps
+        step is not None and abs(step) > 1 and (abs(step) <= near or len(pixels) > 1) for step in steps
     )
 
 
