@@ -186,6 +186,8 @@ from planish import compiler
 from planish.runtime.cache import disk_cache
 from tests.compiler.test_lifetimes import softmax
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it would be ignored
+
 # Ctrl-C at one moment after another, until a compile gets through (on a busy machine the first may before its timer runs)
 interrupted, tried, delay, exe = 0, 0, 0.002, None
 while (exe is None or not interrupted) and delay < 20 and tried < 100:

@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -200,6 +200,15 @@ def test_a_long_plan_looks_for_signals_between_kernels() -> None:
     agrees(code, buffers(2))
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """An interrupt is an exception, even where the tests run in the background and would ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_an_endless_loop() -> None:
     code = plan.Code((call(0, (0, 1), (0,), 0), plan.Jump(0)), (1,), (0,))
     timer = threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT))
