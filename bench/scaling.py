@@ -104,6 +104,7 @@ def draw(sweeps: dict[str, list[dict[str, float]]], path: Path) -> None:
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     columns = 4
     lines = -(-len(sweeps) // columns)
@@ -117,7 +118,8 @@ def draw(sweeps: dict[str, list[dict[str, float]]], path: Path) -> None:
         )
         axis.set_xscale("log")
         axis.set_yscale("log")
-        axis.set_ylim(0.5, 50)
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.set_ylim(0.7, 20)
         axis.set_title(name, fontsize=10)
     for axis in axes.flat[len(sweeps) :]:
         axis.set_visible(False)
