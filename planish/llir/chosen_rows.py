@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Final
 
 from planish import dtypes
+from planish.llir.makers import Makers
 from planish.llir.program import (
     Address,
     Buffer,
@@ -56,7 +57,7 @@ class _ChosenRows:
     def __init__(self, program: Program, large: Collection[Buffer]) -> None:
         self.program = program
         self.large = large
-        self.makers: dict[Register, int] = {}
+        self.makers = Makers(program)
         self.homes: list[tuple[int, ...]] = []
         """Per instruction, the headers of the loops and ifs it stands in."""
         stack: list[int] = []
@@ -66,11 +67,7 @@ class _ChosenRows:
             self.homes.append(tuple(stack))
             if isinstance(i, Loop | If):
                 stack.append(position)
-            if i.target is not None:
-                self.makers[i.target] = position
-        self.written = {self.buffer(i.address) for i in program.body if isinstance(i, Store)}
-        numbers = [r.number for r in self.makers] + [v.result.number for v in program.variables]
-        self.count = 1 + max(numbers, default=-1)
+        self.written = {self.makers.buffer(i.address) for i in program.body if isinstance(i, Store)}
         self.before: dict[int, list[Instruction]] = {}
         self.behind: dict[int, list[Instruction]] = {}
         self.copies: dict[tuple[int, Register], Register] = {}
@@ -79,7 +76,7 @@ class _ChosenRows:
     def run(self) -> Program:
         body = self.program.body
         for position, i in enumerate(body):
-            if isinstance(i, Load) and i.gate is None and self.buffer(i.address) in self.large:
+            if isinstance(i, Load) and i.gate is None and self.makers.buffer(i.address) in self.large:
                 self.ask(position, i)
         if not self.behind:
             return self.program
@@ -109,7 +106,7 @@ class _ChosenRows:
                 continue
             if not any((number, register) in self.copies for register in made.registers):
                 continue  # the same in all iterations
-            copy = self.copies[number, made.target] = self.new(made.target)
+            copy = self.copies[number, made.target] = self.makers.fresh(made.target.dtype)
             (self.before[home[-1]] if place < home[-1] else behind).append(
                 made.renamed(lambda r: self.copies.get((number, r), r), lambda r, copy=copy: copy)  # type: ignore[misc]
             )
@@ -121,7 +118,7 @@ class _ChosenRows:
         found: set[int] = set()
         stack = [address]
         while stack:
-            place = self.makers.get(stack.pop())
+            place = self.makers.places.get(stack.pop())
             if place is None or place <= home[-2] or place in found or place == home[-1]:
                 continue  # from outside, or one of the counters
             made = self.program.body[place]
@@ -130,7 +127,7 @@ class _ChosenRows:
             if isinstance(made, Load) and (
                 made.gate is not None
                 or self.homes[place] == home
-                or self.buffer(made.address) in self.written
+                or self.makers.buffer(made.address) in self.written
             ):
                 return None
             found.add(place)
@@ -141,23 +138,10 @@ class _ChosenRows:
     def next_counter(self, number: int, loop: Loop) -> list[Instruction]:
         """The counter of the next iteration; of this one if it is the last."""
         kind = loop.counter.dtype
-        more, below = self.new(loop.counter), Register(self.count, dtypes.bool_)
-        self.count += 1
-        chosen = self.copies[number, loop.counter] = self.new(loop.counter)
+        more, below = self.makers.fresh(kind), self.makers.fresh(dtypes.bool_)
+        chosen = self.copies[number, loop.counter] = self.makers.fresh(kind)
         return [
             Compute(more, Ops.ADD, (loop.counter, Immediate(1, kind))),
             Compute(below, Ops.CMPLT, (more, loop.bound)),
             Compute(chosen, Ops.WHERE, (below, more, loop.counter)),
         ]
-
-    def new(self, like: Register) -> Register:
-        self.count += 1
-        return Register(self.count - 1, like.dtype)
-
-    def buffer(self, address: Register) -> Buffer | None:
-        """The buffer that an address leads into."""
-        place = self.makers.get(address)
-        made = None if place is None else self.program.body[place]
-        while isinstance(made, Address) and isinstance(made.base, Register):
-            made = self.program.body[self.makers[made.base]]
-        return made.base if isinstance(made, Address) and isinstance(made.base, Buffer) else None

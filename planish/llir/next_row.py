@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from planish.llir.makers import Makers
 from planish.llir.program import (
     Address,
     Buffer,
@@ -74,9 +75,7 @@ class _Rows:
         self.program = program
         self.target = target
         self.large = large
-        self.made = {i.target: p for p, i in enumerate(program.body) if i.target is not None}
-        self.count = 1 + max((r.number for r in self.made), default=-1)
-        self.count = max([self.count, *(v.result.number + 1 for v in program.variables)])
+        self.makers = Makers(program)
 
     def run(self) -> Program:
         added: dict[int, list[Instruction]] = {}
@@ -114,7 +113,11 @@ class _Rows:
         """The vectors that a loop reads of large parameters, others in each iteration of the loop around."""
         found = []
         for i in self.body(loop):
-            if isinstance(i, Load) and i.result.dtype.lanes > 1 and self.buffer(i.address) in self.large:
+            if (
+                isinstance(i, Load)
+                and i.result.dtype.lanes > 1
+                and self.makers.buffer(i.address) in self.large
+            ):
                 below = self.below(i.address)
                 if below is not None and {loop.header.counter, around.header.counter} <= below:
                     found.append(i)
@@ -123,7 +126,7 @@ class _Rows:
     def is_idle(self, loop: _Loop, reader: _Loop) -> bool:
         """Whether a loop walks over the row as the one does that reads it, and leaves large memory alone."""
         return loop.length == reader.length and not any(
-            isinstance(i, Load) and self.buffer(i.address) in self.large for i in self.body(loop)
+            isinstance(i, Load) and self.makers.buffer(i.address) in self.large for i in self.body(loop)
         )
 
     def arithmetic(self, loop: _Loop) -> int:
@@ -131,22 +134,12 @@ class _Rows:
 
     # -- addresses ---------------------------------------------------------------------------------------------
 
-    def maker(self, register: Register) -> Instruction | None:
-        place = self.made.get(register)
-        return None if place is None else self.program.body[place]
-
-    def buffer(self, address: Register) -> Buffer | None:
-        made = self.maker(address)
-        while isinstance(made, Address) and isinstance(made.base, Register):
-            made = self.maker(made.base)
-        return made.base if isinstance(made, Address) and isinstance(made.base, Buffer) else None
-
     def below(self, register: Register) -> set[Register] | None:
         """All registers that an address is computed from; None if one of them comes out of memory."""
         found = {register}
         stack = [register]
         while stack:
-            made = self.maker(stack.pop())
+            made = self.makers.maker(stack.pop())
             if isinstance(made, Load):
                 return None
             if isinstance(made, Address | Compute | Convert):
@@ -158,7 +151,7 @@ class _Rows:
     def asked(self, loads: Sequence[Load], around: _Loop, reader: _Loop, busy: _Loop) -> list[Instruction]:
         """The addresses of the next row at the place at which another loop is, and what asks for them."""
         counter = around.header.counter
-        following = self.fresh(counter)
+        following = self.makers.fresh(counter.dtype)
         found: list[Instruction] = [Compute(following, Ops.ADD, (counter, Immediate(1, counter.dtype)))]
         known = {counter: following, reader.header.counter: busy.header.counter}
         row = sum(load.result.dtype.lanes * load.result.dtype.itemsize for load in loads) * reader.length
@@ -178,7 +171,7 @@ class _Rows:
             if each in known:
                 stack.pop()
                 continue
-            made = self.maker(each)
+            made = self.makers.maker(each)
             if not isinstance(made, Address | Compute | Convert):
                 known[each] = each  # a counter further out, a special index, a variable
                 continue
@@ -186,12 +179,11 @@ class _Rows:
             if missing:
                 stack += missing
                 continue
-            if all(known[r] is r for r in made.registers) and not reader.start < self.made[each] < reader.end:
+            if (
+                all(known[r] is r for r in made.registers)
+                and not reader.start < self.makers.places[each] < reader.end
+            ):
                 known[each] = each
                 continue
-            known[each] = self.fresh(each)
+            known[each] = self.makers.fresh(each.dtype)
             found.append(made.renamed(known.__getitem__, known.__getitem__))
-
-    def fresh(self, like: Register) -> Register:
-        self.count += 1
-        return Register(self.count - 1, like.dtype)

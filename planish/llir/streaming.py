@@ -21,6 +21,7 @@ from typing import Final
 from planish import dtypes
 from planish.dtypes import AddrSpace
 from planish.llir.chosen_rows import with_chosen_rows
+from planish.llir.makers import Makers
 from planish.llir.next_row import with_next_row
 from planish.llir.program import (
     Address,
@@ -78,14 +79,12 @@ class _Streaming:
     def __init__(self, program: Program, target: Target, streamed: Collection[str]) -> None:
         self.program = program
         self.target = target
-        self.defined = {i.target: i for i in program.body if i.target is not None}
-        read = {self.buffer(i.address) for i in program.body if isinstance(i, Load)}
+        self.makers = Makers(program)
+        read = {self.makers.buffer(i.address) for i in program.body if isinstance(i, Load)}
         self.streamed = {b for b in program.params if b.name in streamed and b not in read}
         self.large = {b for b in program.params if len(target.caches) > 1 and b.nbytes > target.caches[1]}
         self.ahead: dict[int, list[Instruction]] = {}
         """What is put behind an instruction."""
-        self.count = 1 + max((r.number for r in self.defined), default=-1)
-        self.count = max([self.count, *(v.result.number + 1 for v in program.variables)])
 
     def run(self) -> Program:
         if not self.streamed and not self.large:
@@ -118,7 +117,7 @@ class _Streaming:
 
     def is_streamed(self, i: Store, stack: Sequence[_Loop]) -> bool:
         """Whether a store writes whole lines, once, of memory that streams by."""
-        if self.buffer(i.address) not in self.streamed or not self.is_whole(i.value):
+        if self.makers.buffer(i.address) not in self.streamed or not self.is_whole(i.value):
             return False
         size = i.value.dtype.lanes * i.value.dtype.itemsize
         if not stack:
@@ -137,7 +136,7 @@ class _Streaming:
 
     def prefetch(self, body: Sequence[Instruction], loop: _Loop) -> None:
         vectors = Counter(
-            self.buffer(i.address) for i in map(body.__getitem__, loop.stores) if isinstance(i, Store)
+            self.makers.buffer(i.address) for i in map(body.__getitem__, loop.stores) if isinstance(i, Store)
         )
         if not vectors or loop.arithmetic <= _LONG * max(vectors.values()):
             return
@@ -147,8 +146,7 @@ class _Streaming:
         for position in streams:
             load = body[position]
             if isinstance(load, Load):
-                ahead = Register(self.count, load.address.dtype)
-                self.count += 1
+                ahead = self.makers.fresh(load.address.dtype)
                 elements = _AHEAD // load.result.dtype.itemsize
                 self.ahead[position] = [
                     Address(ahead, load.address, Immediate(elements, dtypes.int64)),
@@ -157,27 +155,24 @@ class _Streaming:
 
     def streams_by(self, i: Instruction, loop: _Loop) -> bool:
         """Whether a load reads one register after another of a large parameter, iteration by iteration."""
-        if not isinstance(i, Load) or i.address.dtype.lanes > 1 or self.buffer(i.address) not in self.large:
+        if (
+            not isinstance(i, Load)
+            or i.address.dtype.lanes > 1
+            or self.makers.buffer(i.address) not in self.large
+        ):
             return False
         step = self.step(i.address, loop.header.counter)
         return step is not None and i.result.dtype.lanes > 1 and step >= i.result.dtype.lanes
 
     # -- addresses ---------------------------------------------------------------------------------------------
 
-    def buffer(self, address: Register) -> Buffer | None:
-        """The buffer that an address leads into."""
-        made = self.defined.get(address)
-        while isinstance(made, Address) and isinstance(made.base, Register):
-            made = self.defined.get(made.base)
-        return made.base if isinstance(made, Address) and isinstance(made.base, Buffer) else None
-
     def is_global(self, address: Register) -> bool:
-        found = self.buffer(address)
+        found = self.makers.buffer(address)
         return found is not None and found.space is AddrSpace.GLOBAL
 
     def step(self, address: Register, counter: Register) -> int | None:
         """By how many elements an address moves when a counter grows by one; None if that is not one number."""
-        made = self.defined.get(address)
+        made = self.makers.maker(address)
         if not isinstance(made, Address) or address.dtype.lanes > 1:
             return None
         own = self.slope(made.index, counter)
@@ -197,7 +192,7 @@ class _Streaming:
             if register in known:
                 stack.pop()
                 continue
-            made = self.defined.get(register)
+            made = self.makers.maker(register)
             inputs = made.registers if isinstance(made, Compute | Convert) else ()
             missing = [r for r in inputs if r not in known]
             if missing:
