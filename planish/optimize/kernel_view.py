@@ -9,8 +9,7 @@ from typing import cast
 from planish.dtypes import AddrSpace, PtrDType
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
-from planish.uop.rewrite import substitute
-from planish.uop.symbolic import simplify
+from planish.uop.strides import stride
 
 
 def kind_of(axis: UOp) -> AxisType:
@@ -22,14 +21,6 @@ def size_of(axis: UOp) -> int:
     """The size of a range; 0 if that is not a number."""
     bound = axis.src[0]
     return cast("int", bound.arg) if bound.op is Ops.CONST else 0
-
-
-def stride(index: UOp, axis: UOp) -> int | None:
-    """By how much an index grows with an axis; None if that is not one number."""
-    if axis not in index.ranges:
-        return 0
-    step = simplify(substitute(index, {axis: axis + 1}) + index * -1)
-    return cast("int", step.arg) if step.op is Ops.CONST else None
 
 
 def _index_of(place: UOp) -> UOp | None:

@@ -99,7 +99,8 @@ def take_lanes(
     parts = [lanes >> shift for shift in range(1, lanes.bit_length()) if lanes >> shift >= fewest]
     if wants_padding(draft, axis, lanes) and 2 * (axis.vmax + 1) > least * lanes:
         width = next(
-            (w for w in whole if _PADDED[0] * _up(axis.vmax + 1, w) <= _PADDED[1] * (axis.vmax + 1)), lanes
+            (w for w in whole if _PADDED[0] * rounded_up(axis.vmax + 1, w) <= _PADDED[1] * (axis.vmax + 1)),
+            lanes,
         )
         if draft.take(ActionKind.PADTO, axis, width):
             return width if draft.take(kind, axis, width) else 1
@@ -131,7 +132,7 @@ def wants_padding(draft: Draft, axis: UOp, lanes: int) -> bool:
     return draft.target.masked and (size == 0 or (size % lanes != 0 and not halves))
 
 
-def _up(size: int, width: int) -> int:
+def rounded_up(size: int, width: int) -> int:
     return -(-size // width) * width
 
 

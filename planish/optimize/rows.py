@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, kind_of, size_of
+from planish.optimize.lanes import rounded_up
 from planish.target import Target
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
@@ -46,7 +47,9 @@ def block_rows(draft: Draft, view: View) -> bool:
     if found is None:
         return False
     lanes = draft.target.lanes(view.writes[0].dtype.scalar)
-    for vectors in sorted(_COST, key=lambda count: _COST[count] * _up(size_of(found.rows), count * lanes)):
+    for vectors in sorted(
+        _COST, key=lambda count: _COST[count] * rounded_up(size_of(found.rows), count * lanes)
+    ):
         if not _fits(found, draft.target, vectors * lanes):
             continue
         # what fits in part only is not begun
@@ -93,10 +96,6 @@ def _side_by_side(view: View, axis: UOp) -> bool:
     """Whether neighbouring elements of memory belong to neighbouring rows (which then are columns), wherever memory is."""
     places = [p for p in (*view.writes, *view.reads) if p.src[0].op is Ops.DEFINE_GLOBAL and axis in p.ranges]
     return all(view.stride(place, axis) == 1 for place in (*view.writes, *places))
-
-
-def _up(size: int, width: int) -> int:
-    return -(-size // width) * width
 
 
 def _fits(block: _Block, target: Target, width: int) -> bool:

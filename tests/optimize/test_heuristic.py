@@ -12,7 +12,7 @@ from planish.config import settings
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.optimize.heuristic import choose
-from planish.optimize.kernel_view import View, stride
+from planish.optimize.kernel_view import View
 from planish.stages.pipeline import STAGES, Machine, run
 from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.s07_apply_opts import apply_opts
@@ -20,6 +20,7 @@ from planish.target import TARGETS, Target
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
+from planish.uop.strides import stride
 from tests.optimize.corpus import (
     CORPUS,
     Build,

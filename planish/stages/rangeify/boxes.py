@@ -29,20 +29,14 @@ from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import rewrite, substitute
-from planish.uop.symbolic import simplify, sym
+from planish.uop.strides import stride
+from planish.uop.symbolic import sym
 
 _QUARTER: Final = 4
 """A row that this many elements divide is copied as it is, if it is shorter than a vector."""
 
 Fresh = Callable[[int], UOp]
 """A new range of a size."""
-
-
-def stride(index: UOp, axis: UOp) -> int | None:
-    """By how much an index grows with an axis; None if that is not one number."""
-    step = simplify(substitute(index, {axis: axis + 1}) + index * -1)
-    value = step.arg
-    return value if step.op is Ops.CONST and isinstance(value, int) else None
 
 
 def lanes_of(facts: Facts, read: UOp) -> UOp | None:

@@ -26,7 +26,7 @@ from math import prod
 from typing import Final, cast
 
 from planish.stages.expander.loops import SEQUENTIAL, THREADS, around, kind_of
-from planish.stages.rangeify.boxes import Boxed, boxed, lanes_of, stride
+from planish.stages.rangeify.boxes import Boxed, boxed, lanes_of
 from planish.stages.rangeify.legality import LANES, Facts, plain_index
 from planish.stages.rangeify.padding import gated
 from planish.stages.rangeify.refusal import Refusal
@@ -34,6 +34,7 @@ from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.rewrite import substitute
+from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
 
 _LINE: Final = 64
