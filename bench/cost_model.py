@@ -13,15 +13,13 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from planish import dtypes
+from planish.compiler.demands import places_of
 from planish.compiler.kernels import after_choice
-from planish.compiler.tuning import checked, kernel_of, places_of
+from planish.compiler.tuning import checked, kernel_of
 from planish.errors import PlanishError
 from planish.optimize.cost import estimate
 from planish.optimize.heuristic import choose
@@ -32,21 +30,8 @@ from planish.stages.rangeify.attempts import attempts
 from planish.target import host
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
-from tests.optimize.corpus import column_sums, convolution, elementwise, matmul, row_sums, transpose
-from tests.stages.memory_kernels import softmax
+from tests.optimize.corpus import LARGE
 
-Build = Callable[[Table], UOp]
-KERNELS: dict[str, Build] = {
-    "matmul": partial(matmul, m=384, n=384, k=384),
-    "matmul transposed": partial(matmul, m=256, n=256, k=512, transposed=True),
-    "matmul bf16": partial(matmul, m=256, n=256, k=256, dtype=dtypes.bfloat16),
-    "row sums": partial(row_sums, rows=1024, columns=2048),
-    "column sums": partial(column_sums, rows=1024, columns=2048),
-    "elementwise": partial(elementwise, rows=1024, columns=1024),
-    "transpose": partial(transpose, rows=1024, columns=1024),
-    "softmax": partial(softmax, rows=256, n=1024),
-    "convolution": partial(convolution, channels=64, size=8192),
-}
 _DEPTH = 6
 
 
@@ -95,7 +80,7 @@ def correlation(one: list[float], other: list[float]) -> float:
 def compared(name: str, count: int, seed: int) -> dict[str, object]:
     target = host()
     with Table() as table:
-        sink = KERNELS[name](table)
+        sink = LARGE[name](table)
         places = places_of(sink)
         expected: list[float] = []
         times: list[float] = []
@@ -123,14 +108,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kernel", choices=KERNELS, action="append")
+    parser.add_argument("--kernel", choices=LARGE, action="append")
     parser.add_argument("--schedules", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = []
     print(f"{'kernel':<20} schedules  correlation  model's choice / best  slowest / best")
-    for name in args.kernel or KERNELS:
+    for name in args.kernel or LARGE:
         row = compared(name, args.schedules, args.seed)
         rows.append(row)
         print(

@@ -1,12 +1,18 @@
 """How fast compiled functions run on this CPU, beside every peer that is installed, and beside what the machine can do.
 
-    python bench/cpu.py [--threads 1,2] [--only softmax,matmul_512] [--peers torch,jax] [--rounds 5] [--beam K] [--json FILE]
+    python bench/cpu.py [--threads 2,1] [--only softmax,matmul_512] [--peers torch,jax] [--rounds 12] [--json FILE]
+    python bench/cpu.py --beam 4 [--budget 10] [--total 600] [--store DIR]
 
-Every side is a process of its own that keeps freed memory; within a workload they take turns, with a pause so that no one's
-waiting threads disturb the next. A figure is the median of all samples, a sample one call, finished. Results are compared with
-float64: `!` marks one that is off by more than 2e-5 of the largest value (bf16: 1e-2). `limit` is what reading and writing
-all operands once, or the multiplications, would take at the rates measured in the same run. The last column is our time
-by the best peer's: below 1 we are ahead.
+Every side is a process of its own that keeps freed memory; within a workload they take short turns in an order drawn by lot, after
+a pause so that no one's waiting threads disturb the next, and a few calls that do not count. Milliseconds are medians of all
+samples. Ratios are our time by a peer's *in the same round*, the median over all rounds, against the peer for which it is
+worst: below 1 we are ahead of everyone. Results are compared with float64: `!` marks one that is off by more than 2e-5 of the
+largest value (bf16: 1e-2). `limit` is what reading and writing all operands once, or the multiplications, would take at the rates
+measured in the same run.
+
+With `--beam` all kernels are searched for better schedules first, `--budget` seconds each and `--total` in all, and `tuned` runs beside
+`planish`, which stays with the heuristic. What was found is kept in `--store` (without it, for this run only): with the same
+store, another run only measures.
 """
 
 from __future__ import annotations
@@ -14,160 +20,79 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
-import random
-import subprocess
 import sys
+import tempfile
+from dataclasses import asdict
 from math import exp, log
 from pathlib import Path
 from statistics import median
-from time import perf_counter, sleep
+from time import monotonic
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-import numpy as np
-from kit.sides import MODULES, SIDES, Left, Reference
+from kit.limits import Limits
+from kit.process import Side, lay_out
+from kit.sides import MODULES, OURS, PEERS
+from kit.turns import Row, compete, hardest
 from kit.workloads import WORKLOADS
 
-PAUSE = 0.05
-BLOCK_SECONDS = 0.12
-BLOCK_SAMPLES = 60
-SHORT = 2e-4
-"""Calls shorter than this are timed several at once."""
 ALLOWED = {"f32": 2e-5, "bf16": 1e-2}
+NAMES = tuple(side.name for side in OURS)
 
 
-# -- one side: a process that answers lines of JSON ------------------------------------------------------------------
+# -- searching ---------------------------------------------------------------------------------------------------------
 
 
-def _error(found: list[Any], wanted: list[Any]) -> float:
-    worst = 0.0
-    for a, b in zip(found, wanted, strict=True):
-        if a.shape != b.shape:
-            raise ValueError(f"shape {a.shape}, not {b.shape}")
-        worst = max(worst, float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)))
-    return worst
+class Bar:
+    """How far the searches are: a line that is drawn again and again on a terminal, and once per workload elsewhere."""
+
+    def __init__(self, workloads: list[str], total: float) -> None:
+        self.workloads, self.total = workloads, total
+        self.begin = monotonic()
+        self.drawn = sys.stderr.isatty()
+
+    def show(self, place: int, what: str, *, last: bool = False) -> None:
+        """What is going on at the workload of that place."""
+        if not self.drawn and not last:
+            return
+        width, seconds = 24, monotonic() - self.begin
+        done = min(int(width * seconds / self.total), width)
+        bar = f"[{'#' * done}{' ' * (width - done)}] {seconds:.0f} of at most {self.total:.0f} s"
+        text = f"searching {bar}, {place + 1} of {len(self.workloads)} workloads, {self.workloads[place]}: {what}"
+        sys.stderr.write(f"\r{text}\033[K" + ("\n" if last else "") if self.drawn else text + "\n")
+        sys.stderr.flush()
 
 
-def _samples(run: Any) -> list[float]:
-    begin = perf_counter()
-    run()
-    once = perf_counter() - begin
-    inner = max(1, int(SHORT / max(once, 1e-7)))
-    times: list[float] = []
-    start = perf_counter()
-    while len(times) < 3 or (perf_counter() - start < BLOCK_SECONDS and len(times) < BLOCK_SAMPLES):
-        begin = perf_counter()
-        for _ in range(inner):
-            run()
-        times.append((perf_counter() - begin) / inner)
-    return times
-
-
-def serve(name: str, threads: int) -> None:
-    """Answer requests until there are no more."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    side = SIDES[name](threads)
-    run: Any = None
-    for line in sys.stdin:
-        what, workload = line.split()
-        answer: dict[str, Any] = {}
-        try:
-            if what == "prepare":
-                run = None
-                w = WORKLOADS[workload]
-                arrays = w.arrays()
-                begin = perf_counter()
-                run = side.prepare(w, arrays)
-                result = run()
-                answer["first"] = perf_counter() - begin
-                for _ in range(3):
-                    result = run()
-                wanted = Reference()
-                reference = wanted.as_numpy(wanted.prepare(w, arrays)())
-                answer["error"] = _error(side.as_numpy(result), reference)
-                del result, reference
-            else:
-                answer["times"] = _samples(run)
-        except Left:
-            answer["left"] = True
-        except Exception as problem:  # noqa: BLE001 - a peer may fail in any way; the run goes on
-            answer["failed"] = f"{type(problem).__name__}: {problem}"[:300]
-        print("\n@" + json.dumps(answer), flush=True)
-
-
-class Side:
-    """The other end of `serve`."""
-
-    def __init__(self, name: str, threads: int, beam: int, folder: str) -> None:
-        environment = os.environ | {
-            "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
-            "NUMBA_NUM_THREADS": str(threads), "NUMEXPR_NUM_THREADS": str(threads),
-            "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_MMAP_MAX_": "0", "MALLOC_TOP_PAD_": "268435456",
-            "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16", "JAX_PLATFORMS": "cpu", "DEV": "CPU", "BENCH_BEAM": str(beam),
-            "PLANISH_CACHE_DIR": folder, "TOKENIZERS_PARALLELISM": "false", "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
-        }  # fmt: skip
-        command = [sys.executable, __file__, "--serve", name, "--threads", str(threads)]
-        self.name = name
-        self.process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True,
-        )  # fmt: skip
-
-    def ask(self, what: str, workload: str) -> dict[str, Any]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        try:
-            self.process.stdin.write(f"{what} {workload}\n")
-            self.process.stdin.flush()
-            for line in self.process.stdout:
-                if line.startswith("@"):
-                    answer: dict[str, Any] = json.loads(line[1:])
-                    return answer
-        except BrokenPipeError:
-            pass
-        return {"failed": f"the process of {self.name} has ended"}
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-# -- the run -----------------------------------------------------------------------------------------------------------
-
-
-def measure(sides: list[Side], workload: str, rounds: int) -> dict[str, dict[str, Any]]:
-    """Median seconds, first call and error of each side that does a workload."""
-    found: dict[str, dict[str, Any]] = {}
-    times: dict[str, list[float]] = {}
-    for side in sides:
-        answer = side.ask("prepare", workload)
-        if "failed" in answer:
-            print(f"  {side.name}: {answer['failed']}", file=sys.stderr)
-        if "error" in answer:
-            found[side.name] = answer
-            times[side.name] = []
-    able = [side for side in sides if side.name in found]
-    for _ in range(rounds):
-        random.shuffle(able)
-        for side in able:
-            sleep(PAUSE)
-            answer = side.ask("time", workload)
-            times[side.name] += answer.get("times", [])
-    for name, samples in times.items():
-        found[name]["seconds"] = median(samples) if samples else float("nan")
-        found[name]["best"] = min(samples, default=float("nan"))
+def search(workloads: list[str], threads: int, folder: Path, extra: dict[str, str]) -> dict[str, list[Any]]:
+    """Look for better schedules for all kernels of all workloads; by workload, what became of each kernel."""
+    found: dict[str, list[Any]] = {}
+    bar = Bar(workloads, json.loads(extra["BENCH_SEARCH"])[2])
+    tuner = Side("tuner", threads, folder, extra)
+    for place, workload in enumerate(workloads):
+        answer = tuner.ask(
+            "search",
+            workload=workload,
+            told=lambda step, place=place: bar.show(place, f"{step['kernel']}, {step['gain']:.2f}x"),
+        )
+        found[workload] = answer.get("kernels", [])
+        told = [f"{kernel['gain']:.2f}x" for kernel in found[workload] if kernel["replaced"]]
+        kernels = f"{len(told)} of {len(found[workload])} kernels replaced"
+        bar.show(place, answer.get("failed") or f"{kernels} {' '.join(told)}", last=True)
+    tuner.close()
     return found
 
 
-def table(rows: dict[str, dict[str, dict[str, Any]]], limits: dict[str, float], names: list[str]) -> float:
-    """Print milliseconds; the geometric mean of our time by the best peer's."""
+# -- the report --------------------------------------------------------------------------------------------------------
+
+
+def table(rows: dict[str, Row], limits: dict[str, float], names: list[str]) -> dict[str, float]:
+    """Print milliseconds and ratios; the geometric mean of the ratios of each of ours."""
+    ours = [name for name in names if name in NAMES]
     print(
-        f"{'workload':12}"
-        + "".join(f"{n[:9]:>10}" for n in names)
-        + f"{'limit':>9}{'GF/s':>7}{'GB/s':>7}{'ratio':>7}"
-    )
-    ratios = []
+        f"{'workload':12}" + "".join(f"{n[:9]:>10}" for n in names) + f"{'limit':>9}{'GF/s':>7}{'GB/s':>7}"
+        + "".join(f"{'ratio' if n == 'planish' else n:>8} {'to':11}" for n in ours)
+    )  # fmt: skip
+    ratios: dict[str, list[float]] = {name: [] for name in ours}
     for workload, row in rows.items():
         w = WORKLOADS[workload]
         limit = max(w.moved / limits["copy"], w.flops / limits["fma"]) / 1e9
@@ -177,67 +102,100 @@ def table(rows: dict[str, dict[str, dict[str, Any]]], limits: dict[str, float], 
             text += (
                 f"{'':>10}"
                 if cell is None
-                else (f"{cell['seconds'] * 1e3:9.3f}" + ("!" if cell["error"] > ALLOWED[w.dtype] else " "))
+                else (f"{cell.seconds * 1e3:9.3f}" + ("!" if cell.error > ALLOWED[w.dtype] else " "))
             )
         text += f"{limit * 1e3:9.3f}"
-        mine = row.get("planish")
-        good = {n: c["seconds"] for n, c in row.items() if n != "planish" and c["error"] <= ALLOWED[w.dtype]}
-        if mine is not None:
-            text += f"{w.flops / mine['seconds'] / 1e9:7.0f}{w.moved / mine['seconds'] / 1e9:7.1f}"
-            if good:
-                best = min(good, key=good.__getitem__)
-                ratios.append(mine["seconds"] / good[best])
-                text += f"{ratios[-1]:7.2f} {best}"
+        if "planish" in row:
+            seconds = row["planish"].seconds
+            text += f"{w.flops / seconds / 1e9:7.0f}{w.moved / seconds / 1e9:7.1f}"
+        for name in ours:
+            against = hardest(row, name, NAMES)
+            if against is not None:
+                ratios[name].append(against[0])
+                text += f"{against[0]:8.2f} {against[1]:11}"
         print(text)
-    mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else float("nan")
-    first = [row["planish"]["first"] for row in rows.values() if "planish" in row]
-    print(
-        f"geometric mean of our time by the best peer's: {mean:.3f}; worst {max(ratios, default=float('nan')):.2f}"
-    )
+    means = {}
+    for name, found in ratios.items():
+        means[name] = exp(sum(map(log, found)) / len(found)) if found else float("nan")
+        print(
+            f"{name}: geometric mean of our time by the best peer's {means[name]:.3f}; worst {max(found, default=0):.2f}"
+        )
+    first = [row["planish"].first for row in rows.values() if "planish" in row]
     if first:
         print(f"first calls: median {median(first) * 1e3:.0f} ms, longest {max(first) * 1e3:.0f} ms")
-    return mean
+    return means
 
 
-def main() -> None:
+def summary(found: dict[str, list[Any]]) -> str:
+    """What the searches came to."""
+    kernels = [kernel for each in found.values() for kernel in each]
+    replaced = [kernel for kernel in kernels if kernel["replaced"]]
+    late = sum("no time" in kernel["origin"] for kernel in kernels)
+    text = (
+        f"searches: a winner replaced the heuristic's schedule for {len(replaced)} of {len(kernels)} kernels"
+    )
+    if replaced:
+        text += (
+            f", by {exp(sum(log(kernel['gain']) for kernel in replaced) / len(replaced)):.2f}x in the mean"
+        )
+    return text + (f"; for {late} no time was left" if late else "")
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--threads", default="2,1")
     parser.add_argument("--only", help="workloads, separated by commas")
     parser.add_argument("--peers", help="peers, separated by commas; without it all that are installed")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--beam", type=int, default=0, help="search for schedules, this wide")
+    parser.add_argument("--rounds", type=int, default=12, help="turns of ours and of the fastest peers")
+    parser.add_argument("--beam", type=int, default=0, help="search for schedules first, this wide")
+    parser.add_argument("--budget", type=int, default=10, help="seconds of search for each kernel")
+    parser.add_argument("--total", type=float, default=600, help="seconds of search in all")
+    parser.add_argument("--store", type=Path, help="folder where what was found is kept")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.serve:
-        serve(options.serve, int(options.threads))
-        return
-    import tempfile
+    return parser.parse_args()
 
-    from kit.limits import Limits
 
-    wanted = options.peers.split(",") if options.peers is not None else [n for n in SIDES if n != "planish"]
-    names = ["planish", *(n for n in wanted if n and importlib.util.find_spec(MODULES.get(n, n)))]
+def main() -> None:
+    options = _options()
+    peers = [side.name for side in PEERS] if options.peers is None else options.peers.split(",")
+    there = [name for name in peers if name and importlib.util.find_spec(MODULES.get(name, name))]
+    names = ["planish", *(["tuned"] if options.beam else []), *there]
+    workloads = options.only.split(",") if options.only else list(WORKLOADS)
+    threads = [int(t) for t in options.threads.split(",")]
     everything: dict[str, Any] = {}
-    for threads in (int(t) for t in options.threads.split(",")):
-        limits = Limits().measure(threads)
-        print(
-            f"\n{threads} thread(s); limits: "
-            + ", ".join(f"{k} {v:.1f}" for k, v in limits.items())
-            + " (GF/s, GB/s)"
-        )
-        with tempfile.TemporaryDirectory(prefix="planish-bench-") as folder:
-            sides = [Side(name, threads, options.beam, folder) for name in names]
-            rows = {}
-            for workload in options.only.split(",") if options.only else WORKLOADS:
+    with tempfile.TemporaryDirectory(prefix="planish-bench-") as temporary:
+        folder = Path(temporary)
+        store = (options.store or folder / "winners").absolute()
+        found: dict[str, list[Any]] = {}
+        kept = {"PLANISH_CACHE_DIR": str(store)}
+        if options.beam:
+            plan = json.dumps([options.beam, options.budget, options.total])
+            # with all the threads that are asked for: whom a winner is for does not depend on them
+            found = search(workloads, max(threads), folder, kept | {"BENCH_SEARCH": plan})
+            everything["searches"] = found
+        for count in threads:
+            limits = Limits().measure(count)
+            rates = ", ".join(f"{k} {v:.1f}" for k, v in limits.items())
+            print(f"\n{count} thread(s); limits: {rates} (GF/s, GB/s)")
+            sides = [Side(name, count, folder, kept if name == "tuned" else {}) for name in names]
+            rows: dict[str, Row] = {}
+            for workload in workloads:
                 print(f"  {workload} …", file=sys.stderr)
-                rows[workload] = measure(sides, workload, options.rounds)
+                lay_out(workload, folder)
+                allowed = ALLOWED[WORKLOADS[workload].dtype]
+                rows[workload] = compete(sides, workload, NAMES, options.rounds, allowed)
             for side in sides:
                 side.close()
-        mean = table(rows, limits, names)
-        everything[str(threads)] = {"limits": limits, "rows": rows, "mean": mean}
+            means = table(rows, limits, names)
+            if found:
+                print(summary(found))
+            everything[str(count)] = {
+                "limits": limits,
+                "rows": {w: {name: asdict(r) for name, r in row.items()} for w, row in rows.items()},
+                "means": means,
+            }
     if options.json is not None:
         options.json.write_text(json.dumps(everything, indent=1) + "\n")
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 from planish import features
@@ -22,6 +23,7 @@ from planish.uop.ops import COMPARISONS, Ops
 from planish.uop.tensor_cores import Core
 
 _POWERS: Final = (64, 32, 16, 8, 4, 2)
+_UNITS: Final = {"K": 10, "M": 20, "G": 30}
 _ALIGNED: Final = 64
 """Memory that we allocate ourselves (LOCAL, arenas) starts at a cache line."""
 
@@ -38,10 +40,14 @@ MACHINE_OPS: Final = frozenset(
     {
         Ops.NEG, Ops.NOT, Ops.ABS, Ops.RECIP, Ops.SQRT, Ops.FLOOR, Ops.CEIL, Ops.TRUNC, Ops.ROUND,
         Ops.POPCOUNT, Ops.CLZ, Ops.ADD, Ops.SUB, Ops.MUL, Ops.FDIV, Ops.TRUNCDIV, Ops.TRUNCMOD, Ops.MAX, Ops.MIN,
-        Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, Ops.WHERE, Ops.MULACC, *COMPARISONS,
+        Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, Ops.WHERE, Ops.RARE, Ops.MULACC, *COMPARISONS,
     }
 )  # fmt: skip
 """What CPUs with a fused multiply-add and GPUs compute by themselves, in the meaning that the kernel IR gives it."""
+
+
+AVX512_OPS: Final = MACHINE_OPS | {Ops.LOOKUP, Ops.SCALE}
+"""With tables in a register of 512 bits, and powers of two as factors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,7 @@ _X86_V4: Final = Target(
     masked=True,
     local_bytes=1 << 20,
     caches=(48 << 10, 2 << 20, 32 << 20),
+    supported_ops=AVX512_OPS,
     tensor_cores=tensor_cores.PAIRS[16],
 )
 
@@ -168,20 +175,41 @@ def host() -> Target:
         name = "x86-64-v3"
     else:
         name = "aarch64" if llvm.get_process_triple().startswith("aarch64") else "x86-64"
-    return replace(TARGETS[name], native=True, workers=_workers())
+    return _here(TARGETS[name])
 
 
 def host_with(tiles: Collection[str]) -> Target:
     """An AVX-512 machine that we run on, with what it has of AMX (in LLVM's words)."""
     cores = tuple(core for core in tensor_cores.AMX if core.feature in tiles)
-    name = "x86-64-amx" if cores else "x86-64-v4"
-    return replace(
-        TARGETS[name], tensor_cores=(*cores, *_X86_V4.tensor_cores), native=True, workers=_workers()
-    )
+    named = TARGETS["x86-64-amx" if cores else "x86-64-v4"]
+    return _here(replace(named, tensor_cores=(*cores, *_X86_V4.tensor_cores)))
 
 
-def _workers() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _here(named: Target) -> Target:
+    """A machine of some name as the one that we run on."""
+    running = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    folder = Path("/sys/devices/system/cpu") / f"cpu{running[0] if running else 0}" / "cache"
+    found = caches_in(folder, named.caches)
+    return replace(named, native=True, workers=len(running) or os.cpu_count() or 1, caches=found)
+
+
+def caches_in(folder: Path, named: tuple[int, ...]) -> tuple[int, ...]:
+    """The data caches that the system tells of, in a folder of Linux; `named` is what is true of such machines in general.
+
+    Of the last one, which others use too, no more is counted on than is of any such machine.
+    """
+    sizes: dict[int, int] = {}
+    for each in sorted(folder.glob("index[0-9]*")):
+        try:
+            level, kind, size = ((each / name).read_text().strip() for name in ("level", "type", "size"))
+            if kind != "Instruction":
+                sizes[int(level)] = int(size[:-1]) << _UNITS[size[-1]]
+        except (OSError, ValueError, KeyError):
+            return named
+    found = tuple(size for _, size in sorted(sizes.items()))
+    if len(found) != len(named) or list(found) != sorted(set(found)) or not found[0]:
+        return named  # it does not say, or not in words that we know
+    return (*found[:-1], min(found[-1], named[-1]))
 
 
 def find(name: str) -> Target:

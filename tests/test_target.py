@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from planish import dtypes
 from planish.errors import SettingsError
-from planish.target import MACHINE_OPS, TARGETS, Parallel, Target, find, host
+from planish.target import MACHINE_OPS, TARGETS, Parallel, Target, caches_in, find, host
 from planish.uop.ops import ALU, Ops
 
 f16, f32, f64, i8 = dtypes.float16, dtypes.float32, dtypes.float64, dtypes.int8
@@ -26,7 +27,7 @@ def test_targets_are_found_by_name() -> None:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
 def test_descriptions_are_consistent(target: Target) -> None:
-    assert target.supported_ops <= ALU
+    assert target.supported_ops <= ALU | {Ops.LOOKUP, Ops.RARE}
     assert list(target.folds) == sorted(target.folds, reverse=True)
     assert all(width & (width - 1) == 0 for width in (*target.folds, *target.half_folds))
     assert target.is_gpu is bool(target.grid) is bool(target.block)
@@ -64,3 +65,38 @@ def test_a_variant_is_a_new_value() -> None:
     assert Ops.MULACC in V4.supported_ops
     assert Ops.MULACC not in plain.supported_ops
     assert Ops.MULACC not in TARGETS["x86-64"].supported_ops
+
+
+def _system(folder: Path, *caches: tuple[str, str, str]) -> Path:
+    """Such a folder as Linux has of the caches of a core."""
+    for number, described in enumerate(caches):
+        place = folder / f"index{number}"
+        place.mkdir(parents=True)
+        for name, text in zip(("level", "type", "size"), described, strict=True):
+            (place / name).write_text(f"{text}\n")
+    return folder
+
+
+def test_caches_are_those_of_the_system(tmp_path: Path) -> None:
+    named = (32 << 10, 512 << 10, 16 << 20)
+    first = (("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "1280K"))
+    large = _system(tmp_path / "large", *first, ("3", "Unified", "48M"))
+    assert caches_in(large, named) == (48 << 10, 1280 << 10, 16 << 20)  # the last one is not ours alone
+    small = _system(tmp_path / "small", *first, ("3", "Unified", "8M"))
+    assert caches_in(small, named) == (48 << 10, 1280 << 10, 8 << 20)
+    for name, described in {
+        "nothing": (),
+        "no third": first,
+        "no number": (*first, ("3", "Unified", "much")),
+        "less": (*first, ("3", "Unified", "64K")),
+    }.items():
+        assert caches_in(_system(tmp_path / name, *described), named) == named
+    (large / "index0" / "size").unlink()
+    assert caches_in(large, named) == named
+
+
+def test_named_targets_are_the_same_everywhere() -> None:
+    assert V4.caches == (48 << 10, 2 << 20, 32 << 20)
+    assert TARGETS["x86-64-v3"].caches == (32 << 10, 512 << 10, 16 << 20)
+    assert len(host().caches) == len(TARGETS[host().name].caches)
+    assert not any(target.native for target in TARGETS.values())

@@ -26,6 +26,7 @@ from planish.cli.models import random_inputs, read_dims
 from planish.cli.progress import Progress
 from planish.cli.run import open_model
 from planish.compiler import Executable, tuning
+from planish.compiler.campaign import Campaign
 from planish.config import current, settings
 from planish.dtypes import float32
 from planish.errors import PlanishError
@@ -49,6 +50,7 @@ def _parser() -> Parser:
         "--beam", type=int, metavar="K", help=f"schedules that a search keeps (default: {_BEAM})"
     )
     parser.add_argument("--budget", type=int, metavar="S", help="seconds of search for each kernel")
+    parser.add_argument("--total", type=int, metavar="S", help="seconds of search for all kernels together")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
     parser.add_argument(
         "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim"
@@ -66,7 +68,7 @@ def _parser() -> Parser:
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     args = _parser().parse(arguments, console)
-    for name, least in (("beam", 1), ("budget", 1), ("threads", 1)):
+    for name, least in (("beam", 1), ("budget", 1), ("total", 1), ("threads", 1)):
         value = getattr(args, name)
         if value is not None and value < least:
             raise UsageError(f"--{name} is at least {least}")
@@ -184,7 +186,7 @@ def _bench(args: argparse.Namespace, console: Console) -> None:
     beam = args.beam or current().beam or (_BEAM if args.tune else 0)
     tuned = None
     if args.tune or beam:
-        with settings(beam=beam):
+        with settings(beam=beam), Campaign(args.total or float("inf")):
             tuned = make()
     with Sandbox((), wanted_threads(), workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
         limits = measure(sandbox, host().lanes(float32))

@@ -37,6 +37,7 @@ from planish.llir.layout import pack
 from planish.llir.program import (
     COMPARISONS,
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -78,6 +79,11 @@ _UNROLL: Final = """#if defined(__clang__)
 
 def _is_wide(dtype: DType) -> bool:
     return dtype.lanes > 1
+
+
+def _is_whole(dtype: DType) -> bool:
+    """Whether it is as many floats as the widest register holds."""
+    return dtype.is_float and dtype.bits >= 32 and dtype.bits * dtype.lanes == 512
 
 
 class _Writer:
@@ -153,6 +159,11 @@ class _Writer:
         name = f"{kind}_{scalar.short}"
         if name not in self.helpers:
             words: dict[str, object] = {"t": scalar_type(scalar), "s": scalar.short, "bits": scalar.bits}
+            if scalar.is_float:
+                lanes = 512 // scalar.bits
+                wide = self.type(scalar.vec(lanes)), self.integers_like(scalar.vec(lanes))
+                words |= {"f": "f" if scalar.bits == 32 else "", "p": "s" if scalar.bits == 32 else "d"}
+                words |= {"v": wide[0], "w": wide[1], "lanes": lanes}
             if scalar.is_int:
                 low, high = int(scalar.min or 0), int(scalar.max or 0)
                 words |= {
@@ -366,6 +377,10 @@ class _Writer:
             template = template_of(i.op, dtype)
             found = (template or "").format(*map(self.value, i.inputs))
             self.let(i.result, f"__builtin_convertvector{found[:-1]}, {self.type(i.result.dtype)})")
+        elif i.op is Ops.SCALE and _is_whole(dtype):
+            self.helper_for("scale", dtype)
+            operands = ", ".join(map(self.value, i.inputs))
+            self.let(i.result, f"{self.helper_for('scale_whole', dtype)}({operands})")
         else:
             template = vector_template_of(i.op, dtype)
             if template is None:
@@ -394,7 +409,7 @@ class _Writer:
             return f"({x[0]} ? {x[1]} : {x[2]})"
         if is_narrow(dtype):
             return self.narrow_scalar(op, dtype, x)
-        if op in {Ops.MAX, Ops.MIN} and dtype.is_float:
+        if op in {Ops.MAX, Ops.MIN, Ops.SCALE} and dtype.is_float:
             return f"{self.helper_for(op.name.lower(), dtype)}({', '.join(x)})"
         special = _INTEGER_HELPERS.get(op)
         if special is not None and dtype.is_int:
@@ -537,10 +552,22 @@ class _Writer:
             self.spread(i.result, i.inputs)
 
     def lookup(self, i: Lookup) -> None:
-        if not _is_wide(i.result.dtype):
-            self.let(i.result, self.lane(i.table, self.value(i.index)))
+        table, index, last = i.table.dtype, i.index.dtype, i.table.dtype.lanes - 1
+        if _is_whole(table) and (index.lanes, index.bits) == (table.lanes, table.bits) and index.is_signed:
+            name = self.helper_for("lookup_whole", table)
+            self.let(i.result, f"{name}({self.value(i.table)}, {self.value(i.index)})")
+        elif not _is_wide(i.result.dtype):
+            self.let(i.result, self.lane(i.table, f"({self.value(i.index)} & {last})"))
         else:
-            self.each_lane(i.result, self.lane(i.table, self.lane(i.index, "l")))
+            self.each_lane(i.result, self.lane(i.table, f"({self.lane(i.index, 'l')} & {last})"))
+
+    def any(self, i: AnyLane) -> None:
+        if not _is_wide(i.operand.dtype):
+            self.let(i.result, self.value(i.operand))
+            return
+        self.emit(f"bool r{i.result.number} = 0;")
+        lanes = i.operand.dtype.lanes
+        self.emit(f"for (int l = 0; l < {lanes}; l++) r{i.result.number} |= {self.lane(i.operand, 'l')};")
 
     def tile_steps(self, steps: Iterable[amx.Step]) -> None:
         for step in steps:
@@ -619,6 +646,7 @@ _WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
     Build: _Writer.build,
     Concat: _Writer.concat,
     Lookup: _Writer.lookup,
+    AnyLane: _Writer.any,
     Tile: _Writer.tile,
     Special: _Writer.special,
     Loop: _Writer.open_loop,

@@ -34,6 +34,31 @@ GENERIC: Final = {
   if (x != x || y != y) return x + y;
   return x == y ? (signbit(x) ? x : y) : x < y ? x : y;
 }}""",
+    "scale": """static inline {t} scale_{s}({t} x, {t} y) {{
+  if (y != y) return y;
+  if (isinf(y)) return x * (y > 0 ? y : 0);
+  return ({t})ldexp{f}(x, (int)(y > 65536 ? 65536 : y < -65536 ? -65536 : floor{f}(y)));
+}}""",
+    "scale_whole": """static inline {v} scale_whole_{s}({v} x, {v} y) {{
+#ifdef __AVX512F__
+  return ({v})__builtin_ia32_scalefp{p}512_mask(x, y, x, -1, 4);
+#else
+  {v} found;
+  for (int l = 0; l < {lanes}; l++) found[l] = scale_{s}(x[l], y[l]);
+  return found;
+#endif
+}}""",
+    "lookup_whole": """static inline {v} lookup_whole_{s}({v} table, {w} index) {{
+#if !defined(__clang__)
+  return __builtin_shuffle(table, index);
+#elif defined(__AVX512F__)
+  return ({v})__builtin_ia32_permvar{p}f512(table, index);
+#else
+  {v} found;
+  for (int l = 0; l < {lanes}; l++) found[l] = table[index[l] & {lanes} - 1];
+  return found;
+#endif
+}}""",
     "round_to": """static inline {t} round_to_{s}(double x) {{
   // beyond the range the nearest end, NaN is 0
   if (!(x > {low})) return x <= {low} ? {least} : 0;

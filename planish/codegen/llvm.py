@@ -39,6 +39,7 @@ from planish.llir.layout import pack
 from planish.llir.program import (
     COMPARISONS,
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -95,9 +96,14 @@ class _Writer(Values):
     """Writes one function."""
 
     def __init__(
-        self, program: Program, spans: dict[Register, Span], aliased: Collection[str], scratch: bool
+        self,
+        program: Program,
+        spans: dict[Register, Span],
+        aliased: Collection[str],
+        scratch: bool,
+        avx512: bool,
     ) -> None:
-        super().__init__()
+        super().__init__(avx512=avx512)
         self.program = program
         self.aliased = aliased
         self.scratch = scratch
@@ -467,13 +473,19 @@ class _Writer(Values):
         self.join(parts, i.result.dtype.scalar, self.value(i.result))
 
     def lookup(self, i: Lookup) -> None:
-        """Element by element: LLVM finds the permutation instruction where there is one."""
+        """Element by element: LLVM finds the permutation instruction where there is one; on AVX-512 we name it."""
         table, index = i.table, i.index
+        if self.avx512 and _is_permutation(table.dtype, index.dtype):
+            self.permute(i)
+            return
         whole, scalar = "poison", llvm_type(table.dtype.scalar)
+        inside = self.alu(
+            Ops.AND, index.dtype, [self.value(index), constant(table.dtype.lanes - 1, index.dtype)]
+        )
         for lane in range(index.dtype.lanes):
-            place = self.value(index)
+            place = inside
             if index.dtype.lanes > 1:
-                place = self.let(f"extractelement {self.typed(index)}, i32 {lane}")
+                place = self.let(f"extractelement {llvm_type(index.dtype)} {inside}, i32 {lane}")
             last = self.value(i.result) if lane + 1 == index.dtype.lanes else None
             single = last if index.dtype.lanes == 1 else None
             if table.dtype.lanes == 1:
@@ -485,6 +497,26 @@ class _Writer(Values):
             if index.dtype.lanes > 1:
                 kind = llvm_type(i.result.dtype)
                 whole = self.let(f"insertelement {kind} {whole}, {scalar} {found}, i32 {lane}", last)
+
+    def permute(self, i: Lookup) -> None:
+        """A lookup in one register; an index of fewer lanes is the beginning of one."""
+        table, lanes = i.table.dtype, i.index.dtype.lanes
+        name = f"llvm.x86.avx512.permvar.{'sf' if table.bits == 32 else 'df'}.512"
+        places = self.widen(self.value(i.index), lanes, table.lanes, i.index.dtype.scalar)
+        kind, whole = llvm_type(table), llvm_type(i.index.dtype.scalar.vec(table.lanes))
+        found = self.call(kind, name, (kind, self.value(i.table)), (whole, places))
+        if lanes == table.lanes:
+            self.let(found, self.value(i.result))
+        else:
+            self.select(self.let(found), table, range(lanes), self.value(i.result))
+
+    def any(self, i: AnyLane) -> None:
+        lanes, value = i.operand.dtype.lanes, self.value(i.operand)
+        if lanes == 1:
+            self.select(value, dtypes.bool_, [0], self.value(i.result))
+        else:
+            kind = llvm_type(i.operand.dtype)
+            self.let(self.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (kind, value)), self.value(i.result))
 
     def tile(self, i: Tile) -> None:
         tile, wide = i.tile, i.c.dtype.scalar
@@ -575,6 +607,12 @@ class _Writer(Values):
         refuse_threads(self.program)
 
 
+def _is_permutation(table: DType, index: DType) -> bool:
+    """Whether a lookup is one of floats in a whole register of AVX-512."""
+    whole = table.is_float and table.bits * table.lanes == 512 and table.bits >= 32
+    return whole and index.bits == table.bits and index.lanes <= table.lanes
+
+
 def _in_memory(dtype: DType) -> DType:
     return dtypes.uint8.vec(dtype.lanes) if dtype.bits < 8 else dtype
 
@@ -591,6 +629,7 @@ _WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
     Build: _Writer.build,
     Concat: _Writer.concat,
     Lookup: _Writer.lookup,
+    AnyLane: _Writer.any,
     Tile: _Writer.tile,
     Special: _Writer.special,
     Loop: _Writer.open_loop,
@@ -601,10 +640,13 @@ _WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
 }
 
 
-def render(program: Program, *, aliased: Collection[str] = (), scratch: bool = False) -> str:
+def render(
+    program: Program, *, aliased: Collection[str] = (), scratch: bool = False, avx512: bool = False
+) -> str:
     """The LLVM IR of one kernel, with the declarations it needs.
 
     `aliased` names parameters whose memory may be that of another one. With `scratch`, LOCAL memory is not on the stack but
-    where a last parameter points.
+    where a last parameter points. With `avx512`, instructions that only such processors have may be named; without, the text is
+    good for any.
     """
-    return _Writer(*widened(program), aliased, scratch).write()
+    return _Writer(*widened(program), aliased, scratch, avx512).write()

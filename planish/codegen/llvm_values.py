@@ -30,11 +30,15 @@ _NARROW: Final = frozenset({dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.flo
 _EIGHT_BITS: Final = {dtypes.float8_e4m3fn: (3, 7, 0x7F), dtypes.float8_e5m2: (2, 15, 0x7C)}
 """Bits of the mantissa, bias of the exponent, and what stands for everything too large."""
 
+_RANGE: Final = {Ops.MAX: "5", Ops.MIN: "4"}
+"""What `vrangeps` is to choose: by value, with the sign of what was chosen."""
+
 
 class Values:
     """Writes instructions, and names their results."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, avx512: bool = False) -> None:
+        self.avx512 = avx512
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.metadata: list[str] = []
@@ -82,6 +86,11 @@ class Values:
             return self.let(f"select {condition} {x[0]}, {kind} {x[1]}, {kind} {x[2]}", into)
         if dtype.scalar in _NARROW:
             return self.narrow_alu(op, dtype, x, into)
+        if op is Ops.SCALE:
+            return self.scale(dtype, x[0], x[1], into)
+        if op in _RANGE and self.avx512 and dtype.is_float and dtype.bits * dtype.lanes in {128, 256, 512}:
+            if all(value.startswith("%") for value in x):
+                return self.extreme(op, dtype, x[0], x[1], into)
         special = _OWN.get(op)
         if special is not None and dtype.is_int:
             return special(self, op, dtype, x, into)
@@ -136,6 +145,45 @@ class Values:
         )
         chosen = self.alu(Ops.WHERE, whole, [inexact, inward, bits])
         return self.let(f"bitcast {llvm_type(whole)} {chosen} to {kind}")
+
+    def scale(self, dtype: DType, x: str, y: str, into: str | None) -> str:
+        """x * 2 ** floor(y): one instruction of AVX-512; elsewhere a function of the C library."""
+        kind, lanes, bits = llvm_type(dtype), dtype.lanes, dtype.bits * dtype.lanes
+        if self.avx512 and bits in {128, 256, 512}:
+            name = f"llvm.x86.avx512.mask.scalef.p{'s' if dtype.bits == 32 else 'd'}.{bits}"
+            rounding = (("i32", "4"),) if bits == 512 else ()
+            every = (f"i{max(lanes, 8)}", "-1")
+            return self.let(self.call(kind, name, (kind, x), (kind, y), (kind, "poison"), every, *rounding), into)
+        if self.avx512 and lanes == 1:
+            few = dtype.vec(128 // dtype.bits)
+            wide = [self.widen(v, 1, few.lanes, dtype) for v in (x, y)]
+            return self.select(self.scale(few, wide[0], wide[1], None), few, [0], into)
+        whole = dtypes.int32.vec(lanes)
+        power = self.convert_value(self.alu(Ops.FLOOR, dtype, [y]), dtype, whole)
+        word = f"llvm.ldexp.{suffix(dtype)}.{suffix(whole)}"
+        found = self.let(self.call(kind, word, (kind, x), (llvm_type(whole), power)))
+        # 2**inf times 0, and 2**-inf times infinity: as the product of the powers themselves
+        end = self.alu(Ops.WHERE, dtype, [
+            self.let(f"fcmp ogt {kind} {y}, {constant(0.0, dtype)}"), y, constant(0.0, dtype)
+        ])  # fmt: skip
+        finite = self.let(f"fcmp one {kind} {self.alu(Ops.ABS, dtype, [y])}, {constant(float('inf'), dtype)}")
+        endless = self.alu(Ops.MUL, dtype, [x, end])
+        lost = self.alu(Ops.WHERE, dtype, [self.let(f"fcmp uno {kind} {y}, {y}"), y, endless])
+        return self.alu(Ops.WHERE, dtype, [finite, found, lost], into)
+
+    def extreme(self, op: Ops, dtype: DType, x: str, y: str, into: str | None) -> str:
+        """The larger or smaller one; NaN if either is. The instruction of AVX-512 knows -0 from 0, and leaves NaN to us.
+
+        (Of a constant LLVM knows that it is neither NaN nor -0, and does as well.)
+        """
+        kind, bits = llvm_type(dtype), dtype.bits * dtype.lanes
+        name = f"llvm.x86.avx512.mask.range.p{'s' if dtype.bits == 32 else 'd'}.{bits}"
+        every = (f"i{max(dtype.lanes, 8)}", "-1")
+        rounding = (("i32", "4"),) if bits == 512 else ()
+        arguments = ((kind, x), (kind, y), ("i32", _RANGE[op]), (kind, "poison"), every, *rounding)
+        found = self.let(self.call(kind, name, *arguments))
+        lost = self.let(f"fcmp uno {kind} {x}, {y}")
+        return self.alu(Ops.WHERE, dtype, [lost, self.alu(Ops.ADD, dtype, [x, y]), found], into)
 
     def fused(self, op: Ops, dtype: DType, x: Sequence[str], into: str | None) -> str:
         return self.alu(Ops.ADD, dtype, [self.alu(Ops.MUL, dtype, x[:2]), x[2]], into)

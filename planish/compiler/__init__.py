@@ -185,8 +185,11 @@ class Lowered:
 
     def _rendered(self) -> list[str]:
         """The LLVM IR of each kernel."""
+        avx512 = cpu.processor(self.target).avx512
         return [
-            llvm.render(program, aliased=[f"arg{slot}" for slot in aliased], scratch=bool(scratch))
+            llvm.render(
+                program, aliased=[f"arg{slot}" for slot in aliased], scratch=bool(scratch), avx512=avx512
+            )
             for program, aliased, scratch in zip(
                 self.programs, self.sharing.aliased, self.scratch, strict=True
             )
@@ -309,7 +312,8 @@ def _make_kernels(
         return _Made(program, choice)
 
     def source(number: int, program: Program) -> str:
-        return source_of(program, sharing.aliased[number], scratch=scratch_of(program))
+        avx512 = compiled_for is not None and compiled_for.avx512
+        return source_of(program, sharing.aliased[number], scratch=scratch_of(program), avx512=avx512)
 
     def complete(number: int) -> _Made:
         made = lowered(number)

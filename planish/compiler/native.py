@@ -75,10 +75,11 @@ def work_of(program: Program, points: int) -> int:
     return min(total // 2, 1 << 62)
 
 
-def source_of(program: Program, aliased: Collection[int], *, scratch: int) -> str:
+def source_of(program: Program, aliased: Collection[int], *, scratch: int, avx512: bool) -> str:
     """The LLVM IR of a kernel. Its name is not part of what is cached: equal kernels are one entry, whatever they are called."""
     memory = [f"arg{slot}" for slot in aliased]
-    return llvm.render(replace(program, name="kernel"), aliased=memory, scratch=bool(scratch))
+    own = replace(program, name="kernel")
+    return llvm.render(own, aliased=memory, scratch=bool(scratch), avx512=avx512)
 
 
 def _object(lowered: Lowered, number: int, processor: cpu.Processor) -> bytes:
@@ -86,7 +87,8 @@ def _object(lowered: Lowered, number: int, processor: cpu.Processor) -> bytes:
     found = object_under(lowered.keys[number]) if lowered.keys else None
     if found is None:
         aliased, scratch = lowered.sharing.aliased[number], lowered.scratch[number]
-        found = object_of(source_of(lowered.programs[number], aliased, scratch=scratch), processor)
+        program = lowered.programs[number]
+        found = object_of(source_of(program, aliased, scratch=scratch, avx512=processor.avx512), processor)
     return found
 
 
@@ -285,7 +287,7 @@ def kernel_call(program: Program, *, scratch: bool = False) -> KernelCall:
     """A kernel as machine code, its blocks one after another on this thread."""
     own = llvm.signature(program)
     integers = len(own.variables) + len(own.specials)
-    module = cpu.Module(llvm.render(program, scratch=scratch))
+    module = cpu.Module(llvm.render(program, scratch=scratch, avx512=cpu.host().avx512))
     function = module.function(program.name, len(own.buffers), integers, scratch=scratch)
     sizes = {special.name: points(special) for special in program.specials}
     grid = list(itertools.product(*(range(size) for size in sizes.values())))

@@ -8,33 +8,32 @@ nothing is searched. Candidates run in `runtime/sandbox.py`, each against what t
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import isfinite, prod
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final
 
 from planish.codegen import llvm
+from planish.compiler.campaign import Tuned, campaign
 from planish.compiler.choices import Choice
+from planish.compiler.demands import places_of
 from planish.compiler.kernels import after_choice, scratch_of
 from planish.compiler.native import grid_of, work_of
 from planish.config import current
-from planish.dtypes import DType, PtrDType
 from planish.errors import PlanishError
 from planish.llir.program import Address, Buffer, Program, Register, Store
 from planish.llir.regalloc import pressure
-from planish.optimize.beam import Beam, Measured, Outcome, Progress, Search
+from planish.optimize.beam import Beam, Measured, Outcome, Search
 from planish.optimize.kernel_view import View
 from planish.optimize.winners import Imported, Where, Winner, Winners, export, import_file
 from planish.runtime import cpu
 from planish.runtime.cache import disk_cache
 from planish.runtime.pool import available_cores, wanted_threads
-from planish.runtime.sandbox import Check, Kernel, Place, Report, Sandbox
+from planish.runtime.sandbox import Kernel, Place, Report, Sandbox
 from planish.schedule.overwriting import in_place
 from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.s07_apply_opts import apply_action
@@ -42,7 +41,7 @@ from planish.target import Target
 from planish.target import find as find_target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import Table, UOp
-from planish.uop.ops import COMPARISONS, Ops
+from planish.uop.ops import Ops
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
@@ -63,14 +62,10 @@ _WORTH: Final = 1 << 12
 """Iterations below which a kernel is over before anything could be gained."""
 _LONG: Final = 1 << 27
 """Iterations beyond which only a part of the unoptimised kernel is run."""
+_CONTEST: Final = 0.6
+"""Seconds in which the fastest run in turn."""
 _REFERENCE: Final = 120.0
 """Seconds that the unoptimised kernel may take."""
-_MANTISSA: Final = {64: 53, 32: 24, 16: 8, 8: 2}
-"""Bits in which whole numbers are exact, by the bits of a float; of two kinds of 16 the narrower one."""
-_EXACT: Final = COMPARISONS | {
-    Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.CAST, Ops.INDEX, Ops.CONST, Ops.NOT,
-    Ops.AND, Ops.OR, Ops.XOR,
-}  # fmt: skip
 
 
 class TuningWarning(UserWarning):
@@ -83,22 +78,37 @@ def choose(sink: UOp, target: Target, plain: Choice) -> Choice:
     where = place_of(sink, target)
     known = winners().find(where)
     if known is not None and _fits(sink, known.actions, target):
-        return _from_winner(known, plain)
+        return _noted(sink, _from_winner(known, plain), known.gain)
     if settings.deterministic or not _is_worth(sink, target):
-        return plain
+        return _noted(sink, plain)
+    going = campaign()
+    budget = going.budget(float(settings.beam_budget))
+    if budget is None:
+        return _noted(sink, replace(plain, origin="heuristic, no time was left for a search"))
     try:
-        found = search(sink, target, plain.actions)
+        found = search(sink, target, plain.actions, budget=budget)
     except (PlanishError, OSError) as error:
         reason = str(error).partition("\n")[0]
         warnings.warn(f"no search: {reason}", TuningWarning, stacklevel=2)
-        return plain
+        return _noted(sink, plain)
     _warn(found)
     if found.seconds < float("inf"):
-        winners().add(Winner(where, found.actions, found.seconds, found.baseline, _name(sink)))
+        winners().add(Winner(where, found.actions, found.seconds, found.baseline, name_of(sink)))
     if found.actions == plain.actions:
-        return Choice(plain.actions, plain.reasons, "heuristic, not beaten by a search", found)
+        return _noted(sink, Choice(plain.actions, plain.reasons, "heuristic, not beaten by a search", found))
     origin = f"search: {found.gain:.2f} times as fast as the heuristic's"
-    return Choice(found.actions, _shared_reasons(found.actions, plain), origin, found)
+    choice = Choice(found.actions, _shared_reasons(found.actions, plain), origin, found)
+    return _noted(sink, choice, found.gain)
+
+
+def _noted(sink: UOp, choice: Choice, gain: float = 1.0) -> Choice:
+    """The choice, after the campaign heard of it."""
+    replaced = not choice.origin.startswith("heuristic")
+    seconds = 0.0 if choice.search is None else choice.search.elapsed
+    campaign().kernels.append(
+        Tuned(name_of(sink), choice.origin, gain if replaced else 1.0, replaced, seconds)
+    )
+    return choice
 
 
 def _from_winner(winner: Winner, plain: Choice) -> Choice:
@@ -147,7 +157,7 @@ def _warn(found: Search) -> None:
         )
 
 
-def _name(sink: UOp) -> str:
+def name_of(sink: UOp) -> str:
     sizes = [r.vmax + 1 for r in sink.toposort() if r.op is Ops.RANGE]
     kinds = {
         node.arg.name.lower()
@@ -287,12 +297,17 @@ def search(
     target: Target,
     heuristic: Sequence[Action],
     *,
+    budget: float | None = None,
     lower: Callable[[UOp, Sequence[Action], Target], Program] = after_choice,
 ) -> Search:
-    """Look for a better schedule than the heuristic's. `lower` makes LLIR of a kernel and actions."""
+    """Look for a better schedule than the heuristic's, for so many seconds (by default as the settings say).
+
+    `lower` makes LLIR of a kernel and actions.
+    """
     settings = current()
+    seconds = float(settings.beam_budget) if budget is None else budget
     threads = wanted_threads()
-    with Table() as table, Bar(_name(sink)) as bar:
+    with Table() as table, campaign().searching(name_of(sink)) as progress:
         own = transplanted(sink, table)
         places = places_of(own)
         processor = cpu.processor(target)
@@ -313,8 +328,9 @@ def search(
                 return [_measured(report) for report in sandbox.measure(kernels, best)]
 
             beam = Beam(
-                own, target, checked(own, target), compile, measure, settings.beam, float(settings.beam_budget),
-                available_cores(), lambda kernel: kernel.vectors, bar.show,
+                own, target, checked(own, target), compile, measure,
+                lambda kernels: sandbox.contest(kernels, _CONTEST), settings.beam, seconds,
+                available_cores(), lambda kernel: kernel.vectors, progress,
             )  # fmt: skip
             return beam.search(heuristic)
 
@@ -354,7 +370,7 @@ def kernel_of(
     numbers = {place.name: number for number, place in enumerate(places)}
     grid = grid_of(program)
     return Kernel(
-        llvm.render(replace(program, name="kernel"), scratch=bool(scratch)),
+        llvm.render(replace(program, name="kernel"), scratch=bool(scratch), avx512=processor.avx512),
         processor,
         tuple(numbers[buffer.name] for buffer in program.params),
         tuple(variable.high for variable in program.variables),
@@ -365,127 +381,4 @@ def kernel_of(
     )
 
 
-def places_of(sink: UOp) -> tuple[Place, ...]:
-    """The parameters of a kernel, and what is demanded of those it writes."""
-    nodes = sink.toposort()
-    checks: dict[UOp, Check] = {}
-    for node in nodes:
-        if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
-            memory = node.src[0].src[0]
-            while memory.op in {Ops.AFTER, Ops.NOOP}:
-                memory = memory.src[0]
-            checks[memory] = _stricter(checks.get(memory), _check(node.src[1]))
-    found = []
-    for node in sorted((n for n in nodes if n.op is Ops.DEFINE_GLOBAL), key=lambda n: cast("int", n.arg)):
-        pointer = cast("PtrDType", node.dtype)
-        found.append(
-            Place(
-                f"arg{node.arg}",
-                pointer.base.numpy.name,
-                max(pointer.size, 1),
-                node in checks,
-                checks.get(node),
-            )
-        )
-    return tuple(found)
-
-
-def _stricter(one: Check | None, other: Check) -> Check:
-    if one is None:
-        return other
-    return Check(max(one.terms, other.terms), max(one.eps, other.eps), one.whole and other.whole)
-
-
-def _check(value: UOp) -> Check:
-    """What is demanded of a value that is stored: every bit, unless floats were summed."""
-    sums = [
-        n
-        for n in value.toposort()
-        if n.op in {Ops.REDUCE, Ops.SCAN} and n.dtype.is_float and n.arg in {Ops.ADD, Ops.MUL}
-    ]
-    if not sums:
-        return Check()
-    terms = sum(prod(r.vmax + 1 for s in node.src[1:] for r in s.ranges) for node in sums)
-    narrowest = max([_eps(node.dtype) for node in (*sums, value)])
-    return Check(terms, narrowest, _is_whole(value))
-
-
-def _eps(dtype: DType) -> float:
-    """The distance from 1 to the next number."""
-    import numpy as np
-
-    kind = dtype.scalar.numpy if dtype.is_float else np.dtype(np.float32)
-    one = np.ones(1, kind)
-    return float(np.nextafter(one, kind.type(2)).astype(np.float64)[0] - 1.0)
-
-
-def _is_whole(value: UOp) -> bool:
-    """Whether every sum of floats is exact if all inputs are whole numbers up to 2."""
-    size: dict[UOp, float] = {}
-    for node in value.toposort(lambda n: n.op is not Ops.INDEX and not n.dtype.is_index):
-        if node.dtype.is_index or node.op in {Ops.RANGE, Ops.DEFINE_GLOBAL, Ops.INVALID}:
-            size[node] = 0.0
-            continue
-        inputs = [size.get(s, 0.0) for s in node.src]
-        match node.op:
-            case Ops.INDEX:
-                size[node] = 64.0 if node.dtype.is_int else 2.0
-            case Ops.CONST:
-                number = float(cast("float", node.arg))
-                if not isfinite(number) or number != int(number):
-                    return False
-                size[node] = abs(number)
-            case Ops.MUL:
-                size[node] = inputs[0] * inputs[1]
-            case Ops.MULACC:
-                size[node] = inputs[0] * inputs[1] + inputs[2]
-            case Ops.ADD | Ops.SUB:
-                size[node] = inputs[0] + inputs[1]
-            case Ops.REDUCE | Ops.SCAN if node.arg in {Ops.ADD, Ops.MAX, Ops.MIN}:
-                terms = prod(r.vmax + 1 for s in node.src[1:] for r in s.ranges)
-                size[node] = inputs[0] * (terms if node.arg is Ops.ADD else 1)
-            case op if op in _EXACT:
-                size[node] = max(inputs, default=0.0)
-            case _:
-                return False
-        if node.dtype.is_float and size[node] >= 2.0 ** _MANTISSA.get(node.dtype.scalar.itemsize * 8, 0):
-            return False
-    return True
-
-
-# -- the bar ---------------------------------------------------------------------------------------------------------
-
-
-class Bar:
-    """A line on the terminal while a search runs; nothing if standard error is none."""
-
-    def __init__(self, what: str, shown: bool | None = None) -> None:
-        self.what = what
-        self.shown = (
-            (sys.stderr.isatty() and "PYTEST_CURRENT_TEST" not in os.environ) if shown is None else shown
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.shown:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
-
-    def line(self, progress: Progress) -> str:
-        """How far it is, what it has seen, and what it gained."""
-        width = 24
-        done = min(int(width * progress.elapsed / max(progress.budget, 1e-9)), width)
-        gain = progress.baseline / progress.best if 0 < progress.best < float("inf") else 1.0
-        counted = f"{progress.measured} of {progress.considered} measured"
-        return f"searching {self.what} [{'#' * done}{' ' * (width - done)}] {counted}, {max(gain, 1.0):.2f}x"
-
-    def show(self, progress: Progress) -> None:
-        """Draw it."""
-        if self.shown:
-            sys.stderr.write("\r" + self.line(progress) + "\033[K")
-            sys.stderr.flush()
-
-
-__all__ = ["Bar", "TuningWarning", "choose", "place_of", "rules", "search", "winners"]
+__all__ = ["TuningWarning", "choose", "place_of", "rules", "search", "winners"]

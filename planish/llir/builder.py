@@ -20,6 +20,7 @@ from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.llir.program import (
     COMPARISONS,
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -232,9 +233,15 @@ class Builder:
         return result
 
     def lookup(self, table: Operand, index: Operand) -> Register:
-        """table[index], lane by lane."""
+        """table[index modulo its entries], lane by lane."""
         result = self.fresh(table.dtype.scalar.vec(index.dtype.lanes))
         self.body.append(Lookup(result, table, index))
+        return result
+
+    def any(self, operand: Operand) -> Register:
+        """Whether a bool holds in any lane."""
+        result = self.fresh(dtypes.bool_)
+        self.body.append(AnyLane(result, operand))
         return result
 
     def tile(self, tile: TileOp, a: Operand, b: Operand, c: Operand) -> Register:

@@ -13,27 +13,20 @@ Before → after::
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
 
 from planish import dtypes
-from planish.llir.makers import Makers
+from planish.llir.nests import Nests
 from planish.llir.program import (
     Address,
-    Buffer,
     Compute,
     Convert,
-    EndIf,
-    EndLoop,
-    If,
     Immediate,
     Instruction,
     Load,
     Loop,
     Ops,
     Prefetch,
-    Program,
     Register,
     Store,
 )
@@ -44,53 +37,32 @@ _COPIED: Final = (Address, Load, Compute, Convert)
 """What may be done once more."""
 
 
-def with_chosen_rows(program: Program, large: Collection[Buffer]) -> Program:
-    """The program, asking for rows of large parameters ahead where data chooses them."""
-    if not large or not any(isinstance(i, Load) and i.result.dtype.is_int for i in program.body):
-        return program
-    return _ChosenRows(program, large).run()
+def ask_for_chosen_rows(nests: Nests) -> None:
+    """Ask for rows of large parameters ahead where data chooses them."""
+    if not any(isinstance(i, Load) and i.result.dtype.is_int for i in nests.body):
+        return
+    work = _ChosenRows(nests)
+    for position, i in enumerate(nests.body):
+        if isinstance(i, Load) and i.gate is None and nests.makers.buffer(i.address) in nests.large:
+            work.ask(position, i)
 
 
 class _ChosenRows:
     """One walk over a program."""
 
-    def __init__(self, program: Program, large: Collection[Buffer]) -> None:
-        self.program = program
-        self.large = large
-        self.makers = Makers(program)
-        self.homes: list[tuple[int, ...]] = []
-        """Per instruction, the headers of the loops and ifs it stands in."""
-        stack: list[int] = []
-        for position, i in enumerate(program.body):
-            if isinstance(i, EndLoop | EndIf):
-                stack.pop()
-            self.homes.append(tuple(stack))
-            if isinstance(i, Loop | If):
-                stack.append(position)
-        self.written = {self.makers.buffer(i.address) for i in program.body if isinstance(i, Store)}
-        self.before: dict[int, list[Instruction]] = {}
-        self.behind: dict[int, list[Instruction]] = {}
+    def __init__(self, nests: Nests) -> None:
+        self.nests = nests
+        self.makers = nests.makers
+        self.written = {self.makers.buffer(i.address) for i in nests.body if isinstance(i, Store)}
         self.copies: dict[tuple[int, Register], Register] = {}
         """By outer loop: a register, as it will be in the next iteration."""
 
-    def run(self) -> Program:
-        body = self.program.body
-        for position, i in enumerate(body):
-            if isinstance(i, Load) and i.gate is None and self.makers.buffer(i.address) in self.large:
-                self.ask(position, i)
-        if not self.behind:
-            return self.program
-        made = [
-            each for p, i in enumerate(body) for each in (*self.before.get(p, ()), i, *self.behind.get(p, ()))
-        ]
-        return replace(self.program, body=tuple(made))
-
     def ask(self, position: int, load: Load) -> None:
         """Ask for what a load will read in the next iteration of the loop around its own."""
-        home = self.homes[position]
+        home = self.nests.around[position]
         if len(home) < 2 or load.result.dtype.lanes < 2 or load.address.dtype.lanes > 1:
             return
-        outer, inner = (self.program.body[p] for p in home[-2:])
+        outer, inner = (self.nests.body[p] for p in home[-2:])
         if not isinstance(outer, Loop) or not isinstance(inner, Loop):
             return
         needed = self.needed(load.address, home)
@@ -98,20 +70,21 @@ class _ChosenRows:
             return
         number = home[-2]
         if (number, outer.counter) not in self.copies:
-            self.before.setdefault(home[-1], []).extend(self.next_counter(number, outer))
-        behind = self.behind.setdefault(position, [])
+            self.nests.add_before(home[-1], *self.next_counter(number, outer))
         for place in needed:
-            made = self.program.body[place]
+            made = self.nests.body[place]
             if made.target is None or (number, made.target) in self.copies:
                 continue
             if not any((number, register) in self.copies for register in made.registers):
                 continue  # the same in all iterations
             copy = self.copies[number, made.target] = self.makers.fresh(made.target.dtype)
-            (self.before[home[-1]] if place < home[-1] else behind).append(
-                made.renamed(lambda r: self.copies.get((number, r), r), lambda r, copy=copy: copy)  # type: ignore[misc]
-            )
+            copied = made.renamed(lambda r: self.copies.get((number, r), r), lambda r, copy=copy: copy)  # type: ignore[misc]
+            if place < home[-1]:
+                self.nests.add_before(home[-1], copied)
+            else:
+                self.nests.add_behind(position, copied)
         if (number, load.address) in self.copies:
-            behind.append(Prefetch(self.copies[number, load.address]))
+            self.nests.add_behind(position, Prefetch(self.copies[number, load.address]))
 
     def needed(self, address: Register, home: tuple[int, ...]) -> list[int] | None:
         """The instructions inside the outer loop that an address follows from, in order; None unless data decides it."""
@@ -121,18 +94,18 @@ class _ChosenRows:
             place = self.makers.places.get(stack.pop())
             if place is None or place <= home[-2] or place in found or place == home[-1]:
                 continue  # from outside, or one of the counters
-            made = self.program.body[place]
-            if not isinstance(made, _COPIED) or self.homes[place] not in {home, home[:-1]}:
+            made = self.nests.body[place]
+            if not isinstance(made, _COPIED) or self.nests.around[place] not in {home, home[:-1]}:
                 return None
             if isinstance(made, Load) and (
                 made.gate is not None
-                or self.homes[place] == home
+                or self.nests.around[place] == home
                 or self.makers.buffer(made.address) in self.written
             ):
                 return None
             found.add(place)
             stack += made.registers
-        chosen = [p for p in found if isinstance(self.program.body[p], Load)]
+        chosen = [p for p in found if isinstance(self.nests.body[p], Load)]
         return sorted(found) if chosen and len(found) <= _MOST else None
 
     def next_counter(self, number: int, loop: Loop) -> list[Instruction]:

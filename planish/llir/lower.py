@@ -17,6 +17,7 @@ from planish.errors import LoweringError, did_you_mean
 from planish.llir.hints import with_unroll_hints
 from planish.llir.program import (
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -31,6 +32,7 @@ from planish.llir.program import (
     Instruction,
     Lanes,
     Load,
+    Lookup,
     Loop,
     Operand,
     Prefetch,
@@ -214,6 +216,14 @@ class _Lowering:
         form = Build if all(operand.dtype.lanes == 1 for operand in operands) else Concat
         self.body.append(form(self.fresh(node), operands))
 
+    def lookup(self, node: UOp) -> None:
+        table, index = self.sources(node)
+        self.body.append(Lookup(self.fresh(node), table, index))
+
+    def any(self, node: UOp) -> None:
+        operand = self.operands[node.src[0]]
+        self.body.append(AnyLane(self.fresh(node), operand))
+
     def tile(self, node: UOp) -> None:
         a, b, c = self.sources(node)
         core = cast("TensorCore", node.arg)
@@ -292,6 +302,8 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.GEP: _Lowering.lanes,
     Ops.VECTORIZE: _Lowering.build,
     Ops.CAT: _Lowering.build,
+    Ops.LOOKUP: _Lowering.lookup,
+    Ops.ANY: _Lowering.any,
     Ops.WMMA: _Lowering.tile,
     Ops.RANGE: _Lowering.range,
     Ops.END: _Lowering.end,

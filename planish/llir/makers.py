@@ -1,9 +1,47 @@
-"""Who makes which register of a program: what passes that add instructions ask, and where they get new registers."""
+"""Who makes which register of a program, and what integers are made of: what passes that add instructions ask.
+
+An index is read as a sum: a constant, and registers by factors. What is no sum (a quotient, something out of memory) is a register of
+the sum by itself. So how far an address moves with a counter, and what another one has in common with it, can be seen.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
 from planish.dtypes import DType
-from planish.llir.program import Address, Buffer, Instruction, Program, Register
+from planish.llir.program import (
+    Address,
+    Buffer,
+    Compute,
+    Convert,
+    Immediate,
+    Instruction,
+    Operand,
+    Ops,
+    Program,
+    Register,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """constant + Σ factor · register; no factor is 0."""
+
+    constant: int = 0
+    terms: dict[Register, int] = field(default_factory=dict)
+
+    def plus(self, other: Sum, factor: int = 1) -> Sum:
+        """self + factor · other."""
+        terms = dict(self.terms)
+        for register, count in other.terms.items():
+            terms[register] = terms.get(register, 0) + factor * count
+        return Sum(self.constant + factor * other.constant, {r: n for r, n in terms.items() if n})
+
+    @property
+    def number(self) -> int | None:
+        """Its value, if that is a constant."""
+        return None if self.terms else self.constant
 
 
 class Makers:
@@ -15,6 +53,7 @@ class Makers:
         """Where each register is made. (Variables are made by nobody.)"""
         numbers = [r.number for r in self.places] + [v.result.number for v in program.variables]
         self._next = 1 + max(numbers, default=-1)
+        self._sums: dict[Register, Sum] = {}
 
     def maker(self, register: Register) -> Instruction | None:
         """The instruction that makes a register."""
@@ -32,3 +71,88 @@ class Makers:
         """A register that the program does not have."""
         self._next += 1
         return Register(self._next - 1, dtype)
+
+    # -- sums --------------------------------------------------------------------------------------------------
+
+    def sum(self, operand: Operand) -> Sum:
+        """An integer as a sum."""
+        if isinstance(operand, Immediate):
+            return _constant(operand)
+        stack = [operand]
+        while stack:
+            register = stack[-1]
+            if register in self._sums:
+                stack.pop()
+                continue
+            made = self.maker(register)
+            inputs = (
+                made.registers if isinstance(made, Compute | Convert) and _is_count(register.dtype) else ()
+            )
+            missing = [r for r in inputs if r not in self._sums]
+            if missing:
+                stack += missing
+                continue
+            self._sums[register] = (self._made(made) if inputs else None) or Sum(0, {register: 1})
+            stack.pop()
+        return self._sums[operand]
+
+    def _made(self, made: Instruction | None) -> Sum | None:
+        """What an instruction makes of sums; None if that is no sum."""
+        if isinstance(made, Convert):
+            return self._known(made.operand) if _is_count(made.operand.dtype) else None
+        if not isinstance(made, Compute) or not all(_is_count(operand.dtype) for operand in made.inputs):
+            return None
+        x = [self._known(operand) for operand in made.inputs]
+        if made.op in {Ops.ADD, Ops.SUB}:
+            return x[0].plus(x[1], 1 if made.op is Ops.ADD else -1)
+        if made.op is Ops.SHL and x[1].number is not None and 0 <= x[1].number < 64:
+            return Sum().plus(x[0], 1 << x[1].number)
+        if made.op in {Ops.MUL, Ops.MULACC}:
+            rest = x[2] if made.op is Ops.MULACC else Sum()
+            for one, other in ((0, 1), (1, 0)):
+                factor = x[other].number
+                if factor is not None:
+                    return rest.plus(x[one], factor)
+        return None
+
+    def _known(self, operand: Operand) -> Sum:
+        return _constant(operand) if isinstance(operand, Immediate) else self._sums[operand]
+
+    def index(self, address: Register) -> Sum | None:
+        """Where in its buffer an address leads, counted in elements."""
+        found, made = Sum(), self.maker(address)
+        while isinstance(made, Address) and made.result.dtype.lanes == 1:
+            found = found.plus(self.sum(made.index))
+            if isinstance(made.base, Buffer):
+                return found
+            made = self.maker(made.base)
+        return None
+
+    def step(self, address: Register, counter: Register, place: int) -> int | None:
+        """By how many elements an address moves when the counter of the loop at a place grows by one; None if that is not one number."""
+        index = self.index(address)
+        if index is None or not self.are_fixed((r for r in index.terms if r != counter), place):
+            return None
+        return index.terms.get(counter, 0)
+
+    def are_fixed(self, registers: Iterable[Register], place: int) -> bool:
+        """Whether registers are the same in all iterations of the loop at a place."""
+        stack, seen = list(registers), set[Register]()
+        while stack:
+            register = stack.pop()
+            if register in seen or self.places.get(register, -1) < place:
+                continue
+            seen.add(register)
+            made = self.maker(register)
+            if not isinstance(made, Compute | Convert):
+                return False  # its counter, that of a loop in it, or something out of memory
+            stack += made.registers
+        return True
+
+
+def _constant(operand: Immediate) -> Sum:
+    return Sum(operand.value) if isinstance(operand.value, int) else Sum()
+
+
+def _is_count(dtype: DType) -> bool:
+    return dtype.lanes == 1 and (dtype.is_int or dtype.is_index)

@@ -1,189 +1,183 @@
 """The next row, asked for while this one is computed.
 
-A row kernel reads a row in one short loop and works on it in others. The first waits for memory while the processor does nothing,
-the others compute while memory does nothing. So what the first loop will read in the next iteration of the loop around both is
-prefetched by the one of the others that computes most: line by line, as far as it walks over the row itself.
+A row kernel reads a row in one loop, which waits for memory, and works on it in others, which leave memory idle. So what is read in the
+next iteration of the loop around them is prefetched by all of them, each as much of it as it takes of the time: memory is then
+busy from the first loop to the last.
 
 Before → after::
 
     loop %r                                 loop %r
-      loop %i < n: load @x[%r*m + %i]         loop %i < n: load @x[%r*m + %i]
-      loop %j < n: …                          loop %j < n: prefetch @x[(%r + 1)*m + %j]; …
+      loop %i < n: load @x[%r*m + %i]         loop %i < n: prefetch @x[(%r + 1)*m + a*%i]; load @x[%r*m + %i]
+      loop %j < n: …                          loop %j < n: prefetch @x[(%r + 1)*m + a*n + b*%j]; …
 
 Behind the last row there is nothing to be asked for; a prefetch of nothing does nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Final
 
-from planish.llir.makers import Makers
+from planish import dtypes
+from planish.llir.makers import Sum
+from planish.llir.nests import LINE, Nest, Nests
 from planish.llir.program import (
     Address,
     Buffer,
     Compute,
     Convert,
-    EndLoop,
     Immediate,
     Instruction,
-    Load,
-    Loop,
     Ops,
     Prefetch,
-    Program,
     Register,
 )
-from planish.target import Target
 
 _MOST: Final = 8
-"""Lines that are asked for in one iteration: more would wait for each other."""
+"""Rows that are asked for at once: more would wait for each other."""
 _NEAREST: Final = 3
 _NEAR: Final = 2
 
 
-@dataclass(slots=True)
-class _Loop:
-    """A loop: where it stands, what it is made of."""
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A piece of a parameter that a loop reads, one element after another, and the next iteration of the loop around reads another of."""
 
-    header: Loop
-    start: int
-    parent: _Loop | None
-    end: int = 0
-    children: list[_Loop] = field(default_factory=list)
+    buffer: Buffer
+    index: Sum
+    """Where the next one starts."""
+    elements: int
+    loads: tuple[int, ...]
+    """Where it is read."""
 
     @property
-    def length(self) -> int:
-        """How often it runs, if that is a number; else 0."""
-        bound = self.header.bound
-        return bound.value if isinstance(bound, Immediate) and isinstance(bound.value, int) else 0
+    def nbytes(self) -> int:
+        return self.elements * self.buffer.dtype.itemsize
 
 
-def with_next_row(program: Program, target: Target) -> Program:
-    """The program with prefetches of next rows, on machines where memory is far."""
-    if target.is_gpu or target.register_bytes == 1 or len(target.caches) < 2:
-        return program
-    large = {b for b in program.params if b.nbytes > target.caches[1]}
-    return _Rows(program, target, large).run() if large else program
-
-
-class _Rows:
-    """The loops of one program."""
-
-    def __init__(self, program: Program, target: Target, large: set[Buffer]) -> None:
-        self.program = program
-        self.target = target
-        self.large = large
-        self.makers = Makers(program)
-
-    def run(self) -> Program:
-        added: dict[int, list[Instruction]] = {}
-        for around in self.loops():
-            inner = [loop for loop in around.children if not loop.children and loop.length]
-            for number, reader in enumerate(inner):
-                loads = self.loads(reader, around)
-                idle = [loop for loop in inner[number + 1 :] if self.is_idle(loop, reader)]
-                if loads and idle:
-                    busiest = max(idle, key=self.arithmetic)
-                    added.setdefault(busiest.start, []).extend(self.asked(loads, around, reader, busiest))
-        if not added:
-            return self.program
-        body = [each for p, i in enumerate(self.program.body) for each in (i, *added.get(p, ()))]
-        return replace(self.program, body=tuple(body))
-
-    def loops(self) -> list[_Loop]:
-        found: list[_Loop] = []
-        inside: _Loop | None = None
-        for position, i in enumerate(self.program.body):
-            if isinstance(i, Loop):
-                inside = _Loop(i, position, inside)
-                found.append(inside)
-                if inside.parent is not None:
-                    inside.parent.children.append(inside)
-            elif isinstance(i, EndLoop) and inside is not None:
-                inside.end = position
-                inside = inside.parent
-        return found
-
-    def body(self, loop: _Loop) -> Sequence[Instruction]:
-        return self.program.body[loop.start + 1 : loop.end]
-
-    def loads(self, loop: _Loop, around: _Loop) -> list[Load]:
-        """The vectors that a loop reads of large parameters, others in each iteration of the loop around."""
-        found = []
-        for i in self.body(loop):
+def ask_for_next_rows(nests: Nests) -> set[int]:
+    """Ask for next rows of large parameters; the positions of the loads that will find theirs."""
+    done: set[int] = set()
+    for around in nests.loops:
+        loops = [loop for loop in around.children if loop.is_innermost and loop.length > 1]
+        if len(loops) < 2:
+            continue
+        rows: list[_Row] = []
+        for loop in loops:
+            found = _rows(nests, loop, around)
+            rows += [
+                row for row in found if all((row.buffer, row.index) != (r.buffer, r.index) for r in rows)
+            ]
+        for elements in dict.fromkeys(row.elements for row in rows):
+            same = [row for row in rows if row.elements == elements]
+            walking = [loop for loop in loops if _walks_over(nests, loop, elements)]
             if (
-                isinstance(i, Load)
-                and i.result.dtype.lanes > 1
-                and self.makers.buffer(i.address) in self.large
+                len(walking) > 1
+                and len(same) <= _MOST
+                and 2 * sum(row.nbytes for row in same) <= nests.target.caches[1]
             ):
-                below = self.below(i.address)
-                if below is not None and {loop.header.counter, around.header.counter} <= below:
-                    found.append(i)
-        return found if len(found) <= _MOST else []
+                _ask(nests, around, same, walking)
+                done.update(position for row in same for position in row.loads)
+    return done
 
-    def is_idle(self, loop: _Loop, reader: _Loop) -> bool:
-        """Whether a loop walks over the row as the one does that reads it, and leaves large memory alone."""
-        return loop.length == reader.length and not any(
-            isinstance(i, Load) and self.makers.buffer(i.address) in self.large for i in self.body(loop)
-        )
 
-    def arithmetic(self, loop: _Loop) -> int:
-        return sum(isinstance(i, Compute) and i.result.dtype.lanes > 1 for i in self.body(loop))
+def _rows(nests: Nests, loop: Nest, around: Nest) -> list[_Row]:
+    """What a loop reads of large parameters, from end to end, and elsewhere in each iteration of the loop around."""
+    makers = nests.makers
+    pieces: dict[tuple[Buffer, frozenset[tuple[Register, int]]], list[tuple[int, int, int]]] = {}
+    for position, i in nests.loads_of(loop):
+        buffer, index = makers.buffer(i.address), makers.index(i.address)
+        if buffer is None or buffer not in nests.large or index is None:
+            continue
+        if i.result.dtype.lanes > 1:
+            key = buffer, frozenset(index.terms.items())
+            pieces.setdefault(key, []).append((index.constant, i.result.dtype.lanes, position))
+    found = []
+    for (buffer, terms), parts in pieces.items():
+        index = Sum(0, dict(terms))
+        along, across = (index.terms.pop(nest.header.counter, 0) for nest in (loop, around))
+        if any(makers.places.get(r, -1) >= around.start for r in index.terms):
+            continue
+        for run in _runs(parts):
+            first, last = run[0], max(run)
+            # the last iteration may be cut off: rows lie as close as they are long
+            elements = min(along * loop.length, abs(across))
+            if 0 < along <= last[0] + last[1] - first[0] and along * (loop.length - 1) < elements:
+                start = Sum(first[0] + across, {**index.terms, around.header.counter: across})
+                found.append(_Row(buffer, start, elements, tuple(part[2] for part in run)))
+    return found
 
-    # -- addresses ---------------------------------------------------------------------------------------------
 
-    def below(self, register: Register) -> set[Register] | None:
-        """All registers that an address is computed from; None if one of them comes out of memory."""
-        found = {register}
-        stack = [register]
-        while stack:
-            made = self.makers.maker(stack.pop())
-            if isinstance(made, Load):
-                return None
-            if isinstance(made, Address | Compute | Convert):
-                new = [r for r in made.registers if r not in found]
-                found.update(new)
-                stack += new
-        return found
+def _runs(parts: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
+    """Places, numbers of elements there (and where they are read) as runs without a gap."""
+    runs: list[list[tuple[int, int, int]]] = []
+    end = 0
+    for place, size, position in sorted(parts):
+        if runs and place <= end:
+            runs[-1].append((place, size, position))
+        else:
+            runs.append([(place, size, position)])
+        end = place + size
+    return runs
 
-    def asked(self, loads: Sequence[Load], around: _Loop, reader: _Loop, busy: _Loop) -> list[Instruction]:
-        """The addresses of the next row at the place at which another loop is, and what asks for them."""
-        counter = around.header.counter
-        following = self.makers.fresh(counter.dtype)
-        found: list[Instruction] = [Compute(following, Ops.ADD, (counter, Immediate(1, counter.dtype)))]
-        known = {counter: following, reader.header.counter: busy.header.counter}
-        row = sum(load.result.dtype.lanes * load.result.dtype.itemsize for load in loads) * reader.length
-        locality = _NEAREST if 3 * row <= self.target.caches[0] else _NEAR
-        for load in loads:
-            self.copy(load.address, reader, known, found)
-            found.append(Prefetch(known[load.address], locality=locality))
-        return found
 
-    def copy(
-        self, register: Register, reader: _Loop, known: dict[Register, Register], found: list[Instruction]
-    ) -> None:
-        """Compute a register anew for other counters; what does not depend on them stays, if it can be seen."""
-        stack = [register]
-        while stack:
-            each = stack[-1]
-            if each in known:
-                stack.pop()
-                continue
-            made = self.makers.maker(each)
-            if not isinstance(made, Address | Compute | Convert):
-                known[each] = each  # a counter further out, a special index, a variable
-                continue
-            missing = [r for r in made.registers if r not in known]
-            if missing:
-                stack += missing
-                continue
-            if (
-                all(known[r] is r for r in made.registers)
-                and not reader.start < self.makers.places[each] < reader.end
-            ):
-                known[each] = each
-                continue
-            known[each] = self.makers.fresh(each.dtype)
-            found.append(made.renamed(known.__getitem__, known.__getitem__))
+def _walks_over(nests: Nests, loop: Nest, elements: int) -> bool:
+    """Whether a loop reads or writes as many elements, one after another; up to two iterations more, for its edges."""
+    addresses = [i.address for _, i in nests.loads_of(loop)] + [i.address for _, i in nests.stores_of(loop)]
+    steps = (nests.makers.step(address, loop.header.counter, loop.start) for address in addresses)
+    return any(
+        step is not None and step * (loop.length - 2) < elements <= step * loop.length for step in steps
+    )
+
+
+def _ask(nests: Nests, around: Nest, rows: list[_Row], loops: list[Nest]) -> None:
+    """Let loops ask for next rows, in order, each for as much as it takes of the time."""
+    total = sum(row.nbytes for row in rows)
+    locality = _NEAREST if 3 * total <= nests.target.caches[0] else _NEAR
+    starts = [_start(nests, around, row) for row in rows]
+    efforts = [loop.effort * loop.length for loop in loops]
+    begins = [0 for _ in rows]
+    for loop, effort in zip(loops, efforts, strict=True):
+        counter = loop.header.counter
+        for number, row in enumerate(rows):
+            step = -(-row.elements * effort // (sum(efforts) * loop.length))
+            at, place = nests.makers.fresh(counter.dtype), nests.makers.fresh(starts[number].dtype)
+            shift = Immediate(begins[number], counter.dtype)
+            nests.add_behind(
+                loop.start,
+                Compute(at, Ops.MULACC, (counter, Immediate(step, counter.dtype), shift)),
+                Address(place, starts[number], at),
+                *_asked(nests, place, step, row.buffer.dtype.itemsize, locality),
+            )
+            begins[number] += step * loop.length
+
+
+def _asked(nests: Nests, place: Register, elements: int, itemsize: int, locality: int) -> list[Instruction]:
+    """Prefetches of so many elements at a place, line by line."""
+    found: list[Instruction] = [Prefetch(place, locality=locality)]
+    for further in range(LINE // itemsize, elements, LINE // itemsize):
+        address = nests.makers.fresh(place.dtype)
+        found += [
+            Address(address, place, Immediate(further, dtypes.int64)),
+            Prefetch(address, locality=locality),
+        ]
+    return found
+
+
+def _start(nests: Nests, around: Nest, row: _Row) -> Register:
+    """The address of the next row, computed where the loop around begins an iteration."""
+    fits = row.buffer.elements + 2 * abs(row.index.terms[around.header.counter]) < 1 << 31
+    kind = around.header.counter.dtype if fits else dtypes.int64
+    made: list[Instruction] = []
+    total: Register | Immediate = Immediate(row.index.constant, kind)
+    for register, factor in row.index.terms.items():
+        operand = register
+        if register.dtype is not kind:
+            operand = nests.makers.fresh(kind)
+            made.append(Convert(operand, register))
+        following = nests.makers.fresh(kind)
+        made.append(Compute(following, Ops.MULACC, (operand, Immediate(factor, kind), total)))
+        total = following
+    result = nests.makers.fresh(row.buffer.pointer)
+    nests.add_behind(around.start, *made, Address(result, row.buffer, total))
+    return result

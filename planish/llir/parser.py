@@ -16,6 +16,7 @@ from planish.errors import DTypeError, did_you_mean
 from planish.llir.program import (
     COMPARISONS,
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -466,6 +467,10 @@ class Parser(Reader):
         self.expect("]")
         self.body.append(Lookup(self._assign(result, self._dtype_after_colon()), table, index))
 
+    def _any(self, result: re.Match[str]) -> None:
+        operand = self._resolve(self._value())
+        self.body.append(AnyLane(self._assign(result, self._dtype_after_colon()), operand))
+
     def _tile(self, result: re.Match[str]) -> None:
         self.skip()
         offset = self.position
@@ -554,6 +559,7 @@ _RESULTS: Final[dict[str, Callable[[Parser, re.Match[str]], None]]] = {
     "build": Parser._build,
     "concat": Parser._concat,
     "lookup": Parser._lookup,
+    "any": Parser._any,
     "tile": Parser._tile,
     "special": Parser._special,
     "reload": Parser._reload,

@@ -8,7 +8,8 @@ The whole language on one screen (`x`, `y` …: a register or an immediate; `f(x
          prefetch %p                                 a promise to read (or write) soon; never fails
     %r = <op> x, y …        cast x        bitcast x  arithmetic, comparison, select, fma (`mulacc`); conversions
     %r = lanes x[i, j …]  build x, y …  concat x, y … select, make and join lanes
-    %r = lookup t[i]                                 lanes of the register t, selected by the values of i
+    %r = lookup t[i]                                 lanes of the register t, selected by the values of i modulo their number
+    %r = any x                                       whether a bool holds in any lane
     %r = tile a, b, c                                a @ b + c on matrix tiles spread over registers and threads
     %r = special name < n                            the index of this block, thread or core
          loop %r < n … end        if x … endif       counted from 0; properly nested
@@ -37,6 +38,7 @@ __all__ = [
     "FORMS",
     "MIN_ALIGNMENT",
     "Address",
+    "AnyLane",
     "Barrier",
     "Bitcast",
     "Buffer",
@@ -344,12 +346,24 @@ class Concat(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Instruction):
-    """result[i] = table[index[i]]: a table of constants or values that stays in a register."""
+    """result[i] = table[index[i] mod entries]: a table of constants or values that stays in a register.
+
+    It has a power of two of entries: machines look at as many of the last bits of the index as they need.
+    """
 
     mnemonic, reads, writes = "lookup", ("table", "index"), "result"
     result: Register
     table: Operand
     index: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class AnyLane(Instruction):
+    """result = whether the operand, of bools, holds in any lane."""
+
+    mnemonic, reads, writes = "any", ("operand",), "result"
+    result: Register
+    operand: Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,8 +462,8 @@ class Reload(Instruction):
 
 
 FORMS: Final[tuple[type[Instruction], ...]] = (
-    Address, Load, Store, Prefetch, Compute, Convert, Bitcast, Lanes, Build, Concat, Lookup, Tile, Special, Loop, EndLoop,
-    If, EndIf, Barrier, Spill, Reload,
+    Address, Load, Store, Prefetch, Compute, Convert, Bitcast, Lanes, Build, Concat, Lookup, AnyLane, Tile, Special, Loop,
+    EndLoop, If, EndIf, Barrier, Spill, Reload,
 )  # fmt: skip
 """Every instruction there is. Tables keyed by these decide what is printed, parsed, verified, executed and rendered."""
 

@@ -18,6 +18,7 @@ from planish.llir.counters import Traffic
 from planish.llir.program import (
     COMPARISONS,
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -311,15 +312,18 @@ class Decoder:
 
     def lookup(self, i: Lookup) -> Step:
         out, table, index = self.slot(i.result), self.slot(i.table), self.slot(i.index)
-        entries, line = i.table.dtype.lanes, instruction_line(i)
+        last = i.table.dtype.lanes - 1
 
         def step(t: Thread) -> None:
-            places = t.registers[index]
-            if (places < 0).any() or (places >= entries).any():
-                raise VerifyError(
-                    f"{self.program.name}: {line}: {places.tolist()} is outside {entries} entries"
-                )
-            t.registers[out] = np.asarray(np.atleast_1d(t.registers[table])[places])
+            t.registers[out] = np.asarray(np.atleast_1d(t.registers[table])[t.registers[index] & last])
+
+        return step
+
+    def any(self, i: AnyLane) -> Step:
+        out, operand = self.slot(i.result), self.slot(i.operand)
+
+        def step(t: Thread) -> None:
+            t.registers[out] = np.asarray(np.any(t.registers[operand]))
 
         return step
 
@@ -416,6 +420,7 @@ _DECODE: Final[dict[type[Instruction], Callable[[Decoder, Any], Step]]] = {
     Build: Decoder.join,
     Concat: Decoder.join,
     Lookup: Decoder.lookup,
+    AnyLane: Decoder.any,
     Tile: Decoder.tile,
     Special: Decoder.special,
     Loop: Decoder.loop,

@@ -26,6 +26,7 @@ from planish.llir.parser import VERSION, Parser
 from planish.llir.program import (
     COMPARISONS,
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -130,6 +131,10 @@ def _lookup(i: Lookup) -> str:
     return f"{i.result} = lookup {operand_text(i.table)}[{operand_text(i.index)}] : {i.result.dtype}"
 
 
+def _any(i: AnyLane) -> str:
+    return f"{i.result} = any {operand_text(i.operand)} : {i.result.dtype}"
+
+
 def _tile(i: Tile) -> str:
     dtype = i.result.dtype
     words = f"{operand_text(i.a)}, {operand_text(i.b)}, {operand_text(i.c, dtype)}"
@@ -161,6 +166,7 @@ _LINES: Final[dict[type[Instruction], Callable[[Any], str]]] = {
     Build: _build,
     Concat: _concat,
     Lookup: _lookup,
+    AnyLane: _any,
     Tile: _tile,
     Special: _special,
     Loop: _loop,

@@ -33,6 +33,7 @@ from planish.errors import DTypeError, VerifyError
 from planish.llir.program import (
     COMPARISONS,
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -278,9 +279,16 @@ def _join(i: Build | Concat, program: Program) -> Iterator[Complaint]:
 def _lookup(i: Lookup, program: Program) -> Iterator[Complaint]:
     if not _is_integer(i.index.dtype):
         yield "types", f"the index is an i32 or i64, not {i.index.dtype}"
+    if not _is_power_of_two(i.table.dtype.lanes):
+        yield "lanes", f"a table has a power of two of entries, not those of {i.table.dtype}"
     expected = i.table.dtype.scalar.vec(i.index.dtype.lanes)
     if i.result.dtype is not expected:
         yield "types", f"the result is {expected}, not {i.result.dtype}"
+
+
+def _any(i: AnyLane, program: Program) -> Iterator[Complaint]:
+    if not i.operand.dtype.is_bool or i.result.dtype is not dtypes.bool_:
+        yield "types", f"any makes one bool of bools, not {i.result.dtype} of {i.operand.dtype}"
 
 
 def _tile(i: Tile, program: Program) -> Iterator[Complaint]:
@@ -327,6 +335,7 @@ _RULES: Final[dict[type[Instruction], Callable[[Any, Program], Iterator[Complain
     Build: _join,
     Concat: _join,
     Lookup: _lookup,
+    AnyLane: _any,
     Tile: _tile,
     Special: _counted,
     Loop: _counted,

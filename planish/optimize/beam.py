@@ -6,7 +6,8 @@ amount. Stage 7 says what fits (`attempt`), the cost model which of the rest are
 `width` schedules are varied again, until nothing improves or the time is up. A second start is the empty schedule: the model
 alone walks from there for a part of the time, and where it ends is measured as well.
 
-What is promised. The answer is the schedule of the heuristic unless another was measured to be faster, twice, by more than noise.
+What is promised. The answer is the schedule of the heuristic unless another was measured to be faster, and then ran in turn with it and was
+faster in most rounds, by more than noise.
 A candidate that crashed, hung, could not be compiled or computed something else is in `Search.rejected`, and never the answer.
 """
 
@@ -15,15 +16,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import log2
+from statistics import median
 from typing import Final, Generic, TypeVar
 
+from planish import dtypes
 from planish.errors import PlanishError
 from planish.optimize.cost import Estimate, estimate
+from planish.optimize.kernel_view import size_of
+from planish.optimize.moves import other_amounts, relatives, resized, tiles
 from planish.optimize.space import actions as space_of
-from planish.optimize.space import amounts, axes_of, obstacle, overfull, reason_of
+from planish.optimize.space import axes_of, obstacle, overfull, reason_of
 from planish.target import Target
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
@@ -47,7 +52,9 @@ _STEPS: Final = 12
 """Actions that the model takes at most when it walks alone."""
 _FINALISTS: Final = 3
 _ALIKE: Final = 2
-"""Schedules that the model cannot tell apart, of which no more are measured."""
+"""Schedules that the model cannot tell apart, of which no more are measured as long as there are others."""
+_TILES: Final = 2
+"""Other register tiles that are measured at the start, for each schedule that is kept."""
 
 
 class Outcome(Enum):
@@ -134,6 +141,15 @@ class _State:
     actions: Schedule
     sink: UOp
     expected: Estimate
+    seconds_per_cycle: float = 1.0
+    """What a cycle of the model took for the schedule that this one was made of, if that was measured."""
+    move: str = ""
+    """By what kind of change."""
+
+    @property
+    def guess(self) -> float:
+        """How long it may take. The model is better at what a step changes than at what a whole schedule costs."""
+        return self.expected.cycles * self.seconds_per_cycle
 
 
 def _signature(expected: Estimate) -> tuple[int, ...]:
@@ -143,12 +159,19 @@ def _signature(expected: Estimate) -> tuple[int, ...]:
     return (*parts, round(50 * log2(cycles)), expected.registers, expected.pieces)
 
 
+def _size_at(sink: UOp, action: Action) -> int:
+    """The size of the axis that an action is about to change."""
+    axes = axes_of(sink)
+    return size_of(axes[action.axis]) if 0 <= action.axis < len(axes) else 0
+
+
 @dataclass(slots=True)
 class Beam(Generic[C]):
     """A search for one kernel.
 
     `compile` makes code of a list of actions (PlanishError if it cannot); `measure` runs several candidates, each against what the
-    unoptimised kernel computes, and gives up on one that takes much longer than the seconds it is told.
+    unoptimised kernel computes, and gives up on one that takes much longer than the seconds it is told; `contest` runs several in
+    turn, round by round, and tells the seconds of each in every round (none of one that is wrong).
     """
 
     sink: UOp
@@ -156,6 +179,7 @@ class Beam(Generic[C]):
     attempt: Attempt
     compile: Callable[[Schedule], C]
     measure: Callable[[Sequence[C], float], Sequence[Measured]]
+    contest: Callable[[Sequence[C]], Sequence[Sequence[float]]]
     width: int = 4
     budget: float = 10.0
     cores: int = 1
@@ -169,6 +193,9 @@ class Beam(Generic[C]):
     _seen: set[UOp] = field(default_factory=set)
     _alike: Counter[tuple[int, ...]] = field(default_factory=Counter)
     """How many schedules were measured that the model cannot tell apart."""
+    _most_alike: int = _ALIKE
+    _aside: list[_State] = field(default_factory=list)
+    """What may be measured when there is nothing better."""
     _pieces: int = 1
     _best_expected: float = float("inf")
     _wanted: int = 0
@@ -187,7 +214,7 @@ class Beam(Generic[C]):
         self._run([first])
         found.baseline = found.seconds = self._times.get(first.sink, float("inf"))
         given = [state for each in others if (state := self._replay(tuple(each))) is not None]
-        self._run([*given, *self._walk(empty)])
+        self._run([*given, *self._walk(empty), *self._relatives(), *self._tiles(first)])
         kept = self._best([first, *given, *self._measured_states()])
         idle = 0
         while not self._is_over():
@@ -231,8 +258,8 @@ class Beam(Generic[C]):
             return None
         return after
 
-    def _next(self, state: _State) -> Iterator[tuple[Schedule, UOp]]:
-        """Every schedule one step from a state that fits: one action more, one less, or another amount."""
+    def _next(self, state: _State) -> Iterator[tuple[str, Schedule, UOp]]:
+        """Every schedule one step from a state that fits: one action more, one less, or another amount; with what was changed."""
         axes = axes_of(state.sink)
         for action in space_of(self.target):
             reason = obstacle(state.sink, axes, action, self.target)
@@ -244,44 +271,100 @@ class Beam(Generic[C]):
                 continue
             after = self._try(state.sink, action, state.actions)
             if after is not None and after is not state.sink:
-                yield (*state.actions, action), after
+                yield f"+{action.kind.name}({action.axis})", (*state.actions, action), after
+        known = self._steps(state.actions)
         for place, action in enumerate(state.actions):
-            head, tail = state.actions[:place], state.actions[place + 1 :]
-            changed = [
-                action._replace(amount=n) for n in amounts(self.target, action.kind) if n != action.amount
+            changes: list[tuple[str, Iterable[Schedule]]] = [
+                (f"-{place}", [(*state.actions[:place], *state.actions[place + 1 :])])
             ]
-            for instead in ((), *((each,) for each in changed)):
-                if self._is_over():
-                    return
-                actions = (*head, *instead, *tail)
-                replayed = self._replayed(actions)
-                if replayed is not None:
-                    yield actions, replayed
+            for amount in other_amounts(self.target, action, _size_at(known[place], action)):
+                changes.append((f"={place}", resized(state.actions, place, amount)))
+            for move, schedules in changes:
+                for actions in schedules:
+                    if self._is_over():
+                        return
+                    replayed = self._replayed(actions, state.actions, known)
+                    if replayed is not None:
+                        yield move, actions, replayed
+                        break
 
-    def _replayed(self, actions: Schedule) -> UOp | None:
-        sink = self.sink
+    def _steps(self, actions: Schedule) -> list[UOp]:
+        """The kernel before each action of a schedule that fits, and after the last."""
+        found = [self.sink]
         for number, action in enumerate(actions):
-            after = self._try(sink, action, actions[:number])
+            after = self._try(found[-1], action, actions[:number])
+            if after is None:
+                raise PlanishError("a schedule that was measured does not fit its kernel")
+            found.append(after)
+        return found
+
+    def _replayed(self, actions: Schedule, other: Schedule = (), known: Sequence[UOp] = ()) -> UOp | None:
+        """The kernel after a schedule, if all of it fits; `known` are the steps of another, with which it may begin."""
+        pairs = enumerate(zip(actions, other, strict=False))
+        start = next((n for n, (one, two) in pairs if one != two), min(len(actions), len(other)))
+        sink = known[start] if known else self.sink
+        for number in range(start if known else 0, len(actions)):
+            after = self._try(sink, actions[number], actions[:number])
             if after is None:
                 return None
             sink = after
         return sink
 
     def _expand(self, states: Sequence[_State]) -> list[_State]:
-        """What is one step from states and was not seen before, cheapest by the model first."""
+        """What is one step from states and was not seen before, the most promising first."""
         fresh: list[_State] = []
         for state in states:
-            for actions, sink in self._next(state):
+            seconds = self._times.get(state.sink, float("inf"))
+            rate = seconds / state.expected.cycles if seconds < float("inf") else 1.0
+            for move, actions, sink in self._next(state):
                 if self._is_over():
                     break
-                if sink in self._seen:
-                    continue
-                self._seen.add(sink)
-                if overfull(sink, self.target):
-                    self.found.refusals["more lanes than registers could hold"] += 1
-                    continue
-                fresh.append(self._state(actions, sink))
-        return sorted(fresh, key=lambda each: (each.expected.cycles, len(each.actions)))
+                if self._is_new(sink):
+                    made = self._state(actions, sink)
+                    fresh.append(replace(made, seconds_per_cycle=rate, move=move))
+        return sorted(fresh, key=lambda each: (each.guess, len(each.actions)))
+
+    def _is_new(self, sink: UOp) -> bool:
+        """Whether a kernel was not seen before, and could be run at all."""
+        if sink in self._seen:
+            return False
+        self._seen.add(sink)
+        if overfull(sink, self.target):
+            self.found.refusals["more lanes than registers could hold"] += 1
+            return False
+        return True
+
+    def _relatives(self) -> list[_State]:
+        """What the heuristic would do on other machines."""
+
+        def attempt(sink: UOp, action: Action, before: Sequence[Action]) -> UOp | None:
+            return self._try(sink, action, tuple(before))
+
+        found = []
+        for actions in relatives(self.sink, self.target, attempt):
+            if self._is_over():
+                break
+            state = self._replay(actions)
+            if state is not None and state.expected.pieces >= self._pieces and self._is_new(state.sink):
+                found.append(state)
+        return found
+
+    def _tiles(self, first: _State) -> list[_State]:
+        """The most promising of the schedules that differ from the first by their register tile."""
+        found: list[_State] = []
+        lanes = self.target.lanes(dtypes.float32)
+        known = self._steps(first.actions)
+        for choices in tiles(first.actions, self.target, lanes):
+            for actions in choices:
+                if self._is_over():
+                    return []
+                sink = self._replayed(actions, first.actions, known)
+                if sink is not None:
+                    if self._is_new(sink):
+                        found.append(self._state(actions, sink))
+                    break
+        found = [state for state in found if state.expected.pieces >= self._pieces]
+        return sorted(found, key=lambda each: each.guess)[: _TILES * self.width]
 
     def _walk(self, empty: _State) -> list[_State]:
         """Where the model alone gets to from nothing."""
@@ -302,31 +385,47 @@ class Beam(Generic[C]):
         return [best] if best.actions else []
 
     def _promising(self, kept: Sequence[_State]) -> list[_State]:
+        """What to measure next: of each kind of change the best before any second best, since the model is no good judge of kinds."""
         fresh = self._expand(kept)
-        if not fresh:
-            return []
-        most = _PROMISING * min(fresh[0].expected.cycles, kept[0].expected.cycles)
-        chosen: list[_State] = []
+        most = _PROMISING * self._fastest()
+        counted: Counter[str] = Counter()
+        ordered: list[tuple[int, float, _State]] = []
         for state in fresh:
-            if state.expected.cycles > most or len(chosen) == _PER_STATE * self.width:
-                break
             if state.expected.pieces < self._pieces:
                 self.found.refusals["fewer pieces than there are cores"] += 1
-            elif self._alike[_signature(state.expected)] >= _ALIKE:
-                self.found.refusals["the model sees no difference to what was measured"] += 1
+            elif state.guess > most:
+                self.found.refusals["the model expects it to be much slower"] += 1
             else:
-                self._alike[_signature(state.expected)] += 1
-                chosen.append(state)
+                ordered.append((counted[state.move] // 2, state.guess, state))
+                counted[state.move] += 1
+        ordered += [(0, state.guess, state) for state in self._aside]
+        ordered.sort(key=lambda each: each[:2])
+        chosen: list[_State] = []
+        self._aside = []
+        for _, _, state in ordered:
+            signature = _signature(state.expected)
+            alike = self._alike[signature] >= self._most_alike
+            if alike:
+                self.found.refusals["the model sees no difference to what was measured"] += 1
+            if alike or len(chosen) == _PER_STATE * self.width:
+                self._aside.append(state)
+                continue
+            self._alike[signature] += 1
+            chosen.append(state)
+        if not chosen and self._aside:  # all that is left looks like what was measured
+            self._most_alike += _ALIKE
+            chosen = self._aside[: _PER_STATE * self.width]
+            self._aside = self._aside[_PER_STATE * self.width :]
         return chosen
 
     # -- measuring -----------------------------------------------------------------------------------------------
 
-    def _run(self, states: Sequence[_State], repeat: bool = False) -> None:
+    def _run(self, states: Sequence[_State]) -> None:
         """Compile and measure what was not measured yet, a few at a time, as long as there is time."""
-        waiting = [state for state in states if repeat or state.sink not in self._times]
+        waiting = [state for state in states if state.sink not in self._times]
         size = max(self.width, 2)
         for start in range(0, len(waiting), size):
-            if start and self._is_over() and not repeat:
+            if start and self._is_over():
                 return
             ready: list[tuple[_State, C]] = []
             for state in waiting[start : start + size]:
@@ -335,7 +434,7 @@ class Beam(Generic[C]):
                 except PlanishError as error:
                     self._note(state, Measured(Outcome.FAILED, detail=str(error).partition("\n")[0]))
                     continue
-                if repeat or not self._spills(state, made):
+                if not self._spills(state, made):
                     ready.append((state, made))
             results = self.measure([each for _, each in ready], self._fastest())
             for (state, _), measured in zip(ready, results, strict=True):
@@ -381,25 +480,30 @@ class Beam(Generic[C]):
         return sorted(right, key=lambda state: self._times[state.sink])[: self.width]
 
     def _decide(self, first: _State, kept: Sequence[_State]) -> None:
-        """Measure the fastest once more, side by side with the heuristic's: the answer is what stays ahead."""
+        """Let the fastest and the heuristic's run in turn: the answer is what is ahead in most rounds, by more than noise."""
         found = self.found
         rivals = [state for state in kept if state.sink is not first.sink][:_FINALISTS]
         rivals = [state for state in rivals if self._times[state.sink] < found.baseline * (1 - GAIN)]
         if not rivals:
             return
-        wrong = set()
-        again = {state.sink: float("inf") for state in (first, *rivals)}
-        for _ in range(2):
-            self._times.clear()
-            self._run([first, *rivals], repeat=True)
-            wrong |= {state.sink for state in rivals if self._times[state.sink] == float("inf")}
-            again = {sink: min(again[sink], self._times[sink]) for sink in again}
-        found.baseline = found.seconds = again[first.sink]
-        for state in rivals:
-            if state.sink not in wrong and again[state.sink] < min(
-                found.seconds, found.baseline * (1 - GAIN)
+        plain, *others = self.contest([self.compile(state.actions) for state in (first, *rivals)])
+        if not plain:
+            return
+        found.baseline = found.seconds = median(plain)
+        for state, times in zip(rivals, others, strict=True):
+            gains = sorted(before / now for before, now in zip(plain, times, strict=False))
+            if not gains:
+                self._note(state, Measured(Outcome.WRONG, detail="when it ran in turn with others"))
+                continue
+            # in the middle, in three rounds of four, and at its best: noise hardly ever agrees with itself in all three
+            middle, low, best = median(gains), gains[len(gains) // 4], min(plain) / min(times)
+            if (
+                low > 1
+                and middle > 1 + GAIN
+                and best > 1 + GAIN / 2
+                and found.baseline / middle < found.seconds
             ):
-                found.actions, found.seconds = state.actions, again[state.sink]
+                found.actions, found.seconds = state.actions, found.baseline / middle
 
     def _is_over(self) -> bool:
         return self.clock() - self._started >= self.budget

@@ -23,6 +23,8 @@ _SLOWER: Final = 5
 """How many other operations one of those takes the time of."""
 _ROUNDS: Final = 2
 """Pieces that a core takes one after the other, if they are for free: a core that is late takes fewer of them."""
+_ROWS: Final = 4
+"""Rows one after the other that a core is given, if there are enough."""
 _COPIED: Final = 40
 """Iterations of a contraction in the time in which one element is copied."""
 
@@ -34,7 +36,12 @@ def share_among_cores(draft: Draft, view: View) -> None:
     pieces = pieces_for(draft.target, view)
     for axis in view.outputs:
         size = draft.left(axis)
-        amounts = [amount for amount in range(min(pieces, size), 1, -1) if size % amount == 0]
+        most = min(pieces, size)
+        if (
+            view.rows and axis not in view.rows
+        ):  # who has several rows can ask for the next one (`llir/next_row.py`)
+            most = min(most, max(size // _ROWS, 2 * _ROUNDS * draft.target.workers))
+        amounts = [amount for amount in range(most, 1, -1) if size % amount == 0]
         if draft.take_first(ActionKind.THREAD, axis, amounts[:4]) > 1:
             return
 

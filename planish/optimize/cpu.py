@@ -18,6 +18,7 @@ from planish.optimize.convolution import convolve
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
 from planish.optimize.lanes import (
+    align_rows,
     lanes_along,
     reduce_in_columns,
     reduce_in_lanes,
@@ -46,7 +47,9 @@ def for_cpu(draft: Draft, view: View) -> None:
             if not reduce_in_columns(draft, view, axis, inner):
                 contract(draft, view, axis, inner)
         elif not scan_in_lanes(draft, view, axis) and not turn(draft, view, axis):
-            take_lanes(draft, axis, ActionKind.UPCAST, lanes_along(draft.target, view, axis), least=4)
+            lanes = lanes_along(draft.target, view, axis)
+            align_rows(draft, view, axis, lanes)
+            take_lanes(draft, axis, ActionKind.UPCAST, lanes, least=4)
     for reduction in view.reductions:
         if not any(axis in reduction.ranges for axis in vectors):
             reduce_in_lanes(draft, view, reduction)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, kind_of, size_of
 from planish.target import Target
@@ -33,6 +34,8 @@ _NEAR: Final = frozenset({-1, 0, 1, 2, 3, 4})
 """Strides at which whole vectors are loaded, and lanes selected."""
 _HALVES: Final = 4
 """Up to so many vectors an axis may be covered by halves of them."""
+_LONG_ROW: Final = 16
+"""Vectors of a row for which one more, so that all but the first and the last are whole lines, is not much."""
 _PADDED: Final = (8, 9)
 """Several vectors are padded to only if that makes an axis no longer than by this ratio."""
 
@@ -105,6 +108,27 @@ def take_lanes(
         if draft.take(ActionKind.PADTO, axis, width):
             return width if draft.take(kind, axis, width) else 1
     return draft.take_first(kind, axis, (*whole, *parts))
+
+
+def align_rows(draft: Draft, view: View, axis: UOp, lanes: int) -> bool:
+    """Start long rows of a large result where a line starts, if they do not: stores past the caches write whole lines; whether so."""
+    target = draft.target
+    if not target.masked or len(target.caches) < 2 or lanes < 2 or size_of(axis) < _LONG_ROW * lanes:
+        return False
+    read = {place.src[0] for place in view.reads}
+    written = [place for place in view.writes if axis in place.ranges]
+    large = [
+        place
+        for place in written
+        if isinstance(place.src[0].dtype, PtrDType)
+        and place.src[0].dtype.size * place.dtype.itemsize >= 2 * target.caches[1]
+        and place.src[0] not in read
+    ]
+    return (
+        bool(large)
+        and len(large) == len(written)
+        and draft.take(ActionKind.ALIGN, axis, lanes, "rows of a large result that start anywhere")
+    )
 
 
 def scan_in_lanes(draft: Draft, view: View, axis: UOp) -> bool:

@@ -81,9 +81,28 @@ class Loops:
             if standing[0] != first and self.swap(first, standing[0]):
                 left = [first if path == standing[0] else path for path in left]
 
+    def block(self, axis: UOp, amount: int, reason: str) -> tuple[int, ...] | None:
+        """Passes over all outputs, each with a block of a reduced axis: where their loop is, which is outside of all others."""
+        path = self.path(axis)
+        number, before = self.number(path), _paths(self.draft)
+        if number is None or path is None:
+            return None
+        if not self.draft.do(Action(ActionKind.BLOCK, number, amount), reason):
+            return None
+        self.paths[axis] = None if amount == 1 else (*path, 1)
+        (outer,) = before - _paths(self.draft) - {path}  # its place is that of the passes now
+        for other, there in self.paths.items():
+            if there == outer:
+                self.paths[other] = (*outer, 1)
+        return (*outer, 0)
+
     def stage(self, path: tuple[int, ...] | None, place: UOp, reason: str) -> bool:
         """A copy of what a parameter is needed for inside of a loop (None: of the kernel)."""
         number = -1 if path is None else self.number(path)
         return number is not None and self.draft.do(
             Action(ActionKind.STAGE, number, cast("int", place.src[0].arg)), reason
         )
+
+
+def _paths(draft: Draft) -> set[tuple[int, ...]]:
+    return {cast("Axis", r.arg).path for r in axes_of(draft.sink)}

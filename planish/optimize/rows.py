@@ -8,6 +8,7 @@ maxima, sums and functions along a row work on whole vectors without ever combin
 2. Each product has another axis in registers, so that there are enough sums at once: along the row where it makes the row
    (keys), along the output where it uses it.
 3. What is read along the rows with jumps (the queries) is staged, transposed on the way.
+4. A product that uses rows which do not fit in the first cache takes a block of them at a time (`HOLD`).
 
 Rows that lie side by side in memory, as the columns of a matrix do, run in lanes for the same reasons, with no product at all.
 """
@@ -28,6 +29,8 @@ from planish.uop.ops import AxisType, Ops
 
 _COST: Final = {4: 20, 2: 23, 1: 33}
 """Vectors of rows at once, and what a row then costs: with more of them there are fewer loads for each operation."""
+_FEWEST: Final = 16
+"""Elements of rows in a pass: with fewer, loading and storing the sums takes longer than the first cache saves."""
 
 
 class _Block(NamedTuple):
@@ -121,7 +124,27 @@ def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int)
         reason = "rows lie next to each other in lanes"
         if not any(draft.do(Action(ActionKind.STAGE, place, slot), reason) for place in places or [-1]):
             return False
+    if block.row_bytes * width > draft.target.caches[0] // 2:
+        for product in block.products:
+            _hold(draft, view, product, width)
     return True
+
+
+def _hold(draft: Draft, view: View, product: UOp, width: int) -> None:
+    """A block of rows at a time, if a product uses them: with what they are multiplied by they take two thirds of the first cache."""
+    kept = [place.src[0] for place in _operands(product, view) if place.src[0].op is Ops.BUFFERIZE]
+    columns = [r for r in view.outputs if r in product.ranges and not any(r in node.ranges for node in kept)]
+    if not kept or not columns:
+        return
+    together = width + prod(size_of(r) for r in columns)
+    most = draft.target.caches[0] * 2 // 3 // (together * product.dtype.itemsize)
+    for axis in product.src[1:]:
+        size = draft.left(axis)
+        count = max((n for n in range(_FEWEST, most + 1) if size % n == 0), default=0)
+        if count and draft.take(
+            ActionKind.HOLD, axis, count, f"{count} of a row at a time stay in the first cache"
+        ):
+            return
 
 
 def _in_registers(draft: Draft, view: View, product: UOp, rows: UOp, most: int) -> None:

@@ -29,6 +29,7 @@ _ROWS: Final = (2, 3, 4, 5, 6, 7, 8, 12, 14)
 _LOOPS: Final = (4, 8, 16, 32, 64, 128, 256, 512)
 _PIECES: Final = (2, 4, 8, 16, 32, 64)
 _BLOCKS: Final = (128, 256, 512, 1024)
+_PASSES: Final = (32, 64, 128)
 _THREADS: Final = (2, 3, 4, 8, 16, 32, 64, 128, 256)
 _FEW: Final = (2, 3, 4, 5, 7, 8)
 _MOST_VECTORS: Final = 2
@@ -53,10 +54,17 @@ _TAKES: Final = {
     ActionKind.SWAP: _ANY_LOOP,
     ActionKind.PADTO: _ANY_LOOP,
     ActionKind.OVERRUN: _ANY_LOOP,
+    ActionKind.ALIGN: _OUTPUT,
     ActionKind.BLOCK: _REDUCED,
+    ActionKind.HOLD: _REDUCED,
 }
 """Which axes an action is for."""
-_DIVIDES: Final = frozenset(_TAKES) - {ActionKind.SWAP, ActionKind.PADTO, ActionKind.OVERRUN}
+_DIVIDES: Final = frozenset(_TAKES) - {
+    ActionKind.SWAP,
+    ActionKind.PADTO,
+    ActionKind.OVERRUN,
+    ActionKind.ALIGN,
+}
 """Actions whose amount divides their axis."""
 
 
@@ -107,10 +115,12 @@ def table(target: Target) -> tuple[Row, ...]:
         Row(ActionKind.PREFIX, everywhere[:4], whole[:1]),
         Row(ActionKind.STAGE, (-1, *everywhere), tuple(range(_SLOTS))),
         Row(ActionKind.BLOCK, everywhere, _BLOCKS),
+        Row(ActionKind.HOLD, everywhere, _PASSES),
         Row(ActionKind.OVERRUN, everywhere, (4, 6, 8, 12)),
     ]
     if target.masked:
         rows.append(Row(ActionKind.PADTO, everywhere, tuple(sorted({4, 6, 8, *whole}))))
+        rows.append(Row(ActionKind.ALIGN, everywhere[:4], whole[:1]))
     if target.parallel is Parallel.CORES:
         rows.append(Row(ActionKind.THREAD, everywhere[:4], tuple(p for p in _PIECES if p <= target.cores)))
     return tuple(rows)

@@ -15,8 +15,12 @@ from planish.optimize.kernel_view import View, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
+UNROLLED_TAPS: Final = 8
+"""A loop over so many taps is unrolled, and what neighbouring pixels read is in registers for all of them."""
 _FAR: Final = 4
 """Elements from one window to the next, up to which whole vectors are loaded and some of their lanes taken."""
+_SHORT: Final = 8
+"""Results that lie together, below which something else is better in lanes."""
 _GAPS: Final = (33, 32)
 """What is copied takes a little more memory: planes are kept apart."""
 
@@ -55,17 +59,57 @@ def window_of(view: View) -> Window | None:
     ):
         return None
     for image in reads:
-        others = [place for place in reads if place is not image]
-        weights = others[0] if others else None
-        # (a quotient of an axis that was cut may not have been simplified yet: what counts is whether anything moves)
-        seen = [r for r in outputs if view.stride(image, r) != 0]
-        own = [r for r in outputs if weights is not None and view.stride(weights, r) != 0]
-        pixels = tuple(r for r in seen if r not in own)
-        channels = tuple(r for r in outputs if r not in seen)
-        shared = tuple(r for r in seen if r in own)
-        if pixels and _moves(view, image, pixels, reduced, weights is not None):
-            return Window(reduction, image, weights, channels, pixels, shared, reduced)
+        window = _roles(view, reduction, image, next((p for p in reads if p is not image), None))
+        if window.pixels and _moves(view, image, window.pixels, reduced, len(reads) == 2):
+            return window
     return None
+
+
+def sums_of(view: View) -> Window | None:
+    """The kernel as a product of matrices that is no plain one: no windows, but as many loops.
+
+    Its sums run over several axes that are not one in memory, or few of its results lie together (the phases of a transposed
+    convolution). The weights are the operand with a long axis of its own, best that along which results lie together.
+    """
+    if len(view.reductions) != 1 or len(view.writes) != 1 or view.rows:
+        return None
+    (reduction,), (place,) = view.reductions, view.writes
+    reads, reduced = view.inside(reduction), reduction.src[1:]
+    if len(reads) != 2 or any(p.src[0].op is not Ops.DEFINE_GLOBAL for p in reads):
+        return None
+    if any(r.op is not Ops.RANGE or not view.stride(p, r) for r in reduced for p in reads):
+        return None
+    if any(not size_of(r) for r in (*view.outputs, *reduced)):
+        return None
+    together = next((r for r in reversed(view.outputs) if view.stride(place, r) == 1), None)
+    if together is None or (len(reduced) == 1 and size_of(together) >= _SHORT):
+        return None
+    found = [_roles(view, reduction, image, weights) for image, weights in (reads, reads[::-1])]
+    return max(
+        (window for window in found if window.pixels and window.channels),
+        key=lambda window: (
+            together in window.channels and size_of(together) >= _SHORT,
+            max(map(size_of, window.channels)),
+        ),
+        default=None,
+    )
+
+
+def _roles(view: View, reduction: UOp, image: UOp, weights: UOp | None) -> Window:
+    """What the output axes are, if one operand is the image and the other one the weights."""
+    outputs = [r for r in view.outputs if r in reduction.ranges]
+    # (a quotient of an axis that was cut may not have been simplified yet: what counts is whether anything moves)
+    seen = [r for r in outputs if view.stride(image, r) != 0]
+    own = [r for r in outputs if weights is not None and view.stride(weights, r) != 0]
+    return Window(
+        reduction,
+        image,
+        weights,
+        channels=tuple(r for r in outputs if r not in seen),
+        pixels=tuple(r for r in seen if r not in own),
+        shared=tuple(r for r in seen if r in own),
+        reduced=tuple(r for r in reduction.src[1:] if r.op is Ops.RANGE),
+    )
 
 
 def _moves(view: View, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp], is_product: bool) -> bool:
@@ -116,7 +160,7 @@ class Sizes:
         return max(abs(a), abs(b)) // min(abs(a), abs(b))
 
     def image(self, parts: dict[UOp, int]) -> int:
-        """The elements of the box that is read for parts of the pixels and shared axes (left out: all of them)."""
+        """The elements of the box that is read for parts of axes (left out: all of them)."""
         window, view = self.window, self.view
         steps = {r: view.stride(window.image, r) for r in (*window.reduced, *window.pixels, *window.shared)}
         sizes = {r: parts.get(r, size_of(r)) for r in steps}
@@ -132,6 +176,6 @@ class Sizes:
                 total *= size
         return total * contiguous * _GAPS[0] // _GAPS[1]
 
-    def weights(self, channels: int) -> int:
-        """The elements of the weights of so many channels."""
-        return channels * prod(size_of(r) for r in self.window.reduced)
+    def weights(self, channels: int, parts: dict[UOp, int]) -> int:
+        """The elements of the weights of so many channels, for parts of reduced axes (left out: all of them)."""
+        return channels * prod(parts.get(r, size_of(r)) for r in self.window.reduced)

@@ -54,6 +54,11 @@ class Processor:
         """Whether a feature is named as one that it has beyond its name."""
         return f"+{feature}" in self.features.split(",")
 
+    @property
+    def avx512(self) -> bool:
+        """Whether it has vectors of 512 bits, and what x86-64-v4 has for shorter ones."""
+        return self.name == "x86-64-v4" or all(map(self.has, ("avx512f", "avx512dq", "avx512vl")))
+
     def __str__(self) -> str:
         return f"{self.triple} {self.name} {self.features}".rstrip()
 
@@ -146,6 +151,10 @@ def _module(source: str, made_for: Processor) -> llvm.ModuleRef:
         # LLVM would end the process
         raise PlanishError(
             f"a kernel uses tiles, which {made_for.name} does not have", remedy="compile it for x86-64-amx"
+        )
+    if "@llvm.x86.avx512." in source and not made_for.avx512:
+        raise PlanishError(
+            f"a kernel uses AVX-512, which {made_for.name} does not have", remedy="compile it for x86-64-v4"
         )
     module = _parsed(source)
     passes, builder = _passes(made_for, unrolling="llvm.loop.unroll.count" in source)

@@ -28,7 +28,7 @@ it, what the thread pool and the pool of memory ask of the system, and what a ca
 
 MATHEMATICS: Final = frozenset(
     name + ending
-    for name in ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "sincos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "pow")
+    for name in ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "sincos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "pow", "ldexp")
     for ending in ("", "f")
 )  # fmt: skip
 """What code that was not decomposed by the compiler (LLIR written by hand) calls in the C library."""

@@ -35,6 +35,8 @@ SETS: Final = (WHOLE, REALS)
 _START: Final = 60.0
 """Seconds that a worker may take to start and to make up its data."""
 _COMPILE: Final = 30.0
+_CONTEST: Final = 60.0
+"""Seconds that a contest may take, besides compiling and what was asked for: all in it were timed before."""
 _LEAST: Final = 2.0
 """Seconds that any candidate may take."""
 _SLOWER: Final = 30.0
@@ -266,6 +268,23 @@ class Sandbox:
     def measure(self, kernels: Sequence[Kernel], best: float) -> list[Report]:
         """Each candidate against what is remembered, and its time; `best` are the seconds of the fastest so far."""
         return self._batches(kernels, best, "run")
+
+    def contest(self, kernels: Sequence[Kernel], seconds: float) -> list[list[float]]:
+        """Candidates in turn, round by round, each first against what is remembered: its seconds in every round, none if it is wrong.
+
+        If one of them ends the process, none has any.
+        """
+        try:
+            worker = self._ready(0)
+            worker.send("contest", tuple(kernels), seconds)
+            reply = worker.receive(_CONTEST + len(kernels) * _COMPILE + 10 * seconds)
+        except Gone:
+            self._workers[0] = None
+            return [[] for _ in kernels]
+        if reply[0] != "times":
+            return [[] for _ in kernels]
+        times: list[list[float]] = reply[1]
+        return times
 
     def _batches(self, kernels: Sequence[Kernel], best: float, how: str) -> list[Report]:
         reports: list[Report] = []

@@ -15,8 +15,9 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,9 +42,14 @@ _SAMPLE: Final = 1e-4
 _ENOUGH: Final = 0.03
 """Seconds of samples."""
 _SAMPLES: Final = 40
+_TURN: Final = 1e-3
+"""Seconds that a turn of a contest takes at least."""
+_ROUNDS: Final = (7, 200)
+"""Rounds of a contest, at least and at most."""
 _HOPELESS: Final = 3.0
 """How many times slower than the best a candidate may be to be timed more than once."""
-_CHUNK: Final = 1 << 20
+_CHUNK: Final = 1 << 15
+"""Elements that are compared at once: in float64 they stay in the second cache."""
 _RUN: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
@@ -126,6 +132,8 @@ class Bench:
         self.pool = Pool(self.support.address("pool_worker"))
         self.pool.prepare(setup.threads)
         self.candidate: _Loaded | None = None
+        self.largest: dict[tuple[int, str], float] = {}
+        """The largest number of what is remembered, where somebody asked."""
 
     def array(self, number: int, which: str) -> Array:
         place = self.setup.places[number]
@@ -200,6 +208,7 @@ class Bench:
         With `points`, only those of the grid are run: what they write is found by running them from two different starts.
         """
         seconds = 0.0
+        self.largest.clear()
         written = [number for number, place in enumerate(self.setup.places) if place.written]
         for which in SETS:
             begin = time.perf_counter()
@@ -258,10 +267,18 @@ class Bench:
                 )
                 some = sampled(self.setup, number, which)
                 mask = np.fromfile(some, np.bool_) if some.exists() else None
-                wrong = difference(self.array(number, which), expected, check, which, mask)
+                wrong = difference(
+                    self.array(number, which), expected, check, which, mask,
+                    partial(self._largest, number, which, expected),
+                )  # fmt: skip
                 if wrong is not None:
                     return f"{place.name}: {wrong}"
         return None
+
+    def _largest(self, number: int, which: str, expected: Array) -> float:
+        if (number, which) not in self.largest:
+            self.largest[number, which] = largest_of(expected)
+        return self.largest[number, which]
 
     def measure(self, best: float) -> float:
         """Seconds of a run, the least of several."""
@@ -286,6 +303,35 @@ class Bench:
             samples += 1
         return least
 
+    def contest(self, kernels: Sequence[Kernel], seconds: float) -> list[list[float]]:
+        """Several candidates in turn, round by round, on the same memory: the seconds of each in every round.
+
+        What disturbs the machine disturbs all of a round. One that is wrong has none.
+        """
+        loaded: list[_Loaded | None] = []
+        for kernel in kernels:
+            self.load(kernel)
+            loaded.append(self.candidate if self.verify() is None else None)
+        runs: list[tuple[int, Any, int, int]] = []
+        for number, each in enumerate(loaded):
+            if each is not None:
+                self.candidate = each
+                self._enter(REALS)
+                least = self.measure(0.0)
+                batch = max(1, int(_TURN / max(least, 1e-8)))
+                runs.append((number, each.run, each.frame.ctypes.data, batch))
+        times: list[list[float]] = [[] for _ in kernels]
+        start, rounds = time.perf_counter(), 0
+        while rounds < _ROUNDS[0] or (time.perf_counter() - start < seconds and rounds < _ROUNDS[1]):
+            first = rounds % max(len(runs), 1)
+            for number, run, frame, batch in runs[first:] + runs[:first]:
+                begin = time.perf_counter()
+                for _ in range(batch):
+                    run(frame)
+                times[number].append((time.perf_counter() - begin) / batch)
+            rounds += 1
+        return times
+
 
 def reference(setup: Setup, number: int, which: str) -> Path:
     """Where what the unoptimised kernel wrote is kept."""
@@ -303,27 +349,34 @@ def extended(setup: Setup) -> Path:
 
 
 def difference(
-    found: Array, expected: Array, check: Check, which: str, mask: Array | None = None
+    found: Array,
+    expected: Array,
+    check: Check,
+    which: str,
+    mask: Array | None = None,
+    largest: Callable[[], float] | None = None,
 ) -> str | None:
-    """How an array is not what it has to be (where the mask holds, if there is one); None if it is."""
+    """How an array is not what it has to be (where the mask holds, if there is one); None if it is.
+
+    `largest` tells the largest number that is expected, if somebody knows; it is asked for if it matters.
+    """
     exact = check.terms == 0 or (which == WHOLE and check.whole)
-    largest = 0.0
-    if not exact:
-        finite = [np.abs(part[np.isfinite(part)]).max(initial=0.0) for part in _wide(expected)]
-        largest = max(finite, default=0.0)
-    for start, (a, b) in zip(
-        range(0, found.size, _CHUNK), zip(_wide(found), _wide(expected), strict=True), strict=True
-    ):
-        if exact and check.terms == 0:
-            same = _bits(found[start : start + _CHUNK]) == _bits(expected[start : start + _CHUNK])
-            same |= np.isnan(a) & np.isnan(b)
-        else:
-            same = (a == b) | (np.isnan(a) & np.isnan(b))
-            if not exact:
-                with np.errstate(invalid="ignore", over="ignore"):
-                    same |= np.abs(a - b) <= check.terms * check.eps * (np.abs(b) + largest)
+    allowed = 0.0
+    for start in range(0, found.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        same = _bits(found[part]) == _bits(expected[part])
+        if same.all():
+            continue
+        a, b = _wide(found[part]), _wide(expected[part])
+        same |= np.isnan(a) & np.isnan(b)
+        if check.terms:
+            same |= a == b
+        if not exact:
+            allowed = allowed or (largest() if largest is not None else largest_of(expected))
+            with np.errstate(invalid="ignore", over="ignore"):
+                same |= np.abs(a - b) <= check.terms * check.eps * (np.abs(b) + allowed)
         if mask is not None:
-            same |= ~mask[start : start + _CHUNK]
+            same |= ~mask[part]
         if not same.all():
             at = int(np.argmin(same))
             return (
@@ -332,9 +385,17 @@ def difference(
     return None
 
 
-def _wide(array: Array) -> list[Array]:
-    parts = [array[start : start + _CHUNK] for start in range(0, array.size, _CHUNK)]
-    return [part if part.dtype.kind in "biu" else part.astype(np.float64) for part in parts]
+def largest_of(array: Array) -> float:
+    """The largest finite number, without its sign."""
+    most = 0.0
+    for start in range(0, array.size, _CHUNK):
+        part = np.abs(_wide(array[start : start + _CHUNK]))
+        most = max(most, float(part[np.isfinite(part)].max(initial=0.0)))
+    return most
+
+
+def _wide(part: Array) -> Array:
+    return part if part.dtype.kind in "biu" else part.astype(np.float64)
 
 
 def _bits(array: Array) -> Array:
@@ -365,6 +426,8 @@ def answer(bench: Bench | None, request: tuple[Any, ...]) -> tuple[Bench | None,
         case ("run", best) if bench is not None:
             wrong = bench.verify()
             return bench, ("wrong", wrong) if wrong is not None else ("right", bench.measure(best))
+        case ("contest", kernels, seconds) if bench is not None:
+            return bench, ("times", bench.contest(kernels, seconds))
     return bench, ("failed", f"not understood: {request[0]}")
 
 

@@ -32,8 +32,10 @@ class ActionKind(Enum):
     SWAP = "exchange two axes of one kind in the order of loops (amount: the other axis)"
     PADTO = "run an axis up to the next multiple of the amount, doing nothing beyond its end"
     OVERRUN = "run an axis up to the next multiple of the amount: beyond its end its last element is read again, and not stored or counted"
+    ALIGN = "start an axis up to the amount earlier, where what it writes starts a multiple of it, doing nothing outside its bounds"
     STAGE = "copy the piece of a parameter that is needed inside of a loop to LOCAL memory first (amount: its slot; axis -1: of the kernel)"
     BLOCK = "make several passes over the outputs, each reducing a block of a reduce axis into them (amount: the size of a block)"
+    HOLD = "make several passes over kept rows, each reducing a block of them into sums that LOCAL memory holds (amount: the size of a block)"
     NOLOCALS = "use no threads of a block"
 
 

@@ -297,6 +297,14 @@ def _float_mulacc(d: DType, x: Array, y: Array, z: Array) -> Array:
     return np.asarray(odd.astype(np.float32) if d.bits == 32 else odd)
 
 
+def _scale(d: DType, x: Array, y: Array) -> Array:
+    """2**inf is inf, 2**-inf is 0."""
+    whole = np.floor(np.clip(np.nan_to_num(y, nan=0.0), -1e5, 1e5)).astype(np.int32)
+    scaled = np.ldexp(x, whole)
+    lost = np.isnan(y) | ((x == 0) & (y == np.inf)) | (np.isinf(x) & (y == -np.inf))
+    return np.asarray(np.where(lost, x.dtype.type(np.nan), scaled))
+
+
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return lambda x: np.asarray(np.frompyfunc(function, 1, 1)(x)).astype(np.float64)
 
@@ -306,7 +314,7 @@ _FLOAT: Final[dict[Ops, Function]] = {
     Ops.SQRT: _exact(np.sqrt), Ops.FLOOR: _exact(np.floor), Ops.CEIL: _exact(np.ceil), Ops.TRUNC: _exact(np.trunc),
     Ops.ROUND: _exact(np.rint), Ops.ADD: _exact(np.add), Ops.SUB: _exact(np.subtract), Ops.MUL: _exact(np.multiply),
     Ops.FDIV: _exact(np.divide), Ops.FMOD: _exact(np.fmod), Ops.MAX: _float_max, Ops.MIN: _float_min,
-    Ops.MULACC: _float_mulacc,
+    Ops.MULACC: _float_mulacc, Ops.SCALE: _scale,
     Ops.RSQRT: _smooth(lambda x: 1 / np.sqrt(x)), Ops.CBRT: _smooth(np.cbrt), Ops.EXP: _smooth(np.exp),
     Ops.EXP2: _smooth(np.exp2), Ops.EXPM1: _smooth(np.expm1), Ops.LOG: _smooth(np.log), Ops.LOG2: _smooth(np.log2),
     Ops.LOG1P: _smooth(np.log1p), Ops.SIN: _smooth(np.sin), Ops.COS: _smooth(np.cos), Ops.TAN: _smooth(np.tan),

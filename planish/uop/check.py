@@ -213,6 +213,21 @@ def _gep(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
             fail(op, f"{len(lanes)} lanes of {x} do not make {dtype}")
 
 
+def _lookup(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    table, index = (source.dtype for source in sources)
+    if table.lanes & (table.lanes - 1):
+        fail(op, f"a table has a power of two of lanes, not {table}")
+    if not index.is_integral:
+        fail(op, f"is indexed by integers, not by {index}")
+    if dtype is not table.scalar.vec(index.lanes):
+        fail(op, f"gives {table.scalar.vec(index.lanes)}, not {dtype}")
+
+
+def _any(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    if dtype is not bool_ or not sources[0].dtype.is_bool:
+        fail(op, f"makes one bool of bools, not {dtype} of {sources[0].dtype}")
+
+
 def _unroll(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     if isinstance(arg, Lanes):
         x = sources[0].dtype
@@ -274,11 +289,14 @@ _OWN: Final[dict[Ops, OwnLaw]] = {
     Ops.GEP: _gep,
     Ops.VECTORIZE: _lanes_total,
     Ops.CAT: _lanes_total,
+    Ops.LOOKUP: _lookup,
+    Ops.ANY: _any,
     Ops.PTRCAT: _free,
     Ops.WMMA: _free,
     Ops.CAST: _cast,
     Ops.BITCAST: _bitcast,
     Ops.WHERE: _where,
+    Ops.RARE: _where,
 }
 _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.CONST: (bool, int, float, complex),

@@ -260,6 +260,27 @@ def _joined(node: UOp, values: list[Array]) -> Array:
     return whole if node.dtype.lanes > 1 else whole[..., 0]
 
 
+def _lookup(run: Run, node: UOp) -> Array:
+    table, index = node.src
+    entries, places = run.values[table], run.values[index] & (table.dtype.lanes - 1)
+    if table.dtype.lanes == 1:
+        return np.broadcast_arrays(entries[..., None] if node.dtype.lanes > 1 else entries, places)[0]
+    places = places if node.dtype.lanes > 1 else places[..., None]
+    shape = np.broadcast_shapes(entries.shape[:-1], places.shape[:-1])
+    spread = (np.broadcast_to(x, (*shape, x.shape[-1])) for x in (entries, places))
+    found = np.take_along_axis(*spread, axis=-1)
+    return found if node.dtype.lanes > 1 else found[..., 0]
+
+
+def _rare(run: Run, node: UOp) -> Array:
+    return arithmetic.apply(Ops.WHERE, node.dtype, *(run.values[source] for source in node.src))
+
+
+def _any(run: Run, node: UOp) -> Array:
+    (x,) = node.src
+    return np.asarray(run.values[x].any(axis=-1)) if x.dtype.lanes > 1 else run.values[x]
+
+
 def _unroll(run: Run, node: UOp) -> Array:
     """Lanes become positions on the unrolled axes, the last of them fastest; what is left, slower, stays a lane."""
     (x,) = node.src
@@ -420,6 +441,7 @@ def _fetch(run: Run, node: UOp, place: UOp, alternative: Array | None, gate: Arr
 RULES: Final[dict[Ops, Rule]] = {
     Ops.CONST: _const, Ops.VCONST: _vconst, Ops.INVALID: _invalid, Ops.RANGE: _range, Ops.CAST: _cast,
     Ops.BITCAST: _bitcast, Ops.GEP: _gep, Ops.VECTORIZE: _join, Ops.CAT: _join, Ops.UNROLL: _unroll,
+    Ops.LOOKUP: _lookup, Ops.ANY: _any, Ops.RARE: _rare,
     Ops.CONTRACT: _contract, Ops.REDUCE: _reduce, Ops.SCAN: _scan, Ops.INDEX: _index, Ops.LOAD: _load,
     **dict.fromkeys(_PASS, _first),
 }  # fmt: skip

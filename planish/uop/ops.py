@@ -87,6 +87,8 @@ class Ops(IntEnum):
     VECTORIZE     = "lane+",          Law.OWN,      "scalars made the lanes of a vector"
     CAT           = "x+",             Law.OWN,      "vectors joined to a longer one"
     PTRCAT        = "place+",         Law.OWN,      "places joined to a vector of places"
+    LOOKUP        = "table index",    Law.OWN,      "lanes of the table, selected by the values of the index modulo their number"
+    ANY           = "x",              Law.OWN,      "whether x holds in any lane: where it is a gate, what only its store needs is not computed otherwise"
     WMMA          = "a b c",          Law.OWN,      "tensor core: a @ b + c on tiles (arg: TensorCore)"
     # control flow of the linear form
     IF            = "condition after*", Law.VOID,   "what follows up to ENDIF runs where the condition holds"
@@ -148,12 +150,14 @@ class Ops(IntEnum):
     SHL           = "x y",            Law.INTEGRAL, "x << y; 0 beyond the width"
     SHR           = "x y",            Law.INTEGRAL, "x >> y: the sign is copied in, zeros on unsigned"
     THREEFRY      = "x key",          Law.INTEGRAL, "Threefry2x32-20 on a counter and a key (uint64)"
+    SCALE         = "x y",            Law.FLOAT,    "x * 2 ** floor(y), rounded once"
     CMPLT         = "x y",            Law.COMPARE,  "x < y"
     CMPLE         = "x y",            Law.COMPARE,  "x <= y (on floats not the same as not y < x)"
     CMPEQ         = "x y",            Law.COMPARE,  "x == y"
     CMPNE         = "x y",            Law.COMPARE,  "x != y"
     # ternary
     WHERE         = "condition x y",  Law.OWN,      "x where the condition holds, else y"
+    RARE          = "condition x y",  Law.OWN,      "WHERE whose condition hardly ever holds: code branches around what only x needs"
     MULACC        = "x y z",          Law.SAME,     "x * y + z, rounded once on floats"
     # fmt: on
 

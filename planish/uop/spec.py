@@ -57,6 +57,7 @@ _PURE: Final = ALU | {Ops.CAST, Ops.BITCAST, Ops.CONST, Ops.VCONST, Ops.DEFINE_V
 _COMMON: Final = _PURE | {Ops.SINK, Ops.GROUP, Ops.RANGE, Ops.END, Ops.AFTER, Ops.INDEX, Ops.STORE, Ops.WMMA}
 _LANES: Final = frozenset({Ops.GEP, Ops.VECTORIZE, Ops.CAT, Ops.BARRIER, Ops.DEFINE_LOCAL, Ops.DEFINE_GLOBAL})
 _SCALAR: Final = _COMMON | _LANES | {Ops.DEFINE_REG, Ops.SPECIAL, Ops.LOAD, Ops.PREFETCH}
+_MACHINE: Final = _SCALAR | {Ops.LOOKUP, Ops.ANY}
 
 _TENSOR_LAWS: Final = laws.VALUES + laws.TENSORS
 _KERNEL_LAWS: Final = laws.VALUES + laws.RANGES + laws.ORDER + laws.MEMORY + laws.MOVED
@@ -88,7 +89,7 @@ PHASES: Final[dict[str, Phase]] = {
             _COMMON
             | MOVEMENT
             | {Ops.DEFINE_GLOBAL, Ops.INVALID, Ops.CONTIGUOUS, Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE}
-            | {Ops.UNROLL, Ops.CONTRACT, Ops.GEP, Ops.VECTORIZE},
+            | {Ops.DEFINE_LOCAL, Ops.UNROLL, Ops.CONTRACT, Ops.GEP, Ops.VECTORIZE},
             _KERNEL_LAWS,
         ),
         Phase(
@@ -115,11 +116,11 @@ PHASES: Final[dict[str, Phase]] = {
             _SCALAR | {Ops.INVALID},
             _DEVECTORIZED_LAWS,
         ),
-        Phase("lowered", "after index lowering: machine integers only", _SCALAR, _LOWERED_LAWS),
+        Phase("lowered", "after index lowering: machine integers only", _MACHINE | {Ops.RARE}, _LOWERED_LAWS),
         Phase(
             "program",
             "the linear program",
-            (_SCALAR | {Ops.IF, Ops.ENDIF}) - {Ops.NOOP},
+            (_MACHINE | {Ops.IF, Ops.ENDIF}) - {Ops.NOOP},
             _LOWERED_LAWS + laws.CONTROL,
         ),
     )

@@ -198,7 +198,7 @@ def _implied(op: Ops, dtype: DType, position: int, operands: DType | None) -> DT
     if op in COMPARISONS:
         return operands
     match op:
-        case Ops.WHERE:
+        case Ops.WHERE | Ops.RARE:
             lanes = 1 if dtype.is_pointer else dtype.lanes
             return dtype if position else dtypes.bool_.vec(lanes)
         case Ops.RANGE | Ops.SPECIAL | Ops.REDUCE | Ops.SCAN | Ops.END | Ops.AFTER:

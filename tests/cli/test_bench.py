@@ -11,6 +11,7 @@ import pytest
 
 import planish
 from planish.compiler import tuning
+from planish.compiler.campaign import Campaign
 from planish.optimize.beam import Measured, Outcome, Search, Trial
 from planish.runtime.limits import Limits
 from planish.target import Target
@@ -45,7 +46,7 @@ def program(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    def search(sink: UOp, target: Target, start: Sequence[Action]) -> Search:
+    def search(sink: UOp, target: Target, start: Sequence[Action], *, budget: float) -> Search:
         bad = Trial((Action(ActionKind.UNROLL, 2, 4),), Measured(Outcome.CRASHED, detail="SIGSEGV"), 1.0)
         return Search(FASTER, 1.0, 1.25, trials=[bad], considered=9, rounds=2, ended="nothing improved")
 
@@ -75,6 +76,14 @@ def test_tuning_shows_before_and_after(cli: Cli, program: Path) -> None:
     assert "1 measured of 9, 2 rounds, nothing improved" in ran.err
     assert "rejected: it ended its process (SIGSEGV): UNROLL(2, 4)" in ran.err
     assert all(str(action) in ran.out for action in FASTER)
+
+
+@pytest.mark.usefixtures("searched")
+def test_tuning_has_time_in_all(cli: Cli, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Campaign, "budget", lambda self, wanted: None if self.total == 7 else wanted)
+    ran = cli("bench", program, "--threads", "1", "--tune", "--total", "7")
+    assert "heuristic, no time was left for a search" in ran.err
+    assert cli("bench", program, "--tune", "--total", "0").status == 2
 
 
 @pytest.mark.usefixtures("searched")

@@ -14,8 +14,10 @@ import pytest
 import planish
 from planish import compiler, ptir
 from planish.compiler import tuning
+from planish.compiler.campaign import Bar, Campaign
+from planish.compiler.demands import places_of
 from planish.compiler.kernels import after_choice
-from planish.compiler.tuning import Bar, TuningWarning, places_of
+from planish.compiler.tuning import TuningWarning
 from planish.dtypes import int64
 from planish.llir.program import Address, EndLoop, Immediate, Instruction, Loop, Program, Register, Store
 from planish.optimize.beam import Outcome, Progress, Search
@@ -125,7 +127,7 @@ def test_compiling_with_a_beam_searches_and_is_right() -> None:
 def test_a_winner_is_found_by_the_next_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "search", fake(1.5, OTHER))
     first = compiler.lower(product())
-    monkeypatch.setattr(tuning, "search", lambda *_: pytest.fail("searched again"))
+    monkeypatch.setattr(tuning, "search", lambda *_, **__: pytest.fail("searched again"))
     tuning._opened.cache_clear()  # another process reads the file
     again = compiler.lower(product())
     assert again.choices[0].actions == first.choices[0].actions
@@ -136,8 +138,8 @@ def test_a_winner_is_found_by_the_next_compilation(monkeypatch: pytest.MonkeyPat
     assert winner.actions == first.choices[0].actions
 
 
-def fake(gain: float, actions: tuple[Action, ...]) -> Callable[[UOp, Target, Sequence[Action]], Search]:
-    return lambda sink, target, start: Search(actions, 1.0, gain)
+def fake(gain: float, actions: tuple[Action, ...]) -> Callable[..., Search]:
+    return lambda sink, target, start, budget: Search(actions, 1.0, gain, elapsed=2.0)
 
 
 OTHER = (Action(ActionKind.UPCAST, 1, 16), Action(ActionKind.UPCAST, 0, 4))
@@ -165,7 +167,7 @@ def test_the_heuristic_alone_uses_no_winner(monkeypatch: pytest.MonkeyPatch) -> 
 def test_deterministic_pins_winners_and_never_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def counted(sink: UOp, target: Target, start: Sequence[Action]) -> Search:
+    def counted(*given: object, budget: float) -> Search:
         calls.append(1)
         return Search(OTHER, 1.0, 2.0)
 
@@ -180,18 +182,18 @@ def test_deterministic_pins_winners_and_never_searches(monkeypatch: pytest.Monke
 
 
 def test_kernels_that_are_over_at_once_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "search", lambda *_: pytest.fail("searched"))
+    monkeypatch.setattr(tuning, "search", lambda *_, **__: pytest.fail("searched"))
     assert compiler.lower(product(4, 4, 4)).choices[0].search is None
 
 
 def test_code_for_another_machine_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "search", lambda *_: pytest.fail("searched"))
+    monkeypatch.setattr(tuning, "search", lambda *_, **__: pytest.fail("searched"))
     for target in ("aarch64", "cuda"):
         compiler.lower(product(), target)
 
 
 def test_a_search_that_cannot_be_made_costs_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> Search:
+    def fails(*_: object, budget: float) -> Search:
         raise OSError("no processes left")
 
     monkeypatch.setattr(tuning, "search", fails)
@@ -227,7 +229,7 @@ def test_winners_are_bit_identical_for_every_number_of_threads(monkeypatch: pyte
 def test_the_cache_follows_the_winners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "search", fake(1.5, OTHER[:1]))
     compiler.compile(product())
-    monkeypatch.setattr(tuning, "search", lambda *_: pytest.fail("searched again"))
+    monkeypatch.setattr(tuning, "search", lambda *_, **__: pytest.fail("searched again"))
     kept = compiler.compile(product()).lowered
     assert kept.choices[0].search is None
     assert kept.choices[0].actions == OTHER[:1]
@@ -321,3 +323,51 @@ def test_a_jitted_function_says_why() -> None:
     assert "heuristic" in compiled.why()
     (kernel,) = compiled.kernels
     assert kernel.cost.bound_by in kernel.cost.parts
+
+
+# -- campaigns -------------------------------------------------------------------------------------------------------
+
+
+def test_a_campaign_tells_what_became_of_each_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "search", fake(1.5, OTHER))
+    with Campaign() as campaign:
+        compiler.lower(product())
+    with campaign, planish.settings(deterministic=True):
+        compiler.lower(product())
+        compiler.lower(product(k=31))
+    compiler.lower(product(k=30))  # not within it
+    first, again, other = campaign.kernels
+    assert (first.name, first.gain, first.replaced, first.seconds) == ("add 64x64x32", 1.5, True, 2.0)
+    assert (again.gain, again.replaced, again.seconds) == (1.5, True, 0.0)
+    assert (other.gain, other.replaced, other.origin) == (1.0, False, "heuristic")
+
+
+def test_a_campaign_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets: list[float] = []
+    now = [0.0]
+    campaign = Campaign(total=25.0, clock=lambda: now[0])
+
+    def search(sink: UOp, target: Target, start: Sequence[Action], *, budget: float) -> Search:
+        budgets.append(budget)
+        with campaign.searching("a kernel"):
+            now[0] += budget + 1  # processes had to be started
+        return Search(tuple(start), 1.0, 1.0)
+
+    monkeypatch.setattr(tuning, "search", search)
+    with campaign, planish.settings(beam_budget=10):
+        for k in (29, 30, 31, 32):
+            compiler.lower(product(k=k))
+    assert budgets == [10.0, 10.0, 3.0]
+    assert [kernel.origin for kernel in campaign.kernels[2:]] == [
+        "heuristic, not beaten by a search",
+        "heuristic, no time was left for a search",
+    ]
+
+
+def test_a_campaign_hears_of_its_searches() -> None:
+    heard: list[tuple[str, Progress]] = []
+    with Campaign(told=lambda *step: heard.append(step)) as campaign:
+        compiler.lower(product())
+    assert {name for name, _ in heard} == {"add 64x64x32"}
+    assert heard[-1][1].measured > 0
+    assert campaign.spent > 0

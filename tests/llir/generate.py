@@ -19,7 +19,7 @@ LANES = (1, 1, 1, 2, 4, 8)
 SIZE = 64
 SLOTS = 1024
 
-FLOAT_OPS = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.MAX, Ops.MIN, Ops.NEG, Ops.ABS, Ops.MULACC)
+FLOAT_OPS = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.MAX, Ops.MIN, Ops.NEG, Ops.ABS, Ops.MULACC, Ops.SCALE)
 INTEGER_OPS = (
     Ops.ADD, Ops.SUB, Ops.MUL, Ops.MAX, Ops.MIN, Ops.NEG, Ops.AND, Ops.OR, Ops.XOR, Ops.NOT, Ops.SHL, Ops.SHR, Ops.TRUNCDIV,
     Ops.TRUNCMOD, Ops.MULACC,
@@ -42,7 +42,7 @@ class Generator:
         self.budget = steps
         self.steps: list[Callable[[], object]] = [
             self.load, self.load, self.compute, self.compute, self.compute, self.convert, self.lanes, self.store, self.own_memory,
-            self.gated, self.gather, self.lookup, self.bitcast,
+            self.gated, self.gather, self.lookup, self.bitcast, self.any,
         ]  # fmt: skip
         with self.b.loop(SIZE) as i:
             self.b.store(self.b.address(self.own, i), 0.5)
@@ -133,8 +133,10 @@ class Generator:
     def lookup(self) -> None:
         entries, lanes = self.rng.choice([2, 4, 8]), self.rng.choice([2, 4, 8])
         table = self.some(self.rng.choice([dtypes.float32, dtypes.int32]).vec(entries))
-        places = self.b.compute(Ops.AND, self.load(dtypes.int32.vec(lanes)), entries - 1)
-        self.add(self.b.lookup(table, places))
+        self.add(self.b.lookup(table, self.load(dtypes.int32.vec(lanes))))
+
+    def any(self) -> None:
+        self.add(self.b.any(self.boolean(self.rng.choice([1, 2, 8]))))
 
     def own_memory(self) -> None:
         dtype = dtypes.float32.vec(self.rng.choice(LANES))

@@ -15,15 +15,15 @@ from planish.llir.interpret import interpret
 from planish.llir.program import Program
 from planish.llir.regalloc import allocate
 from planish.runtime.cc import CModule, find_compiler
-from planish.runtime.cpu import Module
+from planish.runtime.cpu import Module, host
 
 Array = NDArray[Any]
 HAS_C = find_compiler() is not None
 
 
-def native(program: Program, arrays: Sequence[Array], **integers: int) -> None:
+def native(program: Program, arrays: Sequence[Array], *, avx512: bool = False, **integers: int) -> None:
     """Call the compiled kernel once; `integers` are its variables and special indices."""
-    module = Module(llvm.render(program))
+    module = Module(llvm.render(program, avx512=avx512))
     own = llvm.signature(program)
     names = (*own.variables, *own.specials)
     address = module.address(program.name)
@@ -74,6 +74,10 @@ def assert_native_agrees(
     interpret(program, expected, variables or {})
     native(program, found, **(variables or {}))
     assert_same(expected, found, "native")
+    if host().avx512 and llvm.render(program) != llvm.render(program, avx512=True):
+        found = copies(arrays)
+        native(program, found, avx512=True, **(variables or {}))
+        assert_same(expected, found, "AVX-512")
     if HAS_C:
         found = copies(arrays)
         native_c(program, found, C_FLAGS, **(variables or {}))

@@ -183,12 +183,14 @@ def test_a_closed_gate_goes_nowhere() -> None:
     assert found.traffic["x"].read == 0
 
 
-def test_a_lookup_outside_its_table_is_an_error() -> None:
+def test_a_lookup_is_modulo_the_entries_of_its_table() -> None:
     b = Builder("table")
+    out = b.param("out", f32, 4)
     table = Immediate((1.0, 2.0), f32.vec(2))
-    b.lookup(table, Immediate((0, 2), i32.vec(2)))
-    with pytest.raises(VerifyError, match=r"\[0, 2\] is outside 2 entries"):
-        interpret(b.program(), [])
+    b.store(b.address(out, 0), b.lookup(table, Immediate((0, 3, -1, -4), i32.vec(4))))
+    found = np.zeros(4, np.float32)
+    interpret(b.program(), [found])
+    assert found.tolist() == [1, 2, 2, 1]
 
 
 def test_own_memory_starts_with_garbage_in_every_block() -> None:

@@ -1,4 +1,4 @@
-"""Kernels of every kind that a schedule is chosen for, small enough to be interpreted."""
+"""Kernels of every kind that a schedule is chosen for: small enough to be interpreted, and some large enough to be timed."""
 
 from __future__ import annotations
 
@@ -147,3 +147,16 @@ CORPUS: dict[str, Build] = {
     "symbolic": symbolic,
     "symbolic rows": symbolic_rows,
 }
+
+LARGE: dict[str, Build] = {
+    "matmul": partial(matmul, m=384, n=384, k=384),
+    "matmul transposed": partial(matmul, m=256, n=256, k=512, transposed=True),
+    "matmul bf16": partial(matmul, m=256, n=256, k=256, dtype=bf16),
+    "row sums": partial(row_sums, rows=1024, columns=2048),
+    "column sums": partial(column_sums, rows=1024, columns=2048),
+    "elementwise": partial(elementwise, rows=1024, columns=1024),
+    "transpose": partial(transpose, rows=1024, columns=1024),
+    "softmax": partial(softmax, rows=256, n=1024),
+    "convolution": partial(convolution, channels=64, size=8192),
+}
+"""What `bench/cost_model.py` times schedules of."""

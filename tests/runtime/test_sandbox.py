@@ -72,6 +72,18 @@ def one(box: Sandbox, candidate: Kernel) -> sandbox.Report:
     return report
 
 
+def test_a_contest_runs_candidates_in_turn() -> None:
+    with Sandbox(PLACES, 1, workers=1) as box:
+        box.remember(DOUBLE, 30)
+        one, wrong, other = box.contest([DOUBLE, WRONG, OTHERWISE], 0.01)
+        assert wrong == []
+        assert len(one) == len(other) >= 7
+        assert all(seconds > 0 for seconds in (*one, *other))
+        assert box.contest([DOUBLE, BEYOND], 0.01) == [[], []]
+        assert box.contest([DOUBLE, BROKEN], 0.01) == [[], []]
+        assert box.measure([OTHERWISE], 1.0)[0].what == "right"  # another process has taken over
+
+
 def test_what_is_right_is_timed(box: Sandbox) -> None:
     report = one(box, OTHERWISE)
     assert report.what == "right"
@@ -246,6 +258,7 @@ def test_sums_are_held_to_their_bound() -> None:
     far = A + np.array([0, 1.1 * bound, 0], np.float32)
     assert difference(near, A, SUM, REALS) is None
     assert difference(far, A, SUM, REALS) is not None
+    assert difference(near, A, SUM, REALS, largest=lambda: 0.0) is not None  # whoever knows it is believed
     assert difference(near, A, SUM, WHOLE) is not None  # sums of whole numbers are exact
     assert difference(-np.zeros(1, np.float32), np.zeros(1, np.float32), SUM, WHOLE) is None
     assert difference(np.array([np.inf], np.float32), np.array([1.0], np.float32), SUM, REALS) is not None

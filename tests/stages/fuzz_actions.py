@@ -115,6 +115,20 @@ def kept_rows(rng: random.Random, t: Table) -> UOp:
     return store(t.param(0, i32, rows * n), read(last, u) + total, i, u)
 
 
+def multiplied_rows(rng: random.Random, t: Table) -> UOp:
+    """Rows kept in LOCAL memory, made again in a loop of their own or not, and multiplied by a matrix: attention."""
+    rows, n, columns = rng.choice((2, 4)), rng.choice((4, 6, 8)), rng.choice((2, 4, 6))
+    i, r, s = t.range(rows, 0), t.range(n, 5, REDUCE), t.range(n, 4)
+    j, c = t.range(n, 3, REDUCE), t.range(columns, 2)
+    x = t.param(1, i32, rows * n).index(i * n + r)
+    row, total = keep(x, r), x.reduce(rng.choice((Ops.ADD, Ops.MAX)), r)
+    if rng.random() < 0.7:
+        row = keep(read(row, s) * 2 - total, s)
+    sums = (read(row, j) * t.param(2, i32, n * columns).index(j * columns + c)).reduce(Ops.ADD, j)
+    value = sums + total if rng.random() < 0.5 else sums
+    return store(t.param(0, i32, rows * columns), value, i, c)
+
+
 def scatter(rng: random.Random, t: Table) -> UOp:
     """Rows added in order to places that data decides."""
     rows, n = rng.choice((3, 5)), rng.choice((4, 8))
@@ -156,6 +170,7 @@ KERNELS: dict[str, Build] = {
     "matmul": matmul,
     "reduction": reduction,
     "kept rows": kept_rows,
+    "multiplied rows": multiplied_rows,
     "scatter": scatter,
     "two stores": two_stores,
     "softmax": fixed(softmax),

@@ -50,6 +50,26 @@ FITS: dict[str, Fit] = {
         lambda r: (mpmath.exp(r) - 1 - r) / r**2,
         lambda: -mpf("0.347"), lambda: mpf("0.347"), 5, 10,
     ),
+    "EXP_16": Fit(
+        "(e**r - 1 - r) / r**2 on |r| <= ln2 / 32",
+        lambda r: (mpmath.exp(r) - 1 - r) / r**2,
+        lambda: -mpf("0.0217"), lambda: mpf("0.0217"), 2, 0,
+    ),
+    "EXP_8": Fit(
+        "(e**r - 1 - r) / r**2 on |r| <= ln2 / 16",
+        lambda r: (mpmath.exp(r) - 1 - r) / r**2,
+        lambda: -mpf("0.0434"), lambda: mpf("0.0434"), 0, 7,
+    ),
+    "EXP2_16": Fit(
+        "(2**f - 1) / f on |f| <= 1/32",
+        lambda f: (mpmath.mpf(2) ** f - 1) / f,
+        lambda: -mpf("0.0313"), lambda: mpf("0.0313"), 3, 0,
+    ),
+    "EXP2_8": Fit(
+        "(2**f - 1) / f on |f| <= 1/16",
+        lambda f: (mpmath.mpf(2) ** f - 1) / f,
+        lambda: -mpf("0.0626"), lambda: mpf("0.0626"), 0, 8,
+    ),
     "LOG": Fit(
         "(2 atanh(s)/s - 2) / z, z = s**2, on s <= 0.1716",
         lambda z: (2 * _atanh_ratio(z) - 2) / z,

@@ -22,7 +22,15 @@ from planish.uop.ops import AxisType, Ops
 from planish.uop.text import print_graph
 from tests.conftest import Golden
 from tests.stages.kernels import Array, buffers_of
-from tests.stages.memory_kernels import compiled, cumsum_rows, scan_and_sum, softmax, transposed_tile
+from tests.stages.memory_kernels import (
+    compiled,
+    cumsum_rows,
+    keep,
+    read,
+    scan_and_sum,
+    softmax,
+    transposed_tile,
+)
 
 K = ActionKind
 f32, i32 = dtypes.float32, dtypes.int32
@@ -208,6 +216,48 @@ def test_k_blocks_around_the_outputs(t: Table) -> None:
     assert counters.traffic["arg2"].read == 16 * 16 * 4
 
 
+def weighted(t: Table, rows: int = 4, n: int = 8, columns: int = 6) -> UOp:
+    """softmax(a) @ b, with the quotients kept."""
+    out, a, b = t.param(0, f32, rows * columns), t.param(1, f32, rows * n), t.param(2, f32, n * columns)
+    i, c, u = t.range(rows, 0), t.range(columns, 1), t.range(n, 2)
+    j, s, r = (t.range(n, number, AxisType.REDUCE) for number in (3, 4, 5))
+    x = a.index(i * n + r)
+    row, top = keep(x, r), x.reduce(Ops.MAX, r)
+    e = (read(row, s) - top).alu(Ops.EXP)
+    quotients = keep(read(keep(e, s), u) / e.reduce(Ops.ADD, s), u)
+    value = (read(quotients, j) * b.index(j * columns + c)).reduce(Ops.ADD, j)
+    return t.sink(out.index(i * columns + c).store(value).end(i, c))
+
+
+def test_a_block_of_kept_rows_at_a_time(t: Table, golden: Golden) -> None:
+    sink = weighted(t)
+    actions = [Action(K.UPCAST, 0, 4), Action(K.HOLD, 3, 2)]  # L1<6 L2<8 u0_1<4 R3<8 R4 R5
+    after = apply_opts(sink, actions, CPU)
+    assert [name for name in names(after) if name[1] in "123"] == [
+        "L1<6", "L1_0<4", "L1_1<6", "L2_1<2", "R3_1<2",
+    ]  # fmt: skip
+    golden.check("stages/s07_apply_opts/hold.txt", f"=== {actions[1]}\n{print_graph(after)}")
+    counters, program = check(sink, actions, CPU)
+    rows, block, sums = 4 * 8 * 4, 4 * 2 * 4, 4 * 6 * 4
+    assert sorted(b.nbytes for b in program.locals if b.name.startswith("local")) == [block, sums, rows]
+    assert counters.traffic["arg0"].written == 4 * 6 * 4
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Action(K.UPCAST, 0, 4), "same LOCAL memory"),  # the rows
+        (Action(K.UPCAST, 2, 2), "order"),  # the passes
+        (Action(K.THREAD, 3, 2), "held over"),  # the columns inside of a pass
+    ],
+)
+def test_what_is_held_is_not_mixed_up(action: Action, reason: str, t: Table) -> None:
+    after = apply_action(weighted(t), Action(K.HOLD, 3, 2), CPU)  # L0<4 L1<6 L1_0<4 L1_1<6 L2_1 R3_1 R4 R5
+    with pytest.raises(Refusal, match=reason):
+        apply_action(after, action, CPU)
+    check(weighted(t), [Action(K.HOLD, 3, 2), Action(K.THREAD, 0, 2)], CPU)
+
+
 def test_a_tile_in_shared_memory(t: Table) -> None:
     """Blocks of 4 x 4 threads fetch tiles of A and B together: each element is read once per block."""
     sink = matmul(t, 8, 8, 8)
@@ -294,6 +344,10 @@ REFUSED: list[tuple[Build, Action, Target, str]] = [
     (two_results, Action(K.THREAD, 1, 2), CPU, "not every store"),
     (transposed_tile, Action(K.THREAD, 0, 2), CPU, "reduced or kept"),
     (softmax, Action(K.BLOCK, 3, 2), CPU, "alone|hold"),
+    (matmul, Action(K.HOLD, 2, 3), CPU, "not one of kept rows"),
+    (matmul, Action(K.HOLD, 2, 6), CPU, "is all of"),
+    (matmul, Action(K.HOLD, 2, 3), GPU, "share LOCAL memory"),
+    (softmax, Action(K.HOLD, 2, 2), CPU, "alone"),
     (softmax, Action(K.SWAP, 0, 1), CPU, "more often"),
     (cumsum_rows, Action(K.UPCAST, 1, 2), CPU, "SCAN"),
     (cumsum_rows, Action(K.LOCAL, 1, 2), GPU, "SCAN"),

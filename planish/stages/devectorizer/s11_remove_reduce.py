@@ -17,6 +17,8 @@ Before → after::
                                      update:  acc[0] = acc[0] + value      inside r, after init; r stays open
                                      result:  acc[0]              after update, in the same iteration
 
+    where(c, 0, y) + REDUCE[ADD](value, r)     init:    acc[0] = where(c, 0, y)      what earlier passes left (BLOCK)
+
     acc + WMMA(a, b, 0)              WMMA(a, b, acc)              a tensor core adds to what it is given
 
     END(a, r), END(b, r)             END(GROUP(a, b), r)          where neither needs the other
@@ -38,6 +40,7 @@ except those it reduces, and read inside them only after that. One RANGE, one EN
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -57,7 +60,7 @@ from planish.stages.expander.loops import (
 )
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import Number, UOp
-from planish.uop.ops import Axis, Ops
+from planish.uop.ops import ALU, Axis, Ops
 from planish.uop.pattern import INDEX, node
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic.reduce import identity
@@ -89,14 +92,16 @@ class _Accumulator:
         return table.make(Ops.INDEX, self.dtype, (memory, table.const(0, dtypes.index)))
 
 
-def _accumulator(root: UOp, ctx: Accumulators) -> _Accumulator:
+def _accumulator(root: UOp, ctx: Accumulators, start: UOp | None = None) -> _Accumulator:
     op, dtype, table = cast("Ops", root.arg), root.dtype, root.table
-    start = identity(op, root)
     if start is None:
-        raise LoweringError(f"{op.name} of {dtype} has no value to start from", op=root.op.name)
+        nothing = identity(op, root)
+        if nothing is None:
+            raise LoweringError(f"{op.name} of {dtype} has no value to start from", op=root.op.name)
+        start = table.const(nothing, dtype)
     register = table.make(Ops.DEFINE_REG, dtype.scalar.ptr(dtype.lanes, AddrSpace.REG), (), ctx.count)
     ctx.count += 1
-    return _Accumulator(register, dtype, table.const(start, dtype))
+    return _Accumulator(register, dtype, start)
 
 
 def horizontal(op: Ops, value: UOp, dtype: DType) -> UOp:
@@ -160,6 +165,10 @@ def _products(root: UOp) -> list[UOp]:
 
 
 def _to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
+    return _accumulated(root, ctx)
+
+
+def _accumulated(root: UOp, ctx: Accumulators, start: UOp | None = None) -> UOp:
     value, *reduced = root.src
     op = cast("Ops", root.arg)
     products = _products(root)
@@ -168,14 +177,42 @@ def _to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
         if not reduced:
             return value
         products = [value]
-    acc = _accumulator(root, ctx)
-    outer = sorted(value.ranges - set(reduced), key=lambda r: r.order)
+    acc = _accumulator(root, ctx, start)
+    outer = sorted((value.ranges | acc.start.ranges) - set(reduced), key=lambda r: r.order)
     started = acc.at(*outer).store(acc.start)
     inside = total = acc.at(started, *reduced)
     for product in products:
         total = total.alu(op, product)
     updated = inside.store(total)
     return acc.at(updated.end(*reduced) if reduced else updated)
+
+
+def _go_on(sink: UOp, ctx: Accumulators) -> UOp:
+    """where(c, identity, y) op REDUCE[op](x, r…): the accumulator starts with what came before, instead of meeting it in the end.
+
+    It is there already when the loop begins: nothing has to be kept beside a whole tile of sums. Other values that are added
+    to a sum stay outside of it, where the program rounds them.
+    """
+    nodes = sink.toposort()
+    uses = Counter(source for node in nodes for source in node.src)
+    found: dict[UOp, UOp] = {}
+    for each in nodes:
+        if each.op not in ALU or len(each.src) != 2:
+            continue
+        start, total = each.src
+        if (
+            total.op is Ops.REDUCE
+            and total.arg is each.op
+            and uses[total] == 1
+            and len(total.src) > 1
+            and total.src[0].op in ALU
+            and start.op is Ops.WHERE
+            and start.src[1].op is Ops.CONST
+            and start.src[1].arg == identity(each.op, total)
+            and start.ranges.isdisjoint(total.src[1:])
+        ):
+            found[each] = _accumulated(total, ctx, start)
+    return substitute(sink, found) if found else sink
 
 
 def running(op: Ops, value: UOp, positions: int) -> UOp:
@@ -316,5 +353,6 @@ def remove_reduce(sink: UOp) -> UOp:
     first = max((cast("int", n.arg) + 1 for n in nodes if n.op is Ops.DEFINE_REG), default=0)
     scanned = {scan.src[1] for scan in _scans(nodes)}
     loops = {r: around(r, closers[r][0]) for r in scanned}
-    sink = rewrite(sink, _RULES, Accumulators(first, loops))
+    ctx = Accumulators(first, loops)
+    sink = rewrite(_go_on(sink, ctx), _RULES, ctx)
     return share_locals(merge_loops(sink))

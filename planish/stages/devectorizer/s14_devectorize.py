@@ -259,6 +259,9 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
     if not _is_vector_place(place) or len(root.src) > 1:
         return None
     scalar, count = root.dtype.scalar, root.dtype.lanes
+    shifted = _shifted(root, ctx)
+    if shifted is not None:
+        return shifted
     pieces: list[UOp] = []
     order = [-1] * count
     taken = 0
@@ -281,6 +284,41 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
     if taken == 1:
         return root.table.make(Ops.VECTORIZE, root.dtype, (joined,) * count)
     return _select(joined, tuple(order))
+
+
+def _shifted(root: UOp, ctx: _Run) -> UOp | None:
+    """A load of whole vectors that overlap in memory, as a row and its neighbours do: each by itself, wherever it starts.
+
+    Loading every element once would mean to shift them in registers, which takes more than another load.
+    """
+    place, width = root.src[0], ctx.target.lanes(root.dtype.scalar)
+    if width < 2 or root.dtype.lanes % width or root.dtype.lanes == width or _reach(place, ctx.target) == 1:
+        return None
+    form, gates, gate = _lanes_of(place, ctx.forms)
+    bases, constants = list(form.bases()), form.constants
+    found: dict[object, list[int | None]] = {}
+    order: list[int] = []
+    for begin in range(0, root.dtype.lanes, width):
+        lanes = range(begin, begin + width)
+        first = constants[begin]
+        if any(bases[n] != bases[begin] or constants[n] - first != n - begin for n in lanes):
+            return None
+        key = (bases[begin], first, tuple(gates[n] for n in lanes))
+        found.setdefault(key, list(lanes))
+        number = list(found).index(key)
+        order.extend(range(number * width, (number + 1) * width))
+    starts = {(bases[begin], constants[begin]) for begin in range(0, root.dtype.lanes, width)}
+    if not any(one == other and 0 < b - a < width for one, a in starts for other, b in starts):
+        return None
+    like = place.table.const(0, place.src[1].dtype.scalar)
+    pieces = [
+        root.replace(
+            dtype=root.dtype.scalar.vec(width),
+            src=(_at(place, form.at(cast("int", lanes[0]), like), _gate_of(gate, gates, lanes)),),
+        )
+        for lanes in found.values()
+    ]
+    return _select(_join(pieces, root.dtype.scalar.vec(width * len(pieces))), tuple(order))
 
 
 def _reach(place: UOp, target: Target) -> int:

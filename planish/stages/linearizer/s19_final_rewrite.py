@@ -7,13 +7,14 @@ Before → after::
     END(x, a, b)                     END(END(x, b), a)          the innermost (greatest axis) closes first
     LOAD(INDEX(b, i, p))             LOAD(INDEX(b, i), 0, p)    see `stages/gates.py`: after loads were combined
     STORE(INDEX(b, i, p), x)         STORE(INDEX(b, i), x, p)
+    RARE(p, x, y)                    an accumulator and a gated store: see `branches.py`
 
 A target may bring rules of its own (`Target.extra_matcher`): what they make is what code generation sees. They are tried
 before the common ones, so that they see an END or a gate before it is taken apart.
 
 Would break without it: stage 20 could not say which loop nests in which.
 
-Holds afterwards: every END closes exactly one RANGE; no INDEX has a gate.
+Holds afterwards: every END closes exactly one RANGE; no INDEX has a gate; no RARE is left.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 from functools import cache
 
 from planish.stages.gates import pm_move_gates_from_index
+from planish.stages.linearizer.branches import branch_rare
 from planish.target import Target
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
@@ -55,4 +57,4 @@ def _with(extra: Matcher) -> Matcher:
 def final_rewrite(sink: UOp, target: Target | None = None) -> UOp:
     """Split ENDs; move gates from indices to accesses; apply the target's own last rules."""
     extra = None if target is None else target.extra_matcher
-    return rewrite(sink, _RULES if extra is None else _with(extra))
+    return branch_rare(rewrite(sink, _RULES if extra is None else _with(extra)))

@@ -7,6 +7,8 @@ A gate per lane stays with its store: no jump can do half of it, and stage 14 le
 mask it. A gate that is the same in every lane is one condition. Stores that follow each other under one condition share
 their IF.
 
+What only a rare branch needs goes inside of it (`branches.py`).
+
 Before → after::
 
     STORE(place, x, p)               IF(p); STORE(place, x); ENDIF
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from planish import dtypes
+from planish.stages.linearizer.branches import fill_branches, gather_branches, is_rare
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -92,4 +95,7 @@ def cleanup_if(lines: Sequence[UOp], *, predicated_stores: bool = False) -> list
     """Branch around stores that do not always happen, unless the target predicates them."""
     if predicated_stores or not any(line.op is Ops.STORE and len(line.src) > 2 for line in lines):
         return list(lines)
-    return _merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches()))
+    if not any(map(is_rare, lines)):
+        return _merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches()))
+    lines = gather_branches(lines)
+    return fill_branches(_merge_branches(line_rewrite(lines, pm_linearize_cleanups, Branches())))

@@ -10,7 +10,8 @@ Before → after::
 
 The blocks run in order around all outputs (b is a LOOP, outermost; SWAP moves it). It fits where the kernel stores one value
 that contains one reduction over the axis, of the dtype that is stored: a sum that is kept in a narrower one would be
-rounded in every pass.
+rounded in every pass. A reduction over several axes may be cut along more than one of them: the first pass is then the first
+of all, and the last the last of all.
 """
 
 from __future__ import annotations
@@ -40,21 +41,30 @@ def block(sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
     outputs = closed_by(end)
     if total.dtype is not store.src[1].dtype or not outputs <= total.ranges | closed_by(total):
         raise Refusal("BLOCK: the outputs cannot hold what is reduced")
-    if any(s in facts.ordered for s in outputs):
+    place, value = store.src
+    if any(s in facts.ordered for s in outputs if s in place.ranges):
         raise Refusal("BLOCK: the order of the outputs matters")
     nothing = identity(cast("Ops", total.arg), total)
     if nothing is None:
         raise Refusal(f"BLOCK: {cast('Ops', total.arg).name} of {total.dtype} has no value to start from")
     table, path = sink.table, cast("Axis", r.arg).path
     pass_ = table.range(blocks, (*path, 0))
-    inner = table.range(amount, (*path, 1), AxisType.REDUCE)
-    place, value = store.src
+    inner = table.range(amount, (*path, 1), AxisType.REDUCE) if amount > 1 else None
     x, *ranges = total.src
-    x = substitute(x, {r: pass_ * amount + inner})
-    part = total.replace(src=(x, *(inner if s is r else s for s in ranges)))
-    sofar = pass_.eq(0).where(total.const_like(nothing), place).alu(cast("Ops", total.arg), part)
-    last = pass_.eq(blocks - 1)
-    whole = sofar if value is total else last.where(substitute(value, {total: sofar}), sofar)
+    x = substitute(x, {r: pass_ if inner is None else pass_ * amount + inner})
+    left = [s for s in ((inner if s is r else s) for s in ranges) if s is not None]
+    part = total.replace(src=(x, *left)) if left else x
+    begins, ends = pass_.eq(0), pass_.eq(blocks - 1)
+    before = _sum_before(value, place)
+    if before is None:
+        sofar = begins.where(total.const_like(nothing), place).alu(cast("Ops", total.arg), part)
+        whole = sofar if value is total else ends.where(substitute(value, {total: sofar}), sofar)
+    else:  # in passes along another axis already
+        first, nothing_yet, _ = before.src
+        whole = substitute(value, {total: part, before: (first & begins).where(nothing_yet, place)})
+        if value.op is Ops.WHERE:
+            last, done, sofar = whole.src
+            whole = (last & ends).where(done, sofar)
     # the passes are outside of all outputs: they take the place of the first, which moves behind them
     first = min(outputs, key=lambda s: s.order)
     renamed = {
@@ -62,3 +72,16 @@ def block(sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
         first: first.replace(arg=Axis((*cast("Axis", first.arg).path, 1), cast("Axis", first.arg).kind)),
     }
     return substitute(sink.replace(src=(place.store(whole).end(pass_, *end.src[1:]),)), renamed)
+
+
+def _sum_before(value: UOp, place: UOp) -> UOp | None:
+    """What passes along another axis have left in the outputs: nothing in the first of them, else what is there."""
+    found = [n for n in value.toposort() if place in n.src]
+    if not found:
+        return None
+    (held,) = found if len(found) == 1 else (value,)
+    sums = [n for n in value.toposort() if held in n.src]
+    known = held.op is Ops.WHERE and held.src[2] is place and len(sums) == 1
+    if not known or not (value is sums[0] or (value.op is Ops.WHERE and value.src[2] is sums[0])):
+        raise Refusal("BLOCK: the outputs are read for something else")
+    return held

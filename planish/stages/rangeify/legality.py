@@ -9,7 +9,8 @@ The values of a range may be taken in any order, or side by side, unless
   written once, by the contract of kernels;
 * the kernel reads a buffer that it writes, elsewhere than at the place written.
 
-Besides, the length of another loop may depend on a range; such a range stays as it is.
+Besides, the length of another loop may depend on a range; such a range stays as it is. Iterations that use the same LOCAL memory
+one after the other (HOLD) may run in any order, and on several cores, but not in lanes.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Facts:
     """Ranges whose order matters, and why."""
     otherwise: dict[UOp, str] = field(init=False)
     """Those whose order matters for another reason than a SCAN."""
+    reused: frozenset[UOp] = field(init=False)
+    """Ranges of which every value uses the same LOCAL memory again (HOLD): no two run side by side on one core."""
 
     def __post_init__(self) -> None:
         self.nodes = self.sink.toposort()
@@ -63,6 +66,12 @@ class Facts:
         scans = [along for n in self.nodes if n.op is Ops.SCAN for along in n.src[1:]]
         self.scanned = frozenset(r for each in scans for r in each.ranges)
         self.otherwise = self._ordered()
+        self.reused = frozenset(
+            r
+            for n in self.nodes
+            if n.op is Ops.STORE and n.src[0].src[0].op is Ops.DEFINE_LOCAL
+            for r in n.ranges - n.src[0].ranges
+        )
         self.ordered = {**self.otherwise, **dict.fromkeys(self.scanned, "a SCAN runs along it")}
 
     def is_bound(self, r: UOp) -> bool:
@@ -199,7 +208,10 @@ def local_bytes(sink: UOp) -> int:
     total = 0
     for node in nodes:
         x = node.src[0] if node.src else node
-        if node.op is Ops.BUFFERIZE:
+        if node.op is Ops.DEFINE_LOCAL:
+            memory = cast("PtrDType", node.dtype)
+            total += memory.size * memory.base.itemsize
+        elif node.op is Ops.BUFFERIZE:
             size = prod(place.vmax + 1 for place in node.src[1:])
             kept[node] = size * _copies(x, closed_by(node)) * x.dtype.itemsize
             if alone:

@@ -4,7 +4,8 @@ Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 the
 
 * an INDEX that depends on the axis is nowhere beyond the end: nothing is loaded or stored there;
 * a REDUCE over the axis combines the identity of its op beyond the end, *before* lanes are combined with each other (what is
-  computed from a load of nothing need not be neutral, and a chunk of lanes may be half valid);
+  computed from a load of nothing need not be neutral, and a chunk of lanes may be half valid; a sum of products of such loads
+  is, and stays as it is);
 * a BUFFERIZE keeps what is computed there where nobody reads it: behind the others, or all in one place more.
 
 OVERRUN is the same for an output axis that will not be in lanes, say the rows of a register tile: a gate on each load of a
@@ -44,6 +45,16 @@ def gated(place: UOp, condition: UOp) -> UOp:
     return place.replace(src=(buffer, first, *indices[1:]))
 
 
+def _is_nothing(root: UOp, r: UOp) -> bool:
+    """Whether a sum adds nothing beyond the end of an axis by itself: products of zeros, since neither factor is loaded there."""
+    value = root.src[0]
+    return (
+        root.arg is Ops.ADD
+        and value.op is Ops.MUL
+        and all(x.op is Ops.INDEX and any(r in index.ranges for index in x.src[1:]) for x in value.src)
+    )
+
+
 def _neutral(root: UOp, value: UOp, condition: UOp) -> UOp:
     nothing = identity(cast("Ops", root.arg), root)
     if nothing is None:
@@ -76,7 +87,7 @@ def pad_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
             made = gated(made, condition)
         elif node.op is Ops.BUFFERIZE and r in closed_by(node):
             made = _kept_aside(node, made, r, condition)
-        elif node.op is Ops.REDUCE and r in closed_by(node):
+        elif node.op is Ops.REDUCE and r in closed_by(node) and not _is_nothing(node, r):
             made = made.replace(src=(_neutral(made, made.src[0], condition), *made.src[1:]))
         elif node.op is Ops.STORE and r in node.ranges and r not in node.src[0].ranges:
             made = made.replace(src=(gated(made.src[0], condition), *made.src[1:]))

@@ -21,8 +21,10 @@ matters.
 | SWAP | two of one kind | they change places in the nest |
 | PADTO | any loop | runs on to a multiple, doing nothing there (`padding.py`) |
 | OVERRUN | any loop | the same, reading the last element again there, storing and counting nothing (`padding.py`) |
+| ALIGN | LOOP | starts where what it writes starts a vector, doing nothing before its beginning (`aligning.py`) |
 | STAGE | a loop, or none | a tile of a parameter is copied to LOCAL memory (`staging.py`) |
 | BLOCK | REDUCE | the outputs are visited once per block of the axis, and hold the sums in between (`blocking.py`) |
+| HOLD | REDUCE | the same for sums over kept rows, which LOCAL memory holds in between (`holding.py`) |
 | TC | | a tensor core computes (`tensor_core.py`) |
 | NOLOCALS | | no LOCAL, GROUP or TC with several threads after it |
 
@@ -49,8 +51,10 @@ from typing import Final, cast
 
 from planish.stages.expander.loops import THREADS, closed_by, kind_of
 from planish.stages.rangeify.algebra import pm_flatten_range
+from planish.stages.rangeify.aligning import align_axis
 from planish.stages.rangeify.blocking import block
 from planish.stages.rangeify.companions import companions, done_once
+from planish.stages.rangeify.holding import hold
 from planish.stages.rangeify.legality import LANES, OUTPUT, Facts, local_bytes, threads_of
 from planish.stages.rangeify.padding import overrun_axis, pad_axis
 from planish.stages.rangeify.prefixes import check_prefix, prefix
@@ -84,8 +88,9 @@ class _Splitting:
     taken: frozenset[AxisType]
     made: AxisType | None
     """None: the axis type stays."""
+    least: int = 2
     most: int | None = None
-    """The largest part."""
+    """The smallest and the largest part."""
     is_outer: bool = False
     """Whether the outer part is the one that changes."""
     is_fastest: bool = False
@@ -99,11 +104,11 @@ class _Splitting:
 
 _REDUCE: Final = frozenset({AxisType.REDUCE})
 _SPLITTING: Final[dict[ActionKind, _Splitting]] = {
-    ActionKind.UPCAST: _Splitting(OUTPUT, AxisType.UPCAST, _MOST_UPCAST),
-    ActionKind.LANES: _Splitting(OUTPUT, AxisType.UPCAST, _MOST_UPCAST, is_fastest=True),
-    ActionKind.UNROLL: _Splitting(_REDUCE, AxisType.UNROLL, _MOST_UNROLL),
+    ActionKind.UPCAST: _Splitting(OUTPUT, AxisType.UPCAST, most=_MOST_UPCAST),
+    ActionKind.LANES: _Splitting(OUTPUT, AxisType.UPCAST, most=_MOST_UPCAST, is_fastest=True),
+    ActionKind.UNROLL: _Splitting(_REDUCE, AxisType.UNROLL, most=_MOST_UNROLL),
     # as an UPCAST the part is the fastest of the lanes: it is mostly contiguous, and combined only at the end
-    ActionKind.ACCUMULATORS: _Splitting(_REDUCE, AxisType.UPCAST, _MOST_UPCAST),
+    ActionKind.ACCUMULATORS: _Splitting(_REDUCE, AxisType.UPCAST, most=_MOST_UPCAST),
     ActionKind.LOCAL: _Splitting(OUTPUT, AxisType.LOCAL, threads=True),
     ActionKind.GROUP: _Splitting(_REDUCE, AxisType.GROUP_REDUCE, threads=True),
     ActionKind.GROUPTOP: _Splitting(_REDUCE, AxisType.GROUP_REDUCE, threads=True, is_outer=True),
@@ -137,7 +142,7 @@ def _parts(r: UOp, action: Action, how: _Splitting) -> tuple[int, UOp | None]:
     if size.op is Ops.CONST:
         whole = cast("int", size.arg)
         amount = amount or whole
-        if amount < 2 or whole % amount:
+        if amount < how.least or whole % amount:
             raise Refusal(f"{action.kind.name}: {amount} does not divide the {whole} of axis {action.axis}")
         rest = None if amount == whole else r.table.const(whole // amount)
     else:
@@ -157,6 +162,8 @@ def _check_order(facts: Facts, r: UOp, action: Action) -> None:
     reason = facts.ordered.get(r)
     if reason is not None:
         raise Refusal(f"{action.kind.name}: the order of axis {action.axis} matters: {reason}")
+    if r in facts.reused and action.kind is not ActionKind.THREAD:
+        raise Refusal(f"{action.kind.name}: every value of axis {action.axis} uses the same LOCAL memory")
     _check_bounds(facts, r, action)
 
 
@@ -194,6 +201,8 @@ def _check_cores(facts: Facts, r: UOp, action: Action, amount: int, target: Targ
         raise Refusal(f"THREAD: {cores} pieces are more than the {target.cores} that {target.name} takes")
     if any(closing.op is not Ops.END for closing in facts.closers.get(r, ())):
         raise Refusal(f"THREAD: axis {action.axis} is reduced or kept: not every core has all of it")
+    if not set(facts.closers.get(r, ())) <= set(facts.outer_ends):
+        raise Refusal(f"THREAD: not every core would have all that is held over axis {action.axis}")
 
 
 def _split(sink: UOp, action: Action, target: Target) -> UOp:
@@ -324,6 +333,18 @@ def _pad(sink: UOp, action: Action, target: Target) -> UOp:
     return _fitting(sink, pad_axis(sink, r, multiple), action, target)
 
 
+def _align(sink: UOp, action: Action, target: Target) -> UOp:
+    r = _axis(sink, action, action.axis)
+    _of_kind(r, action, OUTPUT)
+    if action.amount < 2:
+        raise Refusal(f"ALIGN: {action.amount} is no number to be a multiple of")
+    if (r.vmax + 1 + 2 * action.amount) >= _MOST_PADDING * (r.vmax + 1):
+        raise Refusal(f"ALIGN: {action.amount} makes axis {action.axis} of {r.vmax + 1} too long")
+    facts = Facts(sink)
+    _check_order(facts, r, action)
+    return align_axis(sink, r, action.amount)
+
+
 def _stage(sink: UOp, action: Action, target: Target) -> UOp:
     loop = None if action.axis < 0 else _axis(sink, action, action.axis)
     if loop is not None and kind_of(loop) in {AxisType.GLOBAL, AxisType.THREAD}:
@@ -336,18 +357,31 @@ def _stage(sink: UOp, action: Action, target: Target) -> UOp:
 def _block(sink: UOp, action: Action, target: Target) -> UOp:
     r = _axis(sink, action, action.axis)
     _of_kind(r, action, _REDUCE)
-    amount, rest = _parts(r, action, _Splitting(_REDUCE, None))
+    amount, rest = _parts(r, action, _Splitting(_REDUCE, None, least=1))
     if rest is None:
         raise Refusal(f"BLOCK: {amount} is all of axis {action.axis}")
     return block(sink, r, amount, rest)
+
+
+def _hold(sink: UOp, action: Action, target: Target) -> UOp:
+    r = _axis(sink, action, action.axis)
+    _of_kind(r, action, _REDUCE)
+    amount, rest = _parts(r, action, _Splitting(_REDUCE, None))
+    if rest is None:
+        raise Refusal(f"HOLD: {amount} is all of axis {action.axis}")
+    if target.block:
+        raise Refusal(f"HOLD: on {target.name} the threads of a block share LOCAL memory")
+    return _fitting(sink, hold(sink, r, amount, rest), action, target)
 
 
 def _prefix(sink: UOp, action: Action, target: Target) -> UOp:
     r = _axis(sink, action, action.axis)
     facts = Facts(sink)
     check_prefix(facts, r)
+    if r in facts.reused:
+        raise Refusal(f"PREFIX: every value of axis {action.axis} uses the same LOCAL memory")
     _check_bounds(facts, r, action)
-    amount, rest = _parts(r, action, _Splitting(OUTPUT, AxisType.UPCAST, _MOST_UPCAST))
+    amount, rest = _parts(r, action, _Splitting(OUTPUT, AxisType.UPCAST, most=_MOST_UPCAST))
     return prefix(sink, r, amount, rest)
 
 
@@ -362,8 +396,10 @@ _APPLY: Final[dict[ActionKind, Callable[[UOp, Action, Target], UOp]]] = {
     ActionKind.SWAP: _swap,
     ActionKind.PADTO: _pad,
     ActionKind.OVERRUN: _pad,
+    ActionKind.ALIGN: _align,
     ActionKind.STAGE: _stage,
     ActionKind.BLOCK: _block,
+    ActionKind.HOLD: _hold,
     ActionKind.PREFIX: _prefix,
     ActionKind.TC: apply_tensor_core,
     ActionKind.NOLOCALS: _no_locals,

@@ -186,18 +186,33 @@ def _copy_alone(read: UOp, tile: _Tile, twins: _Twins, target: Target, turned: U
     in_vectors = {axis for axis in tile.axes if turned is not None or axis in last}
     contiguous = {axis for axis in in_vectors if index is not None and stride(index, axis) == 1} | {turned}
     exchange: dict[UOp, UOp] = {}
-    at: list[UOp] = []
     together = _together(tile, read, target)
-    for axis, size in zip(tile.axes, tile.sizes, strict=True):
+    sizes = dict(zip(tile.axes, tile.sizes, strict=True))
+    for axis in _as_read(tile, read, turned):
+        size = sizes[axis]
         width = together.get(axis) or _vector(size, axis in contiguous, read, target)
         if width > 1:
             lanes = twins.range(width, AxisType.UPCAST)
-            twin = lanes if width == size else twins.range(size // width) * width + lanes
+            exchange[axis] = lanes if width == size else twins.range(size // width) * width + lanes
         else:
-            twin = twins.range(size)
-        exchange[axis] = twin
-        at.append(twin)
-    return _kept(substitute(read, exchange), tile.place(tuple(at), read.table.const(0)))
+            exchange[axis] = twins.range(size)
+    at = tuple([exchange[axis] for axis in tile.axes])
+    return _kept(substitute(read, exchange), tile.place(at, read.table.const(0)))
+
+
+def _as_read(tile: _Tile, read: UOp, turned: UOp | None) -> list[UOp]:
+    """The axes of a tile in the order in which a copy runs over them: as they lie in memory, so that lines are read once.
+
+    What lies in the tile in another order is written here and there, to fewer lines than are read. A tensor core's operands
+    and squares that are turned keep the order of the tile: what they read is whole lines in any order.
+    """
+    index = plain_index(read)
+    if turned is not None or _fragment(tile.axes) or index is None:
+        return list(tile.axes)
+    steps = {axis: stride(index, axis) for axis in tile.axes}
+    if None in steps.values():
+        return list(tile.axes)
+    return sorted(tile.axes, key=lambda axis: -abs(steps[axis] or 0))
 
 
 def _copy_together(read: UOp, tile: _Tile, threads: list[UOp], twins: _Twins, target: Target) -> UOp:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from planish.stages.linearizer.decompositions import coefficients
 from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals
 from planish.uop.node import UOp
+from planish.uop.ops import Ops
 
 _SQRT_HALF = 0.7071067811865476
 
@@ -76,8 +77,33 @@ def _within(m: Reals, x: UOp, low: float, high: float) -> tuple[UOp, UOp]:
     return below, below.where(m.const(0.0), least)
 
 
+def _far_within(m: Reals, x: UOp, low: float, high: float) -> UOp:
+    """x; what is below all exponents far below them."""
+    # SCALE makes 0 of a power far out of reach at once, but takes its time for those near the smallest number
+    least = (x > high).where(m.const(high), x)
+    return (x < low).where(m.const(low * 10.0), least)
+
+
+def _power_table(m: Reals) -> list[float]:
+    """2 ** (k / entries)."""
+    return [2.0 ** (k / m.entries()) for k in range(m.entries())]
+
+
+def exp_table(m: Reals, x: UOp) -> tuple[UOp, UOp]:
+    """p and w with e**x = p 2**floor(w): 2**(k/entries) from a table, times a short polynomial."""
+    bits = m.format.bits
+    w, place = m.nearest_entry(x, 1 / math.log(2))
+    r = m.fma(w, m.const(-LN2_LOW[bits]), m.fma(w, m.const(-LN2_HIGH[bits]), x))
+    power = m.lookup(_power_table(m), place)
+    row = coefficients.EXP_16 if bits == 32 else coefficients.EXP_8
+    return m.fma(power, m.fma(r * r, m.polynomial(r, row), r), power), w
+
+
 def exp(m: Reals, x: UOp) -> UOp:
     bits = m.format.bits
+    if m.tables:
+        value, w = exp_table(m, _far_within(m, x, *exp_range(m)))
+        return value.alu(Ops.SCALE, w)
     below, clamped = _within(m, x, *exp_range(m))
     whole, power = m.nearest_power(clamped, 1 / math.log(2))
     r = m.fma(whole, m.const(-LN2_LOW[bits]), m.fma(whole, m.const(-LN2_HIGH[bits]), clamped))
@@ -89,7 +115,14 @@ def exp(m: Reals, x: UOp) -> UOp:
 
 def exp2(m: Reals, x: UOp) -> UOp:
     """2**x = 2**n e**((x - n) ln 2), x - n exact."""
-    below, clamped = _within(m, x, *((-151.0, 129.0) if m.format.bits == 32 else (-1076.0, 1025.0)))
+    ends = (-151.0, 129.0) if m.format.bits == 32 else (-1076.0, 1025.0)
+    if m.tables:
+        within = _far_within(m, x, *ends)
+        w, place = m.nearest_entry(within)
+        fraction, power = within - w, m.lookup(_power_table(m), place)
+        row = coefficients.EXP2_16 if m.format.bits == 32 else coefficients.EXP2_8
+        return m.fma(power, fraction * m.polynomial(fraction, row), power).alu(Ops.SCALE, w)
+    below, clamped = _within(m, x, *ends)
     whole, n = m.nearest_power(clamped)
     fraction = clamped - whole
     ln2_high, ln2_low = (

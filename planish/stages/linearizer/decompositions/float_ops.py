@@ -51,6 +51,21 @@ def fmod(m: Reals, x: UOp, y: UOp) -> UOp:
     return m.nan_where(step.eq(0.0) | (size < math.inf).logical_not() | y.ne(y), result)
 
 
+def scale(m: Reals, x: UOp, y: UOp) -> UOp:
+    """x 2**floor(y), rounded once: the exponent of x joins the other before anything rounds."""
+    size, reach = m.magnitude(x), m.magnitude(y)
+    lifted, shift = m.lift_subnormal(size)
+    mantissa, exponent = m.split(lifted, 1.0)
+    end = 2 * m.format.bias
+    whole = m.clamp(y, -2.0 * end, 2.0 * end).alu(Ops.FLOOR)
+    total = exponent + shift + whole.cast(m.format.signed)
+    total = (total > end).where(m.int(end), (total < -end).where(m.int(-end), total))
+    result = m.with_sign(m.scale(mantissa, total), m.sign(x))
+    result = (size.eq(0.0) | (size < math.inf).logical_not()).where(x, result)
+    endless = x * (y > 0.0).where(m.const(math.inf), 0.0)
+    return m.nan_where(y.ne(y), reach.eq(math.inf).where(endless, result))
+
+
 def maximum(m: Reals, x: UOp, y: UOp) -> UOp:
     """The greater; NaN if either is; +0 above -0: where x = y the conjunction of the sign bits."""
     zeros = m.from_bits(m.bits(x) & m.bits(y))

@@ -43,6 +43,7 @@ FUNCTIONS: Final[dict[Ops, tuple[Function, str]]] = {
     Ops.CBRT: (roots.cbrt, "cbrt(m 2**3k) -> 2**k cbrt(m)"),
     Ops.RSQRT: (roots.rsqrt, "rsqrt(x) -> 1 / sqrt(x)"),
     Ops.FMOD: (float_ops.fmod, "fmod(x, y) -> (a 2**d mod b) 2**f"),
+    Ops.SCALE: (float_ops.scale, "scale(x, y) -> x 2**floor(y), the exponents added"),
     Ops.MAX: (float_ops.maximum, "float: max(x, y) -> x > y ? x : y, NaN and ±0 told apart"),
     Ops.MIN: (float_ops.minimum, "float: min(x, y) -> x < y ? x : y, NaN and ±0 told apart"),
 }

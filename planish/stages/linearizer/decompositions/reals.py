@@ -9,6 +9,7 @@ needed; nothing here survives reassociation.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -71,6 +72,8 @@ class Reals:
         self.dtype = like.dtype
         self.format = SINGLE if like.dtype.bits == 32 else DOUBLE
         self.fused = support.fused
+        self.tables = support.tables
+        self.branches = support.branches
         self.signed = self.format.signed.vec(self.lanes)
         self.word = self.format.word.vec(self.lanes)
 
@@ -99,7 +102,11 @@ class Reals:
 
     def sign(self, x: UOp) -> UOp:
         """The sign bit alone, as a pattern."""
-        return self.bits(x) & -(1 << (self.format.bits - 1))
+        return self.sign_bit(self.bits(x))
+
+    def sign_bit(self, pattern: UOp) -> UOp:
+        """The sign bit of a pattern alone."""
+        return pattern & -(1 << (self.format.bits - 1))
 
     def with_sign(self, x: UOp, sign: UOp) -> UOp:
         """x with its sign flipped where the pattern `sign` has the sign bit."""
@@ -138,6 +145,21 @@ class Reals:
         half, mantissa = power >> 1, self.format.mantissa
         return x * self.from_bits(half << mantissa) * self.from_bits((power - half) << mantissa)
 
+    def entries(self) -> int:
+        """How many floats a table in the widest register has."""
+        return 512 // self.format.bits
+
+    def nearest_entry(self, x: UOp, factor: float = 1.0) -> tuple[UOp, UOp]:
+        """x * factor rounded to a multiple of 1/entries, as a float, and its place in a table of what follows the point."""
+        magic = 1.5 * 2.0**self.format.mantissa / self.entries()
+        shifted = x + magic if factor == 1.0 else self.fma(x, self.const(factor), self.const(magic))
+        return shifted - magic, self.bits(shifted)
+
+    def lookup(self, values: Sequence[float], place: UOp) -> UOp:
+        """The constant at a place, modulo their number."""
+        table = self.table.vconst(tuple(map(float, values)), self.format.dtype)
+        return self.table.make(Ops.LOOKUP, self.dtype, (table, place))
+
     def from_int(self, n: UOp) -> UOp:
         """A small integer node as a float: |n| < 2**(mantissa - 1)."""
         magic = 1.5 * 2.0**self.format.mantissa
@@ -175,6 +197,12 @@ class Reals:
 
     def nan_where(self, condition: UOp, x: UOp) -> UOp:
         return condition.where(self.const(float("nan")), x)
+
+    def rare(self, condition: UOp, costly: UOp, cheap: UOp) -> UOp:
+        """The costly value where the condition holds, which it hardly ever does; else the cheap one."""
+        if not self.branches:
+            return condition.where(costly, cheap)
+        return self.table.make(Ops.RARE, cheap.dtype, (condition, costly, cheap))
 
     # -- pairs ------------------------------------------------------------------------------------------------------
 
@@ -223,9 +251,10 @@ class Reals:
 
     def divide(self, x: Pair, y: Pair) -> Pair:
         """x / y to nearly twice the precision."""
-        quotient = x.hi / y.hi
+        inverse = self.const(1.0) / y.hi if self.fused else None
+        quotient = x.hi / y.hi if inverse is None else x.hi * inverse
         rest = self.rest(quotient, y.hi, x.hi) + (x.lo - quotient * y.lo)
-        return self.ordered_sum(quotient, rest / y.hi)
+        return self.ordered_sum(quotient, rest / y.hi if inverse is None else rest * inverse)
 
     def root(self, x: Pair) -> Pair:
         """sqrt(x), x > 0."""

@@ -32,6 +32,16 @@ class Support:
     def fused(self) -> bool:
         return Ops.MULACC in self.ops
 
+    @property
+    def tables(self) -> bool:
+        """Whether a table in a register, and a power of two as a factor, are an instruction each."""
+        return self.fused and Ops.LOOKUP in self.ops and Ops.SCALE in self.ops
+
+    @property
+    def branches(self) -> bool:
+        """Whether code may branch around what is hardly ever needed."""
+        return Ops.RARE in self.ops
+
     def lacks(self, op: Ops) -> bool:
         return op not in self.ops
 

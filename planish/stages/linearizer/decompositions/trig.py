@@ -1,8 +1,8 @@
 """Trigonometric functions and their inverses.
 
-sin x, cos x, tan x          x = q π/2 + r, |r| <= π/4, by Payne and Hanek: x times enough bits of 1/2π in integers, so that
-                             every finite x, however large, has a fraction of full precision. There is no
-                             shorter way for small x: lanes cannot branch
+sin x, cos x, tan x          x = q π/2 + r, |r| <= π/4. Up to 2**17 (float64: 2**26) π/2 in three parts, whose products are exact;
+                             beyond, which is rare, by Payne and Hanek: x times enough bits of 1/2π in integers, so that
+                             every finite x, however large, has a fraction of full precision
 atan2(y, x)                  n / d with 0 <= n <= d; above tan(π/8) turned by π/4: atan(n/d) = π/4 + atan((n-d)/(n+d))
 asin x, acos x               a polynomial up to 1/2; beyond by the root of (1 - |x|)/2
 """
@@ -10,7 +10,8 @@ asin x, acos x               a polynomial up to 1/2; beyond by the root of (1 - 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from planish import dtypes
 from planish.stages.linearizer.decompositions import coefficients
@@ -26,6 +27,14 @@ INVERSE_TAU: Final = int(
 )
 INVERSE_TAU_BITS: Final = 1152
 """1/2π = INVERSE_TAU / 2**INVERSE_TAU_BITS."""
+
+_RIGHT_ANGLE: Final = {
+    32: (1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15),
+    64: (1.5707963267948966, 6.123233995736765e-17, 1.0828566739219139e-32),
+}
+"""π/2 in three parts."""
+_FAR: Final = {32: 2.0**17, 64: 2.0**26}
+"""From here on three parts are too few, or the quotient is too far from the nearest integer."""
 
 _QUARTER: Final = {
     32: (0.785398006439209, 1.5695823663008923e-07),
@@ -114,6 +123,20 @@ def reduce_angle(m: Reals, size: UOp) -> tuple[UOp, Pair]:
     )
 
 
+def _reduce_near(m: Reals, x: UOp) -> tuple[UOp, Pair]:
+    """q (an integer node) and r with x = q π/2 + r, |r| <= about π/4; |x| < _FAR; with a fused multiply-add."""
+    first, second, third = _RIGHT_ANGLE[m.format.bits]
+    magic = 1.5 * 2.0**m.format.mantissa
+    shifted = m.fma(x, m.const(2 / math.pi), m.const(magic))
+    n = shifted - magic
+    # x and n times the first part are multiples of the last place of the second, so is their difference: it is exact
+    rest = m.fma(n, m.const(-first), x)
+    product, product_low = m.product(n, m.const(second))
+    high = rest - product
+    lost = (rest - high) - product
+    return m.bits(shifted), Pair(high, m.fma(n, m.const(-third), lost - product_low))
+
+
 def _sine(m: Reals, r: Pair, z: UOp) -> Pair:
     """sin(r) = r + r z S(z), z = r²."""
     return Pair(r.hi, m.fma(r.hi * z, m.polynomial(z, coefficients.SIN), m.fma(z * -0.5, r.lo, r.lo)))
@@ -121,51 +144,74 @@ def _sine(m: Reals, r: Pair, z: UOp) -> Pair:
 
 def _cosine(m: Reals, r: Pair, z: UOp) -> Pair:
     """cos(r) = 1 - z/2 + z² C(z) - r.hi r.lo."""
-    half = z * 0.5
-    high = m.const(1.0) - half
-    lost = (m.const(1.0) - high) - half
-    return Pair(high, lost + m.fma(z * z, m.polynomial(z, coefficients.COS), -(r.hi * r.lo)))
+    one, half = m.const(1.0), m.const(-0.5)
+    high = m.fma(z, half, one)
+    lost = m.fma(z, half, one - high)
+    return Pair(high, m.fma(z * z, m.polynomial(z, coefficients.COS), m.fma(-r.hi, r.lo, lost)))
 
 
-def _kernels(m: Reals, x: UOp) -> tuple[UOp, Pair, Pair]:
-    """The quadrant of |x|, and sine and cosine of the rest."""
-    quadrant, r = reduce_angle(m, m.magnitude(x))
-    z = r.hi * r.hi
-    return quadrant, _sine(m, r, z), _cosine(m, r, z)
+class _Angle(NamedTuple):
+    """An angle, of which only the size was taken: its quadrant (modulo 4, an integer node), sine and cosine of the rest."""
+
+    x: UOp
+    quadrant: UOp
+    sine: Pair
+    cosine: Pair
+
+    @staticmethod
+    def of(m: Reals, x: UOp, quadrant: UOp, r: Pair) -> _Angle:
+        z = r.hi * r.hi
+        return _Angle(x, quadrant, _sine(m, r, z), _cosine(m, r, z))
 
 
-def _flip(m: Reals, quadrant: UOp) -> UOp:
-    """The sign bit where the quadrant, as a number of two bits, is 2 or 3."""
-    return (quadrant << (m.format.bits - 2)).bitcast(m.signed) & -(1 << (m.format.bits - 1))
+def _by_angle(m: Reals, x: UOp, function: Callable[[Reals, _Angle], UOp]) -> UOp:
+    """A function of an angle: the short way, and where a lane is too far away, infinite or NaN, the long one."""
+    size = m.magnitude(x)
+    quadrant, r = reduce_angle(m, size)
+    anywhere = function(m, _Angle.of(m, x, quadrant.bitcast(m.signed), r))
+    anywhere = m.nan_where((size < math.inf).logical_not(), anywhere)
+    if not (m.fused and m.branches):
+        return anywhere
+    near = function(m, _Angle.of(m, x, *_reduce_near(m, size)))
+    return m.rare((size < _FAR[m.format.bits]).logical_not(), anywhere, near)
 
 
-def _finite(m: Reals, x: UOp, result: UOp) -> UOp:
-    return m.nan_where((m.magnitude(x) < math.inf).logical_not(), result)
-
-
-def sin(m: Reals, x: UOp) -> UOp:
-    quadrant, sine, cosine = _kernels(m, x)
+def _sin(m: Reals, angle: _Angle) -> UOp:
+    x, quadrant, sine, cosine = angle
     odd = (quadrant & 1).ne(0)
     value = odd.where(cosine.hi, sine.hi) + odd.where(cosine.lo, sine.lo)
-    return _finite(m, x, m.with_sign(value, m.sign(x) ^ _flip(m, quadrant)))
+    # negative in quadrants 2 and 3
+    return m.with_sign(value, m.sign_bit(m.bits(x) ^ (quadrant << (m.format.bits - 2))))
 
 
-def cos(m: Reals, x: UOp) -> UOp:
-    quadrant, sine, cosine = _kernels(m, x)
+def _cos(m: Reals, angle: _Angle) -> UOp:
+    _, quadrant, sine, cosine = angle
     odd = (quadrant & 1).ne(0)
     value = odd.where(sine.hi, cosine.hi) + odd.where(sine.lo, cosine.lo)
-    return _finite(m, x, m.with_sign(value, _flip(m, quadrant + 1)))
+    # negative in quadrants 1 and 2
+    return m.with_sign(value, m.sign_bit((quadrant + 1) << (m.format.bits - 2)))
 
 
-def tan(m: Reals, x: UOp) -> UOp:
-    quadrant, sine, cosine = _kernels(m, x)
+def _tan(m: Reals, angle: _Angle) -> UOp:
+    x, quadrant, sine, cosine = angle
     odd = (quadrant & 1).ne(0)
     top = m.ordered_sum(odd.where(cosine.hi, sine.hi), odd.where(cosine.lo, sine.lo))
     bottom = m.ordered_sum(odd.where(sine.hi, cosine.hi), odd.where(sine.lo, cosine.lo))
     quotient, low = m.divide(top, bottom)
-    # In odd quadrants tan is -cos/sin.
-    sign = m.sign(x) ^ ((quadrant << (m.format.bits - 1)).bitcast(m.signed))
-    result = _finite(m, x, m.with_sign(quotient + low, sign))
+    # in odd quadrants tan is -cos/sin
+    return m.with_sign(quotient + low, m.sign_bit(m.bits(x) ^ (quadrant << (m.format.bits - 1))))
+
+
+def sin(m: Reals, x: UOp) -> UOp:
+    return _by_angle(m, x, _sin)
+
+
+def cos(m: Reals, x: UOp) -> UOp:
+    return _by_angle(m, x, _cos)
+
+
+def tan(m: Reals, x: UOp) -> UOp:
+    result = _by_angle(m, x, _tan)
     return (m.magnitude(x) < 2.0 ** -(m.format.precision // 2 + 1)).where(x, result)
 
 

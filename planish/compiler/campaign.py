@@ -1,0 +1,122 @@
+"""Searches for many kernels: how much time they have in all, what became of each, and who is told.
+
+    campaign = Campaign(total=600)
+    with settings(beam=4, beam_budget=10), campaign:
+        ...                          # whatever compiles here searches, ten seconds for each kernel, ten minutes in all
+    campaign.kernels                 # each with its gain
+
+Whatever compiles outside of a campaign searches as long as the settings say, and draws a bar on the terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from planish.optimize.beam import Progress
+
+Told = Callable[[str, Progress], None]
+"""Hears the name of a kernel, and how far its search is."""
+_LEAST: Final = 1.0
+"""Seconds that a search has at least: with fewer left, there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A kernel that a campaign met."""
+
+    name: str
+    origin: str
+    """Who chose its schedule in the end."""
+    gain: float = 1.0
+    """How many times as fast as the heuristic's schedule it is."""
+    replaced: bool = False
+    """Whether the schedule is another than the heuristic's."""
+    seconds: float = 0.0
+    """What the search took, if there was one now."""
+
+
+@dataclass(slots=True)
+class Campaign:
+    """Searches that share their time; to be entered (`with`) around what compiles, as often as one likes."""
+
+    total: float = float("inf")
+    """Seconds for all searches together, starting processes included."""
+    told: Told | None = None
+    """Instead of a bar on the terminal."""
+    clock: Callable[[], float] = time.monotonic
+    kernels: list[Tuned] = field(default_factory=list)
+    spent: float = 0.0
+    _entered: list[Token[Campaign | None]] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self._entered.append(_ACTIVE.set(self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _ACTIVE.reset(self._entered.pop())
+
+    def budget(self, wanted: float) -> float | None:
+        """The seconds that the next search may take; None if there is no time left for any."""
+        left = self.total - self.spent
+        return None if left < _LEAST else min(wanted, left)
+
+    @contextmanager
+    def searching(self, name: str) -> Iterator[Callable[[Progress], None]]:
+        """Around one search: its time counts. Gives who is told how far it is."""
+        begin = self.clock()
+        try:
+            if self.told is not None:
+                told = self.told
+                yield lambda progress: told(name, progress)
+            else:
+                with Bar(name) as bar:
+                    yield bar.show
+        finally:
+            self.spent += self.clock() - begin
+
+
+_ACTIVE: ContextVar[Campaign | None] = ContextVar("campaign", default=None)
+
+
+def campaign() -> Campaign:
+    """The one that is going on; else one of its own, without an end."""
+    return _ACTIVE.get() or Campaign()
+
+
+class Bar:
+    """A line on the terminal while a search runs; nothing if standard error is none."""
+
+    def __init__(self, what: str, shown: bool | None = None) -> None:
+        self.what = what
+        self.shown = (
+            (sys.stderr.isatty() and "PYTEST_CURRENT_TEST" not in os.environ) if shown is None else shown
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    def line(self, progress: Progress) -> str:
+        """How far it is, what it has seen, and what it gained."""
+        width = 24
+        done = min(int(width * progress.elapsed / max(progress.budget, 1e-9)), width)
+        gain = progress.baseline / progress.best if 0 < progress.best < float("inf") else 1.0
+        counted = f"{progress.measured} of {progress.considered} measured"
+        return f"searching {self.what} [{'#' * done}{' ' * (width - done)}] {counted}, {max(gain, 1.0):.2f}x"
+
+    def show(self, progress: Progress) -> None:
+        """Draw it."""
+        if self.shown:
+            sys.stderr.write("\r" + self.line(progress) + "\033[K")
+            sys.stderr.flush()

@@ -1,0 +1,154 @@
+"""The loops of a program, what each of them does, and what passes put beside its instructions.
+
+A pass looks at loops and adds instructions by position, before or behind what is there; nothing moves meanwhile, so that several passes
+work on the same positions, and `program` is the outcome of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from planish.dtypes import AddrSpace, PtrDType
+from planish.llir.makers import Makers
+from planish.llir.program import (
+    Compute,
+    Convert,
+    EndIf,
+    EndLoop,
+    If,
+    Immediate,
+    Instruction,
+    Load,
+    Loop,
+    Program,
+    Register,
+    Store,
+)
+from planish.target import Target
+
+LINE: Final = 64
+"""The bytes of a cache line."""
+_PAST_CACHES: Final = 8
+"""A store past the caches takes as long as so many other instructions: it holds the buffer that a line leaves through."""
+
+
+@dataclass(slots=True, eq=False)
+class Nest:
+    """A loop: where it stands, and what it does in one iteration, inner loops left out."""
+
+    header: Loop
+    start: int
+    parent: Nest | None
+    end: int = 0
+    children: list[Nest] = field(default_factory=list)
+    loads: list[int] = field(default_factory=list)
+    stores: list[int] = field(default_factory=list)
+    arithmetic: int = 0
+    """Operations on whole vectors."""
+    effort: int = 0
+    """Those, and what is loaded and stored."""
+
+    @property
+    def is_innermost(self) -> bool:
+        """Whether it has no loops."""
+        return not self.children
+
+    @property
+    def length(self) -> int:
+        """How often it runs, if that is a number; else 0."""
+        bound = self.header.bound
+        return bound.value if isinstance(bound, Immediate) and isinstance(bound.value, int) else 0
+
+
+class Nests:
+    """The loops of one program."""
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self._program = program
+        self.target = target
+        self.body = program.body
+        self.makers = Makers(program)
+        self.large = {b for b in program.params if len(target.caches) > 1 and b.nbytes > target.caches[1]}
+        """Parameters that do not fit the second cache."""
+        self.loops: list[Nest] = []
+        """In order of their headers."""
+        self.around: list[tuple[int, ...]] = []
+        """Per instruction, the headers of the loops and ifs that it stands in."""
+        self.before: dict[int, list[Instruction]] = {}
+        self.behind: dict[int, list[Instruction]] = {}
+        self._walk()
+
+    def _walk(self) -> None:
+        inside: Nest | None = None
+        open_: list[int] = []
+        for position, i in enumerate(self.body):
+            if isinstance(i, EndLoop | EndIf):
+                open_.pop()
+            self.around.append(tuple(open_))
+            if isinstance(i, Loop | If):
+                open_.append(position)
+            if isinstance(i, Loop):
+                inside = Nest(i, position, inside)
+                self.loops.append(inside)
+                if inside.parent is not None:
+                    inside.parent.children.append(inside)
+            elif inside is None:
+                continue
+            elif isinstance(i, EndLoop):
+                inside.end = position
+                inside = inside.parent
+            elif isinstance(i, Load):
+                inside.loads.append(position)
+                inside.effort += not _is_register(i.address)
+            elif isinstance(i, Store):
+                inside.stores.append(position)
+                inside.effort += _PAST_CACHES if i.nontemporal else not _is_register(i.address)
+            elif isinstance(i, Compute | Convert) and self.is_whole(i):
+                inside.arithmetic += isinstance(i, Compute)
+                inside.effort += 1
+
+    def is_whole(self, i: Compute | Convert | Load | Store) -> bool:
+        """Whether an instruction is about a register of the machine, or several."""
+        dtype = i.value.dtype if isinstance(i, Store) else i.result.dtype
+        return dtype.bits >= 8 and dtype.lanes * dtype.itemsize % self.target.register_bytes == 0
+
+    def loads_of(self, nest: Nest) -> Iterator[tuple[int, Load]]:
+        """The loads of a loop, and where they stand."""
+        for position in nest.loads:
+            i = self.body[position]
+            if isinstance(i, Load):
+                yield position, i
+
+    def stores_of(self, nest: Nest) -> Iterator[tuple[int, Store]]:
+        """The stores of a loop, and where they stand."""
+        for position in nest.stores:
+            i = self.body[position]
+            if isinstance(i, Store):
+                yield position, i
+
+    def add_before(self, position: int, *instructions: Instruction) -> None:
+        """Put instructions before one, behind those that were put there."""
+        self.before.setdefault(position, []).extend(instructions)
+
+    def add_behind(self, position: int, *instructions: Instruction) -> None:
+        """Put instructions behind one, and behind those that were put there."""
+        self.behind.setdefault(position, []).extend(instructions)
+
+    @property
+    def program(self) -> Program:
+        """The program with all that was added."""
+        if not self.before and not self.behind:
+            return self._program
+        body = [
+            each
+            for position, i in enumerate(self.body)
+            for each in (*self.before.get(position, ()), i, *self.behind.get(position, ()))
+        ]
+        return replace(self._program, body=tuple(body))
+
+
+def _is_register(address: Register) -> bool:
+    """Whether what is at an address is in registers all the time: accumulators."""
+    return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.REG

@@ -1,0 +1,299 @@
+"""Channels in lanes: the nest of a convolution, or of another sum over several axes, whose weights have a vector of channels.
+
+The weights are copied so that the channels of a block lie together, which transposes them; the piece of the image that is needed
+is copied as a box, with its padding as zeros, so that the inner loop has no gates, and strides and dilations do not matter,
+since pixels are read one by one::
+
+    THREAD  [copy weights]  [copy rows of the image]  rows · channels/32 · pixels/8 · REDUCE inputs, taps · 8 pixels x 2 vectors
+
+Where the weights are larger than a core's scratch, a block of channels is the outermost loop and has its weights alone. Where even
+those are too many, as where an image is summed up (the gradient of a convolution by its weights), passes are made over the
+outputs, each with a block of what is reduced::
+
+    THREAD  BLOCK images  [copy weights]  [copy images]  channels/32 · inputs · REDUCE images, rows, pixels · 3x3 taps x 2 vectors
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final, NamedTuple, cast
+
+from planish.optimize.cores import Cut, best_cut
+from planish.optimize.draft import Draft
+from planish.optimize.kernel_view import View, size_of
+from planish.optimize.lanes import lanes_along
+from planish.optimize.loops import Loops
+from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window
+from planish.uop.actions import ActionKind
+from planish.uop.node import UOp
+from planish.uop.ops import Axis
+
+_MOST_PIXELS: Final = 14
+_MOST_PIECES: Final = 128
+"""Pieces in which a tile is stored: with more, the code for it is larger than that of the sums, and takes long to compile."""
+_FEW_PIXELS: Final = 6
+"""Neighbouring pixels, below which a tile has pixels of other axes, too."""
+_MOST_VECTORS: Final = 4
+_TURNED: Final = 16
+"""Products in the time in which one weight is copied and transposed."""
+_COPIED: Final = 6
+"""Products in the time in which one element of the image is copied."""
+_UNIT: Final = 40
+"""Products per element in `cores.Cut`."""
+
+
+class _Tile(NamedTuple):
+    """A register tile: pixels times vectors of channels."""
+
+    amounts: dict[UOp, int]
+    """How many pixels there are of each axis."""
+    vectors: int
+    across: UOp
+    """The axis of neighbouring pixels: those of the others are apart in the image, too."""
+
+    @property
+    def pixels(self) -> int:
+        return prod(self.amounts.values())
+
+    def fits(self, taps: int, registers: int) -> bool:
+        """Sums, weights, and the pixels that are read: all of a row of taps if that is unrolled, else one at a time."""
+        row = self.amounts[self.across]
+        shared = self.pixels // row * (row + taps - 1) if 1 < taps <= UNROLLED_TAPS else 1
+        return self.pixels * self.vectors + shared + self.vectors <= registers
+
+    def pieces(self, view: View, channel: UOp, lanes: int) -> int:
+        """In how many pieces the tile is stored: vectors of channels, or for each channel what is contiguous of its pixels."""
+        (place,) = view.writes
+        if view.stride(place, channel) == 1:
+            return self.pixels * self.vectors
+        run = 1
+        for axis in sorted(self.amounts, key=lambda r: abs(view.stride(place, r) or 0)):
+            if view.stride(place, axis) == run and (run == 1 or self.amounts[axis] > 1):
+                run *= self.amounts[axis]
+        return self.vectors * lanes * (self.pixels // run) * run.bit_count()
+
+    def cost(self, channels: int, lanes: int) -> float:
+        """Cycles for all channels and pixels and one tap, on a machine with two loads and two multiply-adds in each."""
+        rounds = -(-channels // (self.vectors * lanes))
+        edge = (
+            1.1 if channels % (self.vectors * lanes) else 1.0
+        )  # beyond it nothing is gained, and what is stored has gates
+        for axis, amount in self.amounts.items():
+            rounds *= -(-size_of(axis) // amount)
+            edge *= 1.05 if size_of(axis) % amount else 1.0
+        work = max(self.pixels * self.vectors, self.pixels + self.vectors) / 2
+        # the weights come from the second cache: two bytes of them in the time of one multiply-add are for free
+        weights = self.vectors * 1.2 if self.pixels < 6 else 0.0
+        return rounds * edge * (max(work, 4.0) + 1.0 + weights)
+
+
+def _best_tile(draft: Draft, view: View, window: Window, channel: UOp, lanes: int) -> _Tile:
+    """Of the pixels that are neighbours as many as there are registers for; if all of them are few, some of other axes, too."""
+    across, taps, channels = _across(view, window), _last_taps(view, window), size_of(channel)
+    whole = size_of(across)
+    amounts = [{across: p} for p in range(1, min(whole, _MOST_PIXELS) + 1)]
+    for axis in reversed([r for r in window.pixels if r is not across] if whole < _FEW_PIXELS else []):
+        amounts += [
+            {**one, axis: n}
+            for one in amounts
+            if one[across] == whole
+            for n in range(2, _MOST_PIXELS // prod(one.values()) + 1)
+            if size_of(axis) % n == 0
+        ]
+    everywhere = dict.fromkeys(window.pixels, 1)
+    tiles = [
+        tile
+        for tile in (
+            _Tile({**everywhere, **one}, v, across) for one in amounts for v in range(1, _MOST_VECTORS + 1)
+        )
+        if tile.fits(taps, draft.target.registers) and (tile.vectors - 1) * lanes < channels
+    ]
+    return min(
+        tiles,
+        key=lambda tile: (
+            tile.pieces(view, channel, lanes) > _MOST_PIECES,
+            tile.cost(channels, lanes),
+        ),
+    )
+
+
+def channels_in_lanes(draft: Draft, view: View, window: Window, channel: UOp) -> bool:
+    """The nest with channels in lanes; false, and nothing done, if the weights of a block of channels are too many."""
+    target, weights = draft.target, window.weights
+    if weights is None:
+        return False
+    lanes = lanes_along(target, view, channel)
+    tile = _best_tile(draft, view, window, channel, lanes)
+    width = tile.vectors * lanes
+    sizes = Sizes(view, window, lanes)
+    item = window.image.dtype.itemsize
+    room = target.local_bytes // max(item, 1)
+    passes = _passes(window, sizes, width, room)
+    if passes is None:
+        return False
+    loops = Loops(draft)
+    last = max(view.outputs, key=lambda r: cast("Axis", r.arg).path)
+    if channel is not last:
+        loops.swap(cast("Axis", channel.arg).path, cast("Axis", last.arg).path)
+    if size_of(channel) % width and not loops.take(
+        ActionKind.PADTO, channel, width, "whole vectors of channels"
+    ):
+        return False
+    if not loops.take(
+        ActionKind.UPCAST, channel, width, "channels in lanes: weights are vectors, pixels are broadcast"
+    ):
+        return False
+    beyond = [r for r, n in tile.amounts.items() if size_of(r) % n]
+    for r, n in tile.amounts.items():
+        if n > 1 and r not in beyond:
+            loops.take(ActionKind.UPCAST, r, n, "pixels that share a vector of weights")
+    _share(draft, view, window, loops, sizes, channel)
+    _copies(loops, window, sizes, channel, passes, room, tile)
+    for r in beyond:
+        # only now: what is copied is a box, and beyond its end the last pixel is read again
+        loops.take(ActionKind.OVERRUN, r, tile.amounts[r], "whole tiles of pixels")
+        loops.take(ActionKind.UPCAST, r, tile.amounts[r], "pixels that share a vector of weights")
+    return True
+
+
+def _passes(window: Window, sizes: Sizes, width: int, room: int) -> dict[UOp, int] | None:
+    """The blocks of reduced axes whose weights have room beside the image; None if there are none, or an output too many to hold sums."""
+    if sizes.weights(width, {}) <= room * 3 // 4:
+        return {}
+    blocks: dict[UOp, int] = {}
+    for axis in window.reduced[:-1]:
+        fitting = [
+            n
+            for n in range(1, size_of(axis))
+            if size_of(axis) % n == 0 and sizes.weights(width, {**blocks, axis: n}) <= room // 2
+        ]
+        blocks[axis] = max(fitting, default=1)
+        if fitting:
+            return blocks
+    return None
+
+
+def _across(view: View, window: Window) -> UOp:
+    """The pixels that are neighbours in the result, or in the image."""
+    for place in (view.writes[0], window.image):
+        found = [r for r in window.pixels if view.stride(place, r) == 1]
+        if found:
+            return found[-1]
+    return window.pixels[-1]
+
+
+def _last_taps(view: View, window: Window) -> int:
+    """The size of the innermost loop."""
+    last = max(window.reduced, key=lambda r: cast("Axis", r.arg).path)
+    return size_of(last)
+
+
+def _share(draft: Draft, view: View, window: Window, loops: Loops, sizes: Sizes, channel: UOp) -> None:
+    """Pieces for the cores: of the axis for which least is copied more than once."""
+    weights = sizes.weights(size_of(channel), {}) * _TURNED
+    image = sizes.image({}) * _COPIED
+    batch = prod(size_of(r) for r in window.shared)
+    cuts = []
+    for axis in (*window.shared, *window.pixels, channel):
+        steps = loops.size(axis)
+        if axis in window.shared:
+            again = 0
+        elif axis is channel:
+            again = image
+        else:
+            halo = sizes.image({axis: 1}) - sizes.image({}) // max(size_of(axis), 1)
+            again = weights * batch + max(halo, 0) * _COPIED
+        cuts.append(Cut(axis, steps, again // _UNIT))
+    cut = best_cut(draft.target, view.work, cuts)
+    if cut is not None:
+        loops.take(ActionKind.THREAD, cut.axis, cut.pieces, "pieces for the cores")
+
+
+class _Rows(NamedTuple):
+    """How much of the pixels the copy of the image is for: the steps of each loop that one copy takes, and what all copies come to."""
+
+    steps: dict[UOp, int]
+    copied: int
+
+
+def _rows(loops: Loops, window: Window, sizes: Sizes, passes: dict[UOp, int], room: int) -> _Rows | None:
+    """As many rows at once as there is room for; None if there is none for one."""
+    parts = {**dict.fromkeys(window.shared, 1), **passes}
+    units: dict[UOp, int] = {}
+    for r in window.pixels:
+        units[r] = loops.draft.upcast.get(r, 1)
+        parts[r] = loops.size(r) * units[r]
+    steps: dict[UOp, int] = {}
+    times = 1
+    for r in (r for r in window.pixels if loops.size(r) > 1):
+        if sizes.image(parts) <= room:
+            break
+        count = loops.size(r)
+        fitting = [
+            n for n in range(2, count) if count % n == 0 and sizes.image({**parts, r: n * units[r]}) <= room
+        ]
+        steps[r] = max(fitting, default=1)
+        parts[r] = steps[r] * units[r]
+        times *= count // steps[r]
+    needed = sizes.image(parts)
+    return _Rows(steps, needed * times) if needed <= room else None
+
+
+def _copies(
+    loops: Loops,
+    window: Window,
+    sizes: Sizes,
+    channel: UOp,
+    passes: dict[UOp, int],
+    room: int,
+    tile: _Tile,
+) -> None:
+    """Where the operands are copied, and the order of the loops that goes with it."""
+    blocks = loops.size(channel)
+    block = sizes.weights(loops.draft.upcast[channel], passes)
+    together = each = None
+    if sizes.pairs:  # (windows overlap, or pixels are read as they lie)
+        together = _rows(loops, window, sizes, passes, room - block * blocks)
+        each = _rows(loops, window, sizes, passes, room - block) if blocks > 1 else None
+    alone = each is not None and (together is None or each.copied * blocks < together.copied)
+    alone |= block * blocks > room
+    rows = each if alone else together
+    outer = [cast("tuple[int, ...]", loops.path(r)) for r in window.shared if loops.size(r) > 1]
+    mine = [cast("tuple[int, ...]", loops.path(channel))] if blocks > 1 else []
+    split: list[tuple[int, ...]] = []
+    inner: list[tuple[int, ...]] = []
+    for r in window.pixels:
+        path = loops.path(r)
+        if path is None or loops.size(r) == 1:
+            continue
+        steps = None if rows is None else rows.steps.get(r)
+        if steps is None:
+            inner.append(path)
+        elif steps > 1 and loops.take(
+            ActionKind.SPLIT, r, steps, "rows of the image that fit in a core's scratch"
+        ):
+            split.append((*path, 0))
+            inner.append((*path, 1))
+            loops.paths[r] = (*path, 1)
+        else:
+            split.append(path)
+    if alone:
+        order = [*outer, *mine, *split, *inner]
+    else:
+        order = [*outer, *split, *inner[:-1], *mine, *inner[-1:]]
+    place = dict(zip(order, sorted(order), strict=True))
+    loops.order(order)
+    begin = None
+    for axis, amount in reversed(passes.items()):
+        found = loops.block(axis, amount, "the weights of a pass fit in a core's scratch")
+        if found is not None:
+            moved = {found[:-1]: (*found[:-1], 1)}
+            place = {old: moved.get(new, new) for old, new in place.items()}
+            begin = found if begin is None else moved.get(begin, begin)
+    home = place[outer[-1]] if outer else begin
+    loops.stage(
+        place[mine[0]] if alone else home, cast("UOp", window.weights), "channels of a block side by side"
+    )
+    if rows is not None:
+        at = place[split[-1]] if split else home
+        loops.stage(at, window.image, "the image with its padding, so that nothing is gated")

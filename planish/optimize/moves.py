@@ -1,0 +1,126 @@
+"""From one schedule to others that make sense as a whole: what a search tries besides one more action.
+
+* **Another amount** (`other_amounts`): those of the table, and the next divisors of the axis as it stands there.
+* **Another tile** (`resized`, `tiles`): a part that stays in registers is changed, and the edge that runs up to a multiple of it
+  follows; alone or rows and columns at once.
+* **Another machine** (`relatives`): what the heuristic would do with fewer registers, other caches, more or fewer pieces. Each
+  is a schedule of one piece, which no walk of single steps would reach.
+
+Nothing here says whether a schedule fits: whoever asks replays it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Final
+
+from planish.optimize.draft import Attempt
+from planish.optimize.heuristic import choose
+from planish.optimize.space import amounts
+from planish.target import Target
+from planish.uop.actions import Action, ActionKind
+from planish.uop.node import UOp
+
+Schedule = tuple[Action, ...]
+
+_BESIDE: Final = 2
+"""How many divisors below and above an amount are tried."""
+_TILED: Final = frozenset({ActionKind.UPCAST, ActionKind.LANES})
+_EDGES: Final = frozenset({ActionKind.PADTO, ActionKind.OVERRUN})
+_DIVIDING: Final = frozenset(
+    {ActionKind.UPCAST, ActionKind.SPLIT, ActionKind.BLOCK, ActionKind.THREAD, ActionKind.UNROLL}
+)
+_MOST_ROWS: Final = 16
+"""Rows of a tile: what is beside the vectors of it."""
+
+
+def other_amounts(target: Target, action: Action, size: int) -> tuple[int, ...]:
+    """What else an action could be given on an axis of a size (0: it is not known)."""
+    found = list(amounts(target, action.kind))
+    if action.kind in _DIVIDING and size:
+        divisors = [n for n in range(2, size + 1) if size % n == 0]
+        below = [n for n in divisors if n < action.amount][-_BESIDE:]
+        above = [n for n in divisors if n > action.amount][:_BESIDE]
+        found += [*below, *above]
+    return tuple(n for n in dict.fromkeys(found) if n != action.amount)
+
+
+def resized(actions: Schedule, place: int, amount: int) -> Iterator[Schedule]:
+    """Schedules in which the action at a place has another amount; the first that fits is the one that is meant.
+
+    Where a part of an axis that stays in registers runs up to a multiple of it, the multiple becomes another. Where it is shared
+    among cores, each gets whole parts.
+    """
+    changed = actions[place]._replace(amount=amount)
+    head, tail = actions[:place], actions[place + 1 :]
+    yield (*head, changed, *tail)
+    if changed.kind not in _TILED:
+        return
+    edge = next((a for a in head if a.kind in _EDGES and a.axis == changed.axis), None)
+    without = tuple(a for a in head if a is not edge)
+    if edge is not None:
+        yield (*without, changed, *tail)
+    kind = ActionKind.PADTO if edge is None else edge.kind
+    pieces = [a.amount for a in tail if a.kind is ActionKind.THREAD and a.axis == changed.axis]
+    for multiple in (*(amount * n for n in pieces), amount):
+        at = head.index(edge) if edge is not None else len(head)
+        yield (
+            *without[:at],
+            Action(kind, changed.axis, multiple),
+            *without[at:],
+            changed,
+            *tail,
+        )
+
+
+def tiles(actions: Schedule, target: Target, lanes: int) -> Iterator[tuple[Schedule, ...]]:
+    """Other register tiles for a schedule that has one: of each, schedules of which the first that fits is meant."""
+    parts = [place for place, action in enumerate(actions) if action.kind in _TILED and action.amount > 1]
+    wide = [place for place in parts if actions[place].amount % max(lanes, 1) == 0 and lanes > 1]
+    tall = [place for place in parts if place not in wide]
+    if not wide or not tall:
+        return
+    across, down = wide[0], tall[0]
+    widths = [n for n in amounts(target, ActionKind.LANES) if n % lanes == 0]
+    for width, rows in product(widths, range(2, _MOST_ROWS + 1)):
+        vectors = width // lanes
+        if (width, rows) == (actions[across].amount, actions[down].amount):
+            continue
+        if rows * vectors + vectors + 1 > target.registers or 2 * rows * vectors < target.registers // 2:
+            continue
+        # what comes later is changed first: nothing before it moves
+        late, early = ((down, rows), (across, width)) if down > across else ((across, width), (down, rows))
+        yield tuple(both for one in resized(actions, *late) for both in resized(one, *early))
+
+
+def relatives(sink: UOp, target: Target, attempt: Attempt) -> Iterator[Schedule]:
+    """What the heuristic would do if the machine were another one; no two are the same."""
+    seen: set[Schedule] = set()
+    for change in _OTHERS:
+        schedule = tuple(choose(sink, change(target), attempt))
+        if schedule not in seen:
+            seen.add(schedule)
+            yield schedule
+
+
+def _second(target: Target, factor: float) -> Target:
+    caches = tuple(int(size * factor) if n == 1 else size for n, size in enumerate(target.caches))
+    return replace(target, caches=caches)
+
+
+_OTHERS: Final[Sequence[Callable[[Target], Target]]] = (
+    lambda t: replace(t, registers=t.registers * 3 // 4),
+    lambda t: replace(t, registers=t.registers // 2),
+    lambda t: _second(t, 0.25),
+    lambda t: _second(t, 0.5),
+    lambda t: _second(t, 2.0),
+    lambda t: replace(t, caches=tuple(4 * size for size in t.caches)),
+    lambda t: replace(t, cores=max(t.cores // 8, 2)),
+    lambda t: replace(t, workers=2 * t.workers),
+    lambda t: replace(t, local_bytes=t.local_bytes // 8),
+    lambda t: replace(t, masked=False),
+    lambda t: replace(t, register_bytes=max(t.register_bytes // 2, 1)),
+)
+"""Machines whose schedules are worth a try on another."""

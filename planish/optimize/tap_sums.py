@@ -1,0 +1,57 @@
+"""Sums in lanes: the nest of a sum over images for each of a few taps, the gradient of a depthwise convolution by its weights.
+
+All taps are in registers, a vector of sums each, and share what is loaded of the weights (the other operand, which has no taps).
+Lanes run along the row that is summed up::
+
+    THREAD channels  [copy of the image, padded]  REDUCE images, rows, row/16 · 3x3 taps, vectors of sums, added up at the end
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final, cast
+
+from planish.optimize.draft import Draft
+from planish.optimize.kernel_view import View, size_of
+from planish.optimize.lanes import lanes_along, take_lanes
+from planish.optimize.loops import Loops
+from planish.optimize.windows import Window
+from planish.uop.actions import ActionKind
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, Ops
+
+_FEW: Final = 24
+"""Taps, whose sums are all in registers."""
+_NEAR: Final = 4
+"""Elements from one to the next, up to which whole vectors are loaded and some of their lanes taken."""
+
+
+def sums_in_lanes(draft: Draft, view: View, window: Window) -> bool:
+    """The nest with a vector of sums for every tap; false, and nothing done, if it is no sum of rows, or has too many taps."""
+    along = _along(view, window)
+    if window.weights is None or window.channels or window.reduction.arg is not Ops.ADD or along is None:
+        return False
+    lanes = lanes_along(draft.target, view, along)
+    taps = [r for r in window.pixels if size_of(r) > 1]
+    count = prod(map(size_of, taps))
+    if count > min(_FEW, draft.target.registers * 3 // 4) or 2 * size_of(along) < lanes or lanes < 2:
+        return False
+    if any(size_of(r) > lanes for r in taps):
+        return False  # pixels: they have lanes of their own
+    for tap in reversed(taps):
+        draft.take(ActionKind.UPCAST, tap, size_of(tap), "all taps share what is loaded of the other operand")
+    # first the copy: a row that is longer than the image would not be a window of it any more
+    around = max((cast("Axis", r.arg).path for r in window.shared if size_of(r) > 1), default=None)
+    Loops(draft).stage(around, window.image, "the image with its padding, so that nothing is gated")
+    return take_lanes(draft, along, ActionKind.ACCUMULATORS, lanes, least=1) > 1
+
+
+def _along(view: View, window: Window) -> UOp | None:
+    """The reduced axis along which both operands are contiguous, or nearly so."""
+    if window.weights is None:
+        return None
+    for axis in reversed(window.reduced):
+        steps = view.stride(window.weights, axis), view.stride(window.image, axis)
+        if steps[0] == 1 and steps[1] in range(1, _NEAR + 1):
+            return axis
+    return None

@@ -1,0 +1,66 @@
+"""The action ALIGN of stage 7: an axis starts where its elements start a vector in the memory that they are written to.
+
+Rows of 1000 elements start anywhere in a line, and what is stored in vectors from there straddles lines, all along the row. So the axis
+starts up to a vector earlier, at a multiple, and nothing happens before its beginning, as with PADTO nothing does beyond its end.
+
+Before → after::
+
+    STORE(c[1000*i + r], x[r]) for r < 1000     s = 1000*i % 16; STORE(c[1000*i + t - s], x[t - s]) for t < 1024 where 0 <= t - s < 1000
+"""
+
+from __future__ import annotations
+
+from planish.stages.expander.loops import closed_by
+from planish.stages.rangeify.padding import gated
+from planish.stages.rangeify.refusal import Refusal
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.rewrite import substitute
+from planish.uop.strides import stride
+from planish.uop.symbolic import simplify
+
+
+def align_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
+    """The kernel with an output axis that starts at a multiple, in elements of what is written along it."""
+    size = r.src[0]
+    if size.op is not Ops.CONST:
+        raise Refusal("ALIGN: the size of the axis is not known")
+    nodes = sink.toposort()
+    before = _start(nodes, r, multiple)
+    longer = r.replace(src=(simplify((size + (2 * multiple - 2)) // multiple * multiple), *r.src[1:]))
+    moved = longer - before
+    condition = (before < longer + 1) & (moved < size)
+    final: dict[UOp, UOp] = {}
+    for node in nodes:
+        if node is r:
+            final[node] = moved
+            continue
+        src = tuple([final[source] for source in node.src])
+        if r in closed_by(node):
+            if node.op is not Ops.END:
+                raise Refusal("ALIGN: the axis is reduced or kept")
+            src = tuple([longer if source is r else final[source] for source in node.src])
+        made = node if src == node.src else node.replace(src=src)
+        if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
+            made = gated(made, condition)
+        elif node.op is Ops.STORE and r in node.ranges and r not in node.src[0].ranges:
+            made = made.replace(src=(gated(made.src[0], condition), *made.src[1:]))
+        final[node] = made
+    return final[sink]
+
+
+def _start(nodes: list[UOp], r: UOp, multiple: int) -> UOp:
+    """How far behind a multiple the elements along an axis start where they are written."""
+    found: dict[UOp, None] = {}
+    for node in nodes:
+        if node.op is Ops.STORE and r in node.src[0].ranges:
+            indices = node.src[0].src[1:]
+            if len(indices) != 1 or stride(indices[0], r) != 1:
+                raise Refusal("ALIGN: what is written along the axis does not lie side by side")
+            found[simplify(substitute(indices[0], {r: r.table.const(0)}) % multiple)] = None
+    if len(found) != 1:
+        raise Refusal("ALIGN: what is written along the axis does not start together")
+    (start,) = found
+    if start.op is Ops.CONST and start.arg == 0:
+        raise Refusal(f"ALIGN: the axis starts at a multiple of {multiple}")
+    return start
