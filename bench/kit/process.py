@@ -7,6 +7,7 @@ by whoever asks (`lay_out`), and lie in the folder.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -150,7 +151,7 @@ class Side:
                 if line.startswith("@"):
                     answer: dict[str, Any] = json.loads(line[1:])
                     return answer
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):  # it is gone, or was ended
             pass
         return {"failed": f"the process of {self.name} has ended"}
 
@@ -158,6 +159,10 @@ class Side:
         """End it."""
         self.process.kill()
         self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
 
 
 if __name__ == "__main__":

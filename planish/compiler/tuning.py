@@ -56,7 +56,7 @@ _RULES: Final = (
     "codegen",
     "compiler/kernels.py",
     "target.py",
-    "dtypes.py",
+    "dtypes",
 )
 _WORTH: Final = 1 << 12
 """Iterations below which a kernel is over before anything could be gained."""

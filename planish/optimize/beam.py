@@ -46,7 +46,7 @@ _PER_STATE: Final = 3
 """Candidates that are measured in a round, for each schedule that is kept."""
 _PATIENCE: Final = 2
 """Rounds without a gain before the search ends."""
-_WALK: Final = 0.25
+_WALK: Final = 0.15
 """The part of the time that the model may spend alone."""
 _STEPS: Final = 12
 """Actions that the model takes at most when it walks alone."""

@@ -63,14 +63,14 @@ class _Tile(NamedTuple):
 
     def pieces(self, view: View, channel: UOp, lanes: int) -> int:
         """In how many pieces the tile is stored: vectors of channels, or for each channel what is contiguous of its pixels."""
-        (place,) = view.writes
+        place, times = view.writes[0], len(view.writes)
         if view.stride(place, channel) == 1:
-            return self.pixels * self.vectors
+            return self.pixels * self.vectors * times
         run = 1
         for axis in sorted(self.amounts, key=lambda r: abs(view.stride(place, r) or 0)):
             if view.stride(place, axis) == run and (run == 1 or self.amounts[axis] > 1):
                 run *= self.amounts[axis]
-        return self.vectors * lanes * (self.pixels // run) * run.bit_count()
+        return self.vectors * lanes * (self.pixels // run) * run.bit_count() * times
 
     def cost(self, channels: int, lanes: int) -> float:
         """Cycles for all channels and pixels and one tap, on a machine with two loads and two multiply-adds in each."""
@@ -129,7 +129,7 @@ def channels_in_lanes(draft: Draft, view: View, window: Window, channel: UOp) ->
     item = window.image.dtype.itemsize
     room = target.local_bytes // max(item, 1)
     passes = _passes(window, sizes, width, room)
-    if passes is None:
+    if passes is None or (passes and len(view.writes) > 1):
         return False
     loops = Loops(draft)
     last = max(view.outputs, key=lambda r: cast("Axis", r.arg).path)

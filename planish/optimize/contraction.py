@@ -124,20 +124,21 @@ class Product:
 
 def find_product(view: View, target: Target) -> Product | None:
     """The product that a kernel is: one sum over one axis, of two operands, each of which lacks an output axis of the other."""
-    if len(view.reductions) != 1 or len(view.writes) != 1 or view.rows:
+    if len(view.reductions) != 1 or not view.writes or view.rows:
         return None
-    (total,), (place,) = view.reductions, view.writes
+    (total,), places = view.reductions, view.writes
     if total.arg is not Ops.ADD or len(total.src) != 2 or total.src[1].op is not Ops.RANGE:
         return None
     along, reads = total.src[1], view.inside(total)
-    columns = next((r for r in reversed(view.outputs) if view.stride(place, r) == 1), None)
+    columns = next((r for r in reversed(view.outputs) if all(view.stride(p, r) == 1 for p in places)), None)
     if columns is None or len(reads) != 2 or kind_of(along) is not AxisType.REDUCE:
         return None
     right = next((p for p in reads if columns in p.ranges), None)
     left = next((p for p in reads if columns not in p.ranges), None)
     if right is None or left is None or along not in right.ranges or along not in left.ranges:
         return None
-    if any(p.src[0].op is not Ops.DEFINE_GLOBAL or p.src[0] is place.src[0] for p in reads):
+    written = {place.src[0] for place in places}
+    if any(p.src[0].op is not Ops.DEFINE_GLOBAL or p.src[0] in written for p in reads):
         return None
     candidates = [r for r in view.outputs if r in left.ranges and r not in right.ranges]
     rows = max(candidates, key=size_of, default=None)
@@ -262,10 +263,12 @@ def _blocks(draft: Draft, tiles: int, tile: int, panel: int) -> int:
 
 
 def _is_bare(view: View, product: Product) -> bool:
-    """Whether what follows the sum is little, and reads nothing element by element.
+    """Whether what follows the sum is little, and reads nothing element by element, and there is one result to keep it in.
 
     Every pass computes it; and what is read may lie where the sum is kept in between.
     """
+    if len(view.writes) != 1:
+        return False
     (total,) = view.reductions
     inside = set(total.toposort())
     after = [node for node in view.sink.toposort() if node not in inside and node.op in ALU]

@@ -56,7 +56,11 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
 def _phases(view: View, window: Window) -> int:
     """How far apart neighbouring pixels are stored: 1, or as many as there are phases (channels, for that matter) in between."""
     return next(
-        (size_of(r) for r in window.channels if view.stride(view.writes[0], r) == 1 and size_of(r) <= _MOST_PHASES),
+        (
+            size_of(r)
+            for r in window.channels
+            if view.stride(view.writes[0], r) == 1 and size_of(r) <= _MOST_PHASES
+        ),
         1,
     )
 

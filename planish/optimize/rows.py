@@ -19,6 +19,7 @@ from dataclasses import replace
 from math import prod
 from typing import Final, NamedTuple
 
+from planish.optimize.cores import pieces_for
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, kind_of, size_of
 from planish.optimize.lanes import rounded_up
@@ -127,7 +128,18 @@ def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int)
     if block.row_bytes * width > draft.target.caches[0] // 2:
         for product in block.products:
             _hold(draft, view, product, width)
+    _share(draft, view, block)
     return True
+
+
+def _share(draft: Draft, view: View, block: _Block) -> None:
+    """Blocks of rows are the pieces of work, as far as there may be so many: none does what another does."""
+    pieces = pieces_for(draft.target, view) if draft.cores else 1
+    for axis in view.outputs:
+        if all(axis in product.ranges for product in block.products):
+            size = draft.left(axis)
+            amounts = [amount for amount in range(min(pieces, size), 1, -1) if size % amount == 0]
+            pieces //= draft.take_first(ActionKind.THREAD, axis, amounts)
 
 
 def _hold(draft: Draft, view: View, product: UOp, width: int) -> None:

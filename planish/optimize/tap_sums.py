@@ -34,9 +34,10 @@ def sums_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     lanes = lanes_along(draft.target, view, along)
     taps = [r for r in window.pixels if size_of(r) > 1]
     count = prod(map(size_of, taps))
-    if count > min(_FEW, draft.target.registers * 3 // 4) or 2 * size_of(along) < lanes or lanes < 2:
+    whole = draft.target.masked or size_of(along) % max(lanes, 1) == 0
+    if lanes < 2 or size_of(along) < lanes // 2 or not whole:
         return False
-    if any(size_of(r) > lanes for r in taps):
+    if count > min(_FEW, draft.target.registers * 3 // 4) or any(size_of(r) >= size_of(along) for r in taps):
         return False  # pixels: they have lanes of their own
     for tap in reversed(taps):
         draft.take(ActionKind.UPCAST, tap, size_of(tap), "all taps share what is loaded of the other operand")

@@ -42,7 +42,7 @@ class Window(NamedTuple):
 
 def window_of(view: View) -> Window | None:
     """The kernel as one reduction over windows; None if it is something else."""
-    if len(view.reductions) != 1 or len(view.writes) != 1 or view.rows:
+    if len(view.reductions) != 1 or not _alike(view) or view.rows:
         return None
     (reduction,) = view.reductions
     reads = view.inside(reduction)
@@ -71,9 +71,9 @@ def sums_of(view: View) -> Window | None:
     Its sums run over several axes that are not one in memory, or few of its results lie together (the phases of a transposed
     convolution). The weights are the operand with a long axis of its own, best that along which results lie together.
     """
-    if len(view.reductions) != 1 or len(view.writes) != 1 or view.rows:
+    if len(view.reductions) != 1 or not _alike(view) or view.rows:
         return None
-    (reduction,), (place,) = view.reductions, view.writes
+    (reduction,), place = view.reductions, view.writes[0]
     reads, reduced = view.inside(reduction), reduction.src[1:]
     if len(reads) != 2 or any(p.src[0].op is not Ops.DEFINE_GLOBAL for p in reads):
         return None
@@ -110,6 +110,12 @@ def _roles(view: View, reduction: UOp, image: UOp, weights: UOp | None) -> Windo
         shared=tuple(r for r in seen if r in own),
         reduced=tuple(r for r in reduction.src[1:] if r.op is Ops.RANGE),
     )
+
+
+def _alike(view: View) -> bool:
+    """Whether all results have one layout."""
+    first, *others = view.writes
+    return all(view.stride(place, r) == view.stride(first, r) for place in others for r in view.outputs)
 
 
 def _moves(view: View, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp], is_product: bool) -> bool:

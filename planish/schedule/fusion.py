@@ -4,7 +4,7 @@ Nodes are visited consumers first, so that all places at which a tensor is asked
 
 * Elementwise and movement ops pass the question on: they are computed where they are used.
 * A reduction stays in the kernel if it is computed once per element: its ranges then lead the loops, and it lies outside of
-  the loops over the rows that see it again. Otherwise it *needs* memory, and another kernel.
+  the loops over the rows that see it again. Otherwise it *needs* memory, and another kernel; `reasons.py` says when and why.
 * A value that loops of different levels ask for is *kept*: stored in LOCAL memory by the first loop, read by the others.
   So a row is read once, and its exponentials are computed once. What is free to compute again is not kept.
 
@@ -23,18 +23,24 @@ from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.schedule.elements import COMPUTED, LEAVES, Elements, InMemory, Key, Place, Recipe, both, element
 from planish.schedule.graph import Graph
-from planish.schedule.limits import (
-    AGAIN,
-    CHEAP,
-    COSTLY_AGAIN,
-    FEW_ROWS,
-    FEW_TERMS,
-    MOST_NESTED,
-    MOST_PLACES,
-    NARROW,
-    SMALL,
-)
+from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
 from planish.schedule.nest import Nest, Ranges, most, runs
+from planish.schedule.reasons import (
+    COMPUTED_HERE,
+    NO_ROW,
+    REDUCED_AGAIN,
+    REDUCED_HERE,
+    REDUCED_ONCE,
+    RESULT,
+    SCAN,
+    WRITTEN,
+    Case,
+    Reason,
+    first_of,
+    is_costly,
+    is_shared,
+    is_worth_a_row,
+)
 from planish.schedule.rows import Rows, spans
 from planish.schedule.tensors import Tensors, is_empty, same_dim
 from planish.uop.movement import flat_index
@@ -89,8 +95,8 @@ class Fusion:
         self.waiting: list[tuple[int, UOp]] = []
         self.recipes: dict[Key, Recipe] = {}
         self.made: dict[Key, UOp] = {}
-        self.needs: dict[UOp, None] = {}
-        """Tensors that have to be in memory before this kernel can be."""
+        self.needs: dict[UOp, Reason] = {}
+        """Tensors that have to be in memory before this kernel can be, and why."""
         self.reads: dict[UOp, None] = {}
         """Tensors in memory that are made by kernels, and read here."""
         self.on_the_way: dict[UOp, Place] = {}
@@ -171,9 +177,9 @@ class Fusion:
             case _:
                 return self.elements.recipe(key)
 
-    def _need(self, node: UOp) -> None:
+    def _need(self, node: UOp, reason: Reason) -> None:
         """The tensor has to be in memory: this attempt only looks for what else does."""
-        self.needs[node] = None
+        self.needs[node] = reason
         zero = self.elements.zero(node)
         for place in self.asked[node]:
             self.recipes[Key(node, place)] = Recipe((), lambda _: zero)
@@ -192,7 +198,7 @@ class Fusion:
         elif self.elements.counts(node):
             self._pass_on(node, places)
         elif node in self.around.joining and not self._takes_along(node, places):
-            self._need(node)
+            self._need(node, RESULT)
         elif node.op is Ops.REDUCE_AXIS:
             self._decide_reduction(node, places)
         elif node.op is Ops.SCAN_AXIS:
@@ -204,7 +210,7 @@ class Fusion:
         ):
             self._pass_on(node, places)
         elif node.op in {Ops.CONTIGUOUS, Ops.AFTER}:
-            self._need(node)
+            self._need(node, WRITTEN)
         else:
             raise LoweringError(f"{node.op.name} cannot be part of a kernel", op=node.op.name)
 
@@ -251,65 +257,25 @@ class Fusion:
             found[place.ranges] = found.get(place.ranges, 0) + 1
         return found
 
-    def _times(self, node: UOp, places: Sequence[Place]) -> float:
+    def times(self, node: UOp, places: Sequence[Place]) -> float:
         """How often an element is computed in the loop that does so most often."""
         loops = self._loops(places)
         often = max(count * runs(self.nest.closure(ranges)) for ranges, count in loops.items())
         return often / max(1, most(shape(node)))
 
     def _decide_computed(self, node: UOp, places: Sequence[Place]) -> None:
-        times, costly = self._times(node, places), node.op not in CHEAP and node.op is not Ops.INDEX
         # elements at positions are in memory, or will be: what they are taken from decides
         if node is not self.roots[0] and node.op is not Ops.INDEX and not node.dtype.is_index:
-            if len(places) > MOST_PLACES:
-                return self._need(node)
-            if times > AGAIN and self.reduces(node):  # in the middle of a product of matrices
-                if not (self._is_worth_a_row(node, places) and self._keep(node, places)):
-                    self._need(node)
-                return None
-            if times >= COSTLY_AGAIN and (
-                costly or _is_joined(node) or self._is_windowed(node) or self._hides_costly(node)
-            ):
-                return self._need(node)
-        several = len(self._loops(places)) > 1 and (costly or self._row_operands(node, places) > 1)
+            case = Case(self, node, places, self.times(node, places))
+            if is_worth_a_row(case) and self._keep(node, places):
+                return
+            reason = first_of(COMPUTED_HERE, case)
+            if reason is not None:
+                self._need(node, reason)
+                return
+        several = len(self._loops(places)) > 1 and (is_costly(node) or self._row_operands(node, places) > 1)
         if not (several and self._keep(node, places)):
             self._pass_on(node, places)
-        return None
-
-    def _hides_costly(self, node: UOp) -> bool:
-        """Whether it is made of what gets memory itself, by cheap steps: then this may as well be what is stored."""
-        stack, seen = [node], {node}
-        while stack:
-            for source in stack.pop().src:
-                inner = source
-                while inner.op in {Ops.RESHAPE, Ops.PERMUTE} and inner not in self.around.realised:
-                    inner = inner.src[0]
-                if inner in seen or inner in self.around.realised or inner.op not in COMPUTED:
-                    continue
-                if inner.dtype.itemsize < node.dtype.itemsize:
-                    continue
-                if inner.op not in CHEAP:
-                    return True
-                seen.add(inner)
-                stack.append(inner)
-        return False
-
-    def _is_windowed(self, node: UOp) -> bool:
-        """Whether elements of it are taken by position, as a convolution does: many times each, with a gate for the padding.
-
-        A conversion stays: it goes with the copy of what the kernel needs.
-        """
-        if node.op in {Ops.CAST, Ops.BITCAST}:
-            return False
-        stack = [node]
-        while stack:
-            each = stack.pop()
-            for user in self.around.graph.users.get(each, ()):
-                if user.op is Ops.INDEX and user.src[0] is each:
-                    return True
-                if user.op in MOVEMENT:
-                    stack.append(user)
-        return False
 
     def _row_operands(self, node: UOp, places: Sequence[Place]) -> int:
         """How many operands differ from place to place. (With one, it is as well kept as the result.)"""
@@ -331,107 +297,22 @@ class Fusion:
                 found.add(inner)
         return len(found)
 
-    def _is_worth_a_row(self, node: UOp, places: Sequence[Place]) -> bool:
-        """Whether keeping rows saves a matrix that would otherwise be written: computed, and seen by reductions of its rows."""
-        if len(places) != 1:
-            return False
-        (place,) = places
-        again = runs(self.nest.closure(place.ranges) - place.ranges)
-        row = self.rows.of(node, places)
-        if row is None:
-            return False
-        length = most(shape(node)[a] for a in row.axes)
-        if again * length * node.dtype.itemsize > MOST_NESTED:
-            return False
-        if again * 2 > length:
-            return False  # the matrix is no larger than what is made of it
-        size, is_computed, is_reduced = most(shape(node)), False, False
-        stack, seen = [node], {node}
-        while stack:
-            for each in self.around.graph.operands(stack.pop()):
-                if each in seen or each.op is not Ops.REDUCE_AXIS or each in self.around.realised:
-                    continue
-                seen.add(each)
-                is_computed |= most(shape(each)) >= size
-                is_reduced |= (
-                    most(shape(each)) < size == most(shape(each.src[0])) <= most(shape(each)) * length
-                )
-                if most(shape(each)) < size:
-                    stack.append(each.src[0])
-        return is_computed and is_reduced
-
     # -- reductions -------------------------------------------------------------------------------------------------
 
     def _decide_reduction(self, node: UOp, places: Sequence[Place]) -> None:
         if node is self.roots[0]:
             self._pass_on(node, places)
-        elif self._is_shared(node) or any(self._is_unknown(place) for place in places):
-            self._need(node)
-        elif len(places) == 1 and self._times(node, places) <= AGAIN:
-            if not self._is_beside(node, places[0]) and self._fits(node, places[0].ranges):
-                self.nest.lead(places[0].ranges)
-                self._pass_on(node, places)
-            else:
-                self._need(node)
-        elif not self._keeps_reduction(node, places):
-            self._need(node)
-
-    def _is_shared(self, node: UOp) -> bool:
-        """Whether other kernels would compute it too."""
-        others, realised = self.around.others, self.around.realised.realised
-        return bool(others) and self.around.graph.is_used_by(node, others, realised)
-
-    def _is_beside(self, node: UOp, place: Place) -> bool:
-        """Whether a product of matrices is a part of the result only, beside others: it is laid out better by itself."""
-        is_large = most(shape(node)) * self._reduced_size(node) > SMALL
-        return place.valid is not None and is_large and self.around.graph.is_product(node)
-
-    def _is_unknown(self, place: Place) -> bool:
-        return bool(self.unknown) and any(
-            n in self.unknown for index in place.indices for n in index.toposort()
-        )
-
-    def _reduced_size(self, node: UOp) -> int:
-        axes = cast("ReduceAxes", node.arg).axes
-        return most(shape(node.src[0])[axis] for axis in axes)
-
-    def _fits(self, node: UOp, ranges: Ranges) -> bool:
-        """Whether a reduction that is computed once per element belongs into this kernel."""
-        if self.nest.closure(ranges) != ranges or not self.nest.can_lead(ranges):
-            return False
-        size = self._reduced_size(node)
-        inner, leading = ranges - self.nest.outputs, ranges & self.nest.outputs
-        if (inner or leading != self.nest.outputs) and self.around.graph.is_product(node):
-            return runs(ranges) * size <= SMALL or (bool(inner) and self._may_nest(node, runs(inner)))
-        if leading != self.nest.outputs:
-            return runs(leading) >= FEW_ROWS or size <= SMALL
-        return self._is_only_product(node, runs(ranges) * size)
-
-    def _is_only_product(self, node: UOp, work: int) -> bool:
-        """Whether no other product of matrices is computed for the same elements: of two sums side by side, neither has the registers."""
-        if work <= SMALL or not self.around.graph.is_product(node):
-            return True
-        if self.product is None:
-            self.product = node
-        return self.product is node
-
-    def _keeps_reduction(self, node: UOp, places: Sequence[Place]) -> bool:
-        if any(self.nest.closure(place.ranges) != place.ranges for place in places):
-            return False
-        row = self.rows.of(node, places)
-        if row is None:
-            return False
-        length = most(shape(node)[axis] for axis in row.axes)
-        if self.around.graph.is_product(node) and not self._may_nest(node, length):
-            return False
-        if runs(row.held) < FEW_ROWS and length * self._reduced_size(node) > FEW_TERMS:
-            return False
-        return self._keep(node, places)
-
-    def _may_nest(self, node: UOp, row: int) -> bool:
-        """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
-        size = self._reduced_size(node)
-        return size <= NARROW and row * size * node.dtype.itemsize <= MOST_NESTED
+            return
+        case = Case(self, node, places, self.times(node, places))
+        once = len(places) == 1 and case.times <= AGAIN
+        reason = first_of(REDUCED_HERE + (REDUCED_ONCE if once else REDUCED_AGAIN), case)
+        if reason is not None:
+            self._need(node, reason)
+        elif once:
+            self.nest.lead(places[0].ranges)
+            self._pass_on(node, places)
+        elif not self._keep(node, places):
+            self._need(node, NO_ROW)
 
     def _reduced(self, key: Key) -> Recipe:
         node, (indices, valid) = key
@@ -453,7 +334,7 @@ class Fusion:
         (axis,) = cast("ReduceAxes", node.arg).axes
         (place, *more) = places
         if self._turns(node, place.indices[axis], axis):
-            return self._need(node)
+            return self._need(node, SCAN)
         along, others = place.indices[axis], place.ranges - {place.indices[axis]}
         runs_here = (
             not more
@@ -462,18 +343,18 @@ class Fusion:
             and all(along not in index.ranges for a, index in enumerate(place.indices) if a != axis)
             and spans(along, shape(node)[axis])
             and place.ranges <= self.nest.outputs
-            and self._times(node, places) <= AGAIN
+            and self.times(node, places) <= AGAIN
             and self.nest.can_lead(others)
             and self.nest.can_lead(place.ranges)
         )
         if same_dim(shape(node)[axis], 1) and not more:
             self._pass_on(node, places)
-        elif runs_here and not self._is_shared(node):
+        elif runs_here and not is_shared(Case(self, node, places, 1.0)):
             self.nest.lead(others)
             self.nest.lead(place.ranges)
             self._pass_on(node, places)
         else:
-            self._need(node)
+            self._need(node, SCAN)
         return None
 
     def _turns(self, node: UOp, along: UOp, axis: int) -> bool:
@@ -607,19 +488,6 @@ class Fusion:
 def _stored(dtype: DType) -> DType:
     """The dtype in memory: index values have none of their own."""
     return dtypes.int64 if dtype.is_index else dtype
-
-
-def _is_joined(node: UOp) -> bool:
-    """Whether it chooses between tensors laid side by side: every element asks which of them it is in."""
-    if node.op is not Ops.WHERE:
-        return False
-    for source in node.src[1:]:
-        inner = source
-        while inner.op in MOVEMENT:
-            if inner.op is Ops.PAD:
-                return True
-            inner = inner.src[0]
-    return False
 
 
 def _turned(r: UOp, dim: Dim) -> UOp:

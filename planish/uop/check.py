@@ -298,6 +298,8 @@ _OWN: Final[dict[Ops, OwnLaw]] = {
     Ops.WHERE: _where,
     Ops.RARE: _where,
 }
+BY_VALUE: Final = frozenset({Ops.SCAN})
+"""Ops whose law looks at more of a source than its dtype."""
 _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.CONST: (bool, int, float, complex),
     Ops.VCONST: (tuple,),

@@ -267,8 +267,8 @@ def _lookup(run: Run, node: UOp) -> Array:
         return np.broadcast_arrays(entries[..., None] if node.dtype.lanes > 1 else entries, places)[0]
     places = places if node.dtype.lanes > 1 else places[..., None]
     shape = np.broadcast_shapes(entries.shape[:-1], places.shape[:-1])
-    spread = (np.broadcast_to(x, (*shape, x.shape[-1])) for x in (entries, places))
-    found = np.take_along_axis(*spread, axis=-1)
+    wide, chosen = (np.broadcast_to(x, (*shape, x.shape[-1])) for x in (entries, places))
+    found = np.take_along_axis(wide, chosen, axis=-1)
     return found if node.dtype.lanes > 1 else found[..., 0]
 
 

@@ -23,7 +23,7 @@ from planish.dtypes import DType, Kind, PtrDType
 from planish.errors import GraphError, PlanishError
 from planish.uop import bounds as intervals
 from planish.uop import derived
-from planish.uop.check import check
+from planish.uop.check import BY_VALUE, check
 from planish.uop.ops import (
     COMPARISONS,
     CONSTANTS,
@@ -124,7 +124,16 @@ class UOp:
         self.arg = arg
         self.table = table
         self.serial = serial
-        self.form = form_of(op, dtype, src)
+        # as `form_of`, written out: it is half of what a node costs
+        form = op | _KIND_BITS[src[0].dtype if _COMPARES[op] else dtype]
+        if src:
+            form |= (src[0].op + 1) << 10
+            count = len(src)
+            if count > 1:
+                form |= (src[1].op + 1) << 17
+                if count > 2:
+                    form |= (src[2].op + 1) << 24
+        self.form = form
         self._bounds = None
         self._ranges = None
         self._key = None
@@ -482,6 +491,25 @@ class Table:
                 f"{op_name(op)}: arg {arg!r} is not of the types of {found.arg!r}", op=op_name(op)
             )
         return found
+
+    def remake(self, node: UOp, src: tuple[UOp, ...]) -> UOp:
+        """A node of this table over other sources. What is known to be well-formed of it is not checked again."""
+        op, dtype, arg = node.op, node.dtype, node.arg
+        key = (op, dtype, src, arg)
+        found = self._nodes.get(key)
+        if found is not None and (arg is None or arg is found.arg):
+            return found
+        if found is not None or not src or op in BY_VALUE or len(src) != len(node.src):
+            return self.make(op, dtype, src, arg)
+        for old, new in zip(node.src, src, strict=False):
+            if new is not old and (new.dtype is not old.dtype or new.table is not self):
+                return self.make(op, dtype, src, arg)
+        serial = self._serial
+        self._nodes[key] = made = UOp(op, dtype, src, arg, self, serial)
+        self._serial = serial + 1
+        if op is _RANGE:
+            self._loops.append(made)
+        return made
 
     def _create(
         self, op: Ops, dtype: DType, src: tuple[UOp, ...], arg: object, key: tuple[object, ...]

@@ -107,25 +107,39 @@ def _rewrite_sources_first(root: UOp, run: _Run) -> UOp:
     run.visits += len(todo)
     if run.budget < 0:
         run.budget = _default_budget(len(todo))
+    remake, is_unchanged = root.table.remake, changed.isdisjoint
     for node in todo:
         known = final.get(node)
         if known is not None:  # a rule built it earlier than its turn, and it was counted there
             run.visits -= 1
             if known is not node:
                 changed.add(node)
-        elif changed and not changed.isdisjoint(node.src):
-            final[node] = _settle(_rebuild(node, final), node, run)
+            continue
+        now = node
+        if not is_unchanged(node.src):
+            now = remake(node, tuple([final[source] for source in node.src]))
             changed.add(node)
-        else:
-            for function in decisions[node.form]:
-                result = function(node, ctx)
-                if result is not None:
+            known = final.get(now)
+            if known is not None:
+                final[node] = known
+                continue
+            run.visits += 1
+        for function in decisions[now.form]:
+            result = function(now, ctx)
+            if result is not None:
+                run.rewrites += 1
+                if now is node:
                     final[node] = final[result] if result in final else _settle(result, node, run)
                     changed.add(node)
-                    run.rewrites += 1
-                    break
-            else:
-                final[node] = node
+                else:
+                    if run.rewrites > run.budget:
+                        _note_overrun(now, result, run)
+                    final[node] = _settle_after(now, result, {node: now, now: result}, run)
+                break
+        else:
+            final[now] = now
+            if now is not node:
+                final[node] = now
     return final[root]
 
 
@@ -156,7 +170,6 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
     if known is not None:
         return known
     waiting = {} if origin is None else {origin: start}  # node -> what replaces it, once that is final
-    stack = [start]
     if offered is None:
         for source in start.src:
             if final.get(source) is not source:
@@ -166,11 +179,29 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
             if result is None:
                 final[start] = start
                 return start
-            if result in waiting or result is start:
-                waiting[start] = result
-                raise _cycle(start, waiting, run)
             waiting[start] = result
-            stack.append(result)
+            return _settle_after(start, result, waiting, run)
+    return _settle_all([start], waiting, run, offered)
+
+
+def _settle_after(start: UOp, result: UOp, waiting: dict[UOp, UOp], run: _Run) -> UOp:
+    """The final form of a node over final sources that a rule has just given a result for; `waiting` says so already."""
+    known = run.final.get(result)
+    if known is not None:
+        run.final[start] = known
+        return known
+    if result in waiting or result is start:
+        raise _cycle(start, waiting, run)
+    return _settle_all([start, result], waiting, run, None)
+
+
+def _settle_all(
+    stack: list[UOp], waiting: dict[UOp, UOp], run: _Run, offered: set[UOp] | None
+) -> UOp:
+    """The final form of the first on a stack, once everything on it has one."""
+    final, decisions = run.final, run.decisions
+    start = stack[0]
+    remake = start.table.remake
     while stack:
         node = stack[-1]
         if node in final:
@@ -184,7 +215,10 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
         result = None
         if offered is not None and node not in offered:
             offered.add(node)
-            result = _offer(node, run)
+            if decisions[node.form]:
+                result = _offer(node, run)
+            else:
+                run.visits += 1
         if result is None:
             ready, changed = True, False
             for source in node.src:
@@ -199,7 +233,7 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
             if not ready:
                 continue
             if changed:
-                result = _rebuild(node, final)
+                result = remake(node, tuple([final[source] for source in node.src]))
             elif offered is None:
                 result = _offer(node, run)
         if result is None:
@@ -243,11 +277,6 @@ _ENGINES: Final[dict[str, Callable[[UOp, _Run], UOp]]] = {
 }
 
 
-def _rebuild(node: UOp, final: Mapping[UOp, UOp]) -> UOp:
-    """The node over the final forms of its sources."""
-    return node.table.make(node.op, node.dtype, tuple([final[source] for source in node.src]), node.arg)
-
-
 def substitute(root: UOp, mapping: Mapping[UOp, UOp], enter: Callable[[UOp], bool] | None = None) -> UOp:
     """The graph with nodes exchanged, all at once: replacements are not looked into, so `{a: b, b: a}` swaps.
 
@@ -261,9 +290,7 @@ def substitute(root: UOp, mapping: Mapping[UOp, UOp], enter: Callable[[UOp], boo
             continue
         for source in node.src:
             if final.get(source, source) is not source:
-                final[node] = node.table.make(
-                    node.op, node.dtype, tuple([final.get(s, s) for s in node.src]), node.arg
-                )
+                final[node] = node.table.remake(node, tuple([final.get(s, s) for s in node.src]))
                 break
     return final.get(root, root)
 

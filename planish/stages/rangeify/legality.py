@@ -70,7 +70,8 @@ class Facts:
             r
             for n in self.nodes
             if n.op is Ops.STORE and n.src[0].src[0].op is Ops.DEFINE_LOCAL
-            for r in n.ranges - n.src[0].ranges
+            for index in [plain_index(n.src[0])]
+            for r in (n.ranges if index is None else n.ranges - index.ranges)
         )
         self.ordered = {**self.otherwise, **dict.fromkeys(self.scanned, "a SCAN runs along it")}
 

@@ -86,7 +86,7 @@ def _far_within(m: Reals, x: UOp, low: float, high: float) -> UOp:
 
 def _power_table(m: Reals) -> list[float]:
     """2 ** (k / entries)."""
-    return [2.0 ** (k / m.entries()) for k in range(m.entries())]
+    return [2.0 ** (k / m.entries) for k in range(m.entries)]
 
 
 def exp_table(m: Reals, x: UOp) -> tuple[UOp, UOp]:

@@ -73,6 +73,7 @@ class Reals:
         self.format = SINGLE if like.dtype.bits == 32 else DOUBLE
         self.fused = support.fused
         self.tables = support.tables
+        self.entries = 512 // self.format.bits  # of a table in the widest register
         self.branches = support.branches
         self.signed = self.format.signed.vec(self.lanes)
         self.word = self.format.word.vec(self.lanes)
@@ -145,13 +146,9 @@ class Reals:
         half, mantissa = power >> 1, self.format.mantissa
         return x * self.from_bits(half << mantissa) * self.from_bits((power - half) << mantissa)
 
-    def entries(self) -> int:
-        """How many floats a table in the widest register has."""
-        return 512 // self.format.bits
-
     def nearest_entry(self, x: UOp, factor: float = 1.0) -> tuple[UOp, UOp]:
         """x * factor rounded to a multiple of 1/entries, as a float, and its place in a table of what follows the point."""
-        magic = 1.5 * 2.0**self.format.mantissa / self.entries()
+        magic = 1.5 * 2.0**self.format.mantissa / self.entries
         shifted = x + magic if factor == 1.0 else self.fma(x, self.const(factor), self.const(magic))
         return shifted - magic, self.bits(shifted)
 

@@ -1,99 +1,21 @@
-"""The element types of planish: scalars, short vectors of them, and pointers.
-
-Each type is one immutable object for the life of the process. Equality and hash are identity; pickling and
-copying give back the same object; `parse(str(t)) is t` for every type. Promotion follows the Array API
-standard where the standard speaks, and docs/dtypes.md where it does not.
-"""
+"""The types themselves: scalars, vectors and pointers, each one object; and how they are found by text and by NumPy type."""
 
 from __future__ import annotations
 
 import math
 import re
-import struct
 import threading
 from collections.abc import Callable
-from enum import Enum, unique
-from functools import lru_cache
 from typing import Final, NoReturn
 from weakref import WeakValueDictionary
 
 import ml_dtypes
 import numpy as np
 
+from planish.dtypes.constants import CONSTANTS, NUMBERS
+from planish.dtypes.kinds import AddrSpace, Kind, Scalar
 from planish.errors import DTypeError, did_you_mean
 from planish.floats import BFLOAT16, BINARY16, BINARY32, BINARY64, E4M3FN, E5M2, FloatFormat
-
-__all__ = [
-    "ALL",
-    "COMPLEXES",
-    "DEFAULT_COMPLEX",
-    "DEFAULT_FLOAT",
-    "DEFAULT_INT",
-    "FLOATS",
-    "SIGNED",
-    "UNSIGNED",
-    "AddrSpace",
-    "DType",
-    "FloatFormat",
-    "Kind",
-    "PtrDType",
-    "bfloat16",
-    "bool_",
-    "complex64",
-    "complex128",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float16",
-    "float32",
-    "float64",
-    "float_format",
-    "from_numpy",
-    "index",
-    "int4",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "parse",
-    "promote",
-    "result_type",
-    "uint4",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "value_preserving",
-    "void",
-]
-
-_SINGLE = struct.Struct("f")
-
-# What a constant is: a plain Python number.
-Scalar = bool | int | float | complex
-
-
-@unique
-class Kind(Enum):
-    """What sort of values a type holds. A pointer holds no number: its kind is VOID."""
-
-    VOID = "void"
-    BOOL = "bool"
-    INT = "int"
-    UINT = "uint"
-    FLOAT = "float"
-    COMPLEX = "complex"
-    INDEX = "index"
-
-    __hash__ = object.__hash__  # members are single; by name, as an enum does it, is slow
-
-
-@unique
-class AddrSpace(Enum):
-    """Where a pointer points: device memory, memory shared by a block, or registers."""
-
-    GLOBAL = "global"
-    LOCAL = "local"
-    REG = "reg"
 
 
 class DType:
@@ -164,7 +86,7 @@ class DType:
         low, high = _bounds(kind, bits, float_format)
         put(self, "min", low)
         put(self, "max", high)
-        put(self, "_const", _CONST[kind])
+        put(self, "_const", CONSTANTS[kind])
         put(self, "_format", float_format)
         put(self, "_numpy", numpy)
 
@@ -321,102 +243,6 @@ def _bounds(
     return None, None
 
 
-# --- constants: one function per kind ---------------------------------------------------------------------
-
-
-def _no_constant(dtype: DType, value: object, remedy: str | None = None) -> NoReturn:
-    raise DTypeError(f"{value!r} is not a constant of dtype {dtype.short}", remedy=remedy)
-
-
-def _python_value(dtype: DType, value: object) -> Scalar:
-    """A plain Python number. NumPy and ml_dtypes scalars widen exactly; anything else is an error."""
-    if isinstance(value, np.generic):
-        # np.float64 and np.complex128 subclass float and complex, so this test comes first.
-        if isinstance(value, np.longdouble | np.clongdouble):
-            _no_constant(dtype, value, "extended precision would be rounded twice: convert to float64 first")
-        source = _BY_NUMPY.get(value.dtype)
-        if source is None:
-            _no_constant(dtype, value)
-        if source.is_bool:
-            return bool(value)
-        if source.is_complex:
-            return complex(value)
-        return int(value) if source.is_int else float(value)
-    if isinstance(value, bool | int | float | complex):
-        return value
-    _no_constant(dtype, value, "give a bool, int, float or complex")
-
-
-def _integer_value(dtype: DType, given: object) -> int:
-    if type(given) is int:  # by far the most frequent
-        return given
-    value = _python_value(dtype, given)
-    if isinstance(value, complex) or (isinstance(value, float) and not value.is_integer()):
-        _no_constant(dtype, given, "cast explicitly to drop a fraction or an imaginary part")
-    return int(value)
-
-
-def _void_const(dtype: DType, value: object) -> NoReturn:
-    _no_constant(dtype, value)
-
-
-def _index_const(dtype: DType, value: object) -> int:
-    return _integer_value(dtype, value)
-
-
-def _int_const(dtype: DType, value: object) -> int:
-    number = _integer_value(dtype, value)
-    low, high = dtype.min, dtype.max
-    if low is None or high is None or not low <= number <= high:
-        _no_constant(dtype, value, f"its range is {low} .. {high}; use wrap() for modular arithmetic")
-    return number
-
-
-def _bool_const(dtype: DType, value: object) -> bool:
-    if type(value) is bool:
-        return value
-    number = _integer_value(dtype, value)
-    if number not in (0, 1):
-        _no_constant(dtype, value, "a bool is 0 or 1; compare with 0 to test a number")
-    return number == 1
-
-
-def _float_const(dtype: DType, value: object) -> float:
-    form = float_format(dtype)
-    if type(value) is float and not math.isnan(value):
-        # Folding makes these two by the thousand, and the machine rounds them as well as we do.
-        if form is BINARY64:
-            return value
-        if form is BINARY32 and abs(value) <= form.largest:
-            rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
-            return rounded
-    number = _python_value(dtype, value)
-    if isinstance(number, complex):
-        _no_constant(dtype, value, "take its real part explicitly")
-    return form.round(number)
-
-
-def _complex_const(dtype: DType, value: object) -> complex:
-    number = _python_value(dtype, value)
-    part = float_format(dtype)
-    if isinstance(number, complex):
-        return complex(part.round(number.real), part.round(number.imag))
-    return complex(part.round(number), 0.0)
-
-
-_CONST: dict[Kind, Callable[[DType, object], Scalar]] = {
-    Kind.VOID: _void_const,
-    Kind.BOOL: _bool_const,
-    Kind.INT: _int_const,
-    Kind.UINT: _int_const,
-    Kind.FLOAT: _float_const,
-    Kind.COMPLEX: _complex_const,
-    Kind.INDEX: _index_const,
-}
-
-
-# --- the types --------------------------------------------------------------------------------------------
-
 _VECTORS: dict[tuple[DType, int], DType] = {}
 # A process may see any number of sizes: a pointer type lives while somebody has it.
 _POINTERS: WeakValueDictionary[tuple[DType, int, AddrSpace], PtrDType] = WeakValueDictionary()
@@ -469,15 +295,9 @@ _BY_NAME: dict[str, DType] = {text: dtype for dtype in ALL for text in (dtype.na
 _BY_NUMPY: dict[np.dtype[np.generic], DType] = {
     t.numpy: t for t in ALL if t.kind not in (Kind.VOID, Kind.INDEX)
 }
+NUMBERS.update({numpy: t.kind for numpy, t in _BY_NUMPY.items()})
 _POINTER_FORM = re.compile(r"\*(?:(global|local|reg)\s+)?(\w+)\[(\d+|\?)\](?:x([1-9]\d*))?", re.ASCII)
 _LANES_FORM = re.compile(r"(\w+?)x([1-9]\d*)", re.ASCII)
-
-
-def float_format(dtype: DType) -> FloatFormat:
-    """The format of a float type, or of one part of a complex type."""
-    if dtype._format is None:
-        raise DTypeError(f"dtype {dtype.short} is not a float or complex type")
-    return dtype._format
 
 
 def parse(text: str) -> DType:
@@ -523,119 +343,3 @@ def from_numpy(numpy: np.dtype[np.generic] | type) -> DType:
         f"NumPy dtype {given.name} has no planish counterpart",
         remedy=f"convert the array to one of {', '.join(t.name for t in _BY_NUMPY.values())}",
     )
-
-
-# --- promotion --------------------------------------------------------------------------------------------
-
-
-def promote(*dtypes: DType, strict: bool = False) -> DType:
-    """The narrowest type that values of all `dtypes` are computed in; the order of arguments never matters.
-
-    With `strict` only the combinations the Array API standard defines are accepted. Otherwise bool goes with
-    every number, and an integer with a float takes that float. uint64 with a signed integer is always an error.
-    """
-    return _promote(dtypes, strict)
-
-
-@lru_cache(maxsize=1024)
-def _promote(dtypes: tuple[DType, ...], strict: bool) -> DType:
-    if not dtypes:
-        raise DTypeError("nothing to promote", remedy="give at least one dtype")
-    first = dtypes[0]
-    if all(dtype is first for dtype in dtypes):
-        return first
-    if any(dtype.lanes != first.lanes for dtype in dtypes):
-        _cannot_promote(dtypes, "give both the same number of lanes")
-    if first.lanes > 1 and not first.is_pointer:
-        return promote(*(dtype.scalar for dtype in dtypes), strict=strict).vec(first.lanes)
-    if any(dtype.kind in (Kind.VOID, Kind.INDEX) for dtype in dtypes):
-        _cannot_promote(dtypes, "void, pointers and index go only with themselves: cast explicitly")
-    inexact = [dtype for dtype in dtypes if dtype.is_float or dtype.is_complex]
-    bools = [dtype for dtype in dtypes if dtype.is_bool]
-    if strict and (len(bools) > 0 or 0 < len(inexact) < len(dtypes)):
-        _cannot_promote(dtypes, "the Array API standard leaves mixed kinds undefined: cast explicitly")
-    if inexact:
-        return _join_floats(inexact)
-    return _join_integers(dtypes)
-
-
-def _join_floats(dtypes: list[DType]) -> DType:
-    # Over the whole set, not pair by pair: two float8 formats have two least upper bounds (float16 and
-    # bfloat16), so a fold over pairs would depend on the order.
-    formats = [float_format(dtype) for dtype in dtypes]
-    family = COMPLEXES if any(dtype.is_complex for dtype in dtypes) else FLOATS
-    return next(t for t in family if all(float_format(t).contains(each) for each in formats))
-
-
-def _join_integers(dtypes: tuple[DType, ...]) -> DType:
-    signed = any(dtype.is_signed for dtype in dtypes)
-    for candidate in SIGNED if signed else UNSIGNED:
-        if all(value_preserving(dtype, candidate) for dtype in dtypes):
-            return candidate
-    return _cannot_promote(dtypes, "no integer type holds both: cast explicitly, e.g. to int64 or float64")
-
-
-def _cannot_promote(dtypes: tuple[DType, ...], remedy: str) -> NoReturn:
-    names = " with ".join(dict.fromkeys(dtype.short for dtype in dtypes))
-    raise DTypeError(f"cannot promote {names}", remedy=remedy)
-
-
-def result_type(*args: DType | Scalar) -> DType:
-    """The promoted type where Python numbers are weak: they take the type of what they meet.
-
-    A number of a higher kind than every typed operand lifts it: an int with bools gives int64, a float with
-    integers float32, a complex with real floats the complex type of that precision.
-    """
-    typed = [arg for arg in args if isinstance(arg, DType)]
-    weak = [arg for arg in args if not isinstance(arg, DType)]
-    if not weak:
-        return promote(*typed)
-    rank = max(map(_weak_rank, weak))
-    default = _WEAK_DEFAULT[rank]
-    if not typed:
-        return default
-    strong = promote(*typed)
-    scalar = strong.scalar
-    if scalar.is_index and rank <= 1:
-        return strong
-    strong_rank = _KIND_RANK.get(scalar.kind)
-    if strong_rank is None:
-        _cannot_promote(
-            (strong, default), "void, pointers and index go only with themselves: cast explicitly"
-        )
-    if rank <= strong_rank:
-        return strong
-    if scalar.is_float:
-        return _join_floats([scalar, default]).vec(strong.lanes)
-    return default.vec(strong.lanes)
-
-
-def _weak_rank(arg: Scalar) -> int:
-    for rank, python in enumerate((bool, int, float, complex)):
-        if isinstance(arg, python):
-            return rank
-    raise DTypeError(f"result_type takes dtypes and Python numbers, not {arg!r}")
-
-
-_WEAK_DEFAULT: tuple[DType, ...] = (bool_, DEFAULT_INT, DEFAULT_FLOAT, DEFAULT_COMPLEX)
-_KIND_RANK: dict[Kind, int] = {Kind.BOOL: 0, Kind.INT: 1, Kind.UINT: 1, Kind.FLOAT: 2, Kind.COMPLEX: 3}
-
-
-def value_preserving(src: DType, dst: DType) -> bool:
-    """Every value of `src` is exactly a value of `dst`, signed zeros and infinities included, NaN as NaN."""
-    if src is dst:
-        return True
-    if src.lanes != dst.lanes or src.kind is Kind.VOID or dst.kind is Kind.VOID:
-        return False
-    if dst.is_index:
-        return src.is_int or src.is_bool
-    if src.min is not None and src.max is not None and not src.is_float:
-        if dst.is_int and dst.min is not None and dst.max is not None:
-            return dst.min <= src.min and src.max <= dst.max
-        if dst._format is not None:
-            # Both ends survive rounding iff everything between does: the positive end is 2**k - 1.
-            return dst._format.round(src.min) == src.min and dst._format.round(src.max) == src.max
-        return False
-    if src.is_float and (dst.is_float or dst.is_complex):
-        return float_format(dst).contains(float_format(src))
-    return src.is_complex and dst.is_complex and float_format(dst).contains(float_format(src))
