@@ -10,7 +10,7 @@ worst: below 1 we are ahead of everyone. Results are compared with float64: `!` 
 largest value (bf16: 1e-2). `limit` is what reading and writing all operands once, or the multiplications, would take at the rates
 measured in the same run.
 
-With `--beam` all kernels are searched for better schedules first, `--budget` seconds each and `--total` in all, and `tuned` runs beside
+With `--beam` all kernels are searched for better schedules first (anew for each number of threads), `--budget` seconds each and `--total` in all, and `tuned` runs beside
 `planish`, which stays with the heuristic. What was found is kept in `--store` (without it, for this run only): with the same
 store, another run only measures.
 """
@@ -170,12 +170,12 @@ def main() -> None:
         store = (options.store or folder / "winners").absolute()
         found: dict[str, list[Any]] = {}
         kept = {"PLANISH_CACHE_DIR": str(store)}
-        if options.beam:
-            plan = json.dumps([options.beam, options.budget, options.total])
-            # with all the threads that are asked for: whom a winner is for does not depend on them
-            found = search(workloads, max(threads), folder, kept | {"BENCH_SEARCH": plan})
-            everything["searches"] = found
+        plan = {"BENCH_SEARCH": json.dumps([options.beam, options.budget, options.total])}
         for count in threads:
+            if (
+                options.beam
+            ):  # a side has as many cores as threads: for another number of cores a winner is none
+                found = search(workloads, count, folder, kept | plan)
             limits = Limits().measure(count)
             rates = ", ".join(f"{k} {v:.1f}" for k, v in limits.items())
             print(f"\n{count} thread(s); limits: {rates} (GF/s, GB/s)")
@@ -192,6 +192,7 @@ def main() -> None:
             if found:
                 print(summary(found))
             everything[str(count)] = {
+                "searches": found,
                 "limits": limits,
                 "rows": {w: {name: asdict(r) for name, r in row.items()} for w, row in rows.items()},
                 "means": means,

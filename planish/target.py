@@ -7,6 +7,7 @@ machine is a new row in `TARGETS`; `dataclasses.replace` makes a variant.
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -122,6 +123,11 @@ class Target:
         return max(self.buffer_alignment if parameter else _ALIGNED, dtype.itemsize)
 
     @property
+    def far_bytes(self) -> int:
+        """The most LOCAL memory of a core that walks it from end to end: an eighth of the last cache."""
+        return self.caches[-1] // 8
+
+    @property
     def is_gpu(self) -> bool:
         """Whether blocks of threads run it."""
         return self.parallel is Parallel.GRID
@@ -166,15 +172,13 @@ TARGETS: Final = {
 @cache
 def host() -> Target:
     """The machine we run on."""
-    import llvmlite.binding as llvm
-
-    has = llvm.get_host_cpu_features()
-    if has.get("avx512f"):
+    has = features.cpu_flags()
+    if "avx512f" in has:
         return host_with(features.amx().features)
-    if has.get("avx2"):
+    if "avx2" in has:
         name = "x86-64-v3"
     else:
-        name = "aarch64" if llvm.get_process_triple().startswith("aarch64") else "x86-64"
+        name = "aarch64" if platform.machine() in {"aarch64", "arm64"} else "x86-64"
     return _here(TARGETS[name])
 
 

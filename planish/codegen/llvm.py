@@ -516,7 +516,9 @@ class _Writer(Values):
             self.select(value, dtypes.bool_, [0], self.value(i.result))
         else:
             kind = llvm_type(i.operand.dtype)
-            self.let(self.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (kind, value)), self.value(i.result))
+            self.let(
+                self.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (kind, value)), self.value(i.result)
+            )
 
     def tile(self, i: Tile) -> None:
         tile, wide = i.tile, i.c.dtype.scalar

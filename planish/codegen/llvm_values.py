@@ -153,7 +153,9 @@ class Values:
             name = f"llvm.x86.avx512.mask.scalef.p{'s' if dtype.bits == 32 else 'd'}.{bits}"
             rounding = (("i32", "4"),) if bits == 512 else ()
             every = (f"i{max(lanes, 8)}", "-1")
-            return self.let(self.call(kind, name, (kind, x), (kind, y), (kind, "poison"), every, *rounding), into)
+            return self.let(
+                self.call(kind, name, (kind, x), (kind, y), (kind, "poison"), every, *rounding), into
+            )
         if self.avx512 and lanes == 1:
             few = dtype.vec(128 // dtype.bits)
             wide = [self.widen(v, 1, few.lanes, dtype) for v in (x, y)]

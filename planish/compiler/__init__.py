@@ -4,52 +4,36 @@ lowered = lower(function)          PTIR → passes → plan of kernels → stage
 lowered.as_text("llir")            any level, as text
 run = lowered.compile()            → LLVM → machine code
 run(array, …)                      → results
+
+What lowers is in `lowering`, and imported when there is something to lower.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from time import perf_counter
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from planish import ptir
-from planish.codegen import c, llvm
 from planish.compiler import stored
 from planish.compiler.arguments import Arguments
-from planish.compiler.choices import Choice, Steering
 from planish.compiler.executable import Cost, Executable, KernelInfo
-from planish.compiler.hands import Beside, is_worth_sharing, shared
-from planish.compiler.kernels import FIRST, scratch_of
-from planish.compiler.native import Backend, source_of
-from planish.compiler.objects import object_key, object_of
-from planish.compiler.streams import streamed
-from planish.config import current, settings
-from planish.errors import PlanishError, ShapeError
-from planish.llir.lower import lower as lower_to_llir
-from planish.llir.program import Program
-from planish.llir.streaming import with_streaming
-from planish.llir.text import print_program
-from planish.ptir.passes.manager import collector_off
-from planish.runtime import cpu
-from planish.runtime import kernels as kernel_calls
-from planish.runtime.pool import available_cores
-from planish.schedule.memory import Memory, Sharing, layout, share
-from planish.schedule.plan import Launch, Plan, mapped
-from planish.schedule.planner import plan as make_plan
-from planish.stages import pipeline
-from planish.stages.boundaries import text_of
-from planish.stages.rangeify.attempts import attempts
+from planish.compiler.native import Backend
+from planish.config import current
+from planish.errors import PlanishError
+from planish.runtime.processors import processor
+from planish.schedule.memory import Memory, Sharing, layout
+from planish.schedule.plan import Plan
 from planish.target import Target
 from planish.target import find as find_target
-from planish.uop.actions import Action
-from planish.uop.node import Table, UOp
-from planish.uop.text import print_graph
 
 if TYPE_CHECKING:
+    from planish.compiler.choices import Choice
+    from planish.llir.program import Program
     from planish.optimize.why import Why
+    from planish.runtime.entry import NativeKernel
+    from planish.runtime.kernels import Observer
 
 __all__ = [
     "PIPELINE",
@@ -82,22 +66,54 @@ class Lowered:
     programs: tuple[Program, ...]
     """One per kernel of the plan."""
     target: Target
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[Choice, ...] = field(default_factory=tuple)
     """The schedule of each kernel, and who chose it."""
     images: tuple[Callable[[], bytes], ...] | None = field(default=None, repr=False, compare=False)
     """The object code of each kernel, if it was compiled on the way."""
     keys: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Under which the cache has it, if that is known."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """What was kept but not read yet (`stored.load`): asked for, it is read."""
+            rest = self.__dict__.get("_rest")
+            if rest is None or name not in stored.LATER:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.__dict__.update(rest())
+            return self.__dict__[name]
+
     @property
     def schedule(self) -> Plan:
         """The plan."""
         return self.plan
 
+    # What a call needs to know of the kernels; it comes with what was kept, and need not be asked of programs then.
+
     @cached_property
     def scratch(self) -> tuple[int, ...]:
         """The bytes that each kernel takes from the arena for itself."""
+        from planish.compiler.launches import scratch_of
+
         return tuple(map(scratch_of, self.programs))
+
+    @cached_property
+    def variables(self) -> tuple[tuple[str, ...], ...]:
+        """The sizes that each kernel is told."""
+        return tuple(tuple(variable.name for variable in program.variables) for program in self.programs)
+
+    @cached_property
+    def calls(self) -> tuple[NativeKernel, ...]:
+        """How each kernel is called as machine code."""
+        from planish.compiler.launches import native_kernel
+
+        pairs = enumerate(zip(self.programs, self.scratch, strict=True))
+        return tuple(native_kernel(f"k{number}", *pair) for number, pair in pairs)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the function takes and gives just what its caller knows, nothing in another guise."""
+        return self.arguments.matches(self.function)
 
     def layout(self, sizes: Mapping[str, int]) -> Memory:
         """The memory of a call at given sizes."""
@@ -111,44 +127,16 @@ class Lowered:
     @property
     def stages(self) -> list[list[tuple[str, str]]]:
         """Per kernel: (stage, text of the graph after it). Lowered once more to be looked at; compiling prints nothing."""
-        kernels: list[list[tuple[str, str]]] = []
-        with Table() as table, settings(debug="none", dump_dir=None):
-            for kernel, choice in zip(make_plan(self.function, table).kernels, self.choices, strict=True):
-                texts = [("uop", print_graph(kernel.sink))]
-                machine = pipeline.Machine(self.target, partial(_as_chosen, choice))
-                for step in pipeline.steps(kernel.sink, machine, kernel.name):
-                    texts.append((str(step.stage.number), text_of(step.form)))
-                kernels.append(texts)
-        return kernels
+        from planish.compiler import lowering
+
+        return lowering.stages_of(self)
 
     @cached_property
     def explained(self) -> tuple[Why, ...]:
         """Per kernel: its actions with their reasons, and what the cost model expects. Worked out when asked for."""
-        from planish.optimize.why import explain
+        from planish.compiler import lowering
 
-        attempt = attempts(self.target)
-        found: list[Why] = []
-        with Table() as table, settings(debug="none", dump_dir=None):
-            machine = pipeline.Machine(self.target, lambda sink: ())
-            for kernel, choice in zip(make_plan(self.function, table).kernels, self.choices, strict=False):
-                sink = kernel.sink
-                for step in pipeline.steps(sink, machine, kernel.name):
-                    if step.stage.number >= FIRST:
-                        break
-                    sink = step.form if not isinstance(step.form, list) else sink
-                found.append(
-                    explain(
-                        kernel.name,
-                        sink,
-                        choice.actions,
-                        choice.reasons,
-                        choice.origin,
-                        self.target,
-                        attempt,
-                        available_cores(),
-                    )
-                )
-        return tuple(found)
+        return lowering.explained(self)
 
     def as_text(self, level: str) -> str:
         """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir, llvm, c or asm."""
@@ -160,16 +148,10 @@ class Lowered:
             return "\n".join(kernel[0][1] for kernel in self.stages)
         if level.startswith("uop:"):
             return "\n".join(self._after(kernel, level[4:]) for kernel in self.stages)
-        if level == "llir":
-            return "\n".join(map(print_program, self.programs))
-        if level == "llvm":
-            return "\n".join(self._rendered())
-        if level == "asm":
-            made_for = cpu.processor(self.target)
-            return "\n".join(cpu.emit_assembly(source, made_for) for source in self._rendered())
-        if level == "c":
-            pairs = zip(self.programs, self.scratch, strict=True)
-            return "\n".join(c.render(program, scratch=bool(scratch)) for program, scratch in pairs)
+        if level in {"llir", "llvm", "asm", "c"}:
+            from planish.compiler import lowering
+
+            return lowering.text_of_kernels(self, level)
         raise PlanishError(
             f"unknown level {level!r}", remedy=f"one of {', '.join(get_args(Level))}, or uop:NN"
         )
@@ -183,18 +165,6 @@ class Lowered:
             f"no stage {number}", remedy="one of " + ", ".join(stage for stage, _ in kernel[1:])
         )
 
-    def _rendered(self) -> list[str]:
-        """The LLVM IR of each kernel."""
-        avx512 = cpu.processor(self.target).avx512
-        return [
-            llvm.render(
-                program, aliased=[f"arg{slot}" for slot in aliased], scratch=bool(scratch), avx512=avx512
-            )
-            for program, aliased, scratch in zip(
-                self.programs, self.sharing.aliased, self.scratch, strict=True
-            )
-        ]
-
     def compile(self, backend: Backend = "llvm") -> Executable:
         """Machine code: by LLVM, or by the system's C compiler ("c")."""
         if backend not in get_args(Backend):
@@ -203,19 +173,12 @@ class Lowered:
             )
         return Executable(self, backend=backend)
 
-    def interpreted(self, observer: kernel_calls.Observer | None = None) -> Executable:
+    def interpreted(self, observer: Observer | None = None) -> Executable:
         """The same plan, its kernels executed by the LLIR interpreter; the observer hears what each run of one did."""
-        calls = [kernel_calls.interpreted(program, observer) for program in self.programs]
+        from planish.runtime import kernels
+
+        calls = [kernels.interpreted(program, observer) for program in self.programs]
         return Executable(self, calls)
-
-
-def _as_chosen(choice: Choice, sink: UOp) -> Sequence[Action]:
-    return choice.actions
-
-
-def steered(target: Target) -> pipeline.Machine:
-    """What the stages are told for a target: it, and who chooses the actions."""
-    return pipeline.Machine(target, Steering(target))
 
 
 def prepare(function: ptir.Function | ptir.Program, passes: str | None) -> ptir.Function:
@@ -224,17 +187,6 @@ def prepare(function: ptir.Function | ptir.Program, passes: str | None) -> ptir.
     if passes is not None:
         ptir.PassManager.parse(passes).run(program)
     return program.entry
-
-
-def _parameters(function: ptir.Function, donate: Iterable[int]) -> frozenset[int]:
-    found = frozenset(donate)
-    for position in found:
-        if not 0 <= position < len(function.params):
-            raise ShapeError(
-                f"{function.name} has no parameter {position} to donate",
-                remedy=f"it has {len(function.params)}, counted from 0",
-            )
-    return found
 
 
 def lower(
@@ -252,106 +204,9 @@ def lower(
     """
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
-    return _lower(function, target, passes, donate, reuse, None)
+    from planish.compiler.lowering import lower_for
 
-
-def _lower(
-    function: ptir.Function | ptir.Program,
-    target: Target,
-    passes: str | None,
-    donate: Iterable[int],
-    reuse: bool,
-    compiled_for: cpu.Processor | None,
-) -> Lowered:
-    """The same; for a processor, kernels are compiled as they come."""
-    prepared = prepare(function, passes)
-    with collector_off(), Table() as table:
-        plan = make_plan(prepared, table, _parameters(prepared, donate))
-        sharing = share(plan, reuse=reuse)
-        count = itertools.count()
-        needed = mapped(plan.steps, lambda launch: None if next(count) in sharing.needless else launch)
-        plan = replace(plan, steps=needed)
-        made, images = _make_kernels(plan, sharing, target, compiled_for)
-    # what the stages found unused is no parameter any more
-    slots = [[int(b.name.removeprefix("arg")) for b in each.program.params] for each in made]
-
-    def kept(launch: Launch) -> Launch | None:
-        return replace(launch, buffers=tuple(launch.buffers[slot] for slot in slots[launch.kernel]))
-
-    plan = replace(plan, steps=mapped(plan.steps, kept))
-    arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
-    programs, choices = tuple(each.program for each in made), tuple(each.choice for each in made)
-    keys = tuple(each.key for each in made) if images is not None else ()
-    return Lowered(prepared, arguments, plan, sharing, programs, target, choices, images, keys)
-
-
-class _Made(NamedTuple):
-    """A kernel in LLIR, how it was scheduled, and its object code if another process made that too, under its key."""
-
-    program: Program
-    choice: Choice
-    key: str = ""
-    image: bytes | None = None
-
-
-def _make_kernels(
-    plan: Plan, sharing: Sharing, target: Target, compiled_for: cpu.Processor | None
-) -> tuple[list[_Made], tuple[Callable[[], bytes], ...] | None]:
-    """The kernels of a plan, and for a processor their objects: perhaps still in the making."""
-    steering = Steering(target)
-    machine = pipeline.Machine(target, steering)
-    streams = streamed(plan, sharing, target)
-
-    def lowered(number: int) -> _Made:
-        kernel = plan.kernels[number]
-        steering.in_place = bool(sharing.aliased[number])
-        lines = pipeline.run(kernel.sink, machine, name=kernel.name)
-        program = with_streaming(lower_to_llir(kernel.name, lines), target, streams[number])
-        # stage 7 may have been left out
-        choice = steering.choices.pop() if steering.choices else Choice(origin="stage 7 is disabled")
-        return _Made(program, choice)
-
-    def source(number: int, program: Program) -> str:
-        avx512 = compiled_for is not None and compiled_for.avx512
-        return source_of(program, sharing.aliased[number], scratch=scratch_of(program), avx512=avx512)
-
-    def complete(number: int) -> _Made:
-        made = lowered(number)
-        if compiled_for is None:
-            return made
-        text = source(number, made.program)
-        return made._replace(key=object_key(text, compiled_for), image=object_of(text, compiled_for))
-
-    found: dict[int, _Made] = {}
-    images: dict[int, Callable[[], bytes]] = {}
-    beside, started, count = Beside(), perf_counter(), len(plan.kernels)
-    try:
-        for number in range(count):
-            # a search measures: nobody else is to work meanwhile
-            hands = (
-                1 if current().beam else is_worth_sharing(count - number, number, perf_counter() - started)
-            )
-            if hands > 1:
-                found |= shared(range(number, count), complete, hands)
-                break
-            made = found[number] = lowered(number)
-            if compiled_for is not None:
-                text = source(number, made.program)
-                images[number] = beside.make(partial(object_of, text, compiled_for))
-                found[number] = made._replace(key=object_key(text, compiled_for))
-    finally:
-        beside.close()
-    kernels = [found[number] for number in range(count)]
-    if compiled_for is None:
-        return kernels, None
-    ready = [
-        images[n] if made.image is None else partial(_given, made.image) for n, made in enumerate(kernels)
-    ]
-    return kernels, tuple(ready)
-
-
-def _given(image: bytes) -> bytes:
-    return image
+    return lower_for(function, target, passes, donate, reuse, None)
 
 
 def compile(
@@ -368,8 +223,20 @@ def compile(
     where = stored.key(function, target, passes, donated)
     lowered = stored.load(where, function)
     if lowered is None:
-        lowered = _lower(function, target, passes, donated, True, cpu.processor(target))
+        from planish.compiler.lowering import lower_for
+
+        lowered = lower_for(function, target, passes, donated, True, processor(target))
         if current().beam:  # searches have added to what the key follows from
             where = stored.key(function, target, passes, donated)
         stored.save(where, lowered)
     return lowered.compile()
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name != "Program":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from planish.llir.program import Program
+
+        return Program

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.errors import InternalError, PlanishError, ShapeError
-from planish.llir.program import Program
 from planish.ptir.binding import learn
 from planish.ptir.dims import Dim, DimLike, Symbol
 from planish.ptir.interpret import resolve_attrs
@@ -36,9 +35,9 @@ class Assembled:
 class _Assembler:
     """The code in the making."""
 
-    def __init__(self, plan: planned.Plan, programs: Sequence[Program], known: Sequence[str]) -> None:
+    def __init__(self, plan: planned.Plan, variables: Sequence[Sequence[str]], known: Sequence[str]) -> None:
         self.plan = plan
-        self.programs = programs
+        self.needed = variables
         self.known = set(known)
         """Sizes that have a value here."""
         self.early = frozenset(known)
@@ -122,7 +121,7 @@ class _Assembler:
         return len(self.body) - 1
 
     def launch(self, step: planned.Launch) -> None:
-        variables = tuple(self.variable(v.name) for v in self.programs[step.kernel].variables)
+        variables = tuple(map(self.variable, self.needed[step.kernel]))
         self.body.append(flat.Call(step.kernel, step.buffers, variables, len(self.sites)))
         self.sites.append(step.kernel)
 
@@ -263,9 +262,9 @@ def _check_results(
     learn(types, [result.shape for result in results], sizes, [f"result of {op}"] * len(types))
 
 
-def assemble(plan: planned.Plan, programs: Sequence[Program], known: Sequence[str]) -> Assembled:
-    """Flat code for a plan; `known` are the sizes that the arguments bring."""
-    assembler = _Assembler(plan, programs, known)
+def assemble(plan: planned.Plan, variables: Sequence[Sequence[str]], known: Sequence[str]) -> Assembled:
+    """Flat code for a plan; `variables` are the sizes that its kernels are told, `known` those that the arguments bring."""
+    assembler = _Assembler(plan, variables, known)
     sizes = tuple((name, assembler.variable(name)) for name in known)
     assembler.steps(plan.steps)
     results = tuple(tuple(map(assembler.size, dims)) for dims in plan.result_dims)

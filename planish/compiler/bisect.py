@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 from planish import compiler, ptir
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Executable
+from planish.compiler.lowering import steered
 from planish.dtypes import PtrDType
 from planish.errors import PlanishError
 from planish.llir.interpret import interpret as interpret_llir
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Buffer, Program, Register, Variable
 from planish.runtime.plan import KernelCall
-from planish.schedule.kernels import Kernel
 from planish.schedule.memory import share
+from planish.schedule.plan import Kernel
 from planish.schedule.planner import plan as make_plan
 from planish.stages import pipeline
 from planish.stages.bisection import Finding, close, difference, first_wrong, written_by
@@ -119,7 +120,7 @@ def bisect(
 ) -> Culprit | None:
     """The first thing that makes the results of a function differ from what it means; None if nothing does."""
     target = host() if target is None else target
-    machine = compiler.steered(target)
+    machine = steered(target)
     meant = [np.asarray(each) for each in ptir.interpret(function, list(arrays))]
     prepared = compiler.prepare(function, passes)
     what = _differs(meant, _after_passes(prepared, arrays, meant))

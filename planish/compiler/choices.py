@@ -34,12 +34,10 @@ class Steering:
 
     target: Target
     choices: list[Choice] = field(default_factory=list)
-    in_place: bool = False
-    """Whether the next kernel writes over what it reads."""
 
-    def __call__(self, sink: UOp) -> Sequence[Action]:
-        """The actions for a kernel that has come to stage 7."""
-        choice = choose(sink, self.target, in_place=self.in_place)
+    def __call__(self, sink: UOp, *, in_place: bool = False) -> Sequence[Action]:
+        """The actions for a kernel that has come to stage 7; whether it writes over what it reads."""
+        choice = choose(sink, self.target, in_place=in_place)
         self.choices.append(choice)
         return choice.actions
 

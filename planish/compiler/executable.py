@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import ptir
-from planish.codegen.blocks import points
 from planish.compiler.arguments import flat
 from planish.compiler.assemble import assemble
 from planish.compiler.native import Backend, NativeCode, fast_call
 from planish.compiler.objects import blocks
 from planish.errors import InternalError, PlanishError
-from planish.llir.program import Compute, EndLoop, Immediate, Loop, Ops, Program
 from planish.runtime.plan import KernelCall, State, run
 from planish.schedule.memory import ALIGNMENT, Memory, elements
 from planish.schedule.plan import Role
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.llir.program import Program
     from planish.optimize.cost import Estimate
     from planish.optimize.why import Why
 
@@ -98,7 +97,7 @@ class Executable:
         """`calls` run the kernels one by one; without them the function is machine code as a whole, by a back end."""
         self.lowered = lowered
         self._calls = () if calls is None else tuple(calls)
-        assembled = assemble(lowered.plan, lowered.programs, lowered.arguments.names)
+        assembled = assemble(lowered.plan, lowered.variables, lowered.arguments.names)
         self._code = assembled.code
         self._sizes = assembled.sizes
         self._results = assembled.results
@@ -266,6 +265,9 @@ _NOTHING: Final = np.empty(0, np.uint8)
 
 def _flops(program: Program) -> int:
     """Float arithmetic of a kernel at the largest sizes; both sides of a condition count."""
+    from planish.codegen.blocks import points
+    from planish.llir.program import Compute, EndLoop, Immediate, Loop, Ops
+
     most = {variable.result: variable.high for variable in program.variables}
     blocks = {special.name: points(special) for special in program.specials}
     times, total = [math.prod(blocks.values())], 0

@@ -1,11 +1,10 @@
-"""One kernel by itself: from stage 7 to LLIR with a list of actions, as the schedule search wants it, and the memory it takes."""
+"""One kernel by itself: from stage 7 to LLIR with a list of actions, as the schedule search wants it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from planish.codegen.blocks import block_bytes, scratch_bytes
 from planish.config import current
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
@@ -18,13 +17,6 @@ from planish.uop.node import UOp
 
 FIRST: Final = 7
 """The stage that applies actions."""
-_STACK: Final = 320 << 10
-"""LOCAL memory of a block up to this many bytes is on the stack of whoever runs it; more is in the arena."""
-
-
-def scratch_of(program: Program) -> int:
-    """The bytes that a kernel takes from the arena for itself."""
-    return scratch_bytes(program) if block_bytes(program) > _STACK else 0
 
 
 def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str = "kernel") -> Program:

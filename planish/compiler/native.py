@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.codegen import c, llvm
-from planish.codegen.blocks import points
 from planish.compiler.assemble import Assembled
 from planish.compiler.objects import (
     blocks,
@@ -31,58 +29,34 @@ from planish.compiler.objects import (
     threads,
 )
 from planish.errors import InternalError, ShapeError
-from planish.llir.program import EndLoop, Immediate, Loop, Program
-from planish.runtime import cpu, entry, fastcall
+from planish.runtime import entry, fastcall
 from planish.runtime.elf import Loaded
 from planish.runtime.plan import Calculate, Code, Host, KernelCall, Read, State
+from planish.runtime.processors import LEVELS, Processor, check_runs_here, processor
 from planish.schedule.plan import Role
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.llir.program import Program
 
 Array = NDArray[Any]
 
 
 Backend = Literal["llvm", "c"]
 _SLOW_CALL: Final = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
-_MARCH: Final = {name: f"-march={name}" for name in cpu.LEVELS}
-
-
-def grid_of(program: Program) -> tuple[int, ...]:
-    found: dict[str, int] = {}
-    for special in program.specials:
-        if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
-            raise InternalError(
-                f"{program.name}: the bound of {special.name} is not known when it is compiled"
-            )
-        found[special.name] = special.bound.value
-    return tuple(found.values())
-
-
-def work_of(program: Program, points: int) -> int:
-    """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each."""
-    most = {variable.result: variable.high for variable in program.variables}
-    times, total = [points], 0
-    for instruction in program.body:
-        if isinstance(instruction, Loop):
-            bound = instruction.bound
-            count = bound.value if isinstance(bound, Immediate) else most.get(bound, 1)
-            times.append(times[-1] * (count if isinstance(count, int) else 1))
-        elif isinstance(instruction, EndLoop):
-            times.pop()
-        else:
-            total += times[-1]
-    return min(total // 2, 1 << 62)
+_MARCH: Final = {name: f"-march={name}" for name in LEVELS}
 
 
 def source_of(program: Program, aliased: Collection[int], *, scratch: int, avx512: bool) -> str:
     """The LLVM IR of a kernel. Its name is not part of what is cached: equal kernels are one entry, whatever they are called."""
+    from planish.codegen import llvm
+
     memory = [f"arg{slot}" for slot in aliased]
     own = replace(program, name="kernel")
     return llvm.render(own, aliased=memory, scratch=bool(scratch), avx512=avx512)
 
 
-def _object(lowered: Lowered, number: int, processor: cpu.Processor) -> bytes:
+def _object(lowered: Lowered, number: int, processor: Processor) -> bytes:
     """The object code of a kernel: from the cache by its key, or by its text."""
     found = object_under(lowered.keys[number]) if lowered.keys else None
     if found is None:
@@ -92,19 +66,19 @@ def _object(lowered: Lowered, number: int, processor: cpu.Processor) -> bytes:
     return found
 
 
-def _by_llvm(lowered: Lowered, processor: cpu.Processor) -> tuple[list[int], object]:
+def _by_llvm(lowered: Lowered, processor: Processor) -> tuple[list[int], object]:
     """The addresses of the kernels, and what they live in: an object per kernel."""
     images = lowered.images
     if images is None:
-        images = tuple(
-            partial(_object, lowered, number, processor) for number in range(len(lowered.programs))
-        )
+        images = tuple(partial(_object, lowered, number, processor) for number in range(len(lowered.scratch)))
     loaded = [Loaded(image(), helpers()) for image in images]
     return [kernel.address("kernel") for kernel in loaded], loaded
 
 
-def _by_c(lowered: Lowered, processor: cpu.Processor) -> tuple[list[int], object]:
+def _by_c(lowered: Lowered, processor: Processor) -> tuple[list[int], object]:
     """The same by the system's C compiler: one library for the function."""
+    from planish.codegen import c
+
     sources = [
         c.render(replace(program, name=f"k{number}"), scratch=bool(scratch))
         for number, (program, scratch) in enumerate(zip(lowered.programs, lowered.scratch, strict=True))
@@ -128,16 +102,11 @@ class NativeCode:
         self.layout = entry.Layout(
             len(self.code.slots), len(self.itemsizes), len(self.code.sites), len(results)
         )
-        processor = cpu.processor(lowered.target)
-        cpu.check_runs_here(processor)
-        addresses, self._kernels = (_by_c if backend == "c" else _by_llvm)(lowered, processor)
-        symbols = {f"k{number}": address for number, address in enumerate(addresses)}
-        kernels: list[entry.NativeKernel] = []
-        for name, program, scratch in zip(symbols, lowered.programs, lowered.scratch, strict=True):
-            kernel = entry.NativeKernel(
-                name, len(program.params), len(program.variables), grid_of(program), bool(scratch)
-            )
-            kernels.append(replace(kernel, work=work_of(program, kernel.points)))
+        made_for = processor(lowered.target)
+        check_runs_here(made_for)
+        addresses, self._kernels = (_by_c if backend == "c" else _by_llvm)(lowered, made_for)
+        kernels = lowered.calls
+        symbols = {kernel.name: address for kernel, address in zip(kernels, addresses, strict=True)}
         homes = lowered.memory.homes
         self._way = Loaded(glue_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols)
         self.run = self._way.address("run")
@@ -204,7 +173,7 @@ def fast_call(
     memory = lowered.memory
     if any(isinstance(i, Host) for i in code.instructions):
         return None
-    if not lowered.arguments.matches(lowered.function):
+    if not lowered.is_plain:
         return None
     names = dict(assembled.sizes)
     bounds = [(0, 0)] * (layout.slot(len(code.slots)) + 1)
@@ -215,7 +184,7 @@ def fast_call(
     for number, buffer in enumerate(plan.buffers):
         word = layout.buffer(number)
         if buffer.role is Role.PARAMETER:
-            type = lowered.function.param_types[buffer.position]
+            type = lowered.arguments.types[buffer.position]
             dims: list[int] = []
             for dim in type.dims:
                 if isinstance(dim, int):
@@ -239,7 +208,7 @@ def fast_call(
         elif number in offsets:
             template[word] = offsets[number]
             inside.append(word)
-    if set(params) != set(range(len(lowered.function.params))):
+    if set(params) != set(range(len(lowered.arguments.types))):
         return None
     own = iter([place for place in memory.places if not place.buffers])
     for site, kernel in enumerate(code.sites):
@@ -275,7 +244,7 @@ def fast_call(
         general,
         fastcall.Arena(blocks().address, memory.peak, tuple(inside)),
     )
-    return fastcall.builtin(lowered.function.name, support().address("fast_call"), description, native)
+    return fastcall.builtin(lowered.arguments.function, support().address("fast_call"), description, native)
 
 
 def _computed_slots(code: Code) -> set[int]:
@@ -285,6 +254,10 @@ def _computed_slots(code: Code) -> set[int]:
 
 def kernel_call(program: Program, *, scratch: bool = False) -> KernelCall:
     """A kernel as machine code, its blocks one after another on this thread."""
+    from planish.codegen import llvm
+    from planish.codegen.blocks import points
+    from planish.runtime import cpu
+
     own = llvm.signature(program)
     integers = len(own.variables) + len(own.specials)
     module = cpu.Module(llvm.render(program, scratch=scratch, avx512=cpu.host().avx512))

@@ -11,13 +11,17 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from planish.runtime import cc, cpu, fastcall, half, memory
+from planish.runtime import fastcall, half, memory, processors
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded
 from planish.runtime.pool import Pool, wanted_threads
 from planish.runtime.pool import source as pool_source
+from planish.runtime.processors import Processor
+
+if TYPE_CHECKING:
+    from planish.runtime import cc
 
 
 @dataclass(slots=True)
@@ -33,13 +37,19 @@ _lock: Final = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-def object_of(source: str, processor: cpu.Processor | None = None) -> bytes:
+def object_of(source: str, processor: Processor | None = None) -> bytes:
     """The object code of LLVM IR, by default for this machine."""
-    made_for = processor or cpu.host()
-    return _kept(object_key(source, made_for), lambda: cpu.emit_object(source, made_for))
+    made_for = processor or processors.host()
+
+    def make() -> bytes:
+        from planish.runtime import cpu
+
+        return cpu.emit_object(source, made_for)
+
+    return _kept(object_key(source, made_for), make)
 
 
-def object_key(source: str, processor: cpu.Processor) -> str:
+def object_key(source: str, processor: Processor) -> str:
     """Under which the object code of LLVM IR is kept."""
     return key_of("object", str(processor), source)
 
@@ -53,7 +63,13 @@ def object_under(key: str) -> bytes | None:
 
 def glue_of(source: str) -> bytes:
     """The same for code that runs once per call."""
-    return _kept(key_of("glue", str(cpu.host()), source), lambda: cpu.emit_glue(source))
+
+    def make() -> bytes:
+        from planish.runtime import cpu
+
+        return cpu.emit_glue(source)
+
+    return _kept(key_of("glue", str(processors.host()), source), make)
 
 
 def _kept(key: str, make: Callable[[], bytes]) -> bytes:
@@ -93,7 +109,9 @@ def _undisturbed(make: Callable[[], bytes]) -> bytes:
 
 def library_of(sources: Sequence[str], flags: Sequence[str]) -> cc.CModule:
     """C files as a library of the system's compiler."""
-    key = key_of("library", cc.version(), str(cpu.host()), *flags, *sources)
+    from planish.runtime import cc
+
+    key = key_of("library", cc.version(), str(processors.host()), *flags, *sources)
     return cc.CModule.from_image(_kept(key, lambda: cc.build(sources, flags=flags)[0]))
 
 

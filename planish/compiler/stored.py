@@ -1,8 +1,9 @@
 """A lowered function in the compilation cache: what a second process needs to run it without lowering anything.
 
-The key is the text of the function, the target, the passes and the settings that change code. The value is the plan, the LLIR
-of its kernels and the function after the passes; object code has entries of its own. It is read back by an unpickler that
-knows planish's own records and NumPy's arrays, and nothing else.
+The key is the text of the function, the target, the passes and the settings that change code. The value is the plan and what a
+call needs to know of its kernels; the function after the passes, the LLIR of the kernels and their schedules are in it as bytes, to
+be read when somebody asks. Object code has entries of its own. It is read back by an unpickler that knows planish's own records
+and NumPy's arrays, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import io
 import pickle
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from planish import ptir
 from planish.compiler.arguments import Arguments
-from planish.compiler.records import dumps
 from planish.config import current
 from planish.errors import PlanishError
-from planish.runtime import cpu
 from planish.runtime.cache import disk_cache, key_of
+from planish.runtime.processors import processor
 from planish.target import Target
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ _MODULES: Final = ("planish.", "numpy", "ml_dtypes")
 _NUMPY: Final = frozenset({"ndarray", "dtype", "_reconstruct", "_frombuffer", "scalar"})
 _RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic")
 """Settings that change what is generated."""
+
+
+LATER: Final = ("function", "programs", "choices")
+"""What of a lowered function only those need who look at it."""
+_NOW: Final = ("plan", "sharing", "target", "keys", "scratch", "variables", "calls", "is_plain")
 
 
 class _Unpickler(pickle.Unpickler):
@@ -59,7 +65,7 @@ def key(
 
         chosen += f",winners={tuning.winners().stamp}"
     return key_of(
-        "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, str(cpu.processor(target))
+        "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, str(processor(target))
     )  # fmt: skip
 
 
@@ -68,21 +74,15 @@ def save(where: str, lowered: Lowered) -> None:
     cache = disk_cache()
     if not cache.usable:
         return
+    from planish.compiler.records import dumps
+
     # kernels are their LLIR from here on
     kernels = tuple(replace(kernel, sink=None) for kernel in lowered.plan.kernels)  # type: ignore[arg-type]
-    plan = replace(lowered.plan, kernels=kernels)
     choices = tuple(replace(choice, search=None) for choice in lowered.choices)
-    record = (
-        ptir.print(lowered.function),
-        plan,
-        lowered.sharing,
-        lowered.programs,
-        lowered.target,
-        choices,
-        lowered.keys,
-    )
+    now = {name: getattr(lowered, name) for name in _NOW} | {"plan": replace(lowered.plan, kernels=kernels)}
     try:
-        cache.put(where, dumps(record))
+        rest = dumps((ptir.print(lowered.function), lowered.programs, choices))
+        cache.put(where, dumps((now, rest)))
     except (pickle.PicklingError, AttributeError, TypeError):
         return
 
@@ -95,10 +95,26 @@ def load(where: str, function: ptir.Function | ptir.Program) -> Lowered | None:
     if raw is None:
         return None
     try:
-        text, plan, sharing, programs, target, choices, keys = _Unpickler(io.BytesIO(raw)).load()
-        prepared = ptir.parse(text).entry
-    except (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError, PlanishError):
+        now, rest = _Unpickler(io.BytesIO(raw)).load()
+        kept = {name: now[name] for name in _NOW}
+    except (
+        pickle.UnpicklingError,
+        AttributeError,
+        ImportError,
+        TypeError,
+        ValueError,
+        KeyError,
+        PlanishError,
+    ):
         # a record of another make: lower it again
         return None
+    found = object.__new__(Lowered)
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
-    return Lowered(prepared, arguments, plan, sharing, programs, target, choices, keys=keys)
+    found.__dict__.update(kept, arguments=arguments, _rest=partial(_later, rest))
+    return found
+
+
+def _later(rest: bytes) -> dict[str, object]:
+    """What is read when it is asked for. The checksum of the entry holds for it too."""
+    text, programs, choices = _Unpickler(io.BytesIO(rest)).load()
+    return dict(zip(LATER, (ptir.parse(text).entry, programs, choices), strict=True))

@@ -21,8 +21,8 @@ from planish.codegen import llvm
 from planish.compiler.campaign import Tuned, campaign
 from planish.compiler.choices import Choice
 from planish.compiler.demands import places_of
-from planish.compiler.kernels import after_choice, scratch_of
-from planish.compiler.native import grid_of, work_of
+from planish.compiler.kernels import after_choice
+from planish.compiler.launches import grid_of, scratch_of, work_of
 from planish.config import current
 from planish.errors import PlanishError
 from planish.llir.program import Address, Buffer, Program, Register, Store
@@ -62,7 +62,7 @@ _WORTH: Final = 1 << 12
 """Iterations below which a kernel is over before anything could be gained."""
 _LONG: Final = 1 << 27
 """Iterations beyond which only a part of the unoptimised kernel is run."""
-_CONTEST: Final = 0.6
+_CONTEST: Final = 1.0
 """Seconds in which the fastest run in turn."""
 _REFERENCE: Final = 120.0
 """Seconds that the unoptimised kernel may take."""

@@ -18,7 +18,8 @@ from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.arguments import paths
 from planish.frontend.expression import Body, reopened, tensor_type, tracing
-from planish.frontend.tensor.array import Scalar, Tensor, apply
+from planish.frontend.tensor.application import apply
+from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.operands import cast_to, constant
 from planish.frontend.tensor.operands import tensor as as_tensor
 from planish.frontend.tree import Structure

@@ -18,7 +18,8 @@ from planish.frontend import tree
 from planish.frontend.expression import Body, current_scope
 from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_real_or_complex, shown
 from planish.frontend.markers import CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, CustomAttrs
-from planish.frontend.tensor.array import Tensor, apply
+from planish.frontend.tensor.application import apply
+from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, mistake
 from planish.ptir import ops
 from planish.ptir.ops.convert import BitcastAttrs

@@ -15,10 +15,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from planish import compiler, ptir
-from planish.compiler import Cost, Executable, KernelInfo, Memory, Program
+from planish.compiler import Cost, Executable, KernelInfo, Memory
 from planish.config import Settings, current
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
@@ -38,6 +38,9 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.placement import common_device, default_device
 from planish.ptir.dims import Dim as NamedDim
 from planish.ptir.types import TensorType
+
+if TYPE_CHECKING:
+    from planish.compiler import Program
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -14,7 +14,6 @@ from planish.ptir.graph_value import GraphValue
 from planish.ptir.handle import ElementwiseMethods
 from planish.ptir.ops.checking import keep_quant
 from planish.ptir.ops.definition import Attrs, OpDef
-from planish.ptir.passes.inline import InlinePass
 from planish.ptir.types import TensorType
 
 Values = dict[Value, GraphValue]
@@ -75,6 +74,8 @@ def inlined(function: Function | Program) -> Function:
     """One function without calls."""
     if isinstance(function, Program):
         program = function.clone()
+        from planish.ptir.passes.inline import InlinePass
+
         InlinePass().run(program)
         function = program.entry
     for inst in function.walk():

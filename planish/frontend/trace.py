@@ -17,7 +17,8 @@ from planish.frontend.expression import Body, Node, tracing
 from planish.frontend.markers import MARKERS
 from planish.frontend.realize import DEEPEST, settle_deep, whole
 from planish.frontend.replay import captured
-from planish.frontend.tensor.array import Tensor, apply
+from planish.frontend.tensor.application import apply
+from planish.frontend.tensor.array import Tensor
 from planish.ptir import ops
 from planish.ptir.function import Inst, Region
 from planish.ptir.ops.definition import ConstantAttrs

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import FunctionProto, GraphProto, NodeProto
 
-from planish import dtypes, ptir
+from planish import ptir
 from planish.errors import PlanishError
 from planish.onnx import registry
 from planish.onnx.attributes import Attributes
@@ -27,18 +27,17 @@ from planish.onnx.functions import body_of
 from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import Entry, Unsupported
 from planish.onnx.scope import Scope, Value, graphs_of, last_uses
+from planish.onnx.segment import Segment, arrays_in, lazy_in, on_device, trimmed, with_arrays
 from planish.onnx.symbols import as_numbers, follow
 from planish.onnx.tape import Call, Recorder
 from planish.onnx.tensors import dense, to_array
 from planish.ptir.builder import Graph
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.types import DimLike, TensorType
+from planish.ptir.types import TensorType
 
 Array = NDArray[Any]
 Compile = Callable[[ptir.Function], Call]
-_SMALL: Final = 64
-"""Arrays up to so many elements are constants of the program; larger ones are given to it as parameters."""
 _FOLDED: Final = 1 << 22
 """What has more elements than this, and many more than what it is made of, is not computed while importing."""
 _WORK: Final = 1 << 26
@@ -47,40 +46,6 @@ _WORK: Final = 1 << 26
 
 class CannotTrace(PlanishError):
     """Data is needed inside a region, where nothing can be computed beforehand."""
-
-
-class Segment:
-    """A PTIR function under construction, and the arrays its parameters stand for."""
-
-    def __init__(self, name: str, varying: Mapping[int, Array] | None = None) -> None:
-        self.graph = Graph(name)
-        self.arrays: list[Array] = []
-        self.varying = {} if varying is None else varying
-        self.parameters: dict[int, GraphValue] = {}
-        self.data: dict[int, Array] = {}
-        """The array of each parameter, by the id of its value."""
-
-    def value(self, array: Array) -> GraphValue:
-        """An array as a value: a constant if it is small, else a parameter."""
-        found = self.parameters.get(id(array))
-        if found is not None:
-            return found
-        if array.size <= _SMALL and id(array) not in self.varying:
-            return self.graph.constant(np.ascontiguousarray(array).reshape(array.shape))
-        return self.parameter(array)
-
-    def parameter(self, array: Array, dims: Sequence[DimLike] | None = None) -> GraphValue:
-        """An array as a parameter."""
-        found = self.parameters.get(id(array))
-        if found is None:
-            type = TensorType(
-                dtypes.from_numpy(array.dtype), tuple(array.shape if dims is None else dims)
-            )  # fmt: skip
-            found = self.graph.input(f"x{len(self.arrays)}", type)
-            self.arrays.append(array)
-            self.parameters[id(array)] = found
-            self.data[found.id] = array
-        return found
 
 
 @dataclass(slots=True)
@@ -451,12 +416,12 @@ class Engine:
 
     def data(self, at: At, scope: Scope, names: Sequence[str], look: bool) -> dict[str, Value]:
         """The arrays of names. What is looked at is data from now on; the rest stay parameters of the program."""
-        lazy = [name for name in names if _lazy_in(scope.find(name))]
+        lazy = [name for name in names if lazy_in(scope.find(name))]
         if lazy and self.recorder is None:
             raise CannotTrace(
                 f"{title_of(at.node)} needs the data of {', '.join(lazy)}, which depends on the inputs"
             )
-        if any(value.id not in self.segment.data for name in lazy for value in _lazy_in(scope.find(name))):
+        if any(value.id not in self.segment.data for name in lazy for value in lazy_in(scope.find(name))):
             self.cut(at, scope)
         found: dict[str, Value] = {}
         for name in names:
@@ -465,7 +430,7 @@ class Engine:
             if look:
                 self._replace(scope, name, found[name])
         if look and self.recorder is not None:
-            flat = [array for name in lazy for array in _flat(found[name])]
+            flat = [array for name in lazy for array in arrays_in(found[name])]
             self.recorder.look(flat)
         return found
 
@@ -489,7 +454,7 @@ class Engine:
         live: dict[int, GraphValue] = {}
         for each in scope.alive():
             for value in each.names.values():
-                live.update((found.id, found) for found in _lazy_in(value))
+                live.update((found.id, found) for found in lazy_in(value))
         before = self.segment
         wanted = [value for value in live.values() if value.id not in before.data]
         made = self.finish(wanted)
@@ -497,7 +462,7 @@ class Engine:
         arrays.update((value.id, array) for value, array in zip(wanted, made, strict=True))
         for each in scope.alive():
             for name, value in each.names.items():
-                if _lazy_in(value):
+                if lazy_in(value):
                     each.names[name] = self._after_cut(value, arrays)
 
     def _after_cut(self, value: Value, arrays: Mapping[int, Array]) -> Value:
@@ -523,56 +488,17 @@ class Engine:
         """The end of a run: the outputs as arrays."""
         if self.recorder is None:
             raise CannotTrace("nothing can be computed here")
-        lazy = {value.id: value for output in values for value in _lazy_in(output)}
+        lazy = {value.id: value for output in values for value in lazy_in(output)}
         before = self.segment
         wanted = [value for value in lazy.values() if value.id not in before.data]
         arrays = dict(before.data)
         arrays.update((v.id, array) for v, array in zip(wanted, self.finish(wanted), strict=True))
-        return self.recorder.end([_with(value, arrays) for value in values])
-
-
-def trimmed(segment: Segment, values: Sequence[GraphValue]) -> tuple[ptir.Function, list[Array]]:
-    """The function of a segment for these values, without what they do not need, and its arguments."""
-    function = segment.graph.build(*values)
-    ptir.PassManager.parse("dce").run(ptir.Program([function]))
-    used = {value.id for inst in function.body.walk() for value in inst.operands}
-    used |= {value.id for inst in function.body.walk() for region in inst.regions for value in region.results}
-    used |= {value.id for value in function.results}
-    args = function.body.args
-    kept = [number for number, value in enumerate(args) if value.id in used]
-    function.body.args = tuple(args[number] for number in kept)
-    for position, value in enumerate(function.body.args):
-        value.index = position
-        # one name per place, so that equal segments are equal texts
-        value.name = f"x{position}"
-    return function, [segment.arrays[number] for number in kept]
-
-
-def _with(value: Value, arrays: Mapping[int, Array]) -> Value:
-    if isinstance(value, list):
-        return [_with(item, arrays) for item in value]
-    return arrays[value.id] if isinstance(value, GraphValue) else value
+        return self.recorder.end([with_arrays(value, arrays) for value in values])
 
 
 def largest() -> int:
     """How many bytes one value may have: what the machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def on_device(dtype: np.dtype[Any]) -> bool:
-    """Whether PTIR has the dtype; arrays of others stay arrays."""
-    found = _ON_DEVICE.get(dtype)
-    if found is None:
-        try:
-            dtypes.from_numpy(dtype)
-            found = True
-        except (PlanishError, TypeError):
-            found = False
-        _ON_DEVICE[dtype] = found
-    return found
-
-
-_ON_DEVICE: Final[dict[np.dtype[Any], bool]] = {}
 
 
 def _too_much(function: ptir.Function, held: int) -> bool:
@@ -591,19 +517,6 @@ def _kind(value: Value) -> Any:
     if isinstance(value, GraphValue):
         return value.dtype.numpy, [dim if isinstance(dim, int) else None for dim in value.dims]
     return (value.dtype, list(value.shape)) if isinstance(value, np.ndarray) else None
-
-
-def _lazy_in(value: Value) -> list[GraphValue]:
-    """The values of the segment in a value, those in sequences too."""
-    if isinstance(value, list):
-        return [found for item in value for found in _lazy_in(item)]
-    return [value] if isinstance(value, GraphValue) else []
-
-
-def _flat(value: Value) -> list[Array]:
-    if isinstance(value, list):
-        return [found for item in value for found in _flat(item)]
-    return [value] if isinstance(value, np.ndarray) else []
 
 
 def _several(outputs: Any) -> list[Value]:
@@ -635,5 +548,3 @@ def _draws(at: At) -> bool:
 
 
 _RANDOM: Final = ("Random", "Multinomial", "Bernoulli", "Dropout")
-_title = title_of
-"""Its former name."""

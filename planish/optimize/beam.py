@@ -191,6 +191,7 @@ class Beam(Generic[C]):
     found: Search = field(default_factory=Search)
     _times: dict[UOp, float] = field(default_factory=dict)
     _seen: set[UOp] = field(default_factory=set)
+    _expanded: set[UOp] = field(default_factory=set)
     _alike: Counter[tuple[int, ...]] = field(default_factory=Counter)
     """How many schedules were measured that the model cannot tell apart."""
     _most_alike: int = _ALIKE
@@ -386,7 +387,8 @@ class Beam(Generic[C]):
 
     def _promising(self, kept: Sequence[_State]) -> list[_State]:
         """What to measure next: of each kind of change the best before any second best, since the model is no good judge of kinds."""
-        fresh = self._expand(kept)
+        fresh = self._expand([state for state in kept if state.sink not in self._expanded])
+        self._expanded |= {state.sink for state in kept}
         most = _PROMISING * self._fastest()
         counted: Counter[str] = Counter()
         ordered: list[tuple[int, float, _State]] = []

@@ -21,9 +21,8 @@ from typing import Final, NamedTuple, cast
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, size_of
-from planish.optimize.lanes import lanes_along
 from planish.optimize.loops import Loops
-from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window
+from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window, lanes_of
 from planish.uop.actions import ActionKind
 from planish.uop.node import UOp
 from planish.uop.ops import Axis
@@ -61,9 +60,9 @@ class _Tile(NamedTuple):
         shared = self.pixels // row * (row + taps - 1) if 1 < taps <= UNROLLED_TAPS else 1
         return self.pixels * self.vectors + shared + self.vectors <= registers
 
-    def pieces(self, view: View, channel: UOp, lanes: int) -> int:
+    def pieces(self, view: View, place: UOp, channel: UOp, lanes: int) -> int:
         """In how many pieces the tile is stored: vectors of channels, or for each channel what is contiguous of its pixels."""
-        place, times = view.writes[0], len(view.writes)
+        times = len(view.writes)
         if view.stride(place, channel) == 1:
             return self.pixels * self.vectors * times
         run = 1
@@ -111,7 +110,7 @@ def _best_tile(draft: Draft, view: View, window: Window, channel: UOp, lanes: in
     return min(
         tiles,
         key=lambda tile: (
-            tile.pieces(view, channel, lanes) > _MOST_PIECES,
+            tile.pieces(view, window.place, channel, lanes) > _MOST_PIECES,
             tile.cost(channels, lanes),
         ),
     )
@@ -122,7 +121,7 @@ def channels_in_lanes(draft: Draft, view: View, window: Window, channel: UOp) ->
     target, weights = draft.target, window.weights
     if weights is None:
         return False
-    lanes = lanes_along(target, view, channel)
+    lanes = lanes_of(window, target)
     tile = _best_tile(draft, view, window, channel, lanes)
     width = tile.vectors * lanes
     sizes = Sizes(view, window, lanes)
@@ -175,7 +174,7 @@ def _passes(window: Window, sizes: Sizes, width: int, room: int) -> dict[UOp, in
 
 def _across(view: View, window: Window) -> UOp:
     """The pixels that are neighbours in the result, or in the image."""
-    for place in (view.writes[0], window.image):
+    for place in (window.place, window.image):
         found = [r for r in window.pixels if view.stride(place, r) == 1]
         if found:
             return found[-1]

@@ -10,7 +10,8 @@ Of c[…, i, j] = Σ a[…, i, k] · b[…, k, j], with j in lanes, one nest is 
   needs is copied first, so that it lies together in a cache; lanes that are not contiguous in memory are by the copy.
 * **a** is read along its rows. If these are not contiguous, a block of rows that fits the second cache is copied in the
   order in which tiles read it, and the nest runs for each such block.
-* **k** is taken in blocks if a panel of all of it would not stay in the second cache.
+* **k** is taken in blocks if a panel of all of it would not stay in the second cache; and if there are few rows: then fetching b
+  is most of the work, and it is fetched fastest along its own rows.
 * **Cores** (`cores.py`) share batches, or columns: then no two copy the same; or rows, if there are too few columns.
 
 What does not have this form (several reductions, windows, sizes that are not known) gets a register tile and nothing else.
@@ -37,12 +38,19 @@ _AGAIN: Final = 6
 """A panel that so many rows of tiles read is worth copying."""
 _ALONE: Final = 24
 """The same for one that is all there is of an operand: it lies together already, but not near."""
+_FAR_AGAIN: Final = 2
+"""The same for one of an operand that does not stay in the second cache between rows of tiles."""
 _TURNED_AGAIN: Final = 2
 """The same for one whose lanes are not contiguous: the copy is the only fast way to read it."""
 _PANEL: Final = 4
 """The part of the second cache that a panel may fill (one of so many): the other operand and the result pass through it, too."""
 _FEW: Final = 16
-"""Rows of tiles whose results are near when the next block of a reduction comes to them."""
+"""Rows of tiles that are little work for what a panel costs to fetch: then that is what counts."""
+_STREAMS: Final = 64
+"""Rows of an operand that are walked side by side, from end to end: memory is asked for what follows in each before it is needed.
+From 32 to 128 it makes little difference; of more, pages come and go with every panel."""
+_PER_ROW: Final = 16
+"""Steps of a reduction for each row of tiles, for which it is worth to read and write the results once more."""
 _LITTLE: Final = 4
 """Operations on a sum that every pass may do."""
 _MANY: Final = 256
@@ -168,23 +176,28 @@ def multiply(draft: Draft, view: View) -> bool:
         again > 1 and product.right.dtype.itemsize < wide,
         columns > width and product.left.dtype.itemsize < wide,
     ]
-    staged = turned or again >= (_AGAIN if columns > width else _ALONE) or converted[0]
-    if columns % width and not draft.take(
-        ActionKind.PADTO, product.columns, width, "columns in whole vectors"
+    far = columns > width and along * columns * wide > draft.target.caches[1] // _PANEL
+    least = _ALONE if columns <= width else _FAR_AGAIN if far else _AGAIN
+    staged = turned or again >= least or converted[0]
+    scattered = columns > width and view.stride(product.left, product.along) != 1
+    length = along
+    if staged or far:
+        length = _block_length(draft, view, product, width, again, scattered=scattered)
+    blocks = _blocks(draft, again, shape.rows * length * wide, width * length * wide) if scattered else 1
+    cuts = [
+        *(Cut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
+        *([] if scattered else [Cut(product.columns, -(-columns // width), is_free=columns % width > 0)]),
+        Cut(product.rows, again, along * columns if staged else 0, is_free=True),
+    ]
+    cut = best_cut(draft.target, view.work, cuts) if draft.cores else None
+    even = width * cut.pieces if cut is not None and cut.axis is product.columns else width
+    if columns % even and not draft.take(
+        ActionKind.PADTO, product.columns, even, "columns in whole vectors"
     ):
         return False
     tile = f"a register tile of {shape.rows} rows of {shape.vectors} vectors"
     if not draft.take(ActionKind.UPCAST, product.columns, width, tile):
         return False
-    scattered = columns > width and view.stride(product.left, product.along) != 1
-    length = _block_length(draft, view, product, width, again, scattered=scattered) if staged else along
-    blocks = _blocks(draft, again, shape.rows * length * wide, width * length * wide) if scattered else 1
-    cuts = [
-        *(Cut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
-        *([] if scattered else [Cut(product.columns, -(-columns // width))]),
-        Cut(product.rows, again, along * columns if staged else 0, is_free=True),
-    ]
-    cut = best_cut(draft.target, view.work, cuts) if draft.cores else None
     if cut is not None and cut.axis is product.rows:
         blocks = -(-blocks // cut.pieces) * cut.pieces  # a block of rows is a piece, or part of one
     each = -(-again // blocks)
@@ -199,12 +212,13 @@ def multiply(draft: Draft, view: View) -> bool:
         draft.take(ActionKind.THREAD, cut.axis, cut.pieces, "equal work for the cores, little of it twice")
     draft.cores = False  # what they share is decided
     loop, panels = _columns_outside(draft, product)
-    if loop is None:
+    place = draft.place(product.along) if length < along else None
+    if place is not None:
+        near = "rows are walked from end to end" if again <= _FEW else "a panel stays in the second cache"
+        passes = draft.do(Action(ActionKind.BLOCK, place, length), near)
+        loop = None if loop is None else loop + passes
+    if loop is None:  # a tile has all rows
         return True
-    if length < along:
-        place = draft.place(product.along)
-        passes = Action(ActionKind.BLOCK, place or 0, length)
-        loop += place is not None and draft.do(passes, "a panel stays in the second cache")
     right, left = (cast("int", operand.src[0].arg) for operand in (product.right, product.left))
     if staged:
         draft.do(Action(ActionKind.STAGE, loop - 1, right), "a panel that all rows read lies together")
@@ -249,8 +263,8 @@ def _block_length(
     short = -(-longest // 2) if written <= draft.target.caches[-1] else longest  # once more costs little
     if scattered:  # a block of many rows has to fit as well
         short = longest = min(longest, draft.target.local_bytes // 2 // (_MANY * size))
-    if again <= _FEW:  # a panel is read soon after it was copied: it may as well be near
-        short = longest = min(longest, 2 * draft.target.caches[0] // (width * size))
+    if again <= _FEW:
+        short = longest = min(longest, max(_STREAMS, _PER_ROW * again))
     if along <= longest or not _is_bare(view, product):
         return along
     return next((n for n in range(short, short // 4, -1) if along % n == 0), along)

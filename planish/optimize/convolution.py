@@ -15,10 +15,9 @@ from typing import cast
 from planish.optimize.channel_lanes import channels_in_lanes
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, size_of
-from planish.optimize.lanes import lanes_along
 from planish.optimize.pixel_lanes import pixels_in_lanes
 from planish.optimize.tap_sums import sums_in_lanes
-from planish.optimize.windows import Window, sums_of, window_of
+from planish.optimize.windows import Window, lanes_of, sums_of, window_of
 from planish.uop.actions import ActionKind
 from planish.uop.ops import Ops
 
@@ -57,5 +56,5 @@ def _by_channels(draft: Draft, view: View, window: Window) -> bool:
     channel = max(window.channels, key=size_of, default=None)
     if channel is None or window.reduction.arg is not Ops.ADD:
         return False
-    lanes = lanes_along(draft.target, view, channel)
+    lanes = lanes_of(window, draft.target)
     return lanes > 1 and size_of(channel) >= lanes and channels_in_lanes(draft, view, window, channel)

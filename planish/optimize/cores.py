@@ -18,7 +18,7 @@ _LEAST: Final = 1 << 14
 """The fewest iterations of a piece: about two microseconds, from which on asking another core pays."""
 _FEW: Final = 8
 """Pieces as small as that."""
-_SLOW: Final = frozenset(op for op in UNARY if Ops.CBRT <= op <= Ops.ERFC)
+SLOW: Final = frozenset(op for op in UNARY if Ops.CBRT <= op <= Ops.ERFC)
 _SLOWER: Final = 5
 """How many other operations one of those takes the time of."""
 _ROUNDS: Final = 2
@@ -48,7 +48,7 @@ def share_among_cores(draft: Draft, view: View) -> None:
 
 def pieces_for(target: Target, view: View) -> int:
     """Pieces that work is worth: of two microseconds if there are few, of more if there are many."""
-    slow = sum(node.op in _SLOW for node in view.sink.toposort())
+    slow = sum(node.op in SLOW for node in view.sink.toposort())
     work = view.work * (1 + _SLOWER * slow)
     return min(target.cores, max(work // _PIECE, min(_FEW, work // _LEAST)))
 
@@ -62,6 +62,8 @@ class Cut(NamedTuple):
     pieces: int = 1
     is_free: bool = False
     """Whether any number of pieces is possible: the axis can run over its end."""
+    least: int = 2
+    """Fewer pieces would be too large."""
 
     @property
     def padded(self) -> int:
@@ -77,8 +79,8 @@ def best_cut(target: Target, work: int, cuts: Sequence[Cut]) -> Cut | None:
     several = [
         cut._replace(pieces=pieces)
         for cut in cuts
-        for pieces in range(min(cut.steps, most), 1, -1)
-        if cut.is_free or cut.steps % pieces == 0
+        for pieces in range(min(cut.steps, most), min(cut.least, cut.steps, most) - 1, -1)
+        if pieces > 1 and (cut.is_free or cut.steps % pieces == 0)
     ]
 
     def cost(cut: Cut) -> float:

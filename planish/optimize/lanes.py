@@ -110,6 +110,12 @@ def take_lanes(
     return draft.take_first(kind, axis, (*whole, *parts))
 
 
+def is_large(target: Target, place: UOp) -> bool:
+    """Whether the memory that a place is in is so large that it is written past the caches, if nobody reads it soon."""
+    memory = place.src[0].dtype
+    return isinstance(memory, PtrDType) and memory.size * place.dtype.itemsize >= 2 * target.caches[1]
+
+
 def align_rows(draft: Draft, view: View, axis: UOp, lanes: int) -> bool:
     """Start long rows of a large result where a line starts, if they do not: stores past the caches write whole lines; whether so."""
     target = draft.target
@@ -117,16 +123,9 @@ def align_rows(draft: Draft, view: View, axis: UOp, lanes: int) -> bool:
         return False
     read = {place.src[0] for place in view.reads}
     written = [place for place in view.writes if axis in place.ranges]
-    large = [
-        place
-        for place in written
-        if isinstance(place.src[0].dtype, PtrDType)
-        and place.src[0].dtype.size * place.dtype.itemsize >= 2 * target.caches[1]
-        and place.src[0] not in read
-    ]
     return (
-        bool(large)
-        and len(large) == len(written)
+        bool(written)
+        and all(is_large(target, place) and place.src[0] not in read for place in written)
         and draft.take(ActionKind.ALIGN, axis, lanes, "rows of a large result that start anywhere")
     )
 

@@ -1,13 +1,15 @@
 """Pixels in lanes: the nest of a convolution without a vector of channels (depthwise, few channels), and of pooling.
 
-Vectors along the pixels that are stored together, and several rows or channels, which share what is loaded. The image is not
-copied: a masked load costs no more than a copy.
+Vectors along the pixels that are stored together, and several rows or channels, which share what is loaded. The image is copied
+only if its elements are read many times: a masked load costs no more than a copy.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
+from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, size_of
 from planish.optimize.lanes import lanes_along
@@ -17,6 +19,8 @@ from planish.uop.actions import ActionKind
 from planish.uop.node import UOp
 
 _MOST_ROWS: Final = 8
+_OFTEN: Final = 64
+"""Products of one element of the image, from which on it is worth a copy."""
 _MOST_PHASES: Final = 4
 
 
@@ -25,7 +29,7 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     target = draft.target
     apart = _phases(view, window)
     pixel = next(
-        (r for r in reversed((*window.pixels, *window.shared)) if view.stride(view.writes[0], r) == apart),
+        (r for r in reversed((*window.pixels, *window.shared)) if view.stride(window.place, r) == apart),
         None,
     )
     if pixel is None or view.stride(window.image, pixel) is None:
@@ -34,8 +38,12 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     size = size_of(pixel)
     if lanes < 2 or size < 4:
         return False
-    loops = Loops(draft)
+    loops, sizes = Loops(draft), Sizes(view, window, lanes)
     width = lanes if size > lanes // 2 else max(4, 1 << (size - 1).bit_length())
+    if window.weights is not None and not _rows(window, pixel):
+        # a row alone: several sums at once hide the time that one takes
+        width *= next((v for v in (4, 3, 2) if size >= 2 * v * width), 1)
+    copied = _copy_image(loops, view, window, sizes, pixel)
     padded = size % width != 0
     if padded and not (
         target.masked and loops.take(ActionKind.PADTO, pixel, width, "whole vectors of pixels")
@@ -46,11 +54,26 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     if apart > 1 and window.weights is not None:
         loops.stage(None, window.weights, "taps that a phase does not have are zeros")
     _rows_in_registers(loops, window, pixel, target.registers)
-    for row, tap in Sizes(view, window, lanes).pairs.items():
+    for row, tap in sizes.pairs.items():
         # along the lanes neighbouring taps are other vectors; along the rows the same ones
         if row is not pixel and loops.draft.upcast.get(row) and 1 < size_of(tap) <= UNROLLED_TAPS:
             loops.take(ActionKind.UNROLL, tap, 0, "rows share what they load")
+    if copied:
+        _share(loops, view, window, sizes, copied)
     return True
+
+
+def _share(loops: Loops, view: View, window: Window, sizes: Sizes, copied: int) -> None:
+    """Pieces for the cores, each of which has a copy of its own of the image that it needs."""
+    cuts = [
+        Cut(r, loops.size(r), copied if r in sizes.pairs or r in window.channels else 0)
+        for r in (*window.shared, *window.pixels, *window.channels)
+        if loops.path(r) is not None
+    ]
+    cut = best_cut(loops.draft.target, view.work, cuts)
+    if cut is not None:
+        loops.take(ActionKind.THREAD, cut.axis, cut.pieces, "pieces for the cores")
+    loops.draft.cores = False
 
 
 def _phases(view: View, window: Window) -> int:
@@ -59,17 +82,41 @@ def _phases(view: View, window: Window) -> int:
         (
             size_of(r)
             for r in window.channels
-            if view.stride(view.writes[0], r) == 1 and size_of(r) <= _MOST_PHASES
+            if view.stride(window.place, r) == 1 and size_of(r) <= _MOST_PHASES
         ),
         1,
     )
 
 
+def _copy_image(loops: Loops, view: View, window: Window, sizes: Sizes, pixel: UOp) -> int:
+    """Copy the image with its padding, if every element is read so often that gates, or lanes apart, cost more: how much that is."""
+    step = max(abs(view.stride(window.image, pixel) or 1), 1)
+    times = prod(map(size_of, (*window.reduced, *window.channels))) // step
+    outside = [r for r in (*window.shared, *window.pixels) if r not in sizes.pairs]
+    around = max((path for r in outside if (path := loops.path(r)) is not None), default=None)
+    inside = [path for r in sizes.pairs if (path := loops.path(r)) is not None]
+    if (
+        window.weights is None
+        or times < _OFTEN
+        or (around is not None and around > min(inside, default=around))
+    ):
+        return 0
+    room = loops.draft.target.local_bytes // max(window.image.dtype.itemsize, 1)
+    needed = sizes.image(dict.fromkeys(outside, 1))
+    reason = "the image with its padding, so that nothing is gated"
+    return needed if needed <= room and loops.stage(around, window.image, reason) else 0
+
+
+def _rows(window: Window, pixel: UOp) -> list[UOp]:
+    """The axes of rows that share weights or pixels."""
+    rows = [r for r in (*window.shared, *window.pixels) if r is not pixel and _shares(window, r)]
+    return [r for r in (*window.channels, *reversed(rows)) if size_of(r) > 1]
+
+
 def _rows_in_registers(loops: Loops, window: Window, pixel: UOp, registers: int) -> None:
     """Rows of vectors that share weights or pixels, as many as leave half of the registers for what is loaded."""
     room = registers // 2
-    rows = [r for r in (*window.shared, *window.pixels) if r is not pixel and _shares(window, r)]
-    for axis in (*window.channels, *reversed(rows)):
+    for axis in _rows(window, pixel):
         steps = loops.size(axis)
         amount = max(n for n in range(1, min(room, steps, _MOST_ROWS) + 1) if steps % n == 0)
         if amount > 1 and loops.take(ActionKind.UPCAST, axis, amount, "rows share what they load"):

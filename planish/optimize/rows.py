@@ -54,7 +54,7 @@ def block_rows(draft: Draft, view: View) -> bool:
     for vectors in sorted(
         _COST, key=lambda count: _COST[count] * rounded_up(size_of(found.rows), count * lanes)
     ):
-        if not _fits(found, draft.target, vectors * lanes):
+        if not _fits(found, view, draft.target, vectors * lanes):
             continue
         # what fits in part only is not begun
         trial = replace(draft, actions=[*draft.actions], reasons=[*draft.reasons], upcast={**draft.upcast})
@@ -102,9 +102,15 @@ def _side_by_side(view: View, axis: UOp) -> bool:
     return all(view.stride(place, axis) == 1 for place in (*view.writes, *places))
 
 
-def _fits(block: _Block, target: Target, width: int) -> bool:
-    """Whether so many rows are worth running at once: there are as many, nearly, and what they keep stays near."""
+def _fits(block: _Block, view: View, target: Target, width: int) -> bool:
+    """Whether so many rows are worth running at once: there are as many, nearly, and what they keep stays near.
+
+    Rows that nothing goes over more than once may be farther away.
+    """
     near = target.caches[1] // 2 if len(target.caches) > 1 else target.local_bytes
+    users = [product for product in block.products if _kept_by(product, view)]
+    if users and all(_passes(product, view, target, width) for product in users):
+        near = max(near, target.far_bytes - target.local_bytes // 2)
     return 3 * size_of(block.rows) >= 2 * width and block.row_bytes * width <= near
 
 
@@ -127,36 +133,52 @@ def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int)
             return False
     if block.row_bytes * width > draft.target.caches[0] // 2:
         for product in block.products:
-            _hold(draft, view, product, width)
-    _share(draft, view, block)
+            for axis, count in _passes(product, view, draft.target, width):
+                reason = f"{count} of a row at a time stay in the first cache"
+                if draft.take(ActionKind.HOLD, axis, count, reason):
+                    break
+    _share(draft, view, block, width)
     return True
 
 
-def _share(draft: Draft, view: View, block: _Block) -> None:
-    """Blocks of rows are the pieces of work, as far as there may be so many: none does what another does."""
-    pieces = pieces_for(draft.target, view) if draft.cores else 1
+def _kept_by(product: UOp, view: View) -> list[UOp]:
+    """The rows that a product uses."""
+    return [place.src[0] for place in _operands(product, view) if place.src[0].op is Ops.BUFFERIZE]
+
+
+def _passes(product: UOp, view: View, target: Target, width: int) -> list[tuple[UOp, int]]:
+    """Which axis of a product that uses rows may be taken in blocks, and of how many elements.
+
+    A block takes two thirds of the first cache, with what it is multiplied by.
+    """
+    kept = _kept_by(product, view)
+    columns = [r for r in view.outputs if r in product.ranges and not any(r in node.ranges for node in kept)]
+    if not kept or not columns:
+        return []
+    together = width + prod(size_of(r) for r in columns)
+    most = target.caches[0] * 2 // 3 // (together * product.dtype.itemsize)
+    counts = {
+        axis: max((n for n in range(_FEWEST, most + 1) if size_of(axis) % n == 0), default=0)
+        for axis in product.src[1:]
+    }
+    return [(axis, count) for axis, count in counts.items() if count]
+
+
+def _share(draft: Draft, view: View, block: _Block, width: int) -> None:
+    """Blocks of rows are the pieces of work, as far as there may be so many: none does what another does.
+
+    Each has memory of its own, and together they are to stay in a part of the last cache.
+    """
+    if not draft.cores:
+        return
+    target = draft.target
+    room = max(2 * target.workers, 2 * target.far_bytes // (block.row_bytes * width))
+    pieces = min(pieces_for(target, view), room)
     for axis in view.outputs:
         if all(axis in product.ranges for product in block.products):
             size = draft.left(axis)
             amounts = [amount for amount in range(min(pieces, size), 1, -1) if size % amount == 0]
             pieces //= draft.take_first(ActionKind.THREAD, axis, amounts)
-
-
-def _hold(draft: Draft, view: View, product: UOp, width: int) -> None:
-    """A block of rows at a time, if a product uses them: with what they are multiplied by they take two thirds of the first cache."""
-    kept = [place.src[0] for place in _operands(product, view) if place.src[0].op is Ops.BUFFERIZE]
-    columns = [r for r in view.outputs if r in product.ranges and not any(r in node.ranges for node in kept)]
-    if not kept or not columns:
-        return
-    together = width + prod(size_of(r) for r in columns)
-    most = draft.target.caches[0] * 2 // 3 // (together * product.dtype.itemsize)
-    for axis in product.src[1:]:
-        size = draft.left(axis)
-        count = max((n for n in range(_FEWEST, most + 1) if size % n == 0), default=0)
-        if count and draft.take(
-            ActionKind.HOLD, axis, count, f"{count} of a row at a time stay in the first cache"
-        ):
-            return
 
 
 def _in_registers(draft: Draft, view: View, product: UOp, rows: UOp, most: int) -> None:

@@ -57,6 +57,7 @@ _TAKES: Final = {
     ActionKind.ALIGN: _OUTPUT,
     ActionKind.BLOCK: _REDUCED,
     ActionKind.HOLD: _REDUCED,
+    ActionKind.LIMIT: _REDUCED,
 }
 """Which axes an action is for."""
 _DIVIDES: Final = frozenset(_TAKES) - {
@@ -116,6 +117,7 @@ def table(target: Target) -> tuple[Row, ...]:
         Row(ActionKind.STAGE, (-1, *everywhere), tuple(range(_SLOTS))),
         Row(ActionKind.BLOCK, everywhere, _BLOCKS),
         Row(ActionKind.HOLD, everywhere, _PASSES),
+        Row(ActionKind.LIMIT, everywhere, _PASSES[:1]),
         Row(ActionKind.OVERRUN, everywhere, (4, 6, 8, 12)),
     ]
     if target.masked:

@@ -1,25 +1,40 @@
-"""Streams of any length: elementwise work along one axis, cut so that every core gets whole vectors.
+"""Streams of any length: elementwise work along one axis, cut so that every core gets whole vectors, in places that keep memory busy.
 
-A length that divides well needs nothing of this. Of any other (a prime, say, or one that only half a vector divides) the axis is padded to
-whole vectors for every piece; lanes beyond the end are masked, which costs nothing where memory is what is waited for.
+A length that divides well needs no more than lanes. Of any other (a prime, say, or one that only half a vector divides) the axis is padded
+to whole vectors for every piece; lanes beyond the end are masked, which costs nothing where memory is what is waited for.
+
+What does not fit the caches is read at several places at once: hardware fetches ahead of each stream by itself, so that four streams have
+more lines on the way than one. A piece is cut into as many parts, whose elements are next to each other in registers.
+
+    y[i] = x[i]         for piece: for i: y[i] = x[i]; y[n + i] = x[n + i]; y[2n + i] = x[2n + i]; y[3n + i] = x[3n + i]
 """
 
 from __future__ import annotations
 
-from planish.optimize.cores import pieces_for
+from typing import Final
+
+from planish.optimize.cores import SLOW, pieces_for
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, size_of
-from planish.optimize.lanes import lanes_along
-from planish.target import Parallel
+from planish.optimize.lanes import is_large, lanes_along
+from planish.target import Parallel, Target
 from planish.uop.actions import ActionKind
+from planish.uop.node import UOp
+
+_PARTS: Final = 4
+"""Parts of a piece that are walked over at once."""
+_SLOW_PARTS: Final = 2
+"""The same where functions are computed: what they need of registers and of the processor's window is spent on no more loads."""
+_STREAMS: Final = 12
+"""Streams that may be read at once; they start together in their pages, so that more would not find room in one set of a cache."""
 
 
 def stream(draft: Draft, view: View) -> bool:
-    """Pad, vectorise and cut a long stream of awkward length; whether it was one."""
+    """Vectorise and cut a stream that is long or of awkward length, padded if need be; whether it was one."""
     target = draft.target
-    if not target.masked or target.parallel is not Parallel.CORES:
+    if target.parallel is not Parallel.CORES or view.reductions or view.scans or view.rows:
         return False
-    if view.reductions or view.scans or view.rows or len(view.outputs) != 1:
+    if len(view.outputs) != 1:
         return False
     (axis,) = view.outputs
     size, lanes, pieces = size_of(axis), lanes_along(target, view, axis), pieces_for(target, view)
@@ -29,11 +44,32 @@ def stream(draft: Draft, view: View) -> bool:
         return False
     if any(view.stride(place, axis) not in {0, 1} for place in view.reads):
         return False
-    if size % lanes == 0 and any(size // lanes % n == 0 for n in range(pieces, pieces // 2, -1)):
+    parts = _parts(target, view, axis)
+    whole = [n for n in range(pieces, pieces // 2, -1) if size and size % (lanes * parts * n) == 0]
+    if whole:
+        pieces = whole[0]
+    if parts == 1 and whole:
         return False
     reason = "a stream whose length whole vectors for every core do not divide"
-    return (
-        draft.take(ActionKind.PADTO, axis, lanes * pieces, reason)
-        and draft.take(ActionKind.UPCAST, axis, lanes, reason)
-        and draft.take(ActionKind.THREAD, axis, pieces, reason)
-    )
+    if not whole and not (
+        target.masked and draft.take(ActionKind.PADTO, axis, lanes * parts * pieces, reason)
+    ):
+        return False
+    if not draft.take(ActionKind.THREAD, axis, pieces, reason if not whole else ""):
+        return False
+    if parts > 1:
+        reason = "several streams keep memory busier than one"
+        draft.take(ActionKind.SPLIT, axis, draft.left(axis) // parts, reason)
+        draft.take(ActionKind.UPCAST, axis, parts, reason)
+    return draft.take(ActionKind.UPCAST, axis, lanes)
+
+
+def _parts(target: Target, view: View, axis: UOp) -> int:
+    """Into how many parts a piece is cut: one unless what is written leaves the caches."""
+    if len(target.caches) < 2:
+        return 1
+    if not any(is_large(target, place) for place in view.writes):
+        return 1
+    streams = sum(view.stride(place, axis) == 1 for place in view.reads)
+    most = _SLOW_PARTS if any(node.op in SLOW for node in view.sink.toposort()) else _PARTS
+    return next((n for n in (most, most // 2) if n * streams <= _STREAMS), 1)

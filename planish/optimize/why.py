@@ -49,9 +49,12 @@ class Why:
     """Who chose it: the heuristic, a search, or a search of an earlier time."""
     steps: tuple[Step, ...]
     cost: Estimate
+    because: tuple[str, ...] = ()
+    """Why what the kernel makes is in memory."""
 
     def __str__(self) -> str:
         lines = [f"{self.kernel}: {self.origin}"]
+        lines += [f"  in memory: {reason}" for reason in dict.fromkeys(self.because)]
         lines += [f"  {step}" for step in self.steps] or ["  no actions: the loops as they are"]
         return "\n".join([*lines, f"  {self.cost}"])
 
@@ -65,6 +68,7 @@ def explain(
     target: Target,
     apply: Apply,
     threads: int | None = None,
+    because: Sequence[str] = (),
 ) -> Why:
     """A kernel before its actions, taken through them one by one."""
     now = estimate(sink, target, threads=threads)
@@ -75,4 +79,4 @@ def explain(
             break  # chosen under other settings; what follows would be about another kernel
         sink, before, now = after, now, estimate(after, target, threads=threads)
         steps.append(Step(action, reasons[number] if number < len(reasons) else "", before, now))
-    return Why(kernel, origin, tuple(steps), now)
+    return Why(kernel, origin, tuple(steps), now, tuple(because))

@@ -12,6 +12,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from planish.optimize.kernel_view import View, size_of
+from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -28,6 +29,8 @@ _GAPS: Final = (33, 32)
 class Window(NamedTuple):
     """A reduction over windows."""
 
+    place: UOp
+    """Where the result is stored."""
     reduction: UOp
     image: UOp
     weights: UOp | None
@@ -40,9 +43,16 @@ class Window(NamedTuple):
     reduced: tuple[UOp, ...]
 
 
+def lanes_of(window: Window, target: Target) -> int:
+    """How many elements fill a register, of what is multiplied and added up (what is done with sums later may take more)."""
+    reads = [window.image] if window.weights is None else [window.image, window.weights]
+    return min(target.lanes(each.dtype.scalar) for each in (window.reduction, *reads))
+
+
 def window_of(view: View) -> Window | None:
     """The kernel as one reduction over windows; None if it is something else."""
-    if len(view.reductions) != 1 or not _alike(view) or view.rows:
+    place = result_of(view)
+    if len(view.reductions) != 1 or place is None or view.rows:
         return None
     (reduction,) = view.reductions
     reads = view.inside(reduction)
@@ -59,8 +69,8 @@ def window_of(view: View) -> Window | None:
     ):
         return None
     for image in reads:
-        window = _roles(view, reduction, image, next((p for p in reads if p is not image), None))
-        if window.pixels and _moves(view, image, window.pixels, reduced, len(reads) == 2):
+        window = _roles(view, place, reduction, image, next((p for p in reads if p is not image), None))
+        if window.pixels and _moves(view, place, image, window.pixels, reduced, len(reads) == 2):
             return window
     return None
 
@@ -71,9 +81,10 @@ def sums_of(view: View) -> Window | None:
     Its sums run over several axes that are not one in memory, or few of its results lie together (the phases of a transposed
     convolution). The weights are the operand with a long axis of its own, best that along which results lie together.
     """
-    if len(view.reductions) != 1 or not _alike(view) or view.rows:
+    place = result_of(view)
+    if len(view.reductions) != 1 or place is None or view.rows:
         return None
-    (reduction,), place = view.reductions, view.writes[0]
+    (reduction,) = view.reductions
     reads, reduced = view.inside(reduction), reduction.src[1:]
     if len(reads) != 2 or any(p.src[0].op is not Ops.DEFINE_GLOBAL for p in reads):
         return None
@@ -84,7 +95,7 @@ def sums_of(view: View) -> Window | None:
     together = next((r for r in reversed(view.outputs) if view.stride(place, r) == 1), None)
     if together is None or (len(reduced) == 1 and size_of(together) >= _SHORT):
         return None
-    found = [_roles(view, reduction, image, weights) for image, weights in (reads, reads[::-1])]
+    found = [_roles(view, place, reduction, image, weights) for image, weights in (reads, reads[::-1])]
     return max(
         (window for window in found if window.pixels and window.channels),
         key=lambda window: (
@@ -95,13 +106,14 @@ def sums_of(view: View) -> Window | None:
     )
 
 
-def _roles(view: View, reduction: UOp, image: UOp, weights: UOp | None) -> Window:
+def _roles(view: View, place: UOp, reduction: UOp, image: UOp, weights: UOp | None) -> Window:
     """What the output axes are, if one operand is the image and the other one the weights."""
     outputs = [r for r in view.outputs if r in reduction.ranges]
     # (a quotient of an axis that was cut may not have been simplified yet: what counts is whether anything moves)
     seen = [r for r in outputs if view.stride(image, r) != 0]
     own = [r for r in outputs if weights is not None and view.stride(weights, r) != 0]
     return Window(
+        place,
         reduction,
         image,
         weights,
@@ -112,20 +124,26 @@ def _roles(view: View, reduction: UOp, image: UOp, weights: UOp | None) -> Windo
     )
 
 
-def _alike(view: View) -> bool:
-    """Whether all results have one layout."""
-    first, *others = view.writes
-    return all(view.stride(place, r) == view.stride(first, r) for place in others for r in view.outputs)
+def result_of(view: View) -> UOp | None:
+    """Where the result is stored, or one of several that have the same layout; None if they have not.
+
+    (What is stored once, besides, has no layout.)
+    """
+    first, *others = [p for p in view.writes if any(r in p.ranges for r in view.outputs)] or view.writes
+    alike = all(view.stride(place, r) == view.stride(first, r) for place in others for r in view.outputs)
+    return first if alike else None
 
 
-def _moves(view: View, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp], is_product: bool) -> bool:
+def _moves(
+    view: View, place: UOp, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp], is_product: bool
+) -> bool:
     """Whether windows overlap, or do not lie side by side where their results do."""
     for pixel in pixels:
         for tap in reduced:
             a, b = view.stride(image, pixel), view.stride(image, tap)
             if a and b and _overlap((abs(a), size_of(pixel)), (abs(b), size_of(tap))):
                 return True
-    across = [r for r in pixels if view.stride(view.writes[0], r) == 1]
+    across = [r for r in pixels if view.stride(place, r) == 1]
     steps = [view.stride(image, r) for r in across]
     # along one axis only, a product has the columns of a matrix; far apart, they are the rows of one
     near = 1 if is_product else _FAR

@@ -6,6 +6,8 @@ with; the value inside a function is `SSAValue`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 # First, because op families and the data structure import each other's modules: whoever enters through
 # here finds `ops.definition` complete when `function` asks for it.
 from planish.ptir import ops  # isort: skip
@@ -21,44 +23,46 @@ from planish.ptir.locations import FusedLocation
 from planish.ptir.ops.contract import DotAttrs, DotDims
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef, OpKey
 from planish.ptir.ops.literal import Literal
-from planish.ptir.passes import (
-    DEFAULT_PIPELINE,
-    CanonicalizePass,
-    CSEPass,
-    DCEPass,
-    InlinePass,
-    Pass,
-    PassManager,
-    PassResult,
-    PipelineResult,
-    SymbolDCEPass,
-    canonicalization_patterns,
-)
-from planish.ptir.rewrite import (
-    Folder,
-    FoldResult,
-    FrozenPatternSet,
-    GreedyConfig,
-    GreedyStats,
-    Listener,
-    OpRewritePattern,
-    Pattern,
-    PatternSet,
-    PatternStats,
-    ProgramRewriter,
-    apply_patterns_and_fold_greedily,
-    prelude,
-)
-from planish.ptir.rewrite.bisect import bisect_rewrites
-from planish.ptir.rewrite.explain import explain
-from planish.ptir.rewrite.pdl import DataPattern
-from planish.ptir.rewrite.steplog import StepLog
-from planish.ptir.rules import populate_canonicalization
 from planish.ptir.snippet import Results, Snippet
 from planish.ptir.text import parse, parse_function, print
 from planish.ptir.trace import ExecutionTraceSink, FileTraceSink
 from planish.ptir.types import Dim, DimLike, Quant, TensorType, tensor
 from planish.ptir.verify import verify
+
+if TYPE_CHECKING:
+    from planish.ptir.passes import (
+        DEFAULT_PIPELINE,
+        CanonicalizePass,
+        CSEPass,
+        DCEPass,
+        InlinePass,
+        Pass,
+        PassManager,
+        PassResult,
+        PipelineResult,
+        SymbolDCEPass,
+        canonicalization_patterns,
+    )
+    from planish.ptir.rewrite import (
+        Folder,
+        FoldResult,
+        FrozenPatternSet,
+        GreedyConfig,
+        GreedyStats,
+        Listener,
+        OpRewritePattern,
+        Pattern,
+        PatternSet,
+        PatternStats,
+        ProgramRewriter,
+        apply_patterns_and_fold_greedily,
+        prelude,
+    )
+    from planish.ptir.rewrite.bisect import bisect_rewrites
+    from planish.ptir.rewrite.explain import explain
+    from planish.ptir.rewrite.pdl import DataPattern
+    from planish.ptir.rewrite.steplog import StepLog
+    from planish.ptir.rules import populate_canonicalization
 
 __all__ = [
     "DEFAULT_PIPELINE",
@@ -127,3 +131,55 @@ __all__ = [
     "trace",
     "verify",
 ]
+
+_LATER: Final = {
+    "planish.ptir.passes": (
+        "DEFAULT_PIPELINE",
+        "CanonicalizePass",
+        "CSEPass",
+        "DCEPass",
+        "InlinePass",
+        "Pass",
+        "PassManager",
+        "PassResult",
+        "PipelineResult",
+        "SymbolDCEPass",
+        "canonicalization_patterns",
+    ),
+    "planish.ptir.rewrite": (
+        "Folder",
+        "FoldResult",
+        "FrozenPatternSet",
+        "GreedyConfig",
+        "GreedyStats",
+        "Listener",
+        "OpRewritePattern",
+        "Pattern",
+        "PatternSet",
+        "PatternStats",
+        "ProgramRewriter",
+        "apply_patterns_and_fold_greedily",
+        "prelude",
+    ),
+    "planish.ptir.rewrite.bisect": ("bisect_rewrites",),
+    "planish.ptir.rewrite.explain": ("explain",),
+    "planish.ptir.rewrite.pdl": ("DataPattern",),
+    "planish.ptir.rewrite.steplog": ("StepLog",),
+    "planish.ptir.rules": ("populate_canonicalization",),
+}
+"""What changes programs, and is imported by the first who asks for it: building, printing and running them needs none of it."""
+_HOME: Final = {name: home for home, names in _LATER.items() for name in names}
+
+if not TYPE_CHECKING:
+    # Hidden from the type checker, which would otherwise accept any misspelt attribute.
+
+    def __getattr__(name):
+        import importlib
+
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -14,9 +14,10 @@ import os
 import struct
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -213,16 +214,51 @@ def key_of(*parts: str | bytes) -> str:
 
 @cache
 def fingerprint() -> bytes:
-    """This version of planish: its number, its files (rules and tables are code) and the versions of what generates code."""
+    """This version of planish: its files (rules and tables are code), and the version of what generates code.
+
+    Files count by their content, which is read once: it is kept under their sizes and times.
+    """
+    root = Path(__file__).parent.parent
+    stamp, files = hashlib.blake2b(digest_size=32), []
+    for name, status in sorted(_sources(str(root))):
+        files.append(name)
+        stamp.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    generator = _version_of("llvmlite")
+    stamp.update(generator.encode())
+    cache, key = disk_cache(), stamp.hexdigest()
+    known = cache.get(key)
+    if known is not None:
+        return known
+    whole = hashlib.blake2b(generator.encode(), digest_size=32)
+    for name in files:
+        data = Path(name).read_bytes()
+        whole.update(f"{os.path.relpath(name, root)} {len(data)}\n".encode())
+        whole.update(data)
+    cache.put(key, whole.digest())
+    return whole.digest()
+
+
+def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The Python files of a folder and those below it."""
+    todo = [folder]
+    for each in todo:
+        with os.scandir(each) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    yield entry.path, entry.stat()
+                elif entry.is_dir() and entry.name != "__pycache__":
+                    todo.append(entry.path)
+
+
+def _version_of(package: str) -> str:
+    """The version of a package, which need not be imported for it; nor what reads the records of an installation, if it tells itself."""
+    found = find_spec(package)
+    told = None if found is None or found.origin is None else Path(found.origin).with_name("_version.py")
+    if told is not None and told.exists():
+        return told.read_text()
     from importlib.metadata import version
 
-    whole = hashlib.blake2b(digest_size=32)
-    root = Path(__file__).parent.parent
-    for path in sorted(root.rglob("*.py")):
-        status = path.stat()
-        whole.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
-    whole.update(f"planish {version('planish')} llvmlite {version('llvmlite')}".encode())
-    return whole.digest()
+    return version(package)
 
 
 @cache

@@ -9,102 +9,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import llvmlite.binding as llvm
 from numpy.typing import NDArray
 
-from planish import features
 from planish.errors import PlanishError
 from planish.runtime.elf import Loaded, mathematics
-from planish.target import Target
+from planish.runtime.processors import LEVELS, Processor, check_runs_here, host, processor
+
+__all__ = [
+    "LEVELS", "Module", "Processor", "check_runs_here", "emit_assembly", "emit_glue", "emit_object", "host", "processor",
+    "target_machine",
+]  # fmt: skip
 
 Function = Callable[..., None]
-
-_V3: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
-LEVELS: Final[dict[str, tuple[str, ...]]] = {
-    "x86-64": (),
-    "x86-64-v3": _V3,
-    "x86-64-v4": (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
-}
-"""The levels of x86-64 that code can be made for, and what a machine has to have to run it."""
-_AMX: Final = tuple(sorted(features.AMX_FLAGS.values()))
-_DOT_PRODUCTS: Final = "+fast-dpwssd"
-"""Use `vpdpwssd` where it fits: LLVM likes a product and a sum better, which wait less, but our tiles have enough to do meanwhile."""
-_ARM: Final = "aarch64-unknown-linux-gnu"
-_X86: Final = "x86_64-unknown-linux-gnu"
-
-
-@dataclass(frozen=True, slots=True)
-class Processor:
-    """What machine code is made for, in LLVM's words."""
-
-    triple: str
-    name: str
-    features: str = ""
-
-    @property
-    def is_arm(self) -> bool:
-        """Whether it is an aarch64."""
-        return self.triple.startswith("aarch64")
-
-    def has(self, feature: str) -> bool:
-        """Whether a feature is named as one that it has beyond its name."""
-        return f"+{feature}" in self.features.split(",")
-
-    @property
-    def avx512(self) -> bool:
-        """Whether it has vectors of 512 bits, and what x86-64-v4 has for shorter ones."""
-        return self.name == "x86-64-v4" or all(map(self.has, ("avx512f", "avx512dq", "avx512vl")))
-
-    def __str__(self) -> str:
-        return f"{self.triple} {self.name} {self.features}".rstrip()
-
-
-@cache
-def host() -> Processor:
-    """The machine we run on, with all its features: those that it has and that this process may use."""
-    has = llvm.get_host_cpu_features()
-    allowed = features.amx().features
-    has.update({name: name in allowed for name in _AMX if name in has or name in allowed})
-    text = has.flatten()
-    if has.get("avx512vnni") or has.get("avxvnni"):
-        text += f",{_DOT_PRODUCTS}"
-    return Processor(llvm.get_process_triple(), llvm.get_host_cpu_name(), text)
-
-
-def processor(target: Target) -> Processor:
-    """Which processor code for a target is made for: a level of x86-64 or aarch64 as such, anything else this machine."""
-    if target.native:
-        return host()
-    here = llvm.get_process_triple()
-    if target.name in LEVELS:
-        return Processor(here if here.startswith("x86_64") else _X86, target.name)
-    if target.name == "x86-64-amx":
-        wanted = ",".join(f"+{name}" for name in _AMX)
-        return Processor(here if here.startswith("x86_64") else _X86, "x86-64-v4", wanted)
-    return Processor(_ARM, "generic") if target.name == "aarch64" else host()
-
-
-def check_runs_here(made_for: Processor) -> None:
-    """Refuse code that this machine cannot run."""
-    here = host()
-    if made_for.triple.split("-")[0] != here.triple.split("-")[0]:
-        raise PlanishError(
-            f"code for {made_for.triple} does not run on this machine ({here.triple})",
-            remedy='read it with as_text("asm"), or compile for "host"',
-        )
-    has = llvm.get_host_cpu_features()
-    missing = [name for name in LEVELS.get(made_for.name, ()) if not has.get(name)]
-    tiles = [name for name in _AMX if made_for.has(name) and name not in features.amx().features]
-    if missing or tiles:
-        missing += tiles
-        raise PlanishError(
-            f"code for {made_for.name}{' with AMX' if tiles else ''} does not run on this machine: it lacks {', '.join(missing)}",
-            remedy='read it with as_text("asm"), or compile for "host"',
-        )
 
 
 @cache

@@ -272,19 +272,27 @@ class Sandbox:
     def contest(self, kernels: Sequence[Kernel], seconds: float) -> list[list[float]]:
         """Candidates in turn, round by round, each first against what is remembered: its seconds in every round, none if it is wrong.
 
-        If one of them ends the process, none has any.
+        All workers hold one, one after another, and load the candidates in another order: where code and data happen to lie may
+        favour one for as long as a process lives. If a candidate ends a process, none has any rounds.
         """
-        try:
-            worker = self._ready(0)
-            worker.send("contest", tuple(kernels), seconds)
-            reply = worker.receive(_CONTEST + len(kernels) * _COMPILE + 10 * seconds)
-        except Gone:
-            self._workers[0] = None
-            return [[] for _ in kernels]
-        if reply[0] != "times":
-            return [[] for _ in kernels]
-        times: list[list[float]] = reply[1]
-        return times
+        times: list[list[float]] = [[] for _ in kernels]
+        wrong: set[int] = set()
+        for number in range(len(self._workers)):
+            order = list(range(len(kernels)))[:: -1 if number % 2 else 1]
+            try:
+                worker = self._ready(number)
+                worker.send("contest", tuple(kernels[n] for n in order), seconds / len(self._workers))
+                reply = worker.receive(_CONTEST + len(kernels) * _COMPILE + 10 * seconds)
+            except Gone:
+                self._workers[number] = None
+                return [[] for _ in kernels]
+            if reply[0] != "times":
+                return [[] for _ in kernels]
+            for n, found in zip(order, reply[1], strict=True):
+                times[n] += found
+                if not found:
+                    wrong.add(n)
+        return [[] if n in wrong else found for n, found in enumerate(times)]
 
     def _batches(self, kernels: Sequence[Kernel], best: float, how: str) -> list[Report]:
         reports: list[Report] = []

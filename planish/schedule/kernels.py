@@ -20,6 +20,8 @@ from planish.schedule.graph import THROUGH, Graph
 from planish.schedule.lowering import to_tensors
 from planish.schedule.order import Made
 from planish.schedule.order import in_order as in_running_order
+from planish.schedule.plan import Kernel
+from planish.schedule.reasons import RESULT, WRITTEN, Reason
 from planish.schedule.split import split_reductions
 from planish.schedule.tensors import Buffer, Dims, Tensors, full, reshape, room, same_dim, same_dims
 from planish.uop.node import Table, UOp
@@ -30,26 +32,6 @@ from planish.uop.text import in_order
 
 _MOST_RESULTS: Final = 8
 """Results that one kernel stores at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """One kernel: its graph, which buffer each parameter slot is, and the names of the variables it needs.
-
-    Kernels of equal graphs are one: numbers of axes and slots follow from the graph alone, and `key` says its content.
-    """
-
-    name: str
-    sink: UOp
-    buffers: tuple[int, ...]
-    variables: tuple[str, ...] = ()
-    written: tuple[int, ...] = ()
-    """The buffers that are written (some may be read as well)."""
-
-    @property
-    def key(self) -> bytes:
-        """The same for kernels that are the same program, whatever memory they work on."""
-        return self.sink.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +80,8 @@ class _Cut:
     tensors: Tensors
     pending: dict[UOp, None] = field(default_factory=dict)
     made: list[Made[Kernel]] = field(default_factory=list)
+    because: dict[UOp, Reason] = field(default_factory=dict)
+    """Why tensors are in memory."""
     graph: Graph = field(init=False)
 
     def run(self, wanted: Sequence[UOp]) -> list[Kernel]:
@@ -114,16 +98,17 @@ class _Cut:
         roots = list(dict.fromkeys(whole.values()))
         self.graph = Graph(roots, realised)
         for node in roots:
-            self._realise(node)
+            self._realise(node, RESULT)
         while self.pending:
             self._kernel(max(self.pending, key=lambda node: node.serial))
         for node in new:
             realised[node] = reshape(realised[whole[node]], shape(node))
         return in_running_order(self.made)
 
-    def _realise(self, node: UOp) -> None:
+    def _realise(self, node: UOp, reason: Reason) -> None:
         """Give a tensor memory; a kernel will fill it."""
         if node not in self.tensors.realised:
+            self.because[node] = reason
             dims = shape(node)
             self.tensors.realised[node] = self.tensors.memory(Buffer(node.dtype, room(dims)), dims)
             self.pending[node] = None
@@ -153,7 +138,7 @@ class _Cut:
                 if need in self.pending:
                     refused.add(need)
                 else:
-                    self._realise(self._epilogue(need))
+                    self._realise(self._epilogue(need), fusion.needs[need])
             group = [node for node in group if node not in refused]
         for node in (*group, *fusion.on_the_way):
             del self.pending[node]
@@ -236,7 +221,18 @@ class _Cut:
                     best = node
             elif node.op not in _KEEPS_ELEMENTS:
                 break
-        return best
+        return self._as_read(best)
+
+    def _as_read(self, node: UOp) -> UOp:
+        """A tensor in the order in which windows read it: what they have next to each other is best next to each other in memory."""
+        best = node
+        while users := self.graph.users.get(best):
+            if all(user.op is Ops.INDEX and user.src[0] is best for user in users):
+                return best
+            if len(users) > 1 or users[0].op not in {Ops.RESHAPE, Ops.PERMUTE} or users[0] in self.pending:
+                break
+            (best,) = users
+        return node
 
     def _meets_product(self, node: UOp, first: UOp) -> bool:
         """Whether a product of matrices would be computed for a tensor besides another one: two are better off apart."""
@@ -294,8 +290,8 @@ class _Cut:
                 fusion = Fusion(tensors, around, [effect], ordered=True)
                 if not fusion.needs:
                     break
-                for need in fusion.needs:
-                    self._realise(need)
+                for need, reason in fusion.needs.items():
+                    self._realise(need, reason)
             fusion.reads.pop(before, None)
             sink = table.sink(_ended(fusion.value(effect), fusion.nest.ordered(fusion.nest.outputs)))
             last = number == len(effects) - 1
@@ -320,7 +316,10 @@ class _Cut:
         named = substitute(sink, slots)
         variables = sorted({cast("Variable", n.arg).name for n in in_order(named) if n.op is Ops.DEFINE_VAR})
         name = f"{_kind(named)}_{_size_text(fusion.nest.indices)}_{named.key[:3].hex()}"
-        kernel = Kernel(name, named, numbers, tuple(variables), tuple(n for n in numbers if n in stored))
+        because = tuple(str(self.because.get(node, WRITTEN)) for node in makes)
+        kernel = Kernel(
+            name, named, numbers, tuple(variables), tuple(n for n in numbers if n in stored), because
+        )
         reads = tuple(node for node in fusion.reads if node not in makes)
         self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
 

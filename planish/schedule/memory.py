@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from planish.errors import LoweringError
 from planish.ptir.dims import DimLike, bounds, substitute
-from planish.schedule.overwriting import Pairs, in_place, is_copy, written
 from planish.schedule.plan import (
     Bind,
     Branch,
@@ -34,6 +33,9 @@ from planish.schedule.plan import (
     While,
     blocks,
 )
+
+if TYPE_CHECKING:
+    from planish.schedule.overwriting import Pairs
 
 Loops = tuple[tuple[int, int], ...]
 """Loops around a step, outermost first, as the times they begin and end."""
@@ -277,6 +279,8 @@ class _Groups:
 
 def share(plan: Plan, *, reuse: bool = True) -> Sharing:
     """Decide which buffers of a plan are one block. Without `reuse` each is one of its own."""
+    from planish.schedule.overwriting import in_place, is_copy, written
+
     writes = [written(kernel.sink) for kernel in plan.kernels]
     pairs = [in_place(kernel.sink) if reuse else () for kernel in plan.kernels]
     timeline = _Timeline(plan, writes)

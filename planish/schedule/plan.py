@@ -15,7 +15,7 @@ sequence is a View: kernels see it as memory of its own, whatever the iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,7 +27,7 @@ from planish.ptir.ops.definition import Attrs, OpDef
 from planish.ptir.types import TensorType
 
 if TYPE_CHECKING:
-    from planish.schedule.kernels import Kernel
+    from planish.uop.node import UOp
 
 Array = NDArray[Any]
 Renaming = Callable[[int], int]
@@ -41,6 +41,28 @@ class Role(Enum):
     RESULT = "a new array that the caller gets"
     ARENA = "a place in the arena that every call has"
     VIEW = "part of another buffer"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel: its graph, which buffer each parameter slot is, and the names of the variables it needs.
+
+    Kernels of equal graphs are one: numbers of axes and slots follow from the graph alone, and `key` says its content.
+    """
+
+    name: str
+    sink: UOp
+    buffers: tuple[int, ...]
+    variables: tuple[str, ...] = ()
+    written: tuple[int, ...] = ()
+    """The buffers that are written (some may be read as well)."""
+    because: tuple[str, ...] = field(default=(), compare=False)
+    """Why what it makes is in memory, for each result that it stores."""
+
+    @property
+    def key(self) -> bytes:
+        """The same for kernels that are the same program, whatever memory they work on."""
+        return self.sink.key
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.types import TensorType
 from planish.schedule import tensors as tensor_level
-from planish.schedule.kernels import Kernel, cut
+from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
 from planish.schedule.plan import (
     Bind,
@@ -31,6 +31,7 @@ from planish.schedule.plan import (
     Copy,
     For,
     Host,
+    Kernel,
     Launch,
     Plan,
     Role,

@@ -36,6 +36,7 @@ class ActionKind(Enum):
     STAGE = "copy the piece of a parameter that is needed inside of a loop to LOCAL memory first (amount: its slot; axis -1: of the kernel)"
     BLOCK = "make several passes over the outputs, each reducing a block of a reduce axis into them (amount: the size of a block)"
     HOLD = "make several passes over kept rows, each reducing a block of them into sums that LOCAL memory holds (amount: the size of a block)"
+    LIMIT = "do not look at the part of masked rows that the mask hides from all lanes (amount: in steps of so many columns)"
     NOLOCALS = "use no threads of a block"
 
 

@@ -36,13 +36,22 @@ def fill_ranges(root: UOp) -> None:
 
 
 def _closed(node: UOp) -> frozenset[UOp]:
-    """The ranges a node closes: a RANGE listed there itself, of an expression listed there all that are open in it."""
+    """The ranges a node closes: a RANGE listed there itself, of an expression listed there all that are open in it.
+
+    A range on which only the length of another depends stays open: it runs around that one.
+    """
     first = FIRST_RANGE.get(node.op)
     if first is None:
         return _NO_RANGES
     listed = node.src[first:]
     itself = frozenset(r for r in listed if r.op is _RANGE)
-    return itself | _union(tuple(r for r in listed if r.op is not _RANGE))
+    return itself | without_bounds(_union(tuple(r for r in listed if r.op is not _RANGE)))
+
+
+def without_bounds(ranges: frozenset[UOp]) -> frozenset[UOp]:
+    """Those of some ranges on which the length of no other depends."""
+    bounds = [r.src[0] for r in ranges if r.src[0].op is not _CONST]
+    return ranges.difference(*(bound.ranges for bound in bounds)) if bounds else ranges
 
 
 _NO_RANGES: Final[frozenset[UOp]] = frozenset()

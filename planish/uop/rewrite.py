@@ -195,9 +195,7 @@ def _settle_after(start: UOp, result: UOp, waiting: dict[UOp, UOp], run: _Run) -
     return _settle_all([start, result], waiting, run, None)
 
 
-def _settle_all(
-    stack: list[UOp], waiting: dict[UOp, UOp], run: _Run, offered: set[UOp] | None
-) -> UOp:
+def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run, offered: set[UOp] | None) -> UOp:
     """The final form of the first on a stack, once everything on it has one."""
     final, decisions = run.final, run.decisions
     start = stack[0]

@@ -34,7 +34,9 @@ def test_the_compiler_tells_which_kernels_work_in_place(monkeypatch: pytest.Monk
         return usual(sink, target, in_place=in_place)
 
     monkeypatch.setattr(choices, "choose", watched)
-    monkeypatch.setattr(compiler, "is_worth_sharing", lambda *_: 1)  # in other processes nobody watches
+    monkeypatch.setattr(
+        "planish.compiler.lowering.is_worth_sharing", lambda *_: 1
+    )  # in other processes nobody watches
     g = ptir.Graph("residual")
     a, b, c, d, e = (g.input(n, ptir.tensor("f32", s)) for n, s in _inputs())
     residual = a.matmul(b)

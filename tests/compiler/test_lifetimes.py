@@ -237,7 +237,7 @@ def test_code_for_other_processors_is_not_taken(monkeypatch: pytest.MonkeyPatch)
     compiler.compile(scaled(11))(x)
     assert objects.counters.compiled == compiled
     less = cpu.Processor(cpu.host().triple, cpu.host().name, cpu.host().features.replace("+avx512fp16", "-avx512fp16") + ",-rtm")  # fmt: skip
-    monkeypatch.setattr(cpu, "host", lambda: less)
+    monkeypatch.setattr("planish.runtime.processors.host", lambda: less)
     (found,) = compiler.compile(scaled(11))(x)
     assert (found == 3).all()
     assert objects.counters.compiled > compiled

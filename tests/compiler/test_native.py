@@ -127,7 +127,7 @@ def test_results_are_the_same_on_any_number_of_threads() -> None:
 
 def test_scratch_memory_is_each_threads_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows too long for a stack (here a small one), in memory of the arena: every chunk has a piece of its own."""
-    monkeypatch.setattr("planish.compiler.kernels._STACK", 64 << 10)
+    monkeypatch.setattr("planish.compiler.launches._STACK", 64 << 10)
     g = Graph("rows")
     x = g.input("x", tensor("f32", (48, 20_000)))
     e = x.sub(x.reduce_max([1], keepdims=True).broadcast_like(x)).exp()

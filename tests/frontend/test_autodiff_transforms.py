@@ -14,7 +14,7 @@ from planish.errors import DTypeError, GraphError, PlanishError, ShapeError
 from planish.frontend import autodiff
 from planish.frontend.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
 from planish.frontend.flat import Flat, Traced
-from planish.frontend.tensor.array import apply
+from planish.frontend.tensor.application import apply
 from planish.frontend.trace import trace
 from planish.frontend.transforms import grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
 from planish.ptir import ops

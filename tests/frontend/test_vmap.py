@@ -9,7 +9,7 @@ import pytest
 
 import planish as pn
 from planish.errors import DTypeError, PlanishError, ShapeError
-from planish.frontend.tensor.array import apply
+from planish.frontend.tensor.application import apply
 from planish.frontend.trace import trace
 from planish.frontend.transforms import grad, vmap
 from planish.ptir import ops

@@ -96,7 +96,7 @@ def test_unroll_hints_reach_the_assembly(unroll: int, known: bool) -> None:
 def test_assembly_and_object_are_the_same_code() -> None:
     """Both have the same functions and call the same ones."""
     lowered = compiler.lower(scaled(1000))
-    (source,) = lowered._rendered()
+    source = lowered.as_text("llvm")
     image = cpu.emit_object(source)
     text = lowered.as_text("asm")
     assert elf.Loaded(image).names == [lowered.programs[0].name]

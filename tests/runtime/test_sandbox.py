@@ -72,12 +72,13 @@ def one(box: Sandbox, candidate: Kernel) -> sandbox.Report:
     return report
 
 
-def test_a_contest_runs_candidates_in_turn() -> None:
-    with Sandbox(PLACES, 1, workers=1) as box:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_contest_runs_candidates_in_turn(workers: int) -> None:
+    with Sandbox(PLACES, 1, workers=workers) as box:
         box.remember(DOUBLE, 30)
         one, wrong, other = box.contest([DOUBLE, WRONG, OTHERWISE], 0.01)
         assert wrong == []
-        assert len(one) == len(other) >= 7
+        assert len(one) == len(other) >= 7 * workers
         assert all(seconds > 0 for seconds in (*one, *other))
         assert box.contest([DOUBLE, BEYOND], 0.01) == [[], []]
         assert box.contest([DOUBLE, BROKEN], 0.01) == [[], []]

@@ -21,13 +21,13 @@ from planish.llir.program import Program
 from planish.ptir.function import Function
 from planish.ptir.types import tensor
 from planish.runtime.plan import KernelCall
-from planish.schedule.kernels import Kernel
 from planish.schedule.memory import share
 from planish.schedule.plan import (
     Branch,
     Buffer,
     Copy,
     For,
+    Kernel,
     Launch,
     Plan,
     Role,

@@ -16,7 +16,8 @@ from planish.llir.interpret import interpret as run_llir
 from planish.llir.lower import lower as lower_to_llir
 from planish.optimize.heuristic import choose
 from planish.ptir.interpret import interpret
-from planish.schedule.kernels import Kernel, Schedule, schedule
+from planish.schedule.kernels import Schedule, schedule
+from planish.schedule.plan import Kernel
 from planish.stages import pipeline
 from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS

@@ -14,7 +14,8 @@ from planish.config import settings
 from planish.llir.interpret import interpret as run_llir
 from planish.llir.lower import lower as lower_to_llir
 from planish.optimize.heuristic import choose
-from planish.schedule.kernels import Kernel, schedule
+from planish.schedule.kernels import schedule
+from planish.schedule.plan import Kernel
 from planish.stages import pipeline
 from planish.stages.bisection import difference, outputs_of
 from planish.stages.pipeline import Form, Machine

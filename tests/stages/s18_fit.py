@@ -90,6 +90,11 @@ FITS: dict[str, Fit] = {
         lambda z: (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / z**2,
         lambda: mpf(0), lambda: mpf("0.617"), 3, 6,
     ),
+    "TAN": Fit(
+        "(tan(r)/r - 1) / z, z = r**2, on |r| <= pi/4",
+        lambda z: (mpmath.tan(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+        lambda: mpf(0), lambda: mpf("0.618"), 7, 14,
+    ),
     "ATAN": Fit(
         "(atan(t)/t - 1) / z, z = t**2, on |t| <= tan(pi/8)",
         lambda z: (mpmath.atan(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
@@ -137,6 +142,12 @@ FITS: dict[str, Fit] = {
         lambda f: (mpmath.log(1 + f) - f) / f**2,
         lambda: -mpf("0.334"), lambda: mpf("0.334"), 9, 0,
         lambda f: mpf("0.02") + abs(f),
+    ),
+    "LOG_8": Fit(
+        "(log(1 + r) - r) / r**2 on |r| <= 1/16; weight: |r|",
+        lambda r: (mpmath.log(1 + r) - r) / r**2,
+        lambda: -mpf("0.0625"), lambda: mpf("0.0625"), 0, 10,
+        lambda r: mpf("0.005") + abs(r),
     ),
     "CBRT": Fit(
         "m ** (1/3) on 1 <= m <= 2",

@@ -39,8 +39,7 @@ SPARE: Final = Support(
     NO_FMA.ops - {Ops.RECIP, Ops.MAX, Ops.MIN, Ops.ABS, Ops.NEG, Ops.POPCOUNT, Ops.CLZ, Ops.CMPLE}
 )
 """A machine without what every CPU has."""
-AVX512: Final = Support(AVX512_OPS)
-TARGETS: Final = {"fma": CPU, "no_fma": NO_FMA}
+TARGETS: Final = {"fma": CPU, "no_fma": NO_FMA, "avx512": Support(AVX512_OPS)}
 UNARY: Final = tuple(Ops[name] for name in ["EXP", "EXP2", "EXPM1", "LOG", "LOG2", "LOG1P", "SIN", "COS", "TAN", "ASIN", "ACOS", "ATAN", "SINH", "COSH", "TANH", "ASINH", "ACOSH", "ATANH", "ERF", "ERFC", "CBRT", "RSQRT"])  # fmt: skip
 DTYPES: Final = {"f32": dtypes.float32, "f64": dtypes.float64}
 
@@ -52,6 +51,18 @@ def bounds() -> Mapping[tuple[str, str], float]:
     for name, single, double in re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE):
         found[name, "f32"], found[name, "f64"] = float(single), float(double)
     return found
+
+
+@cache
+def has_tables(op: Ops, dtype: DType) -> bool:
+    """Whether a function is computed with tables where there are some."""
+    applied = Applied(op, dtype, TARGETS["avx512"])
+    return any(node.op in {Ops.LOOKUP, Ops.SCALE} for node in applied.nodes())
+
+
+def cases(ops: Sequence[Ops], dtype: DType) -> list[tuple[Ops, str]]:
+    """Each function on each kind of target that has a form of its own for it."""
+    return [(op, name) for op in ops for name in TARGETS if name != "avx512" or has_tables(op, dtype)]
 
 
 # -- running one op -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from planish import dtypes, ptir
 from planish.compiler.bisect import Memory, bisect, run_plan
 from planish.dtypes import DType
 from planish.ptir.graph_value import GraphValue
-from planish.schedule.kernels import Kernel
+from planish.schedule.plan import Kernel
 from planish.stages import pipeline
 from planish.stages.bisection import difference, outputs_of
 from planish.target import TARGETS

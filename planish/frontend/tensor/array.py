@@ -16,27 +16,23 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
-from weakref import ref
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planish.dtypes import DType
-from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, call_site
+from planish.errors import DTypeError, GraphError, Location, ShapeError
 from planish.frontend.expression import (
     GIVEN_AWAY,
-    SIGNATURES,
-    Body,
     Node,
     Scope,
-    Signature,
     current_scope,
     interned,
 )
 from planish.frontend.tensor import placement
 from planish.ptir import ops
-from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
+from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
 from planish.ptir.ops.movement import ReshapeAttrs
 from planish.ptir.types import TensorType, product
 
@@ -563,117 +559,6 @@ class Tensor:
         return functions.any(self, axis=axis, keepdims=keepdims)
 
 
-def apply(
-    op: OpDef, *inputs: Tensor, attrs: Attrs = NO_ATTRS, bodies: tuple[Body, ...] = ()
-) -> tuple[Tensor, ...]:
-    """An op on tensors of exactly the types it takes; its results."""
-    if op.num_results == 1 and not bodies:
-        return (applied(op, inputs, attrs),)
-    node, device = _noted(op, inputs, attrs, bodies)
-    results = [Tensor(type, node=node, index=index, device=device) for index, type in enumerate(node.types)]
-    node.made = tuple(map(ref, results))
-    if node.depth >= DEEPEST and node.scope is None:
-        settle_deep(results, node)
-    return tuple(results)
-
-
-def _noted(
-    op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs, bodies: tuple[Body, ...]
-) -> tuple[Node, str | None]:
-    """An op applied, and the device of its operands."""
-    given = tuple([x if x._latest is None else x.latest for x in inputs])
-    types = tuple([x._type for x in given])
-    try:
-        if bodies:
-            signature = SIGNATURES.with_bodies(op, attrs, types, bodies)
-        elif isinstance(attrs, ConstantAttrs):
-            signature = SIGNATURES.constant(op, attrs)
-        else:
-            signature = SIGNATURES.find(op, attrs, types)
-    except PlanishError as error:
-        if error.location is None:
-            error.location = Location.caller()
-        raise
-    node = Node(signature, given, bodies, 0, current_scope(), call_site())
-    device = None
-    for source in node.needs():
-        source._used = True
-        device = _joined(op, device, source._device)
-        if source._node is not None:
-            below, node.depth = sorted((source._node.depth, node.depth))
-            node.depth += min(below, SIDE)
-    node.depth += bool(given)  # constants are at the bottom, like data
-    return node, device
-
-
-def applied(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> Tensor:
-    """An op with one result and no bodies."""
-    if inputs:
-        for x in inputs:
-            if x._latest is not None:
-                return applied(op, tuple([x.latest for x in inputs]), attrs)
-        ids = [id(x._type) for x in inputs]
-        signature = _FAST.get((op, *ids) if attrs is NO_ATTRS else (op, attrs, *ids))
-        if signature is not None:
-            return resulting(signature, inputs)
-    node, device = _noted(op, inputs, attrs, ())
-    result = Tensor(node.types[0], node=node, device=device)
-    if node.depth >= DEEPEST and node.scope is None:
-        settle_deep((result,), node)
-    return result
-
-
-def resulting(signature: Signature, inputs: tuple[Tensor, ...]) -> Tensor:
-    """A known signature, of one result and no bodies, applied.
-
-    Every operation of a program comes through here, so it is written out.
-    """
-    depth, device, last = 0, None, None
-    for x in inputs:
-        if x._latest is not None:
-            return resulting(signature, tuple([x.latest for x in inputs]))
-        x._used = True
-        node = x._node
-        if node is not None and node is not last:
-            last, below = node, node.depth
-            if below > depth:
-                depth, below = below, depth
-            depth += below if below < SIDE else SIDE
-        if x._device is not device:
-            device = _joined(signature.op, device, x._device)
-    made = _new(Node)
-    made.signature = signature
-    made.inputs = inputs
-    made.bodies = made.made = ()
-    made.arrays = None
-    made.depth = depth + 1
-    made.scope = scope = current_scope()
-    made.site = call_site()
-    result = _new(Tensor)
-    result._type = signature.types[0]
-    result._array = result._latest = result._scope = None
-    result._node = made
-    result._index = 0
-    result._device = device
-    result._used = False
-    if depth >= DEEPEST - 1 and scope is None:
-        settle_deep((result,), made)
-    return result
-
-
-def _joined(op: OpDef, one: str | None, other: str | None) -> str | None:
-    """The device of operands, of which some may live anywhere."""
-    return (
-        one or other
-        if one is None or other is None or one == other
-        else placement.common_device(op.name, {one, other})
-    )
-
-
-_FAST: Final = SIGNATURES.fast
-_new: Final = object.__new__
-
-
 def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
     """What `x op= y` gives: a result of the shape and dtype of x."""
     if result._type == x._type:
@@ -685,8 +570,9 @@ def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
     )
 
 
-from planish.frontend.realize import DEEPEST, SIDE, evaluate, settle_deep  # noqa: E402
+from planish.frontend.realize import evaluate  # noqa: E402
 from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other
+from planish.frontend.tensor.application import applied  # noqa: E402
 
 # The operators that programs use most are the functions themselves: one call less.
 for _operator, _name in {

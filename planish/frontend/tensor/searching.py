@@ -10,7 +10,8 @@ from typing import Literal, cast
 
 from planish import dtypes
 from planish.errors import DTypeError, GraphError, ShapeError
-from planish.frontend.tensor.array import Array, Axis, Tensor, apply
+from planish.frontend.tensor.application import apply
+from planish.frontend.tensor.array import Array, Axis, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.elementwise import floating, ordered, real_numeric, truth
 from planish.frontend.tensor.evaluate import evaluate

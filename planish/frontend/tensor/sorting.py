@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from planish.errors import ShapeError
-from planish.frontend.tensor.array import Tensor, apply
+from planish.frontend.tensor.application import apply
+from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import ordered
 from planish.frontend.tensor.operands import axis_of, mistake, tensor

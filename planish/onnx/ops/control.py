@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto
 
 from planish.errors import PlanishError
-from planish.onnx.engine import At, CannotTrace, on_device
+from planish.onnx.engine import At, CannotTrace
 from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import op
 from planish.onnx.scope import Scope, graphs_of, names_used
+from planish.onnx.segment import on_device
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.types import TensorType
 

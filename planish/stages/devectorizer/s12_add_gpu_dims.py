@@ -41,6 +41,7 @@ from planish.target import Target
 from planish.uop.laws import space_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 
 _BLOCKS: Final = frozenset({AxisType.GLOBAL, AxisType.THREAD})
@@ -225,5 +226,15 @@ def add_gpu_dims(sink: UOp, target: Target) -> UOp:
     if not any(n.op is Ops.RANGE and kind_of(n) in THREADS | _BLOCKS for n in nodes):
         return sink
     threads = _by_order(nodes, *THREADS)
-    result = _replaced(sink, _indices(nodes, target), threads)
+    result = _bounded(_replaced(sink, _indices(nodes, target), threads))
     return add_barriers(result) if threads else result
+
+
+def _bounded(sink: UOp) -> UOp:
+    """The kernel with the lengths of its loops in simplest form: what simplifies an index later must not make another loop of one."""
+    exchange = {
+        r: r.replace(src=(simplify(r.src[0]),))
+        for r in sink.toposort()
+        if r.op is Ops.RANGE and r.src[0].op is not Ops.CONST
+    }
+    return substitute(sink, exchange) if exchange else sink

@@ -18,6 +18,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.errors import LoweringError
+from planish.uop.derived import without_bounds
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
@@ -64,7 +65,7 @@ def closed_by(node: UOp) -> frozenset[UOp]:
     found: frozenset[UOp] = frozenset()
     if first is not None:
         for listed in node.src[first:]:
-            found |= frozenset((listed,)) if listed.op is Ops.RANGE else listed.ranges
+            found |= frozenset((listed,)) if listed.op is Ops.RANGE else without_bounds(listed.ranges)
     return found
 
 

@@ -201,11 +201,15 @@ def _is_open(node: UOp) -> bool:
     return node.op not in {Ops.CONTRACT, Ops.BUFFERIZE}
 
 
-def local_bytes(sink: UOp) -> int:
-    """How much LOCAL memory a kernel needs; on one thread, what is made of a buffer element by element takes its place."""
+def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
+    """How much LOCAL memory a kernel needs; on one thread, what is made of a buffer element by element takes its place.
+
+    With `in_lanes`, only that of rows which several lanes have each for itself.
+    """
     nodes = sink.toposort()
     alone = not any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in nodes)
     kept: dict[UOp, int] = {}
+    several: set[UOp] = set()
     total = 0
     for node in nodes:
         x = node.src[0] if node.src else node
@@ -214,7 +218,10 @@ def local_bytes(sink: UOp) -> int:
             total += memory.size * memory.base.itemsize
         elif node.op is Ops.BUFFERIZE:
             size = prod(place.vmax + 1 for place in node.src[1:])
-            kept[node] = size * _copies(x, closed_by(node)) * x.dtype.itemsize
+            copies = _copies(x, closed_by(node))
+            kept[node] = size * copies * x.dtype.itemsize
+            if copies > 1:
+                several.add(node)
             if alone:
                 for read in x.toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}):
                     if read.op is Ops.INDEX and kept.get(read.src[0]) == kept[node]:
@@ -226,4 +233,4 @@ def local_bytes(sink: UOp) -> int:
             if group:
                 size = prod(r.vmax + 1 for r in group)
                 total += size * _copies(node, frozenset()) * x.dtype.itemsize
-    return total + sum(kept.values())
+    return sum(kept[node] for node in several) if in_lanes else total + sum(kept.values())

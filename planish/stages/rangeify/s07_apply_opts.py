@@ -25,6 +25,7 @@ matters.
 | STAGE | a loop, or none | a tile of a parameter is copied to LOCAL memory (`staging.py`) |
 | BLOCK | REDUCE | the outputs are visited once per block of the axis, and hold the sums in between (`blocking.py`) |
 | HOLD | REDUCE | the same for sums over kept rows, which LOCAL memory holds in between (`holding.py`) |
+| LIMIT | REDUCE | a softmax over masked rows ends where the mask hides the rest of them (`limits.py`) |
 | TC | | a tensor core computes (`tensor_core.py`) |
 | NOLOCALS | | no LOCAL, GROUP or TC with several threads after it |
 
@@ -56,6 +57,7 @@ from planish.stages.rangeify.blocking import block
 from planish.stages.rangeify.companions import companions, done_once
 from planish.stages.rangeify.holding import hold
 from planish.stages.rangeify.legality import LANES, OUTPUT, Facts, local_bytes, threads_of
+from planish.stages.rangeify.limits import limit
 from planish.stages.rangeify.padding import overrun_axis, pad_axis
 from planish.stages.rangeify.prefixes import check_prefix, prefix
 from planish.stages.rangeify.refusal import Refusal
@@ -275,6 +277,8 @@ def _combined_after(sink: UOp, part: UOp) -> UOp:
 def _fitting(before: UOp, after: UOp, action: Action, target: Target) -> UOp:
     """The kernel after an action, if its LOCAL memory fits."""
     needed = local_bytes(after)
+    if not target.block and needed <= target.far_bytes:
+        needed -= local_bytes(after, in_lanes=True)  # walked from end to end, they need not be near
     if needed > target.local_bytes and needed > local_bytes(before):
         raise Refusal(
             f"{action.kind.name}: {needed} bytes of LOCAL memory are more than {target.local_bytes}"
@@ -374,6 +378,14 @@ def _hold(sink: UOp, action: Action, target: Target) -> UOp:
     return _fitting(sink, hold(sink, r, amount, rest), action, target)
 
 
+def _limit(sink: UOp, action: Action, target: Target) -> UOp:
+    r = _axis(sink, action, action.axis)
+    _of_kind(r, action, _REDUCE)
+    if r.src[0].op is not Ops.CONST or action.amount < 1:
+        raise Refusal(f"LIMIT: the size of axis {action.axis} is not known")
+    return limit(sink, r, action.amount)
+
+
 def _prefix(sink: UOp, action: Action, target: Target) -> UOp:
     r = _axis(sink, action, action.axis)
     facts = Facts(sink)
@@ -400,6 +412,7 @@ _APPLY: Final[dict[ActionKind, Callable[[UOp, Action, Target], UOp]]] = {
     ActionKind.STAGE: _stage,
     ActionKind.BLOCK: _block,
     ActionKind.HOLD: _hold,
+    ActionKind.LIMIT: _limit,
     ActionKind.PREFIX: _prefix,
     ActionKind.TC: apply_tensor_core,
     ActionKind.NOLOCALS: _no_locals,

@@ -15,6 +15,8 @@ from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pa
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
+_SQRT_HALF = math.sqrt(0.5)
+
 
 def _near(m: Reals, x: UOp) -> UOp:
     """erf(x) - x for |x| <= 1."""
@@ -76,12 +78,10 @@ def erfc(m: Reals, x: UOp) -> UOp:
 # -- powers ---------------------------------------------------------------------------------------------------------
 
 
-def _log(m: Reals, x: UOp) -> Pair:
-    """log x as a pair; x > 0 and finite."""
+def _log(m: Reals, mantissa: UOp, exponent: UOp) -> Pair:
+    """log of a number as a pair, given its mantissa, sqrt(1/2) <= m < sqrt(2), and its exponent, an integer node."""
     bits = m.format.bits
-    lifted, shift = m.lift_subnormal(x)
-    mantissa, exponent = m.split(lifted, math.sqrt(0.5))
-    n = m.from_int(exponent + shift)
+    n = m.from_int(exponent)
     # log m = 2 (s + s z (1/3 + z (1/5 + z T(z)))), z = s²: each term is below the one before by so much that only s, z and
     # the factor of s z need a second part, and none of them an exact last bit of it
     f, (bottom, bottom_low) = mantissa - 1.0, m.sum(mantissa, m.const(1.0))
@@ -108,7 +108,9 @@ def _log(m: Reals, x: UOp) -> Pair:
 def _positive_power(m: Reals, x: UOp, y: UOp) -> UOp:
     """x ** y for x > 0 and finite, y finite."""
     largest = m.pick(2.0**40, 2.0**70)  # beyond it every power of a base but 1 is 0 or infinite
-    high, low = _log(m, x)
+    lifted, shift = m.lift_subnormal(x)
+    mantissa, n = m.split(lifted, _SQRT_HALF)
+    high, low = _log(m, mantissa, n + shift)
     exponent = m.clamp(y, -largest, largest)
     product, lost = m.product(exponent, high)
     tail = m.fma(exponent, low, lost)
@@ -119,6 +121,22 @@ def _positive_power(m: Reals, x: UOp, y: UOp) -> UOp:
 
 
 def pow_(m: Reals, x: UOp, y: UOp) -> UOp:
+    """The power of a positive normal base, where it is such a number too: everything else is rare."""
+    if not m.branches:
+        return _any_power(m, x, y)
+    high, low = _log(m, *m.split(x, _SQRT_HALF))
+    product, lost = m.product(y, high)
+    r, rest, n = exp_parts(m, product, m.fma(y, low, lost))
+    near = (r + rest + 1.0) * m.power(n)
+    # an exponent that is infinite or NaN has no finite product
+    ordinary = m.is_normal(x) & (m.magnitude(product) < m.pick(87.0, 708.0))
+    if not m.fused:  # a large one cannot be halved, though the logarithm may be 0
+        ordinary = ordinary & (m.magnitude(y) < m.pick(2.0**100, 2.0**900))
+    return m.rare(ordinary.logical_not(), _any_power(m, x, y), near)
+
+
+def _any_power(m: Reals, x: UOp, y: UOp) -> UOp:
+    """x ** y for any two numbers."""
     size, reach = m.magnitude(x), m.magnitude(y)
     zero, one, infinity = m.const(0.0), m.const(1.0), m.const(math.inf)
     whole = y.alu(Ops.TRUNC).eq(y)

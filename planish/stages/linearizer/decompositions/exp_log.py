@@ -11,6 +11,9 @@ The kernels (`exp_parts`, `log_pair`) serve the hyperbolic functions, erfc and p
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
+from functools import cache
 from typing import NamedTuple
 
 from planish.stages.linearizer.decompositions import coefficients
@@ -167,47 +170,87 @@ def log_sum(m: Reals, n: UOp, value: Pair) -> UOp:
     return high + (lost + m.fma(n, m.const(LN2_LOW[bits]), value.lo))
 
 
-def _reduce(m: Reals, x: UOp) -> tuple[UOp, UOp]:
-    """f and n (a float) with x = (1 + f) 2**n, x > 0."""
+def _by_exponent(m: Reals, x: UOp, function: Callable[[Reals, UOp, UOp], UOp], low: float) -> UOp:
+    """A logarithm, given as a function of m and n (an integer node) with x = m 2**n and low <= m < 2 low.
+
+    Where a lane is no positive normal number, which is rare, the subnormal ones are lifted first, and the others have values of
+    their own.
+    """
     lifted, shift = m.lift_subnormal(x)
-    mantissa, n = m.split(lifted, _SQRT_HALF)
-    return mantissa - 1.0, m.from_int(n + shift)
+    mantissa, n = m.split(lifted, low)
+    result = function(m, mantissa, n + shift)
+    result = (x < math.inf).where(result, x)
+    anywhere = x.eq(0.0).where(m.const(-math.inf), m.nan_where(x < 0.0, result))
+    if not m.branches:
+        return anywhere
+    return m.rare(m.is_normal(x).logical_not(), anywhere, function(m, *m.split(x, low)))
 
 
-def _log_ends(m: Reals, x: UOp, result: UOp) -> UOp:
-    """Zero, infinity, NaN and negative numbers."""
-    infinity = m.const(math.inf)
-    result = x.eq(infinity).where(infinity, result)
-    return x.eq(0.0).where(m.const(-math.inf), m.nan_where((x >= 0.0).logical_not(), result))
-
-
-def _log_single(m: Reals, x: UOp) -> UOp:
+def _log_single(m: Reals, mantissa: UOp, n: UOp) -> UOp:
     """n ln 2 + f + f² p(f), 2/3 <= 1 + f < 4/3: fused sums round once each, and no division."""
-    lifted, shift = m.lift_subnormal(x)
-    mantissa, n = m.split(lifted, 2 / 3)
     f = mantissa - 1.0
     near = m.fma(f * f, m.polynomial(f, coefficients.LOG1P), f)
-    result = m.fma((n + shift).cast(m.dtype), m.const(math.log(2)), near)
-    result = (x < math.inf).where(result, x)
-    return x.eq(0.0).where(m.const(-math.inf), m.nan_where(x < 0.0, result))
+    return m.fma(n.cast(m.dtype), m.const(math.log(2)), near)
+
+
+_CENTRES = (1.0, 1.125, 1.25, 1.375, 0.75, 0.8125, 0.875, 0.9375)
+"""By the three bits of a mantissa behind the first, rounded, from 23/32 on: what it is divided by."""
+
+
+class _LogTable(NamedTuple):
+    """By centre c: 1/c as a float, and minus the logarithm of that float in two parts."""
+
+    inverse: tuple[float, ...]
+    coarse: tuple[float, ...]
+    fine: tuple[float, ...]
+
+
+@cache
+def _log_tables() -> _LogTable:
+    # multiples of 2**-42, as n times the first part of ln 2 is: their sum is exact
+    step, inverses = Decimal(2) ** -42, tuple(1 / c for c in _CENTRES)
+    with localcontext(Context(prec=60)):
+        logs = [-Decimal(inverse).ln() for inverse in inverses]
+        coarse = [(value / step).to_integral_value() * step for value in logs]
+        fine = [value - part for value, part in zip(logs, coarse, strict=True)]
+    return _LogTable(inverses, tuple(map(float, coarse)), tuple(map(float, fine)))
+
+
+def _log_table(m: Reals, mantissa: UOp, n: UOp) -> UOp:
+    """n ln 2 + log c + log(1 + r), m = c (1 + r), in float64: the inverse of c and its logarithm in two parts from tables."""
+    place = (m.bits(mantissa) + (1 << 48)) >> 49
+    inverse, coarse, fine = (m.lookup(entries, place) for entries in _log_tables())
+    r = m.fma(mantissa, inverse, m.const(-1.0))
+    power = m.from_int(n)
+    high, lost = m.ordered_sum(m.fma(power, m.const(LN2_HIGH[64]), coarse), r)
+    tail = lost + m.fma(power, m.const(LN2_LOW[64]), fine)
+    return high + m.fma(r * r, m.polynomial(r, coefficients.LOG_8), tail)
+
+
+def _log(m: Reals, mantissa: UOp, n: UOp) -> UOp:
+    return log_sum(m, m.from_int(n), log_pair(m, mantissa - 1.0))
 
 
 def log(m: Reals, x: UOp) -> UOp:
     if m.format.bits == 32 and m.fused:
-        return _log_single(m, x)
-    f, n = _reduce(m, x)
-    return _log_ends(m, x, log_sum(m, n, log_pair(m, f)))
+        return _by_exponent(m, x, _log_single, 2 / 3)
+    if m.tables:
+        return _by_exponent(m, x, _log_table, 23 / 32)
+    return _by_exponent(m, x, _log, _SQRT_HALF)
 
 
 def log2(m: Reals, x: UOp) -> UOp:
-    f, n = _reduce(m, x)
-    high, low = log_pair(m, f)
+    return _by_exponent(m, x, _log2, _SQRT_HALF)
+
+
+def _log2(m: Reals, mantissa: UOp, n: UOp) -> UOp:
+    high, low = log_pair(m, mantissa - 1.0)
     scale_high = m.pick(1.4426950216293335, 1 / math.log(2))
     scale_low = m.pick(1.925963033500011e-08, 2.0355273740931033e-17)
     product, lost = m.product(high, m.const(scale_high))
     tail = m.fma(low, m.const(scale_high), m.fma(high, m.const(scale_low), lost))
-    total, more = m.ordered_sum(n, product)
-    return _log_ends(m, x, total + (more + tail))
+    total, more = m.ordered_sum(m.from_int(n), product)
+    return total + (more + tail)
 
 
 def log_of_pair(m: Reals, u: Pair, extra: UOp | None = None) -> UOp:

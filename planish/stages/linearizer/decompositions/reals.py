@@ -174,6 +174,11 @@ class Reals:
         tiny = x < 2.0 ** (1 - self.format.bias)
         return tiny.where(x * 2.0**k, x), tiny.where(self.int(-k), 0)
 
+    def is_normal(self, x: UOp) -> UOp:
+        """Whether x is positive, finite and not below the normal numbers: one comparison of patterns."""
+        least, end = self.format.pattern(2.0 ** (1 - self.format.bias)), self.format.pattern(float("inf"))
+        return (x.bitcast(self.word) - least) < end - least
+
     # -- one float --------------------------------------------------------------------------------------------------
 
     def fma(self, x: UOp, y: UOp, z: UOp) -> UOp:

@@ -151,33 +151,29 @@ def _cosine(m: Reals, r: Pair, z: UOp) -> Pair:
 
 
 class _Angle(NamedTuple):
-    """An angle, of which only the size was taken: its quadrant (modulo 4, an integer node), sine and cosine of the rest."""
+    """x = ± (quadrant π/2 + r), of which only the sign is taken from x; the quadrant is an integer node, modulo 4."""
 
     x: UOp
     quadrant: UOp
-    sine: Pair
-    cosine: Pair
-
-    @staticmethod
-    def of(m: Reals, x: UOp, quadrant: UOp, r: Pair) -> _Angle:
-        z = r.hi * r.hi
-        return _Angle(x, quadrant, _sine(m, r, z), _cosine(m, r, z))
+    r: Pair
 
 
 def _by_angle(m: Reals, x: UOp, function: Callable[[Reals, _Angle], UOp]) -> UOp:
     """A function of an angle: the short way, and where a lane is too far away, infinite or NaN, the long one."""
     size = m.magnitude(x)
     quadrant, r = reduce_angle(m, size)
-    anywhere = function(m, _Angle.of(m, x, quadrant.bitcast(m.signed), r))
+    anywhere = function(m, _Angle(x, quadrant.bitcast(m.signed), r))
     anywhere = m.nan_where((size < math.inf).logical_not(), anywhere)
     if not (m.fused and m.branches):
         return anywhere
-    near = function(m, _Angle.of(m, x, *_reduce_near(m, size)))
+    near = function(m, _Angle(x, *_reduce_near(m, size)))
     return m.rare((size < _FAR[m.format.bits]).logical_not(), anywhere, near)
 
 
 def _sin(m: Reals, angle: _Angle) -> UOp:
-    x, quadrant, sine, cosine = angle
+    x, quadrant, r = angle
+    z = r.hi * r.hi
+    sine, cosine = _sine(m, r, z), _cosine(m, r, z)
     odd = (quadrant & 1).ne(0)
     value = odd.where(cosine.hi, sine.hi) + odd.where(cosine.lo, sine.lo)
     # negative in quadrants 2 and 3
@@ -185,7 +181,9 @@ def _sin(m: Reals, angle: _Angle) -> UOp:
 
 
 def _cos(m: Reals, angle: _Angle) -> UOp:
-    _, quadrant, sine, cosine = angle
+    _, quadrant, r = angle
+    z = r.hi * r.hi
+    sine, cosine = _sine(m, r, z), _cosine(m, r, z)
     odd = (quadrant & 1).ne(0)
     value = odd.where(sine.hi, cosine.hi) + odd.where(sine.lo, cosine.lo)
     # negative in quadrants 1 and 2
@@ -193,13 +191,16 @@ def _cos(m: Reals, angle: _Angle) -> UOp:
 
 
 def _tan(m: Reals, angle: _Angle) -> UOp:
-    x, quadrant, sine, cosine = angle
-    odd = (quadrant & 1).ne(0)
-    top = m.ordered_sum(odd.where(cosine.hi, sine.hi), odd.where(cosine.lo, sine.lo))
-    bottom = m.ordered_sum(odd.where(sine.hi, cosine.hi), odd.where(sine.lo, cosine.lo))
-    quotient, low = m.divide(top, bottom)
-    # in odd quadrants tan is -cos/sin
-    return m.with_sign(quotient + low, m.sign_bit(m.bits(x) ^ (quadrant << (m.format.bits - 1))))
+    """r + r z T(z), z = r²; in odd quadrants -1 over it."""
+    x, quadrant, r = angle
+    z = r.hi * r.hi
+    # what r.lo adds: r.lo (1 + tan²), about
+    tail = m.fma(r.hi * z, m.polynomial(z, coefficients.TAN), m.fma(z, r.lo, r.lo))
+    tangent, low = m.ordered_sum(r.hi, tail)
+    inverse = m.const(1.0) / tangent
+    missing = m.fma(-low, inverse, m.rest(inverse, tangent, m.const(1.0)))
+    value = (quadrant & 1).ne(0).where(m.fma(missing, inverse, inverse), tangent)
+    return m.with_sign(value, m.sign_bit(m.bits(x) ^ (quadrant << (m.format.bits - 1))))
 
 
 def sin(m: Reals, x: UOp) -> UOp:
@@ -211,8 +212,7 @@ def cos(m: Reals, x: UOp) -> UOp:
 
 
 def tan(m: Reals, x: UOp) -> UOp:
-    result = _by_angle(m, x, _tan)
-    return (m.magnitude(x) < 2.0 ** -(m.format.precision // 2 + 1)).where(x, result)
+    return _by_angle(m, x, _tan)
 
 
 # -- inverses -------------------------------------------------------------------------------------------------------
@@ -224,8 +224,10 @@ def _angle(m: Reals, y: UOp, x: UOp, *, flip: UOp | None) -> UOp:
     n, d = swapped.where(x, y), swapped.where(y, x)
     turned = n > d * 0.41421356
     top, (bottom, lost) = turned.where(n - d, n), m.ordered_sum(d, turned.where(n, m.const(0.0)))
-    t = top / bottom
-    missing = (m.rest(t, bottom, top) - t * lost) / bottom
+    inverse = m.const(1.0) / bottom if m.fused else None
+    t = top / bottom if inverse is None else top * inverse
+    missing = m.rest(t, bottom, top) - t * lost
+    missing = missing / bottom if inverse is None else missing * inverse
     # A quotient near the smallest numbers is its own result, and what it lacks cannot be told any more.
     missing = (m.magnitude(t) < 2.0**-m.format.precision).where(m.const(0.0), missing)
     z = t * t

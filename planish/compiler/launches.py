@@ -1,0 +1,55 @@
+"""What a launch of a kernel takes: its grid, about how long it lasts, and memory of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.codegen.blocks import block_bytes, scratch_bytes
+from planish.errors import InternalError
+from planish.llir.program import EndLoop, Immediate, Loop, Program
+from planish.runtime.entry import NativeKernel
+
+_STACK: Final = 320 << 10
+"""LOCAL memory of a block up to this many bytes is on the stack of whoever runs it; more is in the arena."""
+
+
+def scratch_of(program: Program) -> int:
+    """The bytes that a kernel takes from the arena for itself."""
+    return scratch_bytes(program) if block_bytes(program) > _STACK else 0
+
+
+def native_kernel(name: str, program: Program, scratch: int) -> NativeKernel:
+    """A kernel as the way through a plan calls it."""
+    grid = grid_of(program)
+    points = 1
+    for size in grid:
+        points *= size
+    work = work_of(program, points)
+    return NativeKernel(name, len(program.params), len(program.variables), grid, bool(scratch), work)
+
+
+def grid_of(program: Program) -> tuple[int, ...]:
+    found: dict[str, int] = {}
+    for special in program.specials:
+        if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
+            raise InternalError(
+                f"{program.name}: the bound of {special.name} is not known when it is compiled"
+            )
+        found[special.name] = special.bound.value
+    return tuple(found.values())
+
+
+def work_of(program: Program, points: int) -> int:
+    """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each."""
+    most = {variable.result: variable.high for variable in program.variables}
+    times, total = [points], 0
+    for instruction in program.body:
+        if isinstance(instruction, Loop):
+            bound = instruction.bound
+            count = bound.value if isinstance(bound, Immediate) else most.get(bound, 1)
+            times.append(times[-1] * (count if isinstance(count, int) else 1))
+        elif isinstance(instruction, EndLoop):
+            times.pop()
+        else:
+            total += times[-1]
+    return min(total // 2, 1 << 62)

@@ -1,0 +1,224 @@
+"""From a function to kernels in LLIR, and on to their objects: what runs when the cache has nothing.
+
+Everything that plans, schedules and renders is imported from here: whoever finds a function in the cache does not wait for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from planish import ptir
+from planish.codegen import c, llvm
+from planish.compiler import Lowered, prepare
+from planish.compiler.arguments import Arguments
+from planish.compiler.choices import Choice, Steering
+from planish.compiler.hands import Beside, is_worth_sharing, shared
+from planish.compiler.kernels import FIRST
+from planish.compiler.launches import scratch_of
+from planish.compiler.native import source_of
+from planish.compiler.objects import object_key, object_of
+from planish.compiler.streams import streamed
+from planish.config import current, settings
+from planish.errors import ShapeError
+from planish.llir.lower import lower as lower_to_llir
+from planish.llir.program import Program
+from planish.llir.streaming import with_streaming
+from planish.llir.text import print_program
+from planish.ptir.passes.manager import collector_off
+from planish.runtime import cpu
+from planish.runtime.pool import available_cores
+from planish.schedule.memory import Sharing, share
+from planish.schedule.plan import Launch, Plan, mapped
+from planish.schedule.planner import plan as make_plan
+from planish.stages import pipeline
+from planish.stages.boundaries import text_of
+from planish.stages.rangeify.attempts import attempts
+from planish.target import Target
+from planish.uop.actions import Action
+from planish.uop.node import Table, UOp
+from planish.uop.text import print_graph
+
+if TYPE_CHECKING:
+    from planish.optimize.why import Why
+
+
+def steered(target: Target) -> pipeline.Machine:
+    """What the stages are told for a target: it, and who chooses the actions."""
+    return pipeline.Machine(target, Steering(target))
+
+
+def _parameters(function: ptir.Function, donate: Iterable[int]) -> frozenset[int]:
+    found = frozenset(donate)
+    for position in found:
+        if not 0 <= position < len(function.params):
+            raise ShapeError(
+                f"{function.name} has no parameter {position} to donate",
+                remedy=f"it has {len(function.params)}, counted from 0",
+            )
+    return found
+
+
+def lower_for(
+    function: ptir.Function | ptir.Program,
+    target: Target,
+    passes: str | None,
+    donate: Iterable[int],
+    reuse: bool,
+    compiled_for: cpu.Processor | None,
+) -> Lowered:
+    """`compiler.lower` for a target; for a processor, kernels are compiled as they come."""
+    prepared = prepare(function, passes)
+    with collector_off(), Table() as table:
+        plan = make_plan(prepared, table, _parameters(prepared, donate))
+        sharing = share(plan, reuse=reuse)
+        count = itertools.count()
+        needed = mapped(plan.steps, lambda launch: None if next(count) in sharing.needless else launch)
+        plan = replace(plan, steps=needed)
+        made, images = _make_kernels(plan, sharing, target, compiled_for)
+    # what the stages found unused is no parameter any more
+    slots = [[int(b.name.removeprefix("arg")) for b in each.program.params] for each in made]
+
+    def kept(launch: Launch) -> Launch | None:
+        return replace(launch, buffers=tuple(launch.buffers[slot] for slot in slots[launch.kernel]))
+
+    plan = replace(plan, steps=mapped(plan.steps, kept))
+    arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
+    programs, choices = tuple(each.program for each in made), tuple(each.choice for each in made)
+    keys = tuple(each.key for each in made) if images is not None else ()
+    return Lowered(prepared, arguments, plan, sharing, programs, target, choices, images, keys)
+
+
+class _Made(NamedTuple):
+    """A kernel in LLIR, how it was scheduled, and its object code if another process made that too, under its key."""
+
+    program: Program
+    choice: Choice
+    key: str = ""
+    image: bytes | None = None
+
+
+def _make_kernels(
+    plan: Plan, sharing: Sharing, target: Target, compiled_for: cpu.Processor | None
+) -> tuple[list[_Made], tuple[Callable[[], bytes], ...] | None]:
+    """The kernels of a plan, and for a processor their objects: perhaps still in the making."""
+    steering = Steering(target)
+    streams = streamed(plan, sharing, target)
+
+    def lowered(number: int) -> _Made:
+        kernel = plan.kernels[number]
+        choose = partial(steering, in_place=bool(sharing.aliased[number]))
+        lines = pipeline.run(kernel.sink, pipeline.Machine(target, choose), name=kernel.name)
+        program = with_streaming(lower_to_llir(kernel.name, lines), target, streams[number])
+        # stage 7 may have been left out
+        choice = steering.choices.pop() if steering.choices else Choice(origin="stage 7 is disabled")
+        return _Made(program, choice)
+
+    def source(number: int, program: Program) -> str:
+        avx512 = compiled_for is not None and compiled_for.avx512
+        return source_of(program, sharing.aliased[number], scratch=scratch_of(program), avx512=avx512)
+
+    def complete(number: int) -> _Made:
+        made = lowered(number)
+        if compiled_for is None:
+            return made
+        text = source(number, made.program)
+        return made._replace(key=object_key(text, compiled_for), image=object_of(text, compiled_for))
+
+    found: dict[int, _Made] = {}
+    images: dict[int, Callable[[], bytes]] = {}
+    beside, started, count = Beside(), perf_counter(), len(plan.kernels)
+    try:
+        for number in range(count):
+            # a search measures: nobody else is to work meanwhile
+            hands = (
+                1 if current().beam else is_worth_sharing(count - number, number, perf_counter() - started)
+            )
+            if hands > 1:
+                found |= shared(range(number, count), complete, hands)
+                break
+            made = found[number] = lowered(number)
+            if compiled_for is not None:
+                text = source(number, made.program)
+                images[number] = beside.make(partial(object_of, text, compiled_for))
+                found[number] = made._replace(key=object_key(text, compiled_for))
+    finally:
+        beside.close()
+    kernels = [found[number] for number in range(count)]
+    if compiled_for is None:
+        return kernels, None
+    ready = [
+        images[n] if made.image is None else partial(_given, made.image) for n, made in enumerate(kernels)
+    ]
+    return kernels, tuple(ready)
+
+
+def _given(image: bytes) -> bytes:
+    return image
+
+
+# -- to be read ------------------------------------------------------------------------------------------------------
+
+
+def _as_chosen(choice: Choice, sink: UOp) -> Sequence[Action]:
+    return choice.actions
+
+
+def stages_of(lowered: Lowered) -> list[list[tuple[str, str]]]:
+    """Per kernel: (stage, text of the graph after it)."""
+    kernels: list[list[tuple[str, str]]] = []
+    with Table() as table, settings(debug="none", dump_dir=None):
+        for kernel, choice in zip(make_plan(lowered.function, table).kernels, lowered.choices, strict=True):
+            texts = [("uop", print_graph(kernel.sink))]
+            machine = pipeline.Machine(lowered.target, partial(_as_chosen, choice))
+            for step in pipeline.steps(kernel.sink, machine, kernel.name):
+                texts.append((str(step.stage.number), text_of(step.form)))
+            kernels.append(texts)
+    return kernels
+
+
+def explained(lowered: Lowered) -> tuple[Why, ...]:
+    """Per kernel: its actions with their reasons, and what the cost model expects."""
+    from planish.optimize.why import explain
+
+    target = lowered.target
+    attempt = attempts(target)
+    found: list[Why] = []
+    with Table() as table, settings(debug="none", dump_dir=None):
+        machine = pipeline.Machine(target, lambda sink: ())
+        for kernel, choice in zip(make_plan(lowered.function, table).kernels, lowered.choices, strict=False):
+            sink = kernel.sink
+            for step in pipeline.steps(sink, machine, kernel.name):
+                if step.stage.number >= FIRST:
+                    break
+                sink = step.form if not isinstance(step.form, list) else sink
+            found.append(
+                explain(
+                    kernel.name, sink, choice.actions, choice.reasons, choice.origin, target, attempt, available_cores(),
+                    kernel.because,
+                )
+            )  # fmt: skip
+    return tuple(found)
+
+
+def text_of_kernels(lowered: Lowered, level: str) -> str:
+    """The kernels as LLIR, LLVM IR, assembly or C."""
+    if level == "llir":
+        return "\n".join(map(print_program, lowered.programs))
+    pairs = zip(lowered.programs, lowered.scratch, strict=True)
+    if level == "c":
+        return "\n".join(c.render(program, scratch=bool(scratch)) for program, scratch in pairs)
+    made_for = cpu.processor(lowered.target)
+    sources = [
+        llvm.render(
+            program, aliased=[f"arg{slot}" for slot in aliased], scratch=bool(scratch), avx512=made_for.avx512
+        )
+        for (program, scratch), aliased in zip(pairs, lowered.sharing.aliased, strict=True)
+    ]
+    return "\n".join(
+        sources if level == "llvm" else [cpu.emit_assembly(source, made_for) for source in sources]
+    )

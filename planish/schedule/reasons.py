@@ -1,0 +1,318 @@
+"""Why a tensor gets memory of its own, instead of being computed where it is used: a table of reasons, asked in this order.
+
+Each has a name, a sentence for whoever asks (`exe.why()`), and a test. The first that holds is the reason; where none does, the
+tensor is computed inside of the kernel that asks for it. Tests look at the kernel in the making (`fusion.py`) and change nothing
+but one thing: the first product of matrices among the elements of a result is noted, for a second one to be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from planish.schedule.elements import COMPUTED, Place
+from planish.schedule.limits import (
+    AGAIN,
+    CHEAP,
+    COSTLY_AGAIN,
+    FEW_ROWS,
+    FEW_TERMS,
+    MOST_NESTED,
+    MOST_PLACES,
+    NARROW,
+    SMALL,
+)
+from planish.schedule.nest import most, runs
+from planish.uop.node import UOp
+from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
+from planish.uop.shape import shape
+
+if TYPE_CHECKING:
+    from planish.schedule.fusion import Fusion
+
+
+class Case(NamedTuple):
+    """A tensor that a kernel asks for."""
+
+    fusion: Fusion
+    node: UOp
+    places: Sequence[Place]
+    """Where it is asked for."""
+    times: float
+    """How often each of its elements would be computed."""
+
+    @property
+    def is_product(self) -> bool:
+        return self.fusion.around.graph.is_product(self.node)
+
+    @property
+    def terms(self) -> int:
+        """Of one element of a reduction."""
+        axes = cast("ReduceAxes", self.node.arg).axes
+        return most(shape(self.node.src[0])[axis] for axis in axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a tensor is in memory."""
+
+    name: str
+    explanation: str
+    holds: Callable[[Case], bool] = lambda case: True
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.explanation}"
+
+
+def first_of(table: Sequence[Reason], case: Case) -> Reason | None:
+    """The first reason that holds."""
+    return next((reason for reason in table if reason.holds(case)), None)
+
+
+# -- what is computed element by element -----------------------------------------------------------------------------
+
+
+def is_costly(node: UOp) -> bool:
+    """Whether computing an element costs more than reading it."""
+    return node.op not in CHEAP and node.op is not Ops.INDEX
+
+
+def _is_summed_again(case: Case) -> bool:
+    return case.times > AGAIN and case.fusion.reduces(case.node)
+
+
+def is_worth_a_row(case: Case) -> bool:
+    """Whether keeping rows saves a matrix that would otherwise be written: computed, and seen by reductions of its rows."""
+    fusion, node, places, _ = case
+    if len(places) != 1 or not _is_summed_again(case):
+        return False
+    (place,) = places
+    again = runs(fusion.nest.closure(place.ranges) - place.ranges)
+    row = fusion.rows.of(node, places)
+    if row is None:
+        return False
+    length = most(shape(node)[a] for a in row.axes)
+    if again * length * node.dtype.itemsize > MOST_NESTED:
+        return False
+    if again * 2 > length:
+        return False  # the matrix is no larger than what is made of it
+    size, is_computed, is_reduced = most(shape(node)), False, False
+    stack, seen = [node], {node}
+    while stack:
+        for each in fusion.around.graph.operands(stack.pop()):
+            if each in seen or each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised:
+                continue
+            seen.add(each)
+            is_computed |= most(shape(each)) >= size
+            is_reduced |= most(shape(each)) < size == most(shape(each.src[0])) <= most(shape(each)) * length
+            if most(shape(each)) < size:
+                stack.append(each.src[0])
+    return is_computed and is_reduced
+
+
+def _is_often(test: Callable[[Case], bool]) -> Callable[[Case], bool]:
+    """A test of what is read many times."""
+    return lambda case: case.times >= COSTLY_AGAIN and test(case)
+
+
+def _is_joined(case: Case) -> bool:
+    """Whether it chooses between tensors laid side by side: every element asks which of them it is in."""
+    if case.node.op is not Ops.WHERE:
+        return False
+    for source in case.node.src[1:]:
+        inner = source
+        while inner.op in MOVEMENT:
+            if inner.op is Ops.PAD:
+                return True
+            inner = inner.src[0]
+    return False
+
+
+def _is_windowed(case: Case) -> bool:
+    """Whether elements of it are taken by position, as a convolution does: many times each, with a gate for the padding.
+
+    A conversion stays: it goes with the copy of what the kernel needs.
+    """
+    if case.node.op in {Ops.CAST, Ops.BITCAST}:
+        return False
+    stack = [case.node]
+    while stack:
+        each = stack.pop()
+        for user in case.fusion.around.graph.users.get(each, ()):
+            if user.op is Ops.INDEX and user.src[0] is each:
+                return True
+            if user.op in MOVEMENT:
+                stack.append(user)
+    return False
+
+
+def _hides_costly(case: Case) -> bool:
+    """Whether it is made of what gets memory itself, by cheap steps: then this may as well be what is stored."""
+    node, realised = case.node, case.fusion.around.realised
+    stack, seen = [node], {node}
+    while stack:
+        for source in stack.pop().src:
+            inner = source
+            while inner.op in {Ops.RESHAPE, Ops.PERMUTE} and inner not in realised:
+                inner = inner.src[0]
+            if inner in seen or inner in realised or inner.op not in COMPUTED:
+                continue
+            if inner.dtype.itemsize < node.dtype.itemsize:
+                continue
+            if inner.op not in CHEAP:
+                return True
+            seen.add(inner)
+            stack.append(inner)
+    return False
+
+
+# -- what is reduced -------------------------------------------------------------------------------------------------
+
+
+def is_shared(case: Case) -> bool:
+    """Whether other kernels would compute it too."""
+    around = case.fusion.around
+    return bool(around.others) and around.graph.is_used_by(case.node, around.others, around.realised.realised)
+
+
+def _is_unknown(case: Case) -> bool:
+    unknown = case.fusion.unknown
+    return bool(unknown) and any(
+        n in unknown for place in case.places for index in place.indices for n in index.toposort()
+    )
+
+
+def _is_beside(case: Case) -> bool:
+    """Whether a product of matrices is a part of the result only, beside others: it is laid out better by itself."""
+    (place,) = case.places
+    return place.valid is not None and most(shape(case.node)) * case.terms > SMALL and case.is_product
+
+
+def _is_inside_out(case: Case) -> bool:
+    (place,), nest = case.places, case.fusion.nest
+    return nest.closure(place.ranges) != place.ranges or not nest.can_lead(place.ranges)
+
+
+def _is_part(case: Case) -> bool:
+    """Whether other loops than all those of the result are around it."""
+    (place,) = case.places
+    return place.ranges != case.fusion.nest.outputs
+
+
+def _is_product_of_rows(case: Case) -> bool:
+    (place,) = case.places
+    inner = place.ranges - case.fusion.nest.outputs
+    if not _is_part(case) or not case.is_product:
+        return False
+    few = runs(place.ranges) * case.terms <= SMALL
+    return not (few or (bool(inner) and _may_nest(case, runs(inner))))
+
+
+def _has_few_rows(case: Case) -> bool:
+    (place,), outputs = case.places, case.fusion.nest.outputs
+    leading = place.ranges & outputs
+    few = runs(leading) < FEW_ROWS and case.terms > SMALL
+    return leading != outputs and not case.is_product and few
+
+
+def _is_second_product(case: Case) -> bool:
+    """Whether another product of matrices is computed for the same elements: of two sums side by side, neither has the registers."""
+    fusion, node = case.fusion, case.node
+    (place,) = case.places
+    if _is_part(case) or runs(place.ranges) * case.terms <= SMALL or not case.is_product:
+        return False
+    if fusion.product is None:
+        fusion.product = node
+    return fusion.product is not node
+
+
+def _may_nest(case: Case, row: int) -> bool:
+    """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
+    return case.terms <= NARROW and row * case.terms * case.node.dtype.itemsize <= MOST_NESTED
+
+
+def _is_no_row(case: Case) -> bool:
+    closure = case.fusion.nest.closure
+    around = any(closure(place.ranges) != place.ranges for place in case.places)
+    return around or case.fusion.rows.of(case.node, case.places) is None
+
+
+def _row_length(case: Case) -> int:
+    row = case.fusion.rows.of(case.node, case.places)
+    return 0 if row is None else most(shape(case.node)[axis] for axis in row.axes)
+
+
+def _is_wide_product(case: Case) -> bool:
+    return case.is_product and not _may_nest(case, _row_length(case))
+
+
+def _has_few_long_rows(case: Case) -> bool:
+    row = case.fusion.rows.of(case.node, case.places)
+    return row is not None and runs(row.held) < FEW_ROWS and _row_length(case) * case.terms > FEW_TERMS
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+COMPUTED_HERE: Final = (
+    Reason(
+        "many places",
+        f"one kernel would compute it at more than {MOST_PLACES} places",
+        lambda case: len(case.places) > MOST_PLACES,
+    ),
+    Reason("sums inside", "it is made of sums, which would be computed again and again", _is_summed_again),
+    Reason(
+        "costly",
+        f"it costs more than reading it, and is needed {COSTLY_AGAIN} times or more",
+        _is_often(lambda case: is_costly(case.node)),
+    ),
+    Reason(
+        "joined",
+        f"which of the joined tensors an element is in would be asked {COSTLY_AGAIN} times or more",
+        _is_often(_is_joined),
+    ),
+    Reason(
+        "window", f"windows read each of its elements {COSTLY_AGAIN} times or more", _is_often(_is_windowed)
+    ),
+    Reason(
+        "after something costly",
+        "it follows from something that would need memory, by steps that cost nothing",
+        _is_often(_hides_costly),
+    ),
+)
+"""Tensors that are computed element by element."""
+
+REDUCED_HERE: Final = (
+    Reason("shared", "several kernels need this sum", is_shared),
+    Reason("by position", "it is taken at positions that are computed", _is_unknown),
+)
+"""Reductions."""
+
+REDUCED_ONCE: Final = (
+    Reason("beside others", "a product of matrices that is a part of the result only", _is_beside),
+    Reason("inside out", "its loops would have to be around others that are around them", _is_inside_out),
+    Reason(
+        "product of rows",
+        "a product of matrices that is too large to be computed row by row",
+        _is_product_of_rows,
+    ),
+    Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
+    Reason("second product", "the kernel has another product of matrices", _is_second_product),
+)
+"""Reductions of which every element would be computed once."""
+
+REDUCED_AGAIN: Final = (
+    Reason("no row", "it is needed again, and cannot be kept as a row of the kernel", _is_no_row),
+    Reason(
+        "product of rows",
+        "a product of matrices that is too large to be computed row by row",
+        _is_wide_product,
+    ),
+    Reason("few rows", "the rows are too few for all cores, and long", _has_few_long_rows),
+)
+"""Reductions that would be computed again and again, unless a row of them is kept."""
+
+NO_ROW: Final = REDUCED_AGAIN[0]
+SCAN: Final = Reason("scan", "its running sums do not go along a loop of the kernel")
+WRITTEN: Final = Reason("written", "something is stored into it, or it was asked for")
+RESULT: Final = Reason("result", "it is a result")
