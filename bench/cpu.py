@@ -95,7 +95,7 @@ def table(rows: dict[str, Row], limits: dict[str, float], names: list[str]) -> d
     ratios: dict[str, list[float]] = {name: [] for name in ours}
     for workload, row in rows.items():
         w = WORKLOADS[workload]
-        limit = max(w.moved / limits["copy"], w.flops / limits["fma"]) / 1e9
+        limit = max(w.moved / limits[w.like], w.flops / limits["fma"]) / 1e9
         text = f"{workload:12}"
         for name in names:
             cell = row.get(name)
@@ -165,6 +165,7 @@ def main() -> None:
     workloads = options.only.split(",") if options.only else list(WORKLOADS)
     threads = [int(t) for t in options.threads.split(",")]
     everything: dict[str, Any] = {}
+    begin = monotonic()
     with tempfile.TemporaryDirectory(prefix="planish-bench-") as temporary:
         folder = Path(temporary)
         store = (options.store or folder / "winners").absolute()
@@ -182,7 +183,7 @@ def main() -> None:
             sides = [Side(name, count, folder, kept if name == "tuned" else {}) for name in names]
             rows: dict[str, Row] = {}
             for workload in workloads:
-                print(f"  {workload} …", file=sys.stderr)
+                print(f"  {monotonic() - begin:4.0f} s: {workload} …", file=sys.stderr)
                 lay_out(workload, folder)
                 allowed = ALLOWED[WORKLOADS[workload].dtype]
                 rows[workload] = compete(sides, workload, NAMES, options.rounds, allowed)
@@ -197,6 +198,7 @@ def main() -> None:
                 "rows": {w: {name: asdict(r) for name, r in row.items()} for w, row in rows.items()},
                 "means": means,
             }
+    print(f"all of it took {monotonic() - begin:.0f} s", file=sys.stderr)
     if options.json is not None:
         options.json.write_text(json.dumps(everything, indent=1) + "\n")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.kit import process, turns
@@ -68,6 +69,18 @@ def test_the_rival_is_whom_we_do_worst_against() -> None:
     assert hardest(row, "ours", ("ours",)) == (1.0, "b")
 
 
+def test_errors_are_those_of_the_worst_element() -> None:
+    wanted = np.linspace(-4.0, 2.0, process.PIECE + 5)
+    found = wanted.astype(np.float32)
+    assert process._error([found], [wanted]) < 1e-6
+    found[-1] += 0.4
+    assert process._error([found], [wanted]) == pytest.approx(0.1, rel=1e-4)
+    found[3] = np.nan
+    assert process._error([found], [wanted]) == float("inf")
+    with pytest.raises(ValueError, match="shape"):
+        process._error([found[1:]], [wanted])
+
+
 def test_a_process_prepares_and_takes_turns(tmp_path: Path) -> None:
     process.lay_out("depthwise", tmp_path)
     side = Side("numpy", 1, tmp_path)
@@ -81,3 +94,15 @@ def test_a_process_prepares_and_takes_turns(tmp_path: Path) -> None:
     finally:
         side.close()
     assert "failed" in side.ask("turn", seconds=0.0)
+
+
+def test_a_tuner_tells_what_became_of_each_kernel(tmp_path: Path) -> None:
+    plan = {"BENCH_SEARCH": "[2, 1, 0]", "PLANISH_CACHE_DIR": str(tmp_path / "store")}
+    side = Side("tuner", 1, tmp_path, plan)
+    try:
+        kernels = side.ask("search", workload="mlp")["kernels"]
+    finally:
+        side.close()
+    assert len(kernels) == 3
+    assert {kernel["origin"] for kernel in kernels} == {"heuristic, no time was left for a search"}
+    assert not any(kernel["replaced"] for kernel in kernels)

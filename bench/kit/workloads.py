@@ -42,6 +42,8 @@ class Workload:
     """Bytes that have to be read and written at least."""
     flops: int = 0
     """Multiplications and additions of contractions."""
+    like: str = "copy"
+    """The loop of `limits.py` that reads as much for what it writes."""
     weights: tuple[int, ...] = ()
     """Inputs that a server of models would know beforehand."""
     dtype: str = "f32"
@@ -75,17 +77,17 @@ def matmul_bf16(n: int) -> Workload:
     return replace(matmul(n), name="matmul_bf16", moved=3 * 2 * n * n, dtype="bf16")
 
 
-_ELEMENTWISE: dict[str, tuple[int, Formula, int]] = {
-    "a*b+c": (3, lambda m, a, b, c: a * b + c, 16),
-    "tanh_chain": (3, lambda m, a, b, c: m.tanh(a * b + c) * m.sqrt(m.abs(a) + 1.0) - c, 16),
-    "sum_all": (1, lambda m, a: m.sum(a), 4),
+_ELEMENTWISE: dict[str, tuple[int, Formula, int, str]] = {
+    "a*b+c": (3, lambda m, a, b, c: a * b + c, 16, "combine"),
+    "tanh_chain": (3, lambda m, a, b, c: m.tanh(a * b + c) * m.sqrt(m.abs(a) + 1.0) - c, 16, "combine"),
+    "sum_all": (1, lambda m, a: m.sum(a), 4, "read"),
 }
 
 
 def elementwise(name: str, n: int) -> Workload:
     """Long arrays of one dimension."""
-    count, formula, moved = _ELEMENTWISE[name]
-    return Workload(name, floats(*[(n,)] * count), formula, moved * n)
+    count, formula, moved, like = _ELEMENTWISE[name]
+    return Workload(name, floats(*[(n,)] * count), formula, moved * n, like=like)
 
 
 _ROWS: dict[str, tuple[Formula, int]] = {
@@ -104,9 +106,12 @@ def rows(name: str, count: int, length: int) -> Workload:
         return Workload(name, floats(*shapes), lambda m, x, g, b: m.layernorm(x, g, b), 8 * count * length)
     if name == "matvec":
         n = count * length
-        return Workload(name, floats((count, length), (length,)), lambda m, a, x: a @ x, 4 * n, flops=2 * n)
+        return Workload(
+            name, floats((count, length), (length,)), lambda m, a, x: a @ x, 4 * n, flops=2 * n, like="read"
+        )
     formula, moved = _ROWS[name]
-    return Workload(name, floats((count, length)), formula, moved * count * length)
+    like = "copy" if moved > 4 else "read"
+    return Workload(name, floats((count, length)), formula, moved * count * length, like=like)
 
 
 def square(name: str, n: int) -> Workload:

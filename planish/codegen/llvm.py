@@ -108,6 +108,8 @@ class _Writer(Values):
         self.aliased = aliased
         self.scratch = scratch
         self.opened: list[str] = []
+        self.questions = {i.result for i in program.body if isinstance(i, AnyLane)}
+        """Whether any lane holds: hardly ever, or nobody would have asked."""
         self.tests: dict[Register, str] = {}
         """By the counter of a loop: whether it goes on."""
         self.loosely = maybe_outside(program)
@@ -597,7 +599,11 @@ class _Writer(Values):
     def open_if(self, i: If) -> None:
         name = f"if{len(self.lines)}"
         self.opened.append(name)
-        self.emit(f"br i1 {self.value(i.condition)}, label %{name}.then, label %{name}.end")
+        rare = ""
+        if i.condition in self.questions:
+            weights = '!{{!"branch_weights", i32 1, i32 1000}}'
+            rare = f", !prof {self.attach(weights)}"
+        self.emit(f"br i1 {self.value(i.condition)}, label %{name}.then, label %{name}.end{rare}")
         self.label(f"{name}.then")
 
     def close_if(self, i: EndIf) -> None:

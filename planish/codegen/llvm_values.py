@@ -88,9 +88,8 @@ class Values:
             return self.narrow_alu(op, dtype, x, into)
         if op is Ops.SCALE:
             return self.scale(dtype, x[0], x[1], into)
-        if op in _RANGE and self.avx512 and dtype.is_float and dtype.bits * dtype.lanes in {128, 256, 512}:
-            if all(value.startswith("%") for value in x):
-                return self.extreme(op, dtype, x[0], x[1], into)
+        if op in _RANGE and self.avx512 and _has_range(dtype, x):
+            return self.extreme(op, dtype, x[0], x[1], into)
         special = _OWN.get(op)
         if special is not None and dtype.is_int:
             return special(self, op, dtype, x, into)
@@ -179,6 +178,10 @@ class Values:
         (Of a constant LLVM knows that it is neither NaN nor -0, and does as well.)
         """
         kind, bits = llvm_type(dtype), dtype.bits * dtype.lanes
+        if bits < 128:  # a part of a register
+            few = dtype.scalar.vec(128 // dtype.bits)
+            wide = [self.widen(value, dtype.lanes, few.lanes, dtype.scalar) for value in (x, y)]
+            return self.select(self.extreme(op, few, wide[0], wide[1], None), few, range(dtype.lanes), into)
         name = f"llvm.x86.avx512.mask.range.p{'s' if dtype.bits == 32 else 'd'}.{bits}"
         every = (f"i{max(dtype.lanes, 8)}", "-1")
         rounding = (("i32", "4"),) if bits == 512 else ()
@@ -445,6 +448,12 @@ class Values:
         mask = ", ".join(f"i32 {lane}" if lane < lanes else "i32 poison" for lane in range(wide))
         kind = vector_of(llvm_type(scalar), lanes)
         return self.let(f"shufflevector {kind} {value}, {kind} poison, <{wide} x i32> <{mask}>")
+
+
+def _has_range(dtype: DType, x: Sequence[str]) -> bool:
+    """Whether values, none of them a constant, are what `vrangeps` takes, or the beginning of it."""
+    is_float = dtype.is_float and dtype.bits * dtype.lanes in {32, 64, 128, 256, 512}
+    return is_float and all(value.startswith("%") for value in x)
 
 
 def _is_harmless(divisor: str) -> bool:

@@ -19,7 +19,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from planish.optimize.beam import Progress
+from planish.optimize.searched import Progress
 
 Told = Callable[[str, Progress], None]
 """Hears the name of a kernel, and how far its search is."""

@@ -14,7 +14,7 @@ from planish.uop.actions import Action
 from planish.uop.node import UOp
 
 if TYPE_CHECKING:
-    from planish.optimize.beam import Search
+    from planish.optimize.searched import Search
 
 
 @dataclass(frozen=True, slots=True)

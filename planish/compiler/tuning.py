@@ -27,8 +27,9 @@ from planish.config import current
 from planish.errors import PlanishError
 from planish.llir.program import Address, Buffer, Program, Register, Store
 from planish.llir.regalloc import pressure
-from planish.optimize.beam import Beam, Measured, Outcome, Search
+from planish.optimize.beam import Beam
 from planish.optimize.kernel_view import View
+from planish.optimize.searched import Measured, Outcome, Search
 from planish.optimize.winners import Imported, Where, Winner, Winners, export, import_file
 from planish.runtime import cpu
 from planish.runtime.cache import disk_cache

@@ -53,13 +53,14 @@ class _ChosenRows:
     def __init__(self, nests: Nests) -> None:
         self.nests = nests
         self.makers = nests.makers
+        self.around = nests.around()
         self.written = {self.makers.buffer(i.address) for i in nests.body if isinstance(i, Store)}
         self.copies: dict[tuple[int, Register], Register] = {}
         """By outer loop: a register, as it will be in the next iteration."""
 
     def ask(self, position: int, load: Load) -> None:
         """Ask for what a load will read in the next iteration of the loop around its own."""
-        home = self.nests.around[position]
+        home = self.around[position]
         if len(home) < 2 or load.result.dtype.lanes < 2 or load.address.dtype.lanes > 1:
             return
         outer, inner = (self.nests.body[p] for p in home[-2:])
@@ -95,11 +96,11 @@ class _ChosenRows:
             if place is None or place <= home[-2] or place in found or place == home[-1]:
                 continue  # from outside, or one of the counters
             made = self.nests.body[place]
-            if not isinstance(made, _COPIED) or self.nests.around[place] not in {home, home[:-1]}:
+            if not isinstance(made, _COPIED) or self.around[place] not in {home, home[:-1]}:
                 return None
             if isinstance(made, Load) and (
                 made.gate is not None
-                or self.nests.around[place] == home
+                or self.around[place] == home
                 or self.makers.buffer(made.address) in self.written
             ):
                 return None

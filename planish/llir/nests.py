@@ -6,13 +6,14 @@ work on the same positions, and `program` is the outcome of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from planish.dtypes import AddrSpace, PtrDType
 from planish.llir.makers import Makers
 from planish.llir.program import (
+    Address,
     Compute,
     Convert,
     EndIf,
@@ -70,25 +71,19 @@ class Nests:
         self.target = target
         self.body = program.body
         self.makers = Makers(program)
-        self.large = {b for b in program.params if len(target.caches) > 1 and b.nbytes > target.caches[1]}
+        self.large = {b for b in program.params if b.nbytes > target.caches[1]}
         """Parameters that do not fit the second cache."""
         self.loops: list[Nest] = []
         """In order of their headers."""
-        self.around: list[tuple[int, ...]] = []
-        """Per instruction, the headers of the loops and ifs that it stands in."""
         self.before: dict[int, list[Instruction]] = {}
         self.behind: dict[int, list[Instruction]] = {}
         self._walk()
 
     def _walk(self) -> None:
         inside: Nest | None = None
-        open_: list[int] = []
         for position, i in enumerate(self.body):
-            if isinstance(i, EndLoop | EndIf):
-                open_.pop()
-            self.around.append(tuple(open_))
-            if isinstance(i, Loop | If):
-                open_.append(position)
+            if isinstance(i, Address):
+                continue  # the most frequent ones
             if isinstance(i, Loop):
                 inside = Nest(i, position, inside)
                 self.loops.append(inside)
@@ -96,18 +91,43 @@ class Nests:
                     inside.parent.children.append(inside)
             elif inside is None:
                 continue
-            elif isinstance(i, EndLoop):
-                inside.end = position
-                inside = inside.parent
+            elif isinstance(i, Compute | Convert):
+                if self.is_whole(i):
+                    inside.arithmetic += isinstance(i, Compute)
+                    inside.effort += 1
             elif isinstance(i, Load):
                 inside.loads.append(position)
                 inside.effort += not _is_register(i.address)
             elif isinstance(i, Store):
                 inside.stores.append(position)
-                inside.effort += _PAST_CACHES if i.nontemporal else not _is_register(i.address)
-            elif isinstance(i, Compute | Convert) and self.is_whole(i):
-                inside.arithmetic += isinstance(i, Compute)
-                inside.effort += 1
+                inside.effort += not _is_register(i.address)
+            elif isinstance(i, EndLoop):
+                inside.end = position
+                inside = inside.parent
+
+    def around(self) -> list[tuple[int, ...]]:
+        """Per instruction, the headers of the loops and ifs that it stands in."""
+        found: list[tuple[int, ...]] = []
+        headers: tuple[int, ...] = ()
+        for position, i in enumerate(self.body):
+            if isinstance(i, EndLoop | EndIf):
+                headers = headers[:-1]
+            found.append(headers)
+            if isinstance(i, Loop | If):
+                headers += (position,)
+        return found
+
+    def store_past_caches(self, positions: Collection[int]) -> None:
+        """Let stores go past the caches; that takes them longer."""
+        body = list(self.body)
+        for nest in self.loops:
+            nest.effort += (_PAST_CACHES - 1) * sum(position in positions for position in nest.stores)
+        for position in positions:
+            i = body[position]
+            if isinstance(i, Store):
+                body[position] = replace(i, nontemporal=True)
+        self.body = tuple(body)
+        self._program = replace(self._program, body=self.body)
 
     def is_whole(self, i: Compute | Convert | Load | Store) -> bool:
         """Whether an instruction is about a register of the machine, or several."""

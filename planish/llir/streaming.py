@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
 
 from planish import dtypes
@@ -36,16 +35,14 @@ _STREAMS: Final = 8
 
 def with_streaming(program: Program, target: Target, streamed: Collection[str] = ()) -> Program:
     """The program with hints; `streamed` names the parameters that are large, written here and not read soon."""
-    if target.is_gpu or target.register_bytes == 1:
+    if target.is_gpu or target.register_bytes == 1 or len(target.caches) < 2:
+        return program
+    if not streamed and all(b.nbytes <= target.caches[1] for b in program.params):
         return program
     nests = Nests(program, target)
     past = _past_caches(nests, streamed)
     if past:
-        body = tuple(
-            replace(i, nontemporal=True) if position in past and isinstance(i, Store) else i
-            for position, i in enumerate(program.body)
-        )
-        nests = Nests(replace(program, body=body), target)
+        nests.store_past_caches(past)
     if nests.large:
         asked = ask_for_next_rows(nests)
         for nest in nests.loops:

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from math import log2
 from statistics import median
 from typing import Final, Generic, TypeVar
@@ -27,6 +26,7 @@ from planish.errors import PlanishError
 from planish.optimize.cost import Estimate, estimate
 from planish.optimize.kernel_view import size_of
 from planish.optimize.moves import other_amounts, relatives, resized, tiles
+from planish.optimize.searched import Measured, Outcome, Progress, Schedule, Search, Trial
 from planish.optimize.space import actions as space_of
 from planish.optimize.space import axes_of, obstacle, overfull, reason_of
 from planish.target import Target
@@ -35,8 +35,8 @@ from planish.uop.node import UOp
 
 Attempt = Callable[[UOp, Action, Sequence[Action]], UOp | str]
 """A kernel after one more action, or why it is refused."""
-Schedule = tuple[Action, ...]
-C = TypeVar("C")
+C = TypeVar("C", bound=Hashable)
+"""Code: what a schedule is compiled to."""
 
 GAIN: Final = 0.02
 """What a winner has to be faster by: less is noise."""
@@ -55,83 +55,6 @@ _ALIKE: Final = 2
 """Schedules that the model cannot tell apart, of which no more are measured as long as there are others."""
 _TILES: Final = 2
 """Other register tiles that are measured at the start, for each schedule that is kept."""
-
-
-class Outcome(Enum):
-    """What became of a candidate."""
-
-    RIGHT = "it computed what the unoptimised kernel computes"
-    WRONG = "it computed something else"
-    CRASHED = "it ended its process"
-    HUNG = "it did not end in time"
-    FAILED = "it could not be compiled"
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One candidate, run."""
-
-    outcome: Outcome
-    seconds: float = float("inf")
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A candidate and what became of it."""
-
-    actions: Schedule
-    measured: Measured
-    expected: float
-    """Cycles by the model."""
-
-    def __str__(self) -> str:
-        what = self.measured.outcome.value
-        detail = f" ({self.measured.detail})" if self.measured.detail else ""
-        return f"{what}{detail}: {', '.join(map(str, self.actions)) or 'no actions'}"
-
-
-@dataclass(slots=True)
-class Search:
-    """What a search found, and all it saw on the way."""
-
-    actions: Schedule = ()
-    """The answer."""
-    seconds: float = float("inf")
-    baseline: float = float("inf")
-    """Seconds of what the heuristic chose."""
-    trials: list[Trial] = field(default_factory=list)
-    refusals: Counter[str] = field(default_factory=Counter)
-    """How often an action did not fit, by reason."""
-    considered: int = 0
-    """Schedules that fitted, and were weighed by the model."""
-    rounds: int = 0
-    elapsed: float = 0.0
-    ended: str = ""
-    """Why it ended."""
-
-    @property
-    def rejected(self) -> list[Trial]:
-        """Candidates that are never chosen."""
-        return [trial for trial in self.trials if trial.measured.outcome is not Outcome.RIGHT]
-
-    @property
-    def gain(self) -> float:
-        """How many times faster the answer is than the heuristic's schedule."""
-        return self.baseline / self.seconds if 0 < self.seconds < float("inf") else 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a search stands."""
-
-    round: int
-    measured: int
-    considered: int
-    best: float
-    baseline: float
-    elapsed: float
-    budget: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +115,8 @@ class Beam(Generic[C]):
     _times: dict[UOp, float] = field(default_factory=dict)
     _seen: set[UOp] = field(default_factory=set)
     _expanded: set[UOp] = field(default_factory=set)
+    _made: set[C] = field(default_factory=set)
+    """The code that was measured: different schedules may become the same."""
     _alike: Counter[tuple[int, ...]] = field(default_factory=Counter)
     """How many schedules were measured that the model cannot tell apart."""
     _most_alike: int = _ALIKE
@@ -215,7 +140,8 @@ class Beam(Generic[C]):
         self._run([first])
         found.baseline = found.seconds = self._times.get(first.sink, float("inf"))
         given = [state for each in others if (state := self._replay(tuple(each))) is not None]
-        self._run([*given, *self._walk(empty), *self._relatives(), *self._tiles(first)])
+        starts = [*self._relatives(), *self._tiles(first), *self._walk(empty)]
+        self._run([*given, *(state for state in starts if not self._is_hopeless(state, first))])
         kept = self._best([first, *given, *self._measured_states()])
         idle = 0
         while not self._is_over():
@@ -335,6 +261,13 @@ class Beam(Generic[C]):
             return False
         return True
 
+    def _is_hopeless(self, state: _State, first: _State) -> bool:
+        """Whether the model expects it to be so much slower than the first that it is not measured."""
+        if state.expected.cycles <= _PROMISING * first.expected.cycles:
+            return False
+        self.found.refusals["the model expects it to be much slower"] += 1
+        return True
+
     def _relatives(self) -> list[_State]:
         """What the heuristic would do on other machines."""
 
@@ -369,7 +302,7 @@ class Beam(Generic[C]):
 
     def _walk(self, empty: _State) -> list[_State]:
         """Where the model alone gets to from nothing."""
-        until = self._started + _WALK * self.budget
+        until = self.clock() + _WALK * self.budget
         best, front = empty, [empty]
         for _ in range(_STEPS):
             if self.clock() > until:
@@ -386,12 +319,19 @@ class Beam(Generic[C]):
         return [best] if best.actions else []
 
     def _promising(self, kept: Sequence[_State]) -> list[_State]:
-        """What to measure next: of each kind of change the best before any second best, since the model is no good judge of kinds."""
-        fresh = self._expand([state for state in kept if state.sink not in self._expanded])
-        self._expanded |= {state.sink for state in kept}
+        """What to measure next: what the fastest lead to first; the others can wait until that is measured."""
+        while True:
+            left = [state for state in kept if state.sink not in self._expanded][: max(self.width // 2, 1)]
+            self._expanded |= {state.sink for state in left}
+            chosen = self._chosen(self._expand(left))
+            if chosen or not left:
+                return chosen
+
+    def _chosen(self, fresh: Sequence[_State]) -> list[_State]:
+        """Of each kind of change the best before any second best, since the model is no good judge of kinds; with what was left aside."""
         most = _PROMISING * self._fastest()
         counted: Counter[str] = Counter()
-        ordered: list[tuple[int, float, _State]] = []
+        ordered = [(0, state.guess, state) for state in self._aside]
         for state in fresh:
             if state.expected.pieces < self._pieces:
                 self.found.refusals["fewer pieces than there are cores"] += 1
@@ -400,11 +340,9 @@ class Beam(Generic[C]):
             else:
                 ordered.append((counted[state.move] // 2, state.guess, state))
                 counted[state.move] += 1
-        ordered += [(0, state.guess, state) for state in self._aside]
-        ordered.sort(key=lambda each: each[:2])
         chosen: list[_State] = []
         self._aside = []
-        for _, _, state in ordered:
+        for _, _, state in sorted(ordered, key=lambda each: each[:2]):
             signature = _signature(state.expected)
             alike = self._alike[signature] >= self._most_alike
             if alike:
@@ -436,7 +374,10 @@ class Beam(Generic[C]):
                 except PlanishError as error:
                     self._note(state, Measured(Outcome.FAILED, detail=str(error).partition("\n")[0]))
                     continue
-                if not self._spills(state, made):
+                if made in self._made:
+                    self.found.refusals["its code is that of another"] += 1
+                elif not self._spills(state, made):
+                    self._made.add(made)
                     ready.append((state, made))
             results = self.measure([each for _, each in ready], self._fastest())
             for (state, _), measured in zip(ready, results, strict=True):

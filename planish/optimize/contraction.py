@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, cast
 
-from planish.optimize.cores import Cut, best_cut
+from planish.optimize.cores import ROUNDS, Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, kind_of, size_of
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
@@ -39,9 +39,11 @@ _AGAIN: Final = 6
 _ALONE: Final = 24
 """The same for one that is all there is of an operand: it lies together already, but not near."""
 _FAR_AGAIN: Final = 2
-"""The same for one of an operand that does not stay in the second cache between rows of tiles."""
+"""The same for one of several of an operand that does not stay in the second cache between rows of tiles."""
 _TURNED_AGAIN: Final = 2
 """The same for one whose lanes are not contiguous: the copy is the only fast way to read it."""
+_TURNING: Final = 2
+"""How many elements are copied in order in the time in which one of rows that are not contiguous is."""
 _PANEL: Final = 4
 """The part of the second cache that a panel may fill (one of so many): the other operand and the result pass through it, too."""
 _FEW: Final = 16
@@ -176,24 +178,32 @@ def multiply(draft: Draft, view: View) -> bool:
         again > 1 and product.right.dtype.itemsize < wide,
         columns > width and product.left.dtype.itemsize < wide,
     ]
-    far = columns > width and along * columns * wide > draft.target.caches[1] // _PANEL
-    least = _ALONE if columns <= width else _FAR_AGAIN if far else _AGAIN
-    staged = turned or again >= least or converted[0]
+    far = along * columns * wide > draft.target.caches[1] // _PANEL
+    enough = _ALONE if columns <= width else _FAR_AGAIN if far else _AGAIN
+    staged = turned or again >= enough or converted[0]
     scattered = columns > width and view.stride(product.left, product.along) != 1
     length = along
     if staged or far:
         length = _block_length(draft, view, product, width, again, scattered=scattered)
     blocks = _blocks(draft, again, shape.rows * length * wide, width * length * wide) if scattered else 1
+    walked = length < along and again <= _FEW and columns > width
+    # what a piece writes stays in the second cache from one block of a walk to the next
+    least = -(-rows * columns * wide * _PANEL // draft.target.caches[1]) if walked else 2
     cuts = [
         *(Cut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
-        *([] if scattered else [Cut(product.columns, -(-columns // width), is_free=columns % width > 0)]),
+        Cut(
+            product.columns,
+            -(-columns // width),
+            _TURNING * along * rows if scattered else 0,
+            is_free=columns % width > 0,
+            least=max(2, least),
+        ),
         Cut(product.rows, again, along * columns if staged else 0, is_free=True),
     ]
-    cut = best_cut(draft.target, view.work, cuts) if draft.cores else None
+    rounds = 1 if walked and again < _AGAIN else ROUNDS  # long walks
+    cut = best_cut(draft.target, view.work, cuts, rounds=rounds) if draft.cores else None
     even = width * cut.pieces if cut is not None and cut.axis is product.columns else width
-    if columns % even and not draft.take(
-        ActionKind.PADTO, product.columns, even, "columns in whole vectors"
-    ):
+    if columns % even and not draft.take(ActionKind.PADTO, product.columns, even, "columns in whole vectors"):
         return False
     tile = f"a register tile of {shape.rows} rows of {shape.vectors} vectors"
     if not draft.take(ActionKind.UPCAST, product.columns, width, tile):
@@ -214,7 +224,7 @@ def multiply(draft: Draft, view: View) -> bool:
     loop, panels = _columns_outside(draft, product)
     place = draft.place(product.along) if length < along else None
     if place is not None:
-        near = "rows are walked from end to end" if again <= _FEW else "a panel stays in the second cache"
+        near = "rows are walked from end to end" if walked else "a panel stays in the second cache"
         passes = draft.do(Action(ActionKind.BLOCK, place, length), near)
         loop = None if loop is None else loop + passes
     if loop is None:  # a tile has all rows
@@ -263,7 +273,7 @@ def _block_length(
     short = -(-longest // 2) if written <= draft.target.caches[-1] else longest  # once more costs little
     if scattered:  # a block of many rows has to fit as well
         short = longest = min(longest, draft.target.local_bytes // 2 // (_MANY * size))
-    if again <= _FEW:
+    if again <= _FEW and size_of(product.columns) > width:
         short = longest = min(longest, max(_STREAMS, _PER_ROW * again))
     if along <= longest or not _is_bare(view, product):
         return along

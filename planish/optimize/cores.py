@@ -21,7 +21,7 @@ _FEW: Final = 8
 SLOW: Final = frozenset(op for op in UNARY if Ops.CBRT <= op <= Ops.ERFC)
 _SLOWER: Final = 5
 """How many other operations one of those takes the time of."""
-_ROUNDS: Final = 2
+ROUNDS: Final = 2
 """Pieces that a core takes one after the other, if they are for free: a core that is late takes fewer of them."""
 _ROWS: Final = 4
 """Rows one after the other that a core is given, if there are enough."""
@@ -40,7 +40,7 @@ def share_among_cores(draft: Draft, view: View) -> None:
         if (
             view.rows and axis not in view.rows
         ):  # who has several rows can ask for the next one (`llir/next_row.py`)
-            most = min(most, max(size // _ROWS, 2 * _ROUNDS * draft.target.workers))
+            most = min(most, max(size // _ROWS, 2 * ROUNDS * draft.target.workers))
         amounts = [amount for amount in range(most, 1, -1) if size % amount == 0]
         if draft.take_first(ActionKind.THREAD, axis, amounts[:4]) > 1:
             return
@@ -71,8 +71,11 @@ class Cut(NamedTuple):
         return -(-self.steps // self.pieces) * self.pieces
 
 
-def best_cut(target: Target, work: int, cuts: Sequence[Cut]) -> Cut | None:
-    """The cut of a contraction that lets the cores end first; of equal ones the first, in more pieces."""
+def best_cut(target: Target, work: int, cuts: Sequence[Cut], *, rounds: int = ROUNDS) -> Cut | None:
+    """The cut of a contraction that lets the cores end first; of equal ones the first, in more pieces.
+
+    `rounds`: how many pieces each core should have.
+    """
     if target.parallel is not Parallel.CORES or target.cores < 2 or work < 2 * _PIECE:
         return None
     most = min(target.cores, work // _PIECE)
@@ -84,10 +87,11 @@ def best_cut(target: Target, work: int, cuts: Sequence[Cut]) -> Cut | None:
     ]
 
     def cost(cut: Cut) -> float:
-        rounds = -(-cut.pieces // target.workers)
+        turns = -(-cut.pieces // target.workers)
         alone = work * cut.padded / cut.steps / cut.pieces + cut.copied * _COPIED
-        few = max(0, _ROUNDS * target.workers - cut.pieces) / (_ROUNDS * target.workers)
-        many = max(0, cut.pieces - _ROUNDS * target.workers) / target.cores
-        return rounds * alone * (1 + 0.02 * few + 0.02 * many)
+        few = max(0, rounds * target.workers - cut.pieces) / (rounds * target.workers)
+        many = max(0, cut.pieces - rounds * target.workers) / target.cores
+        waste = cut.padded / cut.steps - 1  # of equal ones, the one that is less work for fewer cores
+        return turns * alone * (1 + 0.02 * few + 0.02 * many + 0.1 * waste)
 
     return min(several, key=cost, default=None)

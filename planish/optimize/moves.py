@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
+from math import isqrt
 from typing import Final
 
 from planish.optimize.draft import Attempt
 from planish.optimize.heuristic import choose
+from planish.optimize.searched import Schedule
 from planish.optimize.space import amounts
 from planish.target import Target
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
-
-Schedule = tuple[Action, ...]
 
 _BESIDE: Final = 2
 """How many divisors below and above an amount are tried."""
@@ -40,11 +41,18 @@ def other_amounts(target: Target, action: Action, size: int) -> tuple[int, ...]:
     """What else an action could be given on an axis of a size (0: it is not known)."""
     found = list(amounts(target, action.kind))
     if action.kind in _DIVIDING and size:
-        divisors = [n for n in range(2, size + 1) if size % n == 0]
+        divisors = _divisors(size)
         below = [n for n in divisors if n < action.amount][-_BESIDE:]
         above = [n for n in divisors if n > action.amount][:_BESIDE]
         found += [*below, *above]
     return tuple(n for n in dict.fromkeys(found) if n != action.amount)
+
+
+@cache
+def _divisors(size: int) -> tuple[int, ...]:
+    """What divides a size, from 2 on."""
+    small = [n for n in range(1, isqrt(size) + 1) if size % n == 0]
+    return tuple(sorted({*small, *(size // n for n in small)} - {1}))
 
 
 def resized(actions: Schedule, place: int, amount: int) -> Iterator[Schedule]:

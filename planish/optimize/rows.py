@@ -9,6 +9,7 @@ maxima, sums and functions along a row work on whole vectors without ever combin
    (keys), along the output where it uses it.
 3. What is read along the rows with jumps (the queries) is staged, transposed on the way.
 4. A product that uses rows which do not fit in the first cache takes a block of them at a time (`HOLD`).
+5. Where a mask hides the end of the rows from all lanes, scores and exponentials end there (`LIMIT`).
 
 Rows that lie side by side in memory, as the columns of a matrix do, run in lanes for the same reasons, with no product at all.
 """
@@ -16,7 +17,7 @@ Rows that lie side by side in memory, as the columns of a matrix do, run in lane
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from math import lcm, prod
 from typing import Final, NamedTuple
 
 from planish.optimize.cores import pieces_for
@@ -131,13 +132,19 @@ def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int)
         reason = "rows lie next to each other in lanes"
         if not any(draft.do(Action(ActionKind.STAGE, place, slot), reason) for place in places or [-1]):
             return False
+    step = 1
     if block.row_bytes * width > draft.target.caches[0] // 2:
         for product in block.products:
             for axis, count in _passes(product, view, draft.target, width):
                 reason = f"{count} of a row at a time stay in the first cache"
                 if draft.take(ActionKind.HOLD, axis, count, reason):
+                    step = lcm(step, count)
                     break
     _share(draft, view, block, width)
+    for top in (reduction for reduction in view.reductions if reduction.arg is Ops.MAX):
+        for axis in top.src[1:]:
+            together = size_of(axis) // max(draft.left(axis), 1)
+            draft.take(ActionKind.LIMIT, axis, lcm(step, together), "what is masked is not computed")
     return True
 
 

@@ -50,7 +50,11 @@ def _nan_bits(dtype: DType) -> int:
 def _finite_text(value: float, dtype: DType) -> str:
     if dtype is dtypes.float64:
         return repr(value)
-    for digits in range(1, 18):
+    least = 1
+    if dtype is dtypes.float32:  # no shorter number is this one, so that there is nothing to try below
+        digits_of = np.format_float_scientific(np.float32(value), trim="-").partition("e")[0]
+        least = sum(map(str.isdigit, digits_of))
+    for digits in range(least, 18):
         short = float(f"{value:.{digits}g}")
         if dtype.const(short) == value:
             return repr(short)

@@ -218,14 +218,17 @@ def fingerprint() -> bytes:
 
     Files count by their content, which is read once: it is kept under their sizes and times.
     """
-    root = Path(__file__).parent.parent
+    return digest_of(Path(__file__).parent.parent, _version_of("llvmlite"), disk_cache())
+
+
+def digest_of(root: Path, generator: str, cache: DiskCache) -> bytes:
+    """The hash of the Python files below a folder, and of what generates code from them."""
     stamp, files = hashlib.blake2b(digest_size=32), []
     for name, status in sorted(_sources(str(root))):
         files.append(name)
         stamp.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    generator = _version_of("llvmlite")
     stamp.update(generator.encode())
-    cache, key = disk_cache(), stamp.hexdigest()
+    key = stamp.hexdigest()
     known = cache.get(key)
     if known is not None:
         return known

@@ -209,6 +209,17 @@ def _is_product_of_rows(case: Case) -> bool:
     return not (few or (bool(inner) and _may_nest(case, runs(inner))))
 
 
+def _is_summed_up(case: Case) -> bool:
+    """Whether a product of matrices is only reduced again (pooled), and no larger than what stays in a cache.
+
+    Alone it has a schedule of its own; of a sum of sums only the inner one is laid out. What is larger is not worth its memory.
+    """
+    (place,) = case.places
+    inner = place.ranges - case.fusion.nest.outputs
+    small = most(shape(case.node)) * case.node.dtype.itemsize <= MOST_NESTED
+    return bool(inner) and case.is_product and small and runs(place.ranges) * case.terms > SMALL
+
+
 def _has_few_rows(case: Case) -> bool:
     (place,), outputs = case.places, case.fusion.nest.outputs
     leading = place.ranges & outputs
@@ -296,6 +307,7 @@ REDUCED_ONCE: Final = (
         "a product of matrices that is too large to be computed row by row",
         _is_product_of_rows,
     ),
+    Reason("summed up", "a product of matrices that is reduced again, and small", _is_summed_up),
     Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
     Reason("second product", "the kernel has another product of matrices", _is_second_product),
 )

@@ -12,7 +12,7 @@ import pytest
 import planish
 from planish.compiler import tuning
 from planish.compiler.campaign import Campaign
-from planish.optimize.beam import Measured, Outcome, Search, Trial
+from planish.optimize.searched import Measured, Outcome, Search, Trial
 from planish.runtime.limits import Limits
 from planish.target import Target
 from planish.uop.actions import Action, ActionKind

@@ -20,8 +20,8 @@ from planish.compiler.kernels import after_choice
 from planish.compiler.tuning import TuningWarning
 from planish.dtypes import int64
 from planish.llir.program import Address, EndLoop, Immediate, Instruction, Loop, Program, Register, Store
-from planish.optimize.beam import Outcome, Progress, Search
 from planish.optimize.heuristic import choose
+from planish.optimize.searched import Outcome, Progress, Search
 from planish.runtime import sandbox
 from planish.runtime.sandbox import Check
 from planish.stages.rangeify.attempts import attempts

@@ -9,9 +9,10 @@ from functools import partial
 import pytest
 
 from planish.errors import LoweringError, PlanishError
-from planish.optimize.beam import Beam, Measured, Outcome, Progress, Search
+from planish.optimize.beam import Beam
 from planish.optimize.cost import estimate
 from planish.optimize.heuristic import choose
+from planish.optimize.searched import Measured, Outcome, Progress, Search
 from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.s07_apply_opts import apply_action, apply_opts
@@ -246,6 +247,23 @@ def test_no_kernel_is_measured_twice_on_the_way() -> None:
         )
     assert len(seen) > 5
     assert len(seen) == len(set(seen))
+
+
+def test_the_same_code_is_measured_once() -> None:
+    """Two schedules may be two kernels, and one code."""
+    measured: list[int] = []
+
+    def several(candidates: Sequence[int], best: float) -> list[Measured]:
+        measured.extend(candidates)
+        return [right(1.0) for _ in candidates]
+
+    with Table() as t:
+        beam = Beam(
+            BUILD(t), V4, attempt, lambda actions: len(actions), several, lambda a: [[1.0]] * len(a), 2, 30.0
+        )
+        found = beam.search([Action(ActionKind.UPCAST, 1, 32)])
+    assert len(measured) == len(set(measured)) > 1
+    assert found.refusals["its code is that of another"] > 0
 
 
 def test_schedules_that_the_model_cannot_tell_apart_are_not_all_measured() -> None:

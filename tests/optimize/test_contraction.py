@@ -176,6 +176,85 @@ def test_pieces_are_equal_unless_that_costs_more_than_it_gains() -> None:
         assert best_cut(V4, 1 << 10, [columns, rows]) is None
 
 
+def test_of_equal_cuts_the_one_with_less_waste_and_large_enough_pieces() -> None:
+    two = replace(V4, workers=2)
+    with Table() as t:
+        rows = Cut(t.range(66, 0), 11, is_free=True)
+        best = best_cut(two, 1 << 24, [rows])
+        assert best is not None
+        assert best.pieces == 11  # not four of three, which are twelve
+        columns = Cut(t.range(6400, 1), 100)
+        assert best_cut(two, 1 << 30, [columns], rounds=1) == columns._replace(pieces=2)
+        assert best_cut(two, 1 << 30, [columns], rounds=2) == columns._replace(pieces=4)
+        small = columns._replace(least=10)
+        assert best_cut(two, 1 << 30, [small]) == small._replace(pieces=10)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        # few rows: blocks of rows of the right operand, each walked from end to end; copied if it is read again
+        ((3, 2048, 2048), ["UPCAST 64", "UPCAST 3", "BLOCK 64"]),
+        ((16, 1536, 2048), ["UPCAST 48", "UPCAST 8", "SWAP 1", "BLOCK 64", "STAGE 2"]),
+        # near enough to be read where it is
+        ((12, 192, 64), ["UPCAST 64", "UPCAST 6"]),
+        # one panel: it lies together, but not all of it stays near from one row of tiles to the next
+        ((66, 64, 1 << 16), ["UPCAST 64", "UPCAST 6", "BLOCK 1024"]),
+    ],
+    ids=str,
+)
+def test_what_is_far_is_fetched_in_blocks(sizes: Sizes, expected: list[str]) -> None:
+    assert kinds(sizes, cores=False) == expected
+
+
+def test_pieces_of_a_walk_keep_their_results_near() -> None:
+    """More pieces than cores if results that every block adds to would not stay in the second cache; otherwise long walks."""
+    two = replace(V4, workers=2)
+    assert "THREAD 2" in kinds((16, 1536, 2048), two)
+    found = kinds((16, 48 << 10, 768), two)
+    pieces = int(next(word for word in found if word.startswith("THREAD")).split()[1])
+    assert 16 * (48 << 10) * 4 // pieces <= V4.caches[1] // 4
+
+
+def test_cores_share_columns_of_a_few_rows_that_are_copied() -> None:
+    """Each then copies the left operand, which is less than all of the right one."""
+    found = kinds((64, 512, 512), replace(V4, workers=2), left=True)
+    assert found[:4] == ["UPCAST 64", "PADTO 66", "UPCAST 6", "THREAD 2"]
+
+
+def test_columns_run_over_their_end_to_be_shared() -> None:
+    """43 panels, 44 with one that nothing is in: not 43 pieces of one panel."""
+    found = kinds((16, 2048, 2048), replace(V4, workers=2))
+    assert found[0] == "PADTO 96"
+    assert "THREAD 2" in found
+
+
+def test_a_product_with_two_results_has_the_nest_of_one() -> None:
+    """An activation, and the sum before it, which its gradient needs. There is not one result that could hold parts of sums."""
+
+    def both(t: Table, m: int, n: int, k: int) -> UOp:
+        i, j, r = t.range(m, 0), t.range(n, 1), t.range(k, 2, AxisType.REDUCE)
+        total = (t.param(2, f32, m * k).index(i * k + r) * t.param(3, f32, k * n).index(r * n + j)).reduce(
+            Ops.ADD, r
+        )
+        before = t.param(0, f32, m * n).index(i * n + j).store(total)
+        after = t.param(1, f32, m * n).index(i * n + j).store(total.max(0.0))
+        return t.sink(before.end(i, j), after.end(i, j))
+
+    with Table() as t:
+        found = choose(both(t, 64, 512, 784), V4, attempts(V4), cores=False)
+        words = [f"{action.kind.name} {action.amount}" for action in found]
+        assert words == ["UPCAST 64", "OVERRUN 66", "UPCAST 6", "SWAP 1", "STAGE 3"]
+        sink = both(t, 40, 130, 24)
+        program = lower("kernel", run(sink, Machine(V4, partial(choose, target=V4, attempt=attempts(V4)))))
+    rng = np.random.default_rng(5)
+    x, y = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((40, 24), (24, 130)))
+    arrays = [np.zeros(5200, np.float32), np.zeros(5200, np.float32), x.reshape(-1), y.reshape(-1)]
+    interpret(program, [arrays[int(param.name.removeprefix("arg"))] for param in program.params])
+    np.testing.assert_array_equal(arrays[0].reshape(40, 130), x @ y)
+    np.testing.assert_array_equal(arrays[1].reshape(40, 130), np.maximum(x @ y, 0))
+
+
 # -- register tiles ----------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from planish.optimize.heuristic import choose
-from planish.optimize.moves import Schedule, other_amounts, relatives, resized, tiles
+from planish.optimize.moves import other_amounts, relatives, resized, tiles
+from planish.optimize.searched import Schedule
 from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS
 from planish.uop.actions import Action, ActionKind

@@ -121,6 +121,26 @@ def test_longer_rows_run_fewer_at_a_time_and_very_long_ones_alone() -> None:
     assert [width(keys) for keys in (1021, 6143, 12289)] == ["LANES 64", "LANES 32", "LANES 16"]
 
 
+def test_scores_that_a_mask_hides_are_not_computed() -> None:
+    shapes = [(4, 256, 32)] * 3
+    assert words(causal, *shapes)[-1] == "LIMIT 64"
+    assert "LIMIT" not in " ".join(words(attention, *shapes))
+
+
+@pytest.mark.parametrize("keys", [192, 100])  # in blocks, or not
+def test_values_behind_the_mask_show_as_the_program_says(keys: int) -> None:
+    """0 * inf and 0 * NaN are NaN, rows without a maximum are NaN, and nothing else is."""
+    q, k, v = data((1, keys, 8), (1, keys, 8), (1, keys, 8))
+    v[0, keys - 3, 1], v[0, keys // 2, 2] = np.inf, np.nan
+    q[0, 5], q[0, 7, 3] = np.nan, np.inf
+    with settings(cache=False), np.errstate(invalid="ignore"):
+        jitted = pn.jit(causal)
+        given = [pn.asarray(x) for x in (q, k, v)]
+        (choice,) = jitted.lower(*given)._lowered.choices
+        assert any(action.kind.name == "LIMIT" for action in choice.actions)
+        np.testing.assert_allclose(np.asarray(jitted(*given)), _causal(q, k, v), rtol=2e-5, atol=2e-6)
+
+
 def test_columns_run_in_lanes() -> None:
     assert words(lambda x: softmax(x, 0), (96, 128))[0] == "LANES 64"
     assert words(lambda x: softmax(x, 0), (96, 124))[:2] == ["PADTO 64", "LANES 64"]
@@ -135,6 +155,7 @@ CASES: dict[str, tuple[Function, Callable[..., Floats], list[tuple[int, ...]]]] 
     "odd": (attention, _attention, [(29, 7), (23, 7), (23, 6)]),  # nothing divides
     "held": (attention, _attention, [(2, 34, 4), (2, 256, 4), (2, 256, 6)]),
     "causal": (causal, _causal, [(32, 8), (32, 8), (32, 8)]),
+    "causal, held": (causal, _causal, [(64, 4), (192, 4), (192, 4)]),
     "sliced": (sliced, _sliced, [(34, 96)]),
     "columns": (lambda x: softmax(x, 0), lambda x: _softmax(x, 0), [(20, 50)]),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.runtime.cache import CacheWarning, DiskCache, key_of
+from planish.runtime.cache import CacheWarning, DiskCache, digest_of, key_of
 
 
 def test_what_is_put_is_got(tmp_path: Path) -> None:
@@ -126,3 +126,29 @@ def test_killed_writers_leave_it_valid(tmp_path: Path) -> None:
     assert any(found)
     assert all(f is None or f == bytes([n]) * (1000 + n) for n, f in enumerate(found))
     assert not cache.stats.discarded
+
+
+def test_files_count_by_their_content(tmp_path: Path) -> None:
+    cache, root = DiskCache(tmp_path / "cache"), tmp_path / "package"
+    (root / "below").mkdir(parents=True)
+
+    def write(name: str, text: str, time: int) -> None:
+        (root / name).write_text(text)
+        os.utime(root / name, ns=(time, time))
+
+    write("one.py", "x = 1", 1)
+    write("below/two.py", "y = 2", 1)
+    first = digest_of(root, "1.0", cache)
+    write("one.py", "x = 1", 2)
+    assert digest_of(root, "1.0", cache) == first  # as after a second installation
+    assert digest_of(root, "1.1", cache) != first
+    write("below/two.py", "y = 3", 2)
+    assert digest_of(root, "1.0", cache) != first
+    write("below/two.py", "y = 2", 3)
+    hits = cache.stats.hits
+    assert digest_of(root, "1.0", cache) == first
+    assert cache.stats.hits == hits
+    assert digest_of(root, "1.0", cache) == first
+    assert cache.stats.hits == hits + 1  # nothing was read again
+    (root / "below" / "two.py").rename(root / "two.py")
+    assert digest_of(root, "1.0", cache) != first

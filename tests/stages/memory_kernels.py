@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -89,6 +90,19 @@ def softmax(t: Table, rows: int = 3, n: int = 8) -> UOp:
     e = (read(row, s) - top).alu(Ops.EXP)
     exps, total = keep(e, s), e.reduce(Ops.ADD, s)
     return t.sink(out.index(i * n + u).store(read(exps, u) / total).end(i, u))
+
+
+def masked_attention(t: Table, rows: int = 8, n: int = 8, columns: int = 4) -> UOp:
+    """softmax(where(j <= i, a, -inf)) @ b, with rows kept all along."""
+    out, a, b = t.param(0, f32, rows * columns), t.param(1, f32, rows * n), t.param(2, f32, n * columns)
+    i, c, u = t.range(rows, 0), t.range(columns, 1), t.range(n, 2)
+    j, s, r = (t.range(n, number, REDUCE) for number in (3, 4, 5))
+    x = (r <= i).where(a.index(i * n + r), a.index(r).const_like(-math.inf))
+    row, top = keep(x, r), x.reduce(Ops.MAX, r)
+    e = (read(row, s) - top).alu(Ops.EXP)
+    quotients = keep(read(keep(e, s), u) / e.reduce(Ops.ADD, s), u)
+    value = (read(quotients, j) * b.index(j * columns + c)).reduce(Ops.ADD, j)
+    return t.sink(out.index(i * columns + c).store(value).end(i, c))
 
 
 def softmax_reference(x: Array, rows: int = 3) -> Array:

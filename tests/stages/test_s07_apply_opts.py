@@ -26,6 +26,7 @@ from tests.stages.memory_kernels import (
     compiled,
     cumsum_rows,
     keep,
+    masked_attention,
     read,
     scan_and_sum,
     softmax,
@@ -258,6 +259,18 @@ def test_what_is_held_is_not_mixed_up(action: Action, reason: str, t: Table) -> 
     check(weighted(t), [Action(K.HOLD, 3, 2), Action(K.THREAD, 0, 2)], CPU)
 
 
+def test_a_mask_ends_the_rows(t: Table, golden: Golden) -> None:
+    sink = masked_attention(t, 8, 8, 4)
+    actions = [Action(K.UPCAST, 0, 4), Action(K.LIMIT, 6, 2)]  # L0_0<2 L1 L2 u0_1<4 R3 R4 R5
+    after = apply_opts(sink, actions, CPU)
+    golden.check("stages/s07_apply_opts/limit.txt", f"=== {actions[1]}\n{print_graph(after)}")
+    counters, _ = check(sink, actions, CPU)
+    # the first four rows see four columns, the others all eight
+    assert counters.traffic["arg1"].read == (4 * 4 + 4 * 8) * 4
+    with pytest.raises(Refusal, match="depends on other loops"):
+        apply_action(after, Action(K.UNROLL, 6, 2), CPU)
+
+
 def test_a_tile_in_shared_memory(t: Table) -> None:
     """Blocks of 4 x 4 threads fetch tiles of A and B together: each element is read once per block."""
     sink = matmul(t, 8, 8, 8)
@@ -348,6 +361,9 @@ REFUSED: list[tuple[Build, Action, Target, str]] = [
     (matmul, Action(K.HOLD, 2, 6), CPU, "is all of"),
     (matmul, Action(K.HOLD, 2, 3), GPU, "share LOCAL memory"),
     (softmax, Action(K.HOLD, 2, 2), CPU, "alone"),
+    (softmax, Action(K.LIMIT, 2, 2), CPU, "no mask hides"),
+    (matmul, Action(K.LIMIT, 2, 2), CPU, "not that of a maximum"),
+    (masked_attention, Action(K.LIMIT, 5, 3), CPU, "no number of steps"),
     (softmax, Action(K.SWAP, 0, 1), CPU, "more often"),
     (cumsum_rows, Action(K.UPCAST, 1, 2), CPU, "SCAN"),
     (cumsum_rows, Action(K.LOCAL, 1, 2), GPU, "SCAN"),

@@ -12,13 +12,14 @@ from planish.ptir.rewrite.config import GreedyConfig, GreedyStats
 from planish.ptir.rewrite.driver import apply_patterns_and_fold_greedily
 from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
 from planish.ptir.rewrite.pattern import FrozenPatternSet, PatternSet
-from planish.ptir.rules import populate_canonicalization
 from planish.ptir.verify import problems, verify
 
 
 @cache
 def canonicalization_patterns() -> FrozenPatternSet:
-    """All patterns that ship, frozen once per process."""
+    """All patterns that ship, frozen once per process. Imported here: other passes do without them."""
+    from planish.ptir.rules import populate_canonicalization
+
     patterns = PatternSet()
     populate_canonicalization(patterns)
     return patterns.freeze()

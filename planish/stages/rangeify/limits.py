@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import cast
 
-from planish.stages.expander.loops import kind_of
-from planish.stages.rangeify.legality import LANES, Facts
+from planish.stages.expander.loops import SEQUENTIAL, kind_of
+from planish.stages.rangeify.leftovers import added, passes_over
+from planish.stages.rangeify.legality import LANES, Facts, plain_index
 from planish.stages.rangeify.refusal import Refusal
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
@@ -34,8 +34,8 @@ from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
 
 
-def limit(sink: UOp, r: UOp, step: int) -> UOp:
-    """The kernel with the loops over masked rows cut short."""
+def limit(sink: UOp, r: UOp, step: int, lanes: int) -> UOp:
+    """The kernel with the loops over masked rows cut short; `lanes` make a vector."""
     facts = Facts(sink)
     closing = facts.closers.get(r, [])
     tops = [n for n in closing if n.op is Ops.REDUCE and n.arg is Ops.MAX]
@@ -55,22 +55,37 @@ def limit(sink: UOp, r: UOp, step: int) -> UOp:
         raise Refusal(f"LIMIT: {step} is no number of steps of the axis")
     steps = simplify(last // step + 1)
     if steps.vmax * step > size:
-        steps = simplify(steps.minimum(size // step))
+        steps = simplify(steps.alu(Ops.MIN, steps.const_like(size // step)))
+    bound = simplify(steps * step)
     exchange = {r: r.replace(src=(simplify(steps * (step // width)),))}
+    left_out: dict[UOp, UOp] = {}
     for e in _exponentials(facts, row, top):
         (read,) = [n for n in e.src[0].src if n is not top]
         along = read.src[1]
         closed = facts.closers.get(along, [])
         sums = [n for n in closed if n.op is Ops.REDUCE and n.arg is Ops.ADD and n.src == (e, along)]
         rows = [n for n in closed if n.op is Ops.BUFFERIZE and n.src == (e, along)]
-        if along.op is not Ops.RANGE or along.vmax + 1 != size or len(sums) + len(rows) != len(closed) or not sums:
+        if (
+            along.op is not Ops.RANGE
+            or kind_of(along) not in SEQUENTIAL
+            or along.vmax + 1 != size
+            or len(sums) + len(rows) != len(closed)
+            or not sums
+        ):
             raise Refusal("LIMIT: the exponentials are not summed and kept along one axis")
-        exchange[along] = along.replace(src=(simplify(steps * step),))
+        exchange[along] = along.replace(src=(bound,))
         for n in facts.nodes:
             if n.op is Ops.INDEX and n.src[0] in rows:
-                seen = n.src[1] < simplify(steps * step)
-                exchange[n] = seen.where(_moved(n, exchange), n.const_like(0.0))
-    return substitute(sink, exchange)
+                if n.src[1:] != (plain_index(n),):
+                    raise Refusal("LIMIT: the exponentials are read at places that are nowhere")
+                passes = passes_over(facts, n, sums)
+                if passes is not None and passes.is_in_steps_of(step, size):
+                    times = simplify(steps * (step // passes.amount))
+                    exchange[passes.axis] = passes.axis.replace(src=(times,))
+                    left_out |= added(facts, passes, bound, size, lanes)
+                else:
+                    exchange[n] = (n.src[1] < bound).where(_moved(n, exchange), n.const_like(0.0))
+    return substitute(substitute(sink, left_out), exchange)
 
 
 def _moved(n: UOp, exchange: dict[UOp, UOp]) -> UOp:
@@ -124,4 +139,4 @@ def _conjuncts(condition: UOp) -> Iterator[UOp]:
         if each.op is Ops.AND:
             stack.extend(each.src)
         else:
-            yield cast("UOp", each)
+            yield each

@@ -50,6 +50,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, cast
 
+from planish import dtypes
 from planish.stages.expander.loops import THREADS, closed_by, kind_of
 from planish.stages.rangeify.algebra import pm_flatten_range
 from planish.stages.rangeify.aligning import align_axis
@@ -140,6 +141,8 @@ def _of_kind(r: UOp, action: Action, taken: frozenset[AxisType]) -> None:
 def _parts(r: UOp, action: Action, how: _Splitting) -> tuple[int, UOp | None]:
     """The size of the part that changes, and that of the other (None: nothing is left)."""
     size = r.src[0]
+    if size.ranges:
+        raise Refusal(f"{action.kind.name}: the length of axis {action.axis} depends on other loops")
     amount = action.amount
     if size.op is Ops.CONST:
         whole = cast("int", size.arg)
@@ -319,6 +322,8 @@ def _pad(sink: UOp, action: Action, target: Target) -> UOp:
     if kind_of(r) in LANES | THREADS:
         raise Refusal(f"{name}: axis {action.axis} is {kind_of(r).name}, and of the right length already")
     size, multiple = r.src[0], action.amount
+    if size.ranges:
+        raise Refusal(f"{name}: the length of axis {action.axis} depends on other loops")
     if multiple < 2:
         raise Refusal(f"{name}: {multiple} is no number to be a multiple of")
     if size.op is Ops.CONST:
@@ -383,7 +388,8 @@ def _limit(sink: UOp, action: Action, target: Target) -> UOp:
     _of_kind(r, action, _REDUCE)
     if r.src[0].op is not Ops.CONST or action.amount < 1:
         raise Refusal(f"LIMIT: the size of axis {action.axis} is not known")
-    return limit(sink, r, action.amount)
+    lanes = target.lanes(dtypes.float32)
+    return _fitting(sink, limit(sink, r, action.amount, lanes), action, target)
 
 
 def _prefix(sink: UOp, action: Action, target: Target) -> UOp:

@@ -1,0 +1,94 @@
+"""Streams: cut into whole vectors for every core, in several parts at once where memory is what is waited for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planish import dtypes
+from planish.llir.interpret import interpret
+from planish.llir.lower import lower
+from planish.optimize.heuristic import choose
+from planish.stages import pipeline
+from planish.stages.rangeify.attempts import attempts
+from planish.target import TARGETS
+from planish.uop.actions import Action, ActionKind
+from planish.uop.node import Table, UOp
+from planish.uop.ops import Ops
+
+V4, V2 = TARGETS["x86-64-v4"], TARGETS["x86-64"]
+f32 = dtypes.float32
+LARGE = 1 << 21
+"""8 MiB of float32, more than twice a second cache."""
+
+
+def stream(t: Table, size: int, reads: int = 1, op: Ops | None = None) -> UOp:
+    """The sum of several arrays, and a function of it."""
+    i = t.range(size, 0)
+    value = t.param(1, f32, size).index(i)
+    for number in range(1, reads):
+        value = value + t.param(number + 1, f32, size).index(i)
+    if op is not None:
+        value = value.alu(op)
+    return t.sink(t.param(0, f32, size).index(i).store(value).end(i))
+
+
+def words(size: int, reads: int = 1, op: Ops | None = None) -> list[str]:
+    with Table() as t:
+        actions = choose(stream(t, size, reads, op), V4, attempts(V4))
+    return [f"{action.kind.name} {action.amount}" for action in actions]
+
+
+def test_what_leaves_the_caches_is_walked_over_in_four_parts() -> None:
+    found = words(LARGE)
+    pieces = int(found[0].removeprefix("THREAD "))
+    assert found[1:] == [f"SPLIT {LARGE // pieces // 4}", "UPCAST 4", "UPCAST 16"]
+
+
+@pytest.mark.parametrize(
+    ("size", "reads", "op", "parts"),
+    [
+        (LARGE, 3, None, 4),
+        (LARGE, 4, None, 2),  # more streams would not find room
+        (LARGE, 7, None, 1),
+        (LARGE, 1, Ops.EXP, 2),  # a function needs the registers
+        (LARGE // 8, 1, None, 1),  # it stays in a cache
+    ],
+)
+def test_how_many_parts(size: int, reads: int, op: Ops | None, parts: int) -> None:
+    found = words(size, reads, op)
+    assert (f"UPCAST {parts}" in found) is (parts > 1)
+    assert any(word.startswith("SPLIT") for word in found) is (parts > 1)
+
+
+def test_a_length_that_nothing_divides_is_padded_for_all_parts() -> None:
+    found = words(LARGE + 37)
+    pieces = int(found[1].removeprefix("THREAD "))
+    assert found[0] == f"PADTO {16 * 4 * pieces}"
+    assert found[-1] == "UPCAST 16"
+
+
+def test_machines_that_do_not_mask_are_not_padded() -> None:
+    with Table() as t:
+        actions = choose(stream(t, LARGE + 37), V2, attempts(V2))
+    assert not any(action.kind.name == "PADTO" for action in actions)
+
+
+@pytest.mark.parametrize("size", [1 << 16, (1 << 16) + 37])
+def test_results_are_the_same(size: int) -> None:
+    small = replace(V4, caches=(1 << 10, 4 << 10, 1 << 20))  # what is long for these is quick to interpret
+    taken: list[Action] = []
+
+    def chosen(sink: UOp) -> list[Action]:
+        taken.extend(choose(sink, small, attempts(small)))
+        return taken
+
+    with Table() as t:
+        program = lower("kernel", pipeline.run(stream(t, size), pipeline.Machine(small, chosen)))
+    assert any(action.kind is ActionKind.SPLIT for action in taken)
+    x = np.random.default_rng(0).standard_normal(size).astype(np.float32)
+    found = np.zeros_like(x)
+    interpret(program, [found, x])
+    np.testing.assert_array_equal(found, x)
