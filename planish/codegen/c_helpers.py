@@ -36,7 +36,7 @@ GENERIC: Final = {
 }}""",
     "scale": """static inline {t} scale_{s}({t} x, {t} y) {{
   if (y != y) return y;
-  if (isinf(y)) return x * (y > 0 ? y : 0);
+  if (isinf(y)) return x != x ? (y > 0 ? y : 0) : x * (y > 0 ? y : 0);
   return ({t})ldexp{f}(x, (int)(y > 65536 ? 65536 : y < -65536 ? -65536 : floor{f}(y)));
 }}""",
     "scale_whole": """static inline {v} scale_whole_{s}({v} x, {v} y) {{

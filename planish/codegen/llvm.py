@@ -29,7 +29,14 @@ from planish.codegen.llvm_table import (
     suffix,
 )
 from planish.codegen.llvm_values import Values
-from planish.codegen.questions import may_stream, maybe_outside, refuse_threads, stored_together, streams
+from planish.codegen.questions import (
+    may_stream,
+    maybe_outside,
+    refuse_threads,
+    stored_together,
+    streams,
+    waits_for_roots,
+)
 from planish.codegen.spans import Span
 from planish.codegen.transposition import Transposition
 from planish.codegen.wide import widened
@@ -104,6 +111,7 @@ class _Writer(Values):
         avx512: bool,
     ) -> None:
         super().__init__(avx512=avx512)
+        self.refines_roots = waits_for_roots(program)
         self.program = program
         self.aliased = aliased
         self.scratch = scratch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planish.errors import LoweringError
-from planish.llir.program import Address, Load, Prefetch, Program, Register, Store
+from planish.llir.program import Address, Compute, Load, Ops, Prefetch, Program, Register, Store
 
 
 def maybe_outside(program: Program) -> frozenset[Register]:
@@ -28,6 +28,17 @@ def may_stream(i: Store) -> bool:
 
 _STREAMED: Final = frozenset({16, 32, 64, 128, 256})
 """Bytes of vectors that are stored past the caches: of one register, or of a few."""
+
+
+def waits_for_roots(program: Program) -> bool:
+    """Whether there is too little else to do while the one unit that takes roots of vectors is busy."""
+    work = [i for i in program.body if isinstance(i, Compute) and i.result.dtype.lanes > 1]
+    roots = sum(i.op is Ops.SQRT for i in work)
+    return len(work) < _BESIDE_A_ROOT * roots
+
+
+_BESIDE_A_ROOT: Final = 13
+"""Operations on vectors that take as long as a root by instruction, less those that refining one takes."""
 
 
 def stored_together(program: Program) -> dict[int, tuple[Store, ...]]:

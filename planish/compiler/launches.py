@@ -6,7 +6,7 @@ from typing import Final
 
 from planish.codegen.blocks import block_bytes, scratch_bytes
 from planish.errors import InternalError
-from planish.llir.program import EndLoop, Immediate, Loop, Program
+from planish.llir.program import AnyLane, EndIf, EndLoop, If, Immediate, Loop, Program
 from planish.runtime.entry import NativeKernel
 
 _STACK: Final = 320 << 10
@@ -40,15 +40,21 @@ def grid_of(program: Program) -> tuple[int, ...]:
 
 
 def work_of(program: Program, points: int) -> int:
-    """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each."""
+    """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each.
+
+    What is under an `if any` hardly ever runs.
+    """
     most = {variable.result: variable.high for variable in program.variables}
+    rare = {i.result for i in program.body if isinstance(i, AnyLane)}
     times, total = [points], 0
     for instruction in program.body:
         if isinstance(instruction, Loop):
             bound = instruction.bound
             count = bound.value if isinstance(bound, Immediate) else most.get(bound, 1)
             times.append(times[-1] * (count if isinstance(count, int) else 1))
-        elif isinstance(instruction, EndLoop):
+        elif isinstance(instruction, If):
+            times.append(0 if instruction.condition in rare else times[-1])
+        elif isinstance(instruction, EndLoop | EndIf):
             times.pop()
         else:
             total += times[-1]

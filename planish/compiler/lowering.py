@@ -139,7 +139,9 @@ def _make_kernels(
                 1 if current().beam else is_worth_sharing(count - number, number, perf_counter() - started)
             )
             if hands > 1:
-                found |= shared(range(number, count), complete, hands)
+                # the largest first: whoever comes last has little left to wait for
+                sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}
+                found |= shared(sorted(sizes, key=lambda n: -sizes[n]), complete, hands)
                 break
             made = found[number] = lowered(number)
             if compiled_for is not None:

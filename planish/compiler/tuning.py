@@ -63,7 +63,7 @@ _WORTH: Final = 1 << 12
 """Iterations below which a kernel is over before anything could be gained."""
 _LONG: Final = 1 << 27
 """Iterations beyond which only a part of the unoptimised kernel is run."""
-_CONTEST: Final = 1.0
+_CONTEST: Final = 1.6
 """Seconds in which the fastest run in turn."""
 _REFERENCE: Final = 120.0
 """Seconds that the unoptimised kernel may take."""

@@ -26,13 +26,14 @@ from typing import Final, cast
 
 from planish.optimize.cores import ROUNDS, Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, kind_of, size_of
+from planish.optimize.kernel_view import View, size_of
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
 from planish.optimize.tiles import MOST_LANES, Shape, best_tile
 from planish.target import Target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, Axis, AxisType, Ops
+from planish.uop.ranges import kind_of
 
 _AGAIN: Final = 6
 """A panel that so many rows of tiles read is worth copying."""
@@ -44,8 +45,11 @@ _TURNED_AGAIN: Final = 2
 """The same for one whose lanes are not contiguous: the copy is the only fast way to read it."""
 _TURNING: Final = 2
 """How many elements are copied in order in the time in which one of rows that are not contiguous is."""
-_PANEL: Final = 4
-"""The part of the second cache that a panel may fill (one of so many): the other operand and the result pass through it, too."""
+_PANEL: Final = (2, 5)
+"""The part of the second cache that a panel may fill: the other operand and the result pass through it, too. Shorter panels are
+worse on both sides: results are read and written once more for each (2048³ with a panel of a tenth: 1.26 times as long)."""
+_NEAR: Final = 4
+"""The part of the second cache (one of so many) that something else than a panel may fill and still be near when it is used again."""
 _FEW: Final = 16
 """Rows of tiles that are little work for what a panel costs to fetch: then that is what counts."""
 _STREAMS: Final = 64
@@ -178,7 +182,7 @@ def multiply(draft: Draft, view: View) -> bool:
         again > 1 and product.right.dtype.itemsize < wide,
         columns > width and product.left.dtype.itemsize < wide,
     ]
-    far = along * columns * wide > draft.target.caches[1] // _PANEL
+    far = along * columns * wide > draft.target.caches[1] // _NEAR
     enough = _ALONE if columns <= width else _FAR_AGAIN if far else _AGAIN
     staged = turned or again >= enough or converted[0]
     scattered = columns > width and view.stride(product.left, product.along) != 1
@@ -188,7 +192,7 @@ def multiply(draft: Draft, view: View) -> bool:
     blocks = _blocks(draft, again, shape.rows * length * wide, width * length * wide) if scattered else 1
     walked = length < along and again <= _FEW and columns > width
     # what a piece writes stays in the second cache from one block of a walk to the next
-    least = -(-rows * columns * wide * _PANEL // draft.target.caches[1]) if walked else 2
+    least = -(-rows * columns * wide * _NEAR // draft.target.caches[1]) if walked else 2
     cuts = [
         *(Cut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
         Cut(
@@ -268,7 +272,7 @@ def _block_length(
 ) -> int:
     """How much of the reduction one pass over the output does: all, unless a panel is too large for the second cache."""
     along, size = size_of(product.along), view.reductions[0].dtype.itemsize
-    longest = draft.target.caches[1] // _PANEL // (width * size)
+    longest = draft.target.caches[1] * _PANEL[0] // _PANEL[1] // (width * size)
     written = prod(size_of(axis) for axis in view.outputs) * size
     short = -(-longest // 2) if written <= draft.target.caches[-1] else longest  # once more costs little
     if scattered:  # a block of many rows has to fit as well

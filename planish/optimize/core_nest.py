@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import kind_of, size_of
+from planish.optimize.kernel_view import size_of
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.products import Product, nearly, products
+from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import Core
 
 Sizes = tuple[int, int, int]

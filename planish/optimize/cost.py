@@ -18,11 +18,11 @@ from math import prod
 from typing import Final
 
 from planish.dtypes import DType
-from planish.optimize.kernel_view import kind_of
 from planish.optimize.nest import LANES, SEQUENTIAL, Nest, closed_by, count, trips
 from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, AxisType, Ops, TensorCore
+from planish.uop.ranges import kind_of
 
 _PER_CYCLE: Final = (48.0, 10.0, 4.5)
 """Bytes per cycle that one core gets from its second cache, the third, and memory."""

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from planish.optimize.kernel_view import kind_of, size_of
+from planish.optimize.kernel_view import size_of
 from planish.target import Target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType
+from planish.uop.ranges import kind_of
 
 Attempt = Callable[[UOp, Action, Sequence[Action]], UOp | None]
 """A kernel after one more action (the actions before it are told too); None if it is refused."""

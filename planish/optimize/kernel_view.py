@@ -9,12 +9,8 @@ from typing import cast
 from planish.dtypes import AddrSpace, PtrDType
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.strides import stride
-
-
-def kind_of(axis: UOp) -> AxisType:
-    """What runs a range."""
-    return cast("Axis", axis.arg).kind
 
 
 def size_of(axis: UOp) -> int:

@@ -8,11 +8,12 @@ from typing import Final
 
 from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, kind_of, size_of
+from planish.optimize.kernel_view import View, size_of
 from planish.target import Target
 from planish.uop.actions import ActionKind
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
 
 _LEAST_LANES: Final = 4
 """Below that, lanes are not worth the wider loads, unless the machine has no more."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import kind_of, size_of
+from planish.optimize.kernel_view import size_of
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType
+from planish.uop.ranges import kind_of
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from math import prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
-from planish.optimize.kernel_view import kind_of
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.strides import stride
 
 PARALLEL: Final = frozenset({AxisType.THREAD, AxisType.GLOBAL})

@@ -117,8 +117,13 @@ def _rows_in_registers(loops: Loops, window: Window, pixel: UOp, registers: int)
     """Rows of vectors that share weights or pixels, as many as leave half of the registers for what is loaded."""
     room = registers // 2
     for axis in _rows(window, pixel):
-        steps = loops.size(axis)
-        amount = max(n for n in range(1, min(room, steps, _MOST_ROWS) + 1) if steps % n == 0)
+        steps, most = loops.size(axis), min(room, loops.size(axis), _MOST_ROWS)
+        amount = max(n for n in range(1, most + 1) if steps % n == 0)
+        if 2 * amount <= most and axis in window.pixels:
+            # a size that has no divisors: some rows too many
+            best = min(range(most // 2 + 1, most + 1), key=lambda n: (-(-steps // n) * n, -n))
+            if loops.take(ActionKind.PADTO, axis, best, "whole tiles of rows"):
+                amount = best
         if amount > 1 and loops.take(ActionKind.UPCAST, axis, amount, "rows share what they load"):
             room //= amount
 

@@ -22,12 +22,13 @@ from typing import Final, NamedTuple
 
 from planish.optimize.cores import pieces_for
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, kind_of, size_of
+from planish.optimize.kernel_view import View, size_of
 from planish.optimize.lanes import rounded_up
 from planish.target import Target
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
 
 _COST: Final = {4: 20, 2: 23, 1: 33}
 """Vectors of rows at once, and what a row then costs: with more of them there are fewer loads for each operation."""

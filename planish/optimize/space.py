@@ -14,11 +14,12 @@ from math import prod
 from typing import Final
 
 from planish import dtypes
-from planish.optimize.kernel_view import kind_of, size_of
+from planish.optimize.kernel_view import size_of
 from planish.target import Parallel, Target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
 
 AXES: Final = 10
 """Axes of a kernel that actions are tried on; schedules with more of them have been cut up enough."""

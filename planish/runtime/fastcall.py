@@ -20,6 +20,21 @@ import numpy as np
 from planish.runtime import memory
 from planish.runtime.entry import THREADS
 
+_SIZE: Final = """\
+size:
+  %dp = getelementptr i64, ptr %dims, i64 %k
+  %dim = load i64, ptr %dp
+  %fixed = icmp sge i64 %dim, 0
+  br i1 %fixed, label %kept, label %variable
+variable:
+  %slot = xor i64 %dim, -1
+  %vp = getelementptr i64, ptr %frame, i64 %slot
+  %value = load i64, ptr %vp
+  br label %kept
+kept:
+  %n = phi i64 [ %dim, %size ], [ %value, %variable ]
+"""
+"""The size %n of axis %k: one that is known, or what the frame says of it."""
 _CALL: Final = """
 declare ptr @PyLong_AsVoidPtr(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
@@ -75,27 +90,17 @@ axis:
   %k = phi i64 [ 0, %sizes ], [ %k1, %next ]
   %end = icmp eq i64 %k, %rank
   br i1 %end, label %yes, label %size
-size:
-  %dp = getelementptr i64, ptr %dims, i64 %k
-  %dim = load i64, ptr %dp
+SIZE
   %sp = getelementptr i64, ptr %shape, i64 %k
   %s = load i64, ptr %sp
-  %fixed = icmp sge i64 %dim, 0
-  br i1 %fixed, label %exact, label %variable
-exact:
-  %equal = icmp eq i64 %dim, %s
-  br i1 %equal, label %next, label %no
-variable:
-  %slot = xor i64 %dim, -1
-  %vp = getelementptr i64, ptr %frame, i64 %slot
-  %known = load i64, ptr %vp
-  %unset = icmp eq i64 %known, -1
+  %unset = icmp eq i64 %n, -1
   br i1 %unset, label %set, label %compare
 compare:
-  %agrees = icmp eq i64 %known, %s
+  %agrees = icmp eq i64 %n, %s
   br i1 %agrees, label %next, label %no
 set:
-  %bi = mul i64 %slot, 2
+  %free = xor i64 %dim, -1
+  %bi = mul i64 %free, 2
   %lop = getelementptr i64, ptr %bounds, i64 %bi
   %lo = load i64, ptr %lop
   %hi1 = add i64 %bi, 1
@@ -106,7 +111,8 @@ set:
   %within = and i1 %notless, %notmore
   br i1 %within, label %keep, label %no
 keep:
-  store i64 %s, ptr %vp
+  %freep = getelementptr i64, ptr %frame, i64 %free
+  store i64 %s, ptr %freep
   br label %next
 next:
   %k1 = add i64 %k, 1
@@ -142,18 +148,7 @@ axis:
   %bytes = phi i64 [ %item, %entry ], [ %bytes1, %kept ]
   %end = icmp eq i64 %k, %rank
   br i1 %end, label %make, label %size
-size:
-  %dp = getelementptr i64, ptr %dims, i64 %k
-  %dim = load i64, ptr %dp
-  %fixed = icmp sge i64 %dim, 0
-  br i1 %fixed, label %kept, label %variable
-variable:
-  %slot = xor i64 %dim, -1
-  %vp = getelementptr i64, ptr %frame, i64 %slot
-  %value = load i64, ptr %vp
-  br label %kept
-kept:
-  %n = phi i64 [ %dim, %size ], [ %value, %variable ]
+SIZE
   %sp = getelementptr i64, ptr %shape, i64 %k
   store i64 %n, ptr %sp
   %bytes1 = mul i64 %bytes, %n
@@ -317,7 +312,7 @@ define i64 @slow_call(ptr %run, ptr %frame) {
   call void @PyEval_RestoreThread(ptr %saved)
   ret i64 %status
 }
-""".replace("THREADS", str(THREADS))  # fmt: skip
+""".replace("THREADS", str(THREADS)).replace("SIZE\n", _SIZE)  # fmt: skip
 SOURCE: Final = _CALL + memory.source()
 """The LLVM IR of it all; it belongs to a module with the pool of threads."""
 

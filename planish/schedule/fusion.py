@@ -103,6 +103,8 @@ class Fusion:
         """Other results that are computed here anyway, and where."""
         self.product: UOp | None = None
         """The product of matrices whose elements are those of the result, if there is one."""
+        self.filling: set[UOp] = set()
+        """Ranges of loops that fill rows which are kept."""
         self.unknown: dict[UOp, Key] = {}
         """Nodes that stand for an index until its value is made."""
         for root in self.roots:
@@ -441,6 +443,7 @@ class Fusion:
                 return False
             filling = self.rows.own_loop(node, places[0], row, self.level(node))
         self.nest.lead(row.held)
+        self.filling.update(r for axis in row.axes for r in filling.indices[axis].ranges)
         filled = Key(node, filling)
         dims = tuple(shape(node)[axis] for axis in row.axes)
         memory = node.dtype.ptr(most(dims), AddrSpace.LOCAL)

@@ -213,9 +213,12 @@ def _is_summed_up(case: Case) -> bool:
     """Whether a product of matrices is only reduced again (pooled), and no larger than what stays in a cache.
 
     Alone it has a schedule of its own; of a sum of sums only the inner one is laid out. What is larger is not worth its memory.
+    What fills rows that are kept (attention) is not meant: it is used again where it is.
     """
     (place,) = case.places
     inner = place.ranges - case.fusion.nest.outputs
+    if not inner.isdisjoint(case.fusion.filling):
+        return False
     small = most(shape(case.node)) * case.node.dtype.itemsize <= MOST_NESTED
     return bool(inner) and case.is_product and small and runs(place.ranges) * case.terms > SMALL
 

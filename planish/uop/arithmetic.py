@@ -298,11 +298,12 @@ def _float_mulacc(d: DType, x: Array, y: Array, z: Array) -> Array:
 
 
 def _scale(d: DType, x: Array, y: Array) -> Array:
-    """2**inf is inf, 2**-inf is 0."""
+    """2**inf is inf, 2**-inf is 0; they hide a NaN, as in the instruction that there is for it."""
     whole = np.floor(np.clip(np.nan_to_num(y, nan=0.0), -1e5, 1e5)).astype(np.int32)
     scaled = np.ldexp(x, whole)
     lost = np.isnan(y) | ((x == 0) & (y == np.inf)) | (np.isinf(x) & (y == -np.inf))
-    return np.asarray(np.where(lost, x.dtype.type(np.nan), scaled))
+    scaled = np.where(lost, x.dtype.type(np.nan), scaled)
+    return np.asarray(np.where(np.isnan(x) & np.isinf(y), np.maximum(y, 0), scaled))
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:

@@ -16,7 +16,7 @@ functions of a separate decision table, so it costs nothing while nobody watches
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
@@ -188,17 +188,19 @@ class Matcher:
         self.name: Final = name
         self.rules: Final = tuple(rules)
         self.decisions: Final = Decisions(self)
-        self._by_op: dict[Ops, tuple[Variant, ...]] = {}
+        self._by_op: dict[Ops, list[Variant]] | None = None
 
-    def variants_for(self, op: Ops) -> tuple[Variant, ...]:
+    def variants_for(self, op: Ops) -> Sequence[Variant]:
         """Every way to match a node of this op, in order of precedence."""
-        found = self._by_op.get(op)
-        if found is None:
-            found = tuple(
-                v for r in self.rules for v in r.variants if v.pattern.ops is None or op in v.pattern.ops
-            )
-            self._by_op[op] = found
-        return found
+        if self._by_op is None:
+            by_op: dict[Ops, list[Variant]] = {each: [] for each in _OPS}
+            for made in self.rules:
+                for variant in made.variants:
+                    ops = variant.pattern.ops
+                    for each in _OPS if ops is None else ops:
+                        by_op[each].append(variant)
+            self._by_op = by_op
+        return self._by_op[op]
 
     def __call__(self, node: UOp, ctx: object = None) -> UOp | None:
         """What the first matching rule makes of a node; None if none matches."""

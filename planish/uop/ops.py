@@ -150,7 +150,7 @@ class Ops(IntEnum):
     SHL           = "x y",            Law.INTEGRAL, "x << y; 0 beyond the width"
     SHR           = "x y",            Law.INTEGRAL, "x >> y: the sign is copied in, zeros on unsigned"
     THREEFRY      = "x key",          Law.INTEGRAL, "Threefry2x32-20 on a counter and a key (uint64)"
-    SCALE         = "x y",            Law.FLOAT,    "x * 2 ** floor(y), rounded once"
+    SCALE         = "x y",            Law.FLOAT,    "x * 2 ** floor(y), rounded once; an infinite y makes 0 or infinity of NaN too"
     CMPLT         = "x y",            Law.COMPARE,  "x < y"
     CMPLE         = "x y",            Law.COMPARE,  "x <= y (on floats not the same as not y < x)"
     CMPEQ         = "x y",            Law.COMPARE,  "x == y"

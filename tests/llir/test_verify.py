@@ -15,6 +15,7 @@ from planish.errors import VerifyError
 from planish.llir.builder import Builder
 from planish.llir.program import (
     Address,
+    AnyLane,
     Barrier,
     Bitcast,
     Buffer,
@@ -142,6 +143,7 @@ BROKEN: dict[str, list[tuple[Program, str]]] = {
         (with_body(Build(Register(9, f32.vec(2)), (F, N))), "f32, i32 do not join to f32x2"),
         (with_body(Lookup(Register(9, i32.vec(4)), F4, I4)), "the result is f32x4, not i32x4"),
         (with_body(Lookup(Register(9, f32.vec(4)), F4, F4)), "the index is an i32 or i64, not f32x4"),
+        (with_body(AnyLane(Register(9, boolean), F4)), "any makes one bool of bools, not bool of f32x4"),
         (with_body(Load(Register(9, i32), P)), "memory of f32 does not hold i32"),
         (with_body(Store(P, N)), "memory of f32 does not hold i32"),
         (with_body(Address(Register(9, i32), X, N)), "the result is *f32[8], not i32"),
@@ -177,6 +179,7 @@ BROKEN: dict[str, list[tuple[Program, str]]] = {
     "lanes": [
         (with_body(Lanes(NEW, F4, (4,))), "f32x4 has no lanes 4"),
         (with_body(Lanes(NEW, F4, ())), "f32x4 has no lanes (none)"),
+        (with_body(Lookup(Register(9, f32.vec(4)), Immediate((1.0, 2.0, 3.0), f32.vec(3)), I4)), "a table has a power of two of entries"),
         (with_body(Build(Register(9, f32.vec(3)), (F, F))), "2 lanes do not make f32x3"),
         (with_body(Build(Register(9, f32.vec(5)), (F, F4))), "build takes scalars"),
         (with_body(Concat(Register(9, f32.vec(9)), (F4, F4))), "8 lanes do not make f32x9"),

@@ -145,6 +145,18 @@ def test_who_wins_is_ahead_in_most_rounds() -> None:
     assert run(measure, start=start).actions == start
 
 
+def test_who_wins_is_ahead_from_beginning_to_end() -> None:
+    """Ahead by far in one process, behind by a little in the next."""
+    calls: dict[Schedule, int] = {}
+    start = (Action(ActionKind.UPCAST, 1, 32),)
+
+    def measure(actions: Schedule) -> Measured:
+        calls[actions] = calls.get(actions, 0) + 1
+        return right(1.0 if actions == start else 0.8 if calls[actions] < 6 else 0.99)
+
+    assert run(measure, start=start).actions == start
+
+
 @pytest.mark.parametrize("outcome", [Outcome.WRONG, Outcome.CRASHED, Outcome.HUNG])
 def test_what_goes_wrong_is_reported_and_never_chosen(outcome: Outcome) -> None:
     """Everything with fewer rows than the start would be the fastest by far, if only it worked."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from planish.dtypes import float32 as f32
+from planish.dtypes import void
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Load, Loop, Program, Store
@@ -18,10 +19,13 @@ from planish.optimize.heuristic import choose
 from planish.optimize.tiles import Shape, best_tile
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
+from planish.stages.rangeify.s07_apply_opts import apply_action
 from planish.target import TARGETS, Target
 from planish.uop.actions import ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
+from planish.uop.strides import stride
 from tests.stages.kernels import Array
 
 V4 = TARGETS["x86-64-v4"]
@@ -100,6 +104,30 @@ def test_every_nest_computes_the_product(name: str, sizes: Sizes) -> None:
         expected = expected_of(arrays, sizes, left=left, right=right, batch=batch, epilogue=epilogue)
         interpret(program, [arrays[int(param.name.removeprefix("arg"))] for param in program.params])
         np.testing.assert_array_equal(arrays[0], expected)
+
+
+def test_a_block_goes_on_from_what_the_last_one_left() -> None:
+    """Sums start from the result so far: after a block nothing is added, so no second tile is held beside the one of sums."""
+    sizes = (12, 64, 64)
+    program = program_of(replace(V4, caches=(1 << 10, 4 << 10)), sizes, cores=False)
+    assert "BLOCK" in {
+        word.split()[0] for word in kinds(sizes, replace(V4, caches=(1 << 10, 4 << 10)), cores=False)
+    }
+    adds = [i for i in program.body if isinstance(i, Compute) and i.op is Ops.ADD and i.result.dtype.is_float]
+    assert not adds
+
+
+def test_what_is_copied_is_read_in_the_order_of_memory() -> None:
+    """A transposed left operand, kept tile by tile: a row of it is read from end to end, not six elements of every row."""
+    with Table() as t:
+        sink = matmul(t, (516, 512, 64), left=True)
+        for action in choose(sink, V4, attempts(V4), cores=False):
+            sink = apply_action(sink, action, V4)
+        copies = [n.src[0] for n in sink.toposort() if n.op is Ops.BUFFERIZE]
+        (left,) = [n for n in copies if n.op is Ops.INDEX and n.src[0].arg == 1]
+        loops = sorted((r for r in left.ranges if kind_of(r) is AxisType.LOOP), key=lambda r: r.order)
+        steps = [stride(left.src[1], r) for r in loops]
+    assert steps == [516, 6]
 
 
 def test_small_caches_make_blocks_of_everything() -> None:
@@ -197,7 +225,7 @@ def test_of_equal_cuts_the_one_with_less_waste_and_large_enough_pieces() -> None
         ((3, 2048, 2048), ["UPCAST 64", "UPCAST 3", "BLOCK 64"]),
         ((16, 1536, 2048), ["UPCAST 48", "UPCAST 8", "SWAP 1", "BLOCK 64", "STAGE 2"]),
         # near enough to be read where it is
-        ((12, 192, 64), ["UPCAST 64", "UPCAST 6"]),
+        ((12, 192, 64), ["UPCAST 64", "UPCAST 6", "SWAP 1"]),
         # one panel: it lies together, but not all of it stays near from one row of tiles to the next
         ((66, 64, 1 << 16), ["UPCAST 64", "UPCAST 6", "BLOCK 1024"]),
     ],
@@ -239,7 +267,7 @@ def test_a_product_with_two_results_has_the_nest_of_one() -> None:
         )
         before = t.param(0, f32, m * n).index(i * n + j).store(total)
         after = t.param(1, f32, m * n).index(i * n + j).store(total.max(0.0))
-        return t.sink(before.end(i, j), after.end(i, j))
+        return t.sink(t.make(Ops.GROUP, void, (before, after)).end(i, j))
 
     with Table() as t:
         found = choose(both(t, 64, 512, 784), V4, attempts(V4), cores=False)

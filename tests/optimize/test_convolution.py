@@ -77,6 +77,17 @@ def pooling(t: Table, c: int = 4, size: int = 12, stride: int = 2) -> UOp:
     return t.sink(out.index(i * (many * many) + h * many + w).store(value.reduce(Ops.MAX, r, s)).end(i, h, w))
 
 
+def filtered(t: Table, size: int = 40, taps: int = 6, stride: int = 2) -> UOp:
+    """out[p] = sum over r of x[p·stride + r - taps/2] · k[r]"""
+    many, begin = (size - 1) // stride + 1, taps // 2
+    out, x, k = t.param(0, f32, many), t.param(1, f32, size), t.param(2, f32, taps)
+    p, r = t.range(many, 0), t.range(taps, 1, REDUCE)
+    at = p * stride + r - begin
+    inside = (at >= 0) & (at < size)
+    value = x.index(inside.where(at, t.invalid(p.dtype))) * k.index(r)
+    return t.sink(out.index(p).store(value.reduce(Ops.ADD, r)).end(p))
+
+
 def by_weights(
     t: Table, n: int = 2, c: int = 1, o: int = 16, size: int = 4, taps: int = 3, stride: int = 1
 ) -> UOp:
@@ -241,6 +252,43 @@ def test_rows_of_a_depthwise_convolution_share_what_they_load() -> None:
     assert sum(load.gate is not None for load in vectors) <= rows + 2
 
 
+def test_rows_of_an_image_of_prime_size_share_what_they_load() -> None:
+    """Some rows too many: they are computed, not stored, and what they read is no other element than before."""
+    found = words(chosen(partial(depthwise, c=96, size=31), V4))
+    assert found[:5] == ["PADTO 16", "UPCAST 16", "PADTO 8", "UPCAST 8", "UNROLL 0"]
+    with Table() as t:
+        body = innermost(program_of(depthwise(t, c=96, size=31)))
+    rows, taps, sums = 8, 3, 8
+    vectors = [i for i in body if isinstance(i, Load) and i.result.dtype.lanes == 16]
+    assert len(vectors) <= rows + taps - 1 + sums
+
+
+def test_padding_gates_no_read_that_its_own_gate_keeps_inside() -> None:
+    def gates(sink: UOp, axis: int) -> int:
+        padded = apply_opts(sink, [Action(ActionKind.PADTO, axis, 8)], SCALAR)
+        longer = {r for r in axes_of(padded) if r.vmax + 1 == 8}
+        places = [n for n in padded.toposort() if n.op is Ops.INDEX and n.src[1].op is Ops.WHERE]
+        return sum(
+            c.op is Ops.CMPLT and c.src[0] in longer for n in places for c in n.src[1].src[0].toposort()
+        )
+
+    with Table() as t:
+        assert gates(convolution(t, size=5), 1) == 1  # the store alone
+        assert gates(pooling(t), 1) == 2  # nothing else keeps the window from running over the end
+        assert gates(convolution(t, size=5, o=5), 0) == 2  # weights are read without a gate of their own
+
+
+def test_a_row_alone_is_copied_and_computed_in_several_vectors() -> None:
+    """A filter of many taps and one channel: every element is read again and again."""
+    found = words(chosen(partial(filtered, size=4000, taps=256), V4))
+    assert found[:3] == ["STAGE 1", "PADTO 64", "UPCAST 64"]
+    with Table() as t:
+        body = innermost(program_of(filtered(t, size=4000, taps=256)))
+    assert (
+        sum(isinstance(i, Compute) and i.op is Ops.MULACC and i.result.dtype.lanes == 16 for i in body) == 4
+    )
+
+
 def test_sums_over_images_are_made_in_passes_of_register_tiles() -> None:
     """The gradient by the weights: channels in lanes, taps in registers, a part of the images at a time."""
     for stride in (1, 2):
@@ -313,6 +361,9 @@ SMALL: dict[str, Build] = {
     "summed twice": summed_twice,
     "phases": spread,
     "two results": two_results,
+    "filtered": filtered,
+    "filtered often": partial(filtered, size=70, taps=130, stride=2),
+    "depthwise of prime size": partial(depthwise, c=1, size=11),
 }
 
 

@@ -71,6 +71,20 @@ def test_the_host_is_used_with_all_it_has() -> None:
     assert cpu.processor(TARGETS["x86-64-v3"]).name == "x86-64-v3"
 
 
+@on_x86
+def test_instructions_that_a_processor_lacks_are_refused() -> None:
+    b = Builder("table")
+    x = b.param("x", dtypes.float32, 16)
+    table = b.load(b.address(x, 0), dtypes.float32.vec(16))
+    b.store(b.address(x, 0), b.lookup(table, b.bitcast(table, dtypes.int32.vec(16))))
+    old, new = (cpu.processor(TARGETS[name]) for name in ("x86-64-v3", "x86-64-v4"))
+    assert (old.avx512, new.avx512) == (False, True)
+    assert "vpermps" in cpu.emit_assembly(llvm.render(b.program(), avx512=True), new)
+    with pytest.raises(PlanishError, match="a kernel uses AVX-512, which x86-64-v3 does not have"):
+        cpu.emit_assembly(llvm.render(b.program(), avx512=True), old)
+    cpu.emit_assembly(llvm.render(b.program()), old)
+
+
 def _loop(unroll: int, *, known: bool) -> Program:
     b = Builder("rows")
     n = 8 if known else b.variable("n", 0, 100)

@@ -9,6 +9,7 @@ import pytest
 
 from planish import dtypes, ptir
 from planish.codegen import c, llvm
+from planish.compiler.launches import work_of
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import AnyLane, If
@@ -139,6 +140,13 @@ def test_machine_code_does_what_the_interpreter_does(lanes: int) -> None:
         pointers = (ctypes.c_void_p, ctypes.c_void_p)
         ctypes.CFUNCTYPE(None, *pointers)(module.address("kernel"))(again.ctypes.data, x.ctypes.data)
         assert again.tobytes() == wanted.tobytes()
+
+
+def test_what_hardly_ever_runs_does_not_count_as_work() -> None:
+    program = lower("kernel", lines_of(Ops.SIN, count=1000))
+    inside = sum(map(len, blocks(lines_of(Ops.SIN, count=1000))[0]))
+    most = (len(program.body) - inside + 10) * 1000 // 2
+    assert 0 < work_of(program, 1) < most
 
 
 def test_without_rare_selects_nothing_happens() -> None:

@@ -204,6 +204,26 @@ def test_narrow_floats_compute_in_float32_and_round_once(op: Ops, short: str) ->
         assert same_bits(found.astype(np.float32), wide.astype(dtype.numpy).astype(np.float32))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_power_of_two_as_a_factor_is_the_same_by_any_way(dtype: str) -> None:
+    """SCALE by its definition, by other ops, and as an instruction."""
+    kind = DTYPES[dtype]
+    edge = specials(kind)
+    near = np.array(
+        [0.0, -0.5, 0.75, 3.0, -3.25, -126, -149.5, -1074, 1100, 1e30, -1e30, np.inf, -np.inf, np.nan]
+    )
+    x, y = (np.ravel(each).astype(kind.numpy) for each in np.meshgrid(edge, near))
+    wanted = Applied(Ops.SCALE, kind, TARGETS["avx512"])(x, y)
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(y)
+        assert same_bits(
+            wanted[finite], np.ldexp(x, np.floor(np.clip(np.nan_to_num(y), -1e4, 1e4)).astype(int))[finite]
+        )
+    assert same_bits(wanted, Applied(Ops.SCALE, kind, CPU)(x, y))
+    for target in ("fma", "avx512"):
+        assert same_bits(wanted, native(Ops.SCALE, kind, len(x), TARGETS[target])(x, y)), target
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize(("op", "target"), cases(UNARY, dtypes.float32), ids=named)
 def test_float32_is_within_its_bound_for_every_argument(

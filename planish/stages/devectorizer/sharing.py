@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from planish.dtypes import DType, PtrDType
-from planish.stages.expander.loops import THREADS, closed_by, kind_of, loops_of, nest_all, without_gate
+from planish.stages.expander.loops import THREADS, closed_by, loops_of, nest_all, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 
 
@@ -56,7 +57,9 @@ class _Kernel:
         nodes = sink.toposort()
         self.ends = {r: n for n in nodes if n.op is Ops.END for r in loops_of(closed_by(n))}
         self.threads = frozenset(n for n in nodes if n.op is Ops.RANGE and kind_of(n) in THREADS)
-        places = {n.src[0] for n in nodes if n.op is Ops.STORE}
+        written = {n.src[0] for n in nodes if n.op is Ops.STORE}
+        # places that something else is done with than to be stored to
+        used = {s for n in nodes for s in (n.src[1:] if n.op is Ops.STORE else n.src) if s.op is Ops.INDEX}
         stores: dict[UOp, list[UOp]] = {}
         reads: dict[UOp, list[UOp]] = {}
         fills: dict[UOp, dict[UOp, None]] = {}
@@ -69,7 +72,7 @@ class _Kernel:
                 memory = _memory(node)
                 if memory is None:
                     continue
-                if node not in places or _is_read(node, nodes):
+                if node not in written or node in used:
                     reads.setdefault(memory, []).append(node)
                     if node.src[0].op is Ops.AFTER:
                         fills.setdefault(memory, {}).update(dict.fromkeys(node.src[0].src[1:]))
@@ -86,10 +89,6 @@ class _Kernel:
             if end is not None and loops_of(end.ranges) == context:
                 return end
         return None
-
-
-def _is_read(node: UOp, nodes: list[UOp]) -> bool:
-    return any(node in user.src[1:] or (user.op is not Ops.STORE and node in user.src) for user in nodes)
 
 
 def _order(kernel: _Kernel, a: _Buffer, b: _Buffer) -> tuple[UOp, ...] | None:

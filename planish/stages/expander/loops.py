@@ -21,17 +21,13 @@ from planish.errors import LoweringError
 from planish.uop.derived import without_bounds
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 
 SEQUENTIAL: Final = frozenset({AxisType.LOOP, AxisType.REDUCE})
 """Axes that are loops; all others run side by side."""
 THREADS: Final = frozenset({AxisType.LOCAL, AxisType.WARP, AxisType.GROUP_REDUCE})
 """Axes that the threads of a block are."""
-
-
-def kind_of(r: UOp) -> AxisType:
-    """What runs a range."""
-    return cast("Axis", r.arg).kind
 
 
 def without_gate(index: UOp) -> UOp:

@@ -30,11 +30,12 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
-from planish.stages.expander.loops import THREADS, closed_by, kind_of, separate_contexts
+from planish.stages.expander.loops import THREADS, closed_by, separate_contexts
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import CONSTANTS, Bufferize, Ops
 from planish.uop.pattern import node
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import simplify
 

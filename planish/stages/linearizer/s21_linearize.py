@@ -74,19 +74,22 @@ def linearize(sink: UOp, priority: Mapping[Ops, int] = PRIORITY) -> list[UOp]:
             count = counts[ranges] = run_count(node), len(ranges)
         slot = cast("int", node.arg) if node.op is Ops.DEFINE_GLOBAL else 0
         ideal.append((*count, priority.get(node.op, 0), slot, number))
-    place = {nodes[key[-1]]: position for position, key in enumerate(sorted(ideal))}
+    ideal.sort(reverse=True)
+    backwards = [nodes[key[-1]] for key in ideal]
+    place = {node: position for position, node in enumerate(backwards)}
     waiting = dict.fromkeys(nodes, 0)
     for node in nodes:
         for source in node.src:
             waiting[source] += 1
-    ready = [(-place[sink], sink)]
+    ready = [place[sink]]
     result: list[UOp] = []
+    push, pop = heapq.heappush, heapq.heappop
     while ready:
-        _, node = heapq.heappop(ready)
+        node = backwards[pop(ready)]
         result.append(node)
         for source in node.src:
-            waiting[source] -= 1
-            if not waiting[source]:
-                heapq.heappush(ready, (-place[source], source))
+            left = waiting[source] = waiting[source] - 1
+            if not left:
+                push(ready, place[source])
     result.reverse()
     return result

@@ -22,12 +22,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from planish.stages.expander.loops import kind_of
 from planish.stages.rangeify.legality import LANES, Facts, plain_index
 from planish.stages.rangeify.padding import gated
 from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import sym

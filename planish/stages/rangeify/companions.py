@@ -15,7 +15,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final, NamedTuple
 
-from planish.stages.expander.loops import closed_by, kind_of, stores_in
+from planish.stages.expander.loops import closed_by, stores_in
 from planish.stages.rangeify.algebra import by_nest
 from planish.stages.rangeify.cuts import constant_size
 from planish.stages.rangeify.legality import OUTPUT, Facts
@@ -23,6 +23,7 @@ from planish.stages.rangeify.padding import gated
 from planish.stages.rangeify.refusal import Refusal
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 
 _SHORT: Final = 16

@@ -22,11 +22,12 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace
-from planish.stages.expander.loops import SEQUENTIAL, closed_by, kind_of, stores_in
+from planish.stages.expander.loops import SEQUENTIAL, closed_by, stores_in
 from planish.stages.rangeify.legality import LANES, Facts
 from planish.stages.rangeify.refusal import Refusal
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic.reduce import identity
 

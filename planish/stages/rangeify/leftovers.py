@@ -1,4 +1,4 @@
-"""What the weights of HOLD's passes are made of, and what is left of passes that LIMIT leaves out.
+"""Passes of HOLD that LIMIT leaves out, and what they would have added.
 
 The weights that a mask hides are 0 (`limits.py` says why), and a pass over nothing but such weights would add 0 * v to every sum. That
 is 0 if v is finite and NaN if it is not, whatever the row: it depends on the column alone. So instead of a pass for every row
@@ -15,10 +15,10 @@ from math import prod
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
-from planish.stages.expander.loops import kind_of
 from planish.stages.rangeify.legality import LANES, Facts, plain_index
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify

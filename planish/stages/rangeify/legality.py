@@ -21,10 +21,11 @@ from math import prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, PtrDType
-from planish.stages.expander.loops import THREADS, closed_by, kind_of, stores_in, without_gate
+from planish.stages.expander.loops import THREADS, closed_by, stores_in, without_gate
 from planish.uop.laws import memory_of
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Lanes, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.symbolic import simplify
 
 LANES: Final = frozenset({AxisType.UPCAST, AxisType.UNROLL})

@@ -6,8 +6,9 @@ beyond there is nothing to compute: the terms of the maximum are -inf, which is 
     exp(-inf - m) = 0      for any maximum m but NaN and -inf, for which they are NaN.
 
 In the latter case the exponential of a column that is looked at is NaN, too (s - NaN, or -inf - -inf), so the sum of the row and
-everything made of it is NaN either way: nobody can tell that the others were taken for 0. What is multiplied by these zeros still
-is: 0 * inf and 0 * NaN are NaN, and a value that is not finite shows in the result as the program says it does.
+everything made of it is NaN either way: nobody can tell that the others were taken for 0. What is multiplied by these zeros is not
+forgotten: 0 * inf and 0 * NaN are NaN, and a value that is not finite shows in the result as the program says it does. Passes of HOLD
+that have nothing but zeros for weights are left out all the same (`leftovers.py`).
 
 Before → after (columns j < n, in steps of g; b = the last column that any lane sees, rounded up to a step)::
 
@@ -23,12 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from planish.stages.expander.loops import SEQUENTIAL, kind_of
+from planish.stages.expander.loops import SEQUENTIAL
 from planish.stages.rangeify.leftovers import added, passes_over
 from planish.stages.rangeify.legality import LANES, Facts, plain_index
 from planish.stages.rangeify.refusal import Refusal
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify

@@ -2,7 +2,8 @@
 
 Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 they have, if two of them do nothing:
 
-* an INDEX that depends on the axis is nowhere beyond the end: nothing is loaded or stored there;
+* an INDEX that depends on the axis is nowhere beyond the end: nothing is loaded or stored there (a read for something that is
+  stored stays as it is, if it has a gate that keeps it inside of its buffer: `inside.py`);
 * a REDUCE over the axis combines the identity of its op beyond the end, *before* lanes are combined with each other (what is
   computed from a load of nothing need not be neutral, and a chunk of lanes may be half valid; a sum of products of such loads
   is, and stays as it is);
@@ -20,10 +21,11 @@ Before → after::
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from planish.stages.expander.loops import closed_by
 from planish.stages.rangeify.algebra import pm_flatten_range
+from planish.stages.rangeify.inside import stays_inside
 from planish.stages.rangeify.legality import is_row_major
 from planish.stages.rangeify.refusal import Refusal
 from planish.uop.laws import memory_of
@@ -32,6 +34,9 @@ from planish.uop.ops import Ops
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.reduce import identity
+
+_INNER: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN})
+"""What uses all values of a loop."""
 
 
 def gated(place: UOp, condition: UOp) -> UOp:
@@ -78,13 +83,18 @@ def pad_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
     longer = r.replace(src=(simplify((size + (multiple - 1)) // multiple * multiple), *r.src[1:]))
     condition = longer < size
     final: dict[UOp, UOp] = {r: longer}
-    for node in sink.toposort():
+    nodes = sink.toposort()
+    written = {memory_of(node.src[0]) for node in nodes if node.op is Ops.STORE}
+    is_stored = not any(r in closed_by(node) for node in nodes if node.op in _INNER)
+    for node in nodes:
         if node in final:
             continue
         src = tuple([final[source] for source in node.src])
         made = node if src == node.src else node.replace(src=src)
         if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
-            made = gated(made, condition)
+            # what nobody stores may be read, if it is there
+            if not (is_stored and memory_of(node) not in written and stays_inside(made)):
+                made = gated(made, condition)
         elif node.op is Ops.BUFFERIZE and r in closed_by(node):
             made = _kept_aside(node, made, r, condition)
         elif node.op is Ops.REDUCE and r in closed_by(node) and not _is_nothing(node, r):

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from typing import cast
 
-from planish.stages.expander.loops import kind_of
 from planish.stages.rangeify.algebra import pm_flatten_range
 from planish.stages.rangeify.legality import OUTPUT, Facts
 from planish.stages.rangeify.refusal import Refusal
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic.reduce import identity
 

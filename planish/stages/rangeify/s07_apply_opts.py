@@ -51,7 +51,7 @@ from math import prod
 from typing import Final, cast
 
 from planish import dtypes
-from planish.stages.expander.loops import THREADS, closed_by, kind_of
+from planish.stages.expander.loops import THREADS, closed_by
 from planish.stages.rangeify.algebra import pm_flatten_range
 from planish.stages.rangeify.aligning import align_axis
 from planish.stages.rangeify.blocking import block
@@ -69,6 +69,7 @@ from planish.target import TARGETS, Target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.alignment import divides

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, cast
 
-from planish.stages.expander.loops import SEQUENTIAL, THREADS, around, kind_of
+from planish.stages.expander.loops import SEQUENTIAL, THREADS, around
 from planish.stages.rangeify.boxes import Boxed, boxed, lanes_of
 from planish.stages.rangeify.legality import LANES, Facts, plain_index
 from planish.stages.rangeify.padding import gated
@@ -33,6 +33,7 @@ from planish.stages.rangeify.refusal import Refusal
 from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify

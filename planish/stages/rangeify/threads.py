@@ -14,10 +14,10 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Final
 
-from planish.stages.expander.loops import kind_of
 from planish.stages.rangeify.algebra import pm_flatten_range
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 
 _SHARED: Final = (AxisType.GROUP_REDUCE, AxisType.LOCAL)

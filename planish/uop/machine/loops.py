@@ -18,7 +18,8 @@ from typing import Final, cast
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import GraphError
 from planish.uop.node import UOp
-from planish.uop.ops import DEFINES, MOVEMENT, Axis, AxisType, Lanes, Ops
+from planish.uop.ops import DEFINES, MOVEMENT, AxisType, Lanes, Ops
+from planish.uop.ranges import kind_of
 
 THREADS: Final = frozenset({AxisType.LOCAL, AxisType.WARP, AxisType.GROUP_REDUCE})
 """Axes whose values are threads of one block and share its LOCAL memory."""
@@ -41,11 +42,6 @@ def memory_below(place: UOp) -> UOp:
     while place.op in _BELOW and place.src:
         place = place.src[0]
     return place
-
-
-def kind_of(r: UOp) -> AxisType:
-    """What runs a range."""
-    return cast("Axis", r.arg).kind
 
 
 def is_thread(special: UOp) -> bool:

@@ -8,10 +8,11 @@ from typing import cast
 import numpy as np
 
 from planish.uop import arithmetic
-from planish.uop.machine.loops import is_thread, kind_of
+from planish.uop.machine.loops import is_thread
 from planish.uop.machine.state import Array, State
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops, TensorCore
+from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import MATRICES, core_of, multiply_pairs
 
 

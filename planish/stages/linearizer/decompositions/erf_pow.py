@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from planish.stages.linearizer.decompositions import coefficients
-from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, exp_plain
+from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, exp_plain, exp_table
 from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -42,8 +42,12 @@ def _small_tail(m: Reals, size: UOp) -> UOp:
     a, b = x + 3.0, x + x + 1.0
     inverse = m.const(1.0) / (a * b)
     smooth = m.polynomial((x - 3.0) * (b * inverse), coefficients.ERFCX) + 1.25
+    factor = smooth * (a * inverse)
+    if m.tables:
+        value, w = exp_table(m, -(x * x))
+        return (value * factor).alu(Ops.SCALE, w)
     value, power = exp_plain(m, -(x * x))
-    return value * power * (smooth * (a * inverse))
+    return value * power * factor
 
 
 def _erf_single(m: Reals, x: UOp) -> UOp:

@@ -62,7 +62,8 @@ def scale(m: Reals, x: UOp, y: UOp) -> UOp:
     total = (total > end).where(m.int(end), (total < -end).where(m.int(-end), total))
     result = m.with_sign(m.scale(mantissa, total), m.sign(x))
     result = (size.eq(0.0) | (size < math.inf).logical_not()).where(x, result)
-    endless = x * (y > 0.0).where(m.const(math.inf), 0.0)
+    power = (y > 0.0).where(m.const(math.inf), 0.0)
+    endless = x.ne(x).where(power, x * power)
     return m.nan_where(y.ne(y), reach.eq(math.inf).where(endless, result))
 
 

@@ -1,0 +1,121 @@
+"""Why tensors get memory: the reasons are what they say, `exe.why()` tells them, and the table has no row too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish.frontend.tensor import Tensor
+from planish.nn import functional
+from planish.optimize.kernel_view import View
+from planish.optimize.windows import window_of
+from planish.schedule import reasons
+from planish.schedule.kernels import schedule
+from planish.stages import pipeline
+from planish.target import TARGETS
+from planish.uop.node import Table
+
+IMAGE, KERNEL = (1, 32, 14, 14), (32, 32, 3, 3)
+FEW, NARROW = (1, 16, 14, 14), (32, 16, 3, 3)
+TABLE = (*reasons.COMPUTED_HERE, *reasons.REDUCED_HERE, *reasons.REDUCED_ONCE, *reasons.REDUCED_AGAIN)
+conv = partial(functional.conv2d, padding=1)
+
+
+def reasons_of(function: Callable[..., object], *dims: tuple[int, ...]) -> list[str]:
+    """The names of the reasons, kernel by kernel."""
+    lowered = pn.jit(function).lower(*(pn.zeros(shape) for shape in dims))
+    with Table() as table:
+        made = schedule(lowered.function, table)
+        return [reason.split(":")[0] for kernel in made.kernels for reason in kernel.because]
+
+
+CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[str]]] = {
+    "result": (lambda x: x + 1.0, ((8,),), ["result"]),
+    "window": (lambda x, k: conv(pn.maximum(x * 2.0 + 1.0, 0.0), k), (IMAGE, KERNEL), ["window", "result"]),
+    "joined": (
+        lambda x, y, k: conv(pn.concat([x, y], axis=1), k),
+        ((1, 16, 14, 14), (1, 16, 14, 14), KERNEL),
+        ["joined", "result"],
+    ),
+    "costly": (lambda x, y: pn.exp(x) @ y, ((64, 64), (64, 64)), ["costly", "result"]),
+    "after something costly": (
+        lambda x, y: (pn.exp(x) * 2.0) @ y,
+        ((64, 64), (64, 64)),
+        ["after something costly", "result"],
+    ),
+    "second product": (
+        lambda a, b, c, d: a @ b + c @ d,
+        ((64, 64),) * 4,
+        ["second product", "result"],
+    ),
+    "sums inside": (
+        lambda x, k: conv(pn.maximum(conv(x, k), 0.0), k),
+        (IMAGE, KERNEL),
+        ["sums inside", "result"],
+    ),
+    "summed up": (lambda x, k: pn.mean(conv(x, k), axis=(2, 3)), (FEW, NARROW), ["summed up", "result"]),
+    "many places": (
+        lambda x: sum((pn.sqrt(x)[n : n + 64] for n in range(17)), start=pn.zeros(64)),
+        ((100,),),
+        ["many places", "result"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_tensor_in_memory_has_its_reason(name: str) -> None:
+    function, dims, expected = CASES[name]
+    assert reasons_of(function, *dims) == expected
+
+
+def test_an_executable_tells_why_a_tensor_is_in_memory() -> None:
+    exe = pn.jit(lambda x, y: pn.exp(x) @ y).lower(pn.zeros((64, 64)), pn.zeros((64, 64))).compile()
+    text = exe.why()
+    assert "in memory: costly: it costs more than reading it, and is needed 8 times or more" in text
+    assert "in memory: result: it is a result" in text
+
+
+def test_reasons_have_names_and_sentences() -> None:
+    for table in (reasons.COMPUTED_HERE, reasons.REDUCED_HERE, reasons.REDUCED_ONCE, reasons.REDUCED_AGAIN):
+        assert len({reason.name for reason in table}) == len(table)
+    for reason in (*TABLE, reasons.SCAN, reasons.WRITTEN, reasons.RESULT):
+        assert reason.name
+        assert not reason.explanation.endswith(".")
+
+
+def test_large_products_that_are_summed_up_are_not_written() -> None:
+    """Of a matrix beyond what stays in a cache only the reduction is stored."""
+    assert reasons_of(lambda a, b: pn.max(a @ b, axis=1), (4096, 16), (16, 4096)) == ["result"]
+
+
+def test_what_windows_read_is_stored_in_their_order() -> None:
+    """A join along the last axis, transposed before a convolution: what is stored is the transposed one."""
+
+    def function(*given: Tensor) -> Tensor:
+        *parts, kernel = given
+        return conv(pn.permute_dims(pn.concat(parts, axis=-1), (0, 3, 1, 2)), kernel)
+
+    dims = (*((1, 12, 20, 1),) * 8, (4, 8, 3, 3))
+    rng = np.random.default_rng(5)
+    arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in dims]
+    with Table() as table:
+        made = schedule(pn.jit(function).lower(*map(pn.asarray, arrays)).function, table)
+        machine = pipeline.Machine(TARGETS["x86-64-v4"], lambda sink: ())
+        kernel = made.kernels[-1]
+        sink = kernel.sink
+        for step in pipeline.steps(sink, machine, kernel.name):
+            if step.stage.number == 7:
+                break
+            sink = step.form if not isinstance(step.form, list) else sink
+        view = View(sink)
+        window = window_of(view)
+        assert window is not None
+        assert view.stride(window.image, window.pixels[-1]) == 1
+    joined = np.transpose(np.concatenate(arrays[:-1], axis=-1), (0, 3, 1, 2))
+    expected = functional.conv2d(pn.asarray(joined), pn.asarray(arrays[-1]), padding=1)
+    found = pn.jit(function)(*map(pn.asarray, arrays))
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-5, atol=1e-5)
