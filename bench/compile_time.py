@@ -1,9 +1,13 @@
 """How long the first call of a function takes: from a graph to a result, nothing kept from before.
 
-    python bench/compile_time.py [--json FILE] [--repeats N] [--only add,softmax]
+    python bench/compile_time.py [--json FILE] [--repeats N] [--only add,softmax,gpt2_block]
 
 Cold means: caches empty or off, imports done, target machine and thread pool there; every figure is the median of fresh processes. The peers
-do the same in processes of their own, in turn with ours. A peer that is not installed is left out.
+do the same in processes of their own, in turn with ours. A peer that is not installed is left out. Besides the cases here, every
+workload of `cpu.py` can be named. `cached` is the same of ours with what a process before left in the cache, without a peer, and
+`start` a whole process of it, from nothing to the answer of a small function.
+
+Files of Python are compiled before: where that is not kept beside them, it is kept for this run.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,6 +26,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import report
+from kit.sides import SIDES as WORKING
+from kit.workloads import WORKLOADS
 
 Array = np.ndarray[Any, Any]
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
@@ -132,26 +139,55 @@ def jax(case: str, given: list[Array]) -> tuple[float, Array]:
 SIDES = {"planish": planish, "tinygrad": tinygrad, "jax": jax}
 
 
+def workload(side: str, case: str) -> float:
+    """Seconds to prepare and run a workload of `cpu.py` once, by a side that has run something already."""
+    working, wanted = WORKING[side](len(os.sched_getaffinity(0))), WORKLOADS[case]
+    working.prepare(WORKLOADS["matmul_256"], [np.ones((4, 4), np.float32)] * 2)()  # its own start
+    given = wanted.arrays()
+    start = perf_counter()
+    working.prepare(wanted, given)()
+    return perf_counter() - start
+
+
 def one(side: str, case: str) -> None:
     """In a process of its own: the milliseconds on standard output."""
+    if case in WORKLOADS:
+        print(f"{workload(side, case) * 1e3:.3f}")
+        return
     given = arrays(case)
     spent, found = SIDES[side](case, given)
     np.testing.assert_allclose(found, expected(case, given), rtol=2e-3, atol=2e-3)
     print(f"{spent * 1e3:.3f}")
 
 
-def fresh(side: str, case: str) -> float:
+def process(command: list[str], folder: str, compiled: str) -> str:
+    """What a new process prints last; its caches are in a folder."""
+    env = os.environ | {
+        "XDG_CACHE_HOME": folder, "PLANISH_CACHE_DIR": f"{folder}/planish", "CACHEDB": f"{folder}/tinygrad.db", "CACHELEVEL": "0",
+        "DEV": "CPU", "JAX_PLATFORMS": "cpu", "PYTHONPYCACHEPREFIX": compiled,
+    }  # fmt: skip
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout.split()[-1]
+
+
+def fresh(side: str, case: str, compiled: str) -> float:
     """Milliseconds, in a new process with empty caches."""
     with tempfile.TemporaryDirectory(prefix="planish-bench-") as folder:
-        env = os.environ | {
-            "XDG_CACHE_HOME": folder, "CACHEDB": f"{folder}/tinygrad.db", "CACHELEVEL": "0", "DEV": "CPU",
-            "JAX_PLATFORMS": "cpu",
-        }  # fmt: skip
-        command = [sys.executable, __file__, "--one", side, case]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"{side} {case} failed:\n{done.stderr[-2000:]}")
-        return float(done.stdout.split()[-1])
+        return float(process([__file__, "--one", side, case], folder, compiled))
+
+
+_START = """
+import sys, time
+begin = time.perf_counter()
+import numpy as np
+import planish as pn
+x = pn.asarray(np.ones((4, 4), np.float32))
+pn.jit(lambda a, b: a * b + 1)(x, x)
+print((time.perf_counter() - begin) * 1e3)
+"""
 
 
 def main() -> None:
@@ -164,11 +200,27 @@ def main() -> None:
         return
     peers = [name for name in ("tinygrad", "jax") if importlib.util.find_spec(name) is not None]
     rows = []
-    for case in options.only.split(",") if options.only else SHAPES:
-        theirs = {name: (lambda name=name, case=case: fresh(name, case)) for name in peers}
-        size = int(np.prod(SHAPES[case][0]))
+    with tempfile.TemporaryDirectory(prefix="planish-bench-") as folder:
+        compiled, kept = f"{folder}/pyc", f"{folder}/kept"
+        for case in options.only.split(",") if options.only else (*SHAPES, "gpt2_block"):
+            theirs = {name: partial(fresh, name, case, compiled) for name in peers}
+            size = int(np.prod((SHAPES.get(case) or [each.shape for each in WORKLOADS[case].inputs])[0]))
+            ours = partial(fresh, "planish", case, compiled)
+            ours()  # what Python compiles, it compiles now
+            rows += report.compare(case, size, "ms", ours, theirs, options.repeats)
+            again = [__file__, "--one", "planish", case]
+            process(again, kept, compiled)
+            rows += report.compare(
+                f"{case}, cached", size, "ms", lambda again=again: float(process(again, kept, compiled)), {}, options.repeats
+            )  # fmt: skip
+        process(["-c", _START], kept, compiled)
         rows += report.compare(
-            case, size, "ms", lambda case=case: fresh("planish", case), theirs, options.repeats
+            "start, cached",
+            16,
+            "ms",
+            lambda: float(process(["-c", _START], kept, compiled)),
+            {},
+            options.repeats,
         )
     report.finish(rows, options.json)
 

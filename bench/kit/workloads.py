@@ -1,6 +1,6 @@
 """The kinds of work that `cpu.py` measures: inputs, the formula, what it costs at least.
 
-A formula is written once, over `m`, the side's own way of saying softmax, convolution and so on (`sides.py`); arithmetic
+A formula is written once, over `m`, the side's own way of saying softmax, convolution and so on (`sides`); arithmetic
 and `@` are operators everywhere.
 """
 

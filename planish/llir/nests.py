@@ -32,7 +32,8 @@ from planish.target import Target
 LINE: Final = 64
 """The bytes of a cache line."""
 _PAST_CACHES: Final = 8
-"""A store past the caches takes as long as so many other instructions: it holds the buffer that a line leaves through."""
+"""A store past the caches takes as long as so many other instructions: it holds the buffer that a line leaves through. (By timing a softmax;
+anything from 4 to 16 is within a few percent.)"""
 
 
 @dataclass(slots=True, eq=False)

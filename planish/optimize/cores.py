@@ -91,7 +91,8 @@ def best_cut(target: Target, work: int, cuts: Sequence[Cut], *, rounds: int = RO
         alone = work * cut.padded / cut.steps / cut.pieces + cut.copied * _COPIED
         few = max(0, rounds * target.workers - cut.pieces) / (rounds * target.workers)
         many = max(0, cut.pieces - rounds * target.workers) / target.cores
-        waste = cut.padded / cut.steps - 1  # of equal ones, the one that is less work for fewer cores
+        # of equal ones, the one that is less work for fewer cores, unless large pieces are wanted
+        waste = cut.padded / cut.steps - 1 if rounds > 1 else 0
         return turns * alone * (1 + 0.02 * few + 0.02 * many + 0.1 * waste)
 
     return min(several, key=cost, default=None)

@@ -21,6 +21,8 @@ from planish.uop.node import UOp
 _MOST_ROWS: Final = 8
 _OFTEN: Final = 64
 """Products of one element of the image, from which on it is worth a copy."""
+_LOADED: Final = 2
+"""Rows that a tile loads besides its own, in the time of computing one."""
 _MOST_PHASES: Final = 4
 
 
@@ -53,7 +55,7 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
         return False
     if apart > 1 and window.weights is not None:
         loops.stage(None, window.weights, "taps that a phase does not have are zeros")
-    _rows_in_registers(loops, window, pixel, target.registers)
+    _rows_in_registers(loops, window, sizes, pixel)
     for row, tap in sizes.pairs.items():
         # along the lanes neighbouring taps are other vectors; along the rows the same ones
         if row is not pixel and loops.draft.upcast.get(row) and 1 < size_of(tap) <= UNROLLED_TAPS:
@@ -113,15 +115,15 @@ def _rows(window: Window, pixel: UOp) -> list[UOp]:
     return [r for r in (*window.channels, *reversed(rows)) if size_of(r) > 1]
 
 
-def _rows_in_registers(loops: Loops, window: Window, pixel: UOp, registers: int) -> None:
+def _rows_in_registers(loops: Loops, window: Window, sizes: Sizes, pixel: UOp) -> None:
     """Rows of vectors that share weights or pixels, as many as leave half of the registers for what is loaded."""
-    room = registers // 2
+    room = loops.draft.target.registers // 2
     for axis in _rows(window, pixel):
         steps, most = loops.size(axis), min(room, loops.size(axis), _MOST_ROWS)
         amount = max(n for n in range(1, most + 1) if steps % n == 0)
-        if 2 * amount <= most and axis in window.pixels:
-            # a size that has no divisors: some rows too many
-            best = min(range(most // 2 + 1, most + 1), key=lambda n: (-(-steps // n) * n, -n))
+        if 2 * amount <= most and axis in sizes.pairs:
+            # a size that has no divisors: some rows too many, as few as possible, and few tiles
+            best = min(range(most // 2 + 1, most + 1), key=lambda n: -(-steps // n) * (n + _LOADED))
             if loops.take(ActionKind.PADTO, axis, best, "whole tiles of rows"):
                 amount = best
         if amount > 1 and loops.take(ActionKind.UPCAST, axis, amount, "rows share what they load"):

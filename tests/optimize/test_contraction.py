@@ -211,6 +211,9 @@ def test_of_equal_cuts_the_one_with_less_waste_and_large_enough_pieces() -> None
         best = best_cut(two, 1 << 24, [rows])
         assert best is not None
         assert best.pieces == 11  # not four of three, which are twelve
+        best = best_cut(two, 1 << 24, [rows], rounds=1)
+        assert best is not None
+        assert best.pieces == 2  # large ones were asked for
         columns = Cut(t.range(6400, 1), 100)
         assert best_cut(two, 1 << 30, [columns], rounds=1) == columns._replace(pieces=2)
         assert best_cut(two, 1 << 30, [columns], rounds=2) == columns._replace(pieces=4)

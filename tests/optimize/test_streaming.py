@@ -13,7 +13,7 @@ from planish.llir.lower import lower
 from planish.optimize.heuristic import choose
 from planish.stages import pipeline
 from planish.stages.rangeify.attempts import attempts
-from planish.target import TARGETS
+from planish.target import TARGETS, Target
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
@@ -35,9 +35,9 @@ def stream(t: Table, size: int, reads: int = 1, op: Ops | None = None) -> UOp:
     return t.sink(t.param(0, f32, size).index(i).store(value).end(i))
 
 
-def words(size: int, reads: int = 1, op: Ops | None = None) -> list[str]:
+def words(size: int, reads: int = 1, op: Ops | None = None, target: Target = V4) -> list[str]:
     with Table() as t:
-        actions = choose(stream(t, size, reads, op), V4, attempts(V4))
+        actions = choose(stream(t, size, reads, op), target, attempts(target))
     return [f"{action.kind.name} {action.amount}" for action in actions]
 
 
@@ -61,6 +61,12 @@ def test_how_many_parts(size: int, reads: int, op: Ops | None, parts: int) -> No
     found = words(size, reads, op)
     assert (f"UPCAST {parts}" in found) is (parts > 1)
     assert any(word.startswith("SPLIT") for word in found) is (parts > 1)
+
+
+def test_functions_have_registers_for_as_many_parts_as_there_are() -> None:
+    half = replace(V4, registers=16)
+    assert not any(word.startswith("SPLIT") for word in words(LARGE, op=Ops.EXP, target=half))
+    assert "UPCAST 4" in words(LARGE, target=half)
 
 
 def test_a_length_that_nothing_divides_is_padded_for_all_parts() -> None:

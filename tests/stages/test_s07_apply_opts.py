@@ -271,6 +271,22 @@ def test_a_mask_ends_the_rows(t: Table, golden: Golden) -> None:
         apply_action(after, Action(K.UNROLL, 6, 2), CPU)
 
 
+def test_passes_over_nothing_but_hidden_columns_are_left_out(t: Table) -> None:
+    sink = masked_attention(t, 8, 16, 4)
+    held = [
+        Action(K.UPCAST, 0, 4),
+        Action(K.HOLD, 4, 4),
+    ]  # L0_0<2 L1 L1_2<4 (passes) L1_3 L2_1 u0_1 R3_1 R4 R5
+    limited = [*held, Action(K.LIMIT, 8, 4)]
+    (passes,) = [r for r in axes_of(apply_opts(sink, limited, CPU)) if str(r.arg) == "L1_2"]
+    assert passes.src[0].vmin == 1
+    assert passes.src[0].vmax == 2
+    before, after = check(sink, held, CPU)[0], check(sink, limited, CPU)[0]
+    assert after.instructions["store"] < before.instructions["store"]
+    # values behind the mask are looked at all the same
+    assert after.traffic["arg2"].distinct_read == before.traffic["arg2"].distinct_read == 16 * 4 * 4
+
+
 def test_a_tile_in_shared_memory(t: Table) -> None:
     """Blocks of 4 x 4 threads fetch tiles of A and B together: each element is read once per block."""
     sink = matmul(t, 8, 8, 8)

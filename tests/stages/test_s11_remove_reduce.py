@@ -194,3 +194,16 @@ def test_each_thread_needs_its_own_elements_to_work_in_place() -> None:
     """Rows of a softmax for three threads: each in place in its own row."""
     counters = check(CASES["softmax"], TARGETS["cuda"], [Action(ActionKind.LOCAL, 0, 3)])
     assert counters.local_bytes == 3 * 8 * 4
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_sums_go_on_from_what_a_kernel_wrote_and_from_nothing_else(own: bool, t: Table) -> None:
+    """Passes over a result add to it in their order; another addend is added to the whole sum, as the program says."""
+    b, i, r = t.range(2, 0), t.range(4, 1), t.range(6, 2, REDUCE)
+    place = t.param(0, f32, 4).index(i)
+    before = place if own else t.param(2, f32, 4).index(i)
+    total = t.param(1, f32, 48).index(b * 24 + i * 6 + r).reduce(Ops.ADD, r)
+    value = b.eq(0).where(total.const_like(0.0), before) + total
+    after = remove_reduce(add_local_buffers(t.sink(place.store(value).end(b, i))))
+    starts = [n.src[1] for n in after.toposort() if n.op is Ops.STORE and "reg" in str(n.src[0].src[0].dtype)]
+    assert (Ops.WHERE in {start.op for start in starts}) is own

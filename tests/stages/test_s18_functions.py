@@ -83,6 +83,18 @@ def test_binary_functions_are_within_their_bounds(op: Ops, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["fma", "no_fma"])
+@pytest.mark.parametrize("exponent", [3.0, 0.5, -2.5, 7.0])
+def test_powers_of_a_constant_exponent_are_within_the_bound(exponent: float, target: str) -> None:
+    x = inputs(Ops.POW, dtypes.float32, SINGLES)
+    kernel = s18_math.compiled(
+        lambda x: x.alu(Ops.POW, x.const_like(exponent)), dtypes.float32, 1, SINGLES, TARGETS[target]
+    )
+    found, y = kernel(x), np.full_like(x, exponent)
+    worst, place = worst_single(Ops.POW, found, x, y)
+    assert worst <= limit(Ops.POW, "f32"), describe(Ops.POW, place, found, [x, y])
+
+
+@pytest.mark.parametrize("target", ["fma", "no_fma"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_fmod_is_exact(dtype: str, target: str) -> None:
     x, y = pairs(DTYPES[dtype], SINGLES, seed=2)

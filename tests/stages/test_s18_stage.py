@@ -136,7 +136,7 @@ def test_nothing_to_do_is_not_looked_at() -> None:
 def test_functions_have_no_loops_and_calls_and_stay_small() -> None:
     """Counts of nodes, so that a change that makes a kernel larger is seen."""
     largest = {
-        Ops.EXP: 60, Ops.LOG: 80, Ops.TANH: 80, Ops.ERF: 160, Ops.SIN: 250, Ops.POW: 330, Ops.FMOD: 230, Ops.RSQRT: 8
+        Ops.EXP: 60, Ops.LOG: 80, Ops.TANH: 80, Ops.ERF: 160, Ops.SIN: 250, Ops.POW: 340, Ops.FMOD: 230, Ops.RSQRT: 8
     }  # fmt: skip
     for op, most in largest.items():
         with Table() as table:

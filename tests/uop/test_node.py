@@ -411,3 +411,25 @@ def test_replace_changes_what_is_named():
 def test_repr_is_one_short_line():
     t = Table()
     assert repr(chain(t, 1000)) == f"<ADD index #{len(t) - 1}, 2 sources>"
+
+
+def test_remaking_is_making_over_other_sources() -> None:
+    """What `make` gives, and what it refuses."""
+    with Table() as t:
+        a, b = t.variable("a", 0, 9), t.variable("b", 0, 9)
+        total = a + b
+        assert t.remake(total, (b, a)) is b + a
+        assert t.remake(total, total.src) is total
+        assert t.remake(t.const(3), ()) is t.const(3)
+        wide = a.cast(dtypes.int64)
+        with pytest.raises(GraphError, match="do not make"):  # another dtype: the law of the op is asked
+            t.remake(total, (wide, b))
+        with pytest.raises(GraphError, match="given 3 sources"):
+            t.remake(total, (a, b, a))
+        with Table() as other, pytest.raises(GraphError, match="belongs to another table"):
+            t.remake(total, (other.variable("a", 0, 9), b))
+        scan = t.make(
+            Ops.SCAN, dtypes.float32.vec(4), (t.const(1.0, dtypes.float32.vec(4)), a, t.const(2)), Ops.ADD
+        )
+        with pytest.raises(GraphError, match="do not divide"):  # its law looks at a number
+            t.remake(scan, (*scan.src[:2], t.const(3)))

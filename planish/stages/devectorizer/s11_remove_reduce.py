@@ -41,6 +41,7 @@ except those it reduces, and read inside them only after that. One RANGE, one EN
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -58,6 +59,7 @@ from planish.stages.expander.loops import (
     separate_contexts,
     stores_in,
 )
+from planish.uop.laws import memory_of
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Ops
@@ -190,29 +192,40 @@ def _accumulated(root: UOp, ctx: Accumulators, start: UOp | None = None) -> UOp:
 def _go_on(sink: UOp, ctx: Accumulators) -> UOp:
     """where(c, identity, y) op REDUCE[op](x, r…): the accumulator starts with what came before, instead of meeting it in the end.
 
-    It is there already when the loop begins: nothing has to be kept beside a whole tile of sums. Other values that are added
-    to a sum stay outside of it, where the program rounds them.
+    It is there already when the loop begins: nothing has to be kept beside a whole tile of sums. What came before (y) is read
+    where the kernel writes; other values that are added to a sum stay outside of it, where the program rounds them.
     """
     nodes = sink.toposort()
-    uses = Counter(source for node in nodes for source in node.src)
-    found: dict[UOp, UOp] = {}
-    for each in nodes:
-        if each.op not in ALU or len(each.src) != 2:
-            continue
-        start, total = each.src
-        if (
-            total.op is Ops.REDUCE
-            and total.arg is each.op
-            and uses[total] == 1
-            and len(total.src) > 1
-            and total.src[0].op in ALU
-            and start.op is Ops.WHERE
-            and start.src[1].op is Ops.CONST
-            and start.src[1].arg == identity(each.op, total)
-            and start.ranges.isdisjoint(total.src[1:])
-        ):
-            found[each] = _accumulated(total, ctx, start)
+    written = {
+        memory_of(each.src[0]) for each in nodes if each.op is Ops.STORE and each.src[0].op is Ops.INDEX
+    }
+    met = [each for each in nodes if _meets_what_was(each, written)]
+    uses = Counter(source for node in nodes for source in node.src) if met else Counter[UOp]()
+    found = {each: _accumulated(each.src[1], ctx, each.src[0]) for each in met if uses[each.src[1]] == 1}
     return substitute(sink, found) if found else sink
+
+
+def _by_tensor_core(value: UOp) -> bool:
+    """Then it is given its accumulator in another way."""
+    return (value.src[0] if value.op is Ops.GEP else value).op is Ops.WMMA
+
+
+def _meets_what_was(each: UOp, written: Collection[UOp]) -> bool:
+    if each.op not in ALU or len(each.src) != 2:
+        return False
+    start, total = each.src
+    return (
+        start.op is Ops.WHERE
+        and total.op is Ops.REDUCE
+        and total.arg is each.op
+        and len(total.src) > 1
+        and not _by_tensor_core(total.src[0])
+        and start.src[1].op is Ops.CONST
+        and start.src[1].arg == identity(each.op, total)
+        and start.src[2].op is Ops.INDEX
+        and memory_of(start.src[2]) in written
+        and start.ranges.isdisjoint(total.src[1:])
+    )
 
 
 def running(op: Ops, value: UOp, positions: int) -> UOp:

@@ -77,9 +77,7 @@ def hold(sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
         max((cast("int", n.arg) + 1 for n in facts.nodes if n.op is Ops.DEFINE_LOCAL), default=0),
     )
     place = _at(memory, order, twins, total)
-    blockwise = {
-        read: _block_of(read, pass_ * amount, part) for read in rows if _is_made_for(facts, read, r)
-    }
+    blockwise = {read: _block_of(read, pass_ * amount, part) for read in rows if _is_made_for(facts, read, r)}
     x, *ranges = total.src
     x = substitute(x, {**blockwise, r: pass_ * amount + part, **twins})
     fresh = total.replace(src=(x, *(part if s is r else s for s in ranges)))

@@ -8,6 +8,8 @@ x ** y = e**(y log x)                 log x to about 1.3 times the precision, as
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Final
 
 from planish.stages.linearizer.decompositions import coefficients
 from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, exp_plain, exp_table
@@ -125,18 +127,46 @@ def _positive_power(m: Reals, x: UOp, y: UOp) -> UOp:
 
 
 def pow_(m: Reals, x: UOp, y: UOp) -> UOp:
-    """The power of a positive normal base, where it is such a number too: everything else is rare."""
+    """The power of a normal base, where it is a normal number too: everything else is rare."""
+    if m.fused and y.op is Ops.CONST and y.arg in _SHORT:
+        return _SHORT[y.arg](m, x)
     if not m.branches:
         return _any_power(m, x, y)
-    high, low = _log(m, *m.split(x, _SQRT_HALF))
+    size = m.magnitude(x)
+    high, low = _log(m, *m.split(size, _SQRT_HALF))
     product, lost = m.product(y, high)
     r, rest, n = exp_parts(m, product, m.fma(y, low, lost))
-    near = (r + rest + 1.0) * m.power(n)
+    near = _of_base(m, x, y, (r + rest + 1.0) * m.power(n))
     # an exponent that is infinite or NaN has no finite product
-    ordinary = m.is_normal(x) & (m.magnitude(product) < m.pick(87.0, 708.0))
+    ordinary = m.is_normal(size) & (m.magnitude(product) < m.pick(87.0, 708.0))
     if not m.fused:  # a large one cannot be halved, though the logarithm may be 0
         ordinary = ordinary & (m.magnitude(y) < m.pick(2.0**100, 2.0**900))
     return m.rare(ordinary.logical_not(), _any_power(m, x, y), near)
+
+
+def _of_base(m: Reals, x: UOp, y: UOp, power: UOp) -> UOp:
+    """The power of a finite base, given that of its size: negative of odd numbers, of fractions there is none."""
+    whole, half = y.alu(Ops.TRUNC).eq(y), y * 0.5
+    odd = whole & half.alu(Ops.TRUNC).ne(half)
+    negative = m.bits(x) < 0
+    power = (negative & odd).where(-power, power)
+    return m.nan_where(negative & whole.logical_not(), power)
+
+
+def _cube(m: Reals, x: UOp) -> UOp:
+    square, lost = m.product(x, x)
+    low = lost * x
+    # where that is no number, the cube is none but infinite
+    return (m.magnitude(low) < math.inf).where(m.fma(square, x, low), square * x)
+
+
+def _root(m: Reals, x: UOp) -> UOp:
+    """The sum makes 0 of -0."""
+    return x.eq(-math.inf).where(m.const(math.inf), (x + 0.0).alu(Ops.SQRT))
+
+
+_SHORT: Final[dict[object, Callable[[Reals, UOp], UOp]]] = {3.0: _cube, 0.5: _root}
+"""Exponents whose powers are shorter to compute by themselves, with a fused multiply-add."""
 
 
 def _any_power(m: Reals, x: UOp, y: UOp) -> UOp:
