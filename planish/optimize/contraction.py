@@ -199,12 +199,14 @@ def multiply(draft: Draft, view: View) -> bool:
             product.columns,
             -(-columns // width),
             _TURNING * along * rows if scattered else 0,
-            is_free=columns % width > 0,
+            is_free=walked
+            and columns % width > 0,  # a panel that nothing is in is more code: only for long walks
             least=max(2, least),
         ),
         Cut(product.rows, again, along * columns if staged else 0, is_free=True),
     ]
-    rounds = 1 if walked and again < _AGAIN else ROUNDS  # long walks
+    # a block is of use to all rows of a piece, and a walk the better the longer it is
+    rounds = 1 if length < along and (again < _AGAIN or columns <= width) else ROUNDS
     cut = best_cut(draft.target, view.work, cuts, rounds=rounds) if draft.cores else None
     even = width * cut.pieces if cut is not None and cut.axis is product.columns else width
     if columns % even and not draft.take(ActionKind.PADTO, product.columns, even, "columns in whole vectors"):

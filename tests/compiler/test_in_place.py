@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from planish import compiler, ptir
 from planish.compiler import choices
+from planish.stages.rangeify import s07_apply_opts as s07
 from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS, Target
 from planish.uop.actions import Action, ActionKind
@@ -48,3 +49,24 @@ def test_the_compiler_tells_which_kernels_work_in_place(monkeypatch: pytest.Monk
 
 def _inputs() -> Sequence[tuple[str, tuple[int, int]]]:
     return (("a", (24, 32)), ("b", (32, 48)), ("c", (48, 64)), ("d", (48, 8)), ("e", (64, 48)))
+
+
+def test_what_was_tried_is_not_applied_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever chooses tries each action; stage 7 takes what came out."""
+    applied: list[tuple[UOp, object]] = []
+
+    def watched(apply: Callable[[UOp, Action, Target], UOp]) -> Callable[[UOp, Action, Target], UOp]:
+        def call(sink: UOp, action: Action, target: Target) -> UOp:
+            made = apply(sink, action, target)  # or it is refused
+            applied.append((sink, action))
+            return made
+
+        return call
+
+    for kind, apply in s07._APPLY.items():
+        monkeypatch.setitem(s07._APPLY, kind, watched(apply))
+    g = ptir.Graph("product")
+    x, y = (g.input(name, ptir.tensor("f32", (64, 64))) for name in "xy")
+    (choice,) = compiler.lower(g.build(x.matmul(y)), V4).choices
+    assert choice.actions
+    assert len(applied) == len(set(applied)) >= len(choice.actions)

@@ -242,6 +242,7 @@ def test_pieces_of_a_walk_keep_their_results_near() -> None:
     """More pieces than cores if results that every block adds to would not stay in the second cache; otherwise long walks."""
     two = replace(V4, workers=2)
     assert "THREAD 2" in kinds((16, 1536, 2048), two)
+    assert "THREAD 2" in kinds((64, 64, 1 << 16), two)  # a block of the only panel is for all rows of a piece
     found = kinds((16, 48 << 10, 768), two)
     pieces = int(next(word for word in found if word.startswith("THREAD")).split()[1])
     assert 16 * (48 << 10) * 4 // pieces <= V4.caches[1] // 4

@@ -73,6 +73,7 @@ from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
 from planish.uop.symbolic.alignment import divides
+from planish.uop.trial import active
 
 _MOST_UPCAST: Final = 64
 _MOST_UNROLL: Final = 32
@@ -431,11 +432,25 @@ def apply_action(sink: UOp, action: Action, target: Target = _SCALAR, before: Se
     if any(taken.kind is ActionKind.NOLOCALS for taken in before):
         if action.kind in _LOCAL_ACTIONS or action.kind is ActionKind.NOLOCALS:
             raise Refusal(f"{action.kind.name}: no threads of a block after NOLOCALS")
-        made = _APPLY[action.kind](sink, action, target)
+        made = _applied(sink, action, target)
         if threads_of(made) > 1:
             raise Refusal(f"{action.kind.name}: no threads of a block after NOLOCALS")
         return made
-    return _APPLY[action.kind](sink, action, target)
+    return _applied(sink, action, target)
+
+
+def _applied(sink: UOp, action: Action, target: Target) -> UOp:
+    """What an action makes of a kernel. Who chose it has tried it: that is remembered, unless rules are being counted.
+
+    (Whether a tensor core may be used is asked of the settings as well.)
+    """
+    if active() is not None or action.kind is ActionKind.TC:
+        return _APPLY[action.kind](sink, action, target)
+    known = cast("dict[tuple[UOp, Action], tuple[Target, UOp]]", sink.table.memos.setdefault(_applied, {}))
+    found = known.get((sink, action))
+    if found is None or found[0] is not target:
+        found = known[sink, action] = target, _APPLY[action.kind](sink, action, target)
+    return found[1]
 
 
 def _is_short(node: UOp) -> bool:
