@@ -141,6 +141,16 @@ class Executable:
         return "\n".join(map(str, self.lowered.explained))
 
     @property
+    def builtin(self) -> Callable[..., tuple[Array, ...]] | None:
+        """What plain arrays may go to straight away, behind the number of threads; the executable has to stay alive."""
+        return self._fast
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether more than one thread could be of use."""
+        return self._native is not None and self._native.parallel
+
+    @property
     def is_fast(self) -> bool:
         """Whether a call with plain arrays goes straight to machine code."""
         return self._fast is not None

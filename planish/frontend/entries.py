@@ -23,7 +23,7 @@ from planish.errors import DTypeError, GraphError, Location, PlanishError
 from planish.frontend import execute, tree
 from planish.frontend.arguments import Call, Signature, TensorSpec, paths
 from planish.frontend.expression import GIVEN_AWAY, Body, tensor_type, tracing
-from planish.frontend.matching import Match, builder, matcher
+from planish.frontend.matching import MISSED, Match, Short, Work, builder, matcher, shortcut
 from planish.frontend.realize import evaluate
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, from_data
@@ -144,12 +144,22 @@ class Entry:
         self.single = traced.structure.kind is None
         self.build = builder(traced.structure, traced.order)
         self.match: Match | None = None
+        self.short: Short | None = None
+        """A whole call with arguments like the expected ones; where some are donated, `match` and `run`."""
         self.expect(traced.call)
 
     def expect(self, call: Call) -> None:
         """Take the short way for calls like this one. Types are compared by identity there."""
         if not any(issubclass(kind, TensorSpec) for kind in call.kinds):
-            self.match = matcher(call.key.structure, call.key.leaves, call.kinds, call.static, self.donated)
+            key, traced = call.key, self.traced
+            if self.donated:
+                self.match = matcher(key.structure, key.leaves, call.kinds, call.static, self.donated)
+            else:
+                types = traced.function.result_types
+                work = Work(
+                    self.call, self.exe, self.captured, types, traced.structure, traced.order, self.device, _explained
+                )  # fmt: skip
+                self.short = shortcut(key.structure, key.leaves, call.kinds, call.static, work)
         self.expected = list(zip([leaf.type for leaf in call.key.leaves], call.kinds, strict=True))
 
     def expects(self, call: Call) -> bool:
@@ -159,8 +169,20 @@ class Entry:
             for leaf, given, (type, kind) in zip(call.key.leaves, call.kinds, self.expected, strict=True)
         )
 
+    @property
+    def has_short_way(self) -> bool:
+        """Whether calls can be compared with what is expected."""
+        return self.short is not None or self.match is not None
+
+    def attempt(self, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Settings) -> Any:
+        """The result of a call if it is an expected one, else MISSED."""
+        if self.short is not None:
+            return self.short(args, kwargs, settings)
+        arrays = None if self.match is None else self.match(args, kwargs)
+        return MISSED if arrays is None else self.run(arrays)
+
     def run(self, arrays: list[Any]) -> Any:
-        """A call with what `match` gave."""
+        """A call with arrays, behind them the donated tensors."""
         if self.donated:
             return self._donating(arrays)
         if self.captured:
@@ -168,15 +190,8 @@ class Entry:
         try:
             made = self.call(*arrays)
         except (MemoryError, PlanishError) as error:
-            raise self._explained(error) from error.__cause__
+            raise _explained(self.exe, error) from error.__cause__
         return self._results(made)
-
-    def _explained(self, error: MemoryError | PlanishError) -> BaseException:
-        """An error of a call, at the user's line."""
-        if isinstance(error, PlanishError):
-            error.location = error.location or Location.caller()
-            return error
-        return error if self.exe is None else execute.out_of_memory(self.exe)
 
     def _results(self, made: Sequence[Array]) -> Any:
         results: list[Tensor] = []
@@ -202,13 +217,21 @@ class Entry:
         try:
             made = self.call(*arrays, *self.captured)
         except (MemoryError, PlanishError) as error:
-            raise self._explained(error) from error.__cause__
+            raise _explained(self.exe, error) from error.__cause__
         for tensor in tensors:
             if isinstance(tensor, Tensor):
                 tensor._latest = _GONE
                 if not tensor._used:
                     tensor._array = None
         return self._results(made)
+
+
+def _explained(exe: Executable | None, error: MemoryError | PlanishError) -> BaseException:
+    """An error of a call, at the user's line."""
+    if isinstance(error, PlanishError):
+        error.location = error.location or Location.caller()
+        return error
+    return error if exe is None else execute.out_of_memory(exe)
 
 
 _new: Final = object.__new__

@@ -33,6 +33,7 @@ from planish.frontend.arguments import (
 )
 from planish.frontend.entries import Entry, Traced, prepared, trace_call
 from planish.frontend.expression import current_scope
+from planish.frontend.matching import MISSED
 from planish.frontend.realize import evaluate, settings_number
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.placement import common_device, default_device
@@ -111,10 +112,17 @@ class Jitted(Generic[P, R]):
             settings = current()
             for entry in self._recent:
                 if entry.settings is settings:
-                    arrays = entry.match(args, kwargs)  # type: ignore[misc] # the recent ones have one
-                    if arrays is not None:
+                    short = entry.short
+                    if short is None:
+                        short = entry.attempt
+                    try:
+                        made = short(args, kwargs, settings)
+                    except BaseException:
+                        self._hits += 1  # it had its code
+                        raise
+                    if made is not MISSED:
                         self._hits += 1
-                        return entry.run(arrays)  # type: ignore[no-any-return] # what the function returns
+                        return made  # type: ignore[no-any-return] # what the function returns
         return self._long_way(args, kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -147,7 +155,7 @@ class Jitted(Generic[P, R]):
                 entry.expect(call)
             if entry in self._recent:
                 self._recent.remove(entry)
-            if entry.match is not None:
+            if entry.has_short_way:
                 self._recent = [entry, *self._recent[: _RECENT - 1]]
         arrays: list[Any] = [
             leaf.latest._array if isinstance(leaf, Tensor) else array_of(leaf, described)
@@ -301,10 +309,10 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results; other arguments than those it was lowered for are an error that says what differs."""
         entry = self._entry
-        if entry.match is not None and current_scope() is None:
-            arrays = entry.match(args, kwargs)
-            if arrays is not None:
-                return entry.run(arrays)
+        if current_scope() is None:
+            made = entry.attempt(args, kwargs, current())
+            if made is not MISSED:
+                return made
         wanted = self._traced.call
         call = self._signature.apart(args, kwargs, wanted.key.settings)
         if call.key != wanted.key:

@@ -1,31 +1,51 @@
 """The short way into a compiled function: straight-line Python, written for the arguments of one entry of its cache.
 
 `matcher` looks at the arguments of a call and gives the arrays to run with, or None where anything is not as it was in the call
-that the entry was made for. `builder` puts results together. Both are generated, so that a call costs no walk over trees.
+that the entry was made for. `builder` puts results together. `shortcut` is a whole call: it looks, runs, and puts together. All
+are generated, so that a call costs no walk over trees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from planish.compiler import Executable
+from planish.compiler.objects import pool
+from planish.config import Settings
+from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import Leaf
+from planish.frontend.expression import tensor_type
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
+from planish.ptir.trace import current_sink
+from planish.ptir.types import TensorType
+from planish.runtime.pool import available_cores
 
 Match = Callable[[tuple[Any, ...], dict[str, Any]], "list[Any] | None"]
+Short = Callable[[tuple[Any, ...], dict[str, Any], Settings], Any]
+"""A call under the settings in force: its result, or MISSED."""
+MISSED: Final = object()
+"""What comes of a call that is for another entry."""
+_FILE: Final = f"{__file__} (generated)"
+"""A name inside the package: the line that errors tell is the user's."""
 
 
 class _Code:
     """Lines of a function, and the objects they name."""
 
-    def __init__(self) -> None:
+    def __init__(self, missed: str = "None") -> None:
         self.lines: list[str] = []
-        self.names: dict[str, Any] = {"Tensor": Tensor, "ndarray": np.ndarray, "array": np.array}
+        self.names: dict[str, Any] = {
+            "__name__": __name__, "Tensor": Tensor, "ndarray": np.ndarray, "array": np.array, "MISSED": MISSED
+        }  # fmt: skip
         self.count = 0
+        self.missed = missed
 
     def name(self, value: Any, prefix: str = "k") -> str:
         self.count += 1
@@ -39,16 +59,17 @@ class _Code:
         return f"v{self.count}"
 
     def unless(self, condition: str) -> None:
-        self.lines.append(f"if not ({condition}): return None")
+        self.lines.append(f"if not ({condition}): return {self.missed}")
 
-    def function(self, head: str) -> Any:
+    def function(self, head: str, tail: Sequence[str] = ()) -> Any:
+        """The lines, in which a missing key or attribute is a miss, and a tail in which it is not."""
         body = "\n        ".join(self.lines)
-        source = (
-            f"def {head}:\n    try:\n        {body}\n    except (KeyError, AttributeError): return None\n"
-        )
+        source = f"def {head}:\n    try:\n        {body}\n    except (KeyError, AttributeError): return {self.missed}\n"
+        source += "".join(f"    {line}\n" for line in tail)
         # The source is written above: every value in it is a name in `names`, or repr of a key that is a string.
-        exec(compile(source, "<planish: arguments>", "exec"), self.names)  # noqa: S102
-        return self.names[head.partition("(")[0]]
+        exec(compile(source, _FILE, "exec"), self.names)  # noqa: S102
+        # Not left among the names: what they hold goes when the function goes, not with the next collection.
+        return self.names.pop(head.partition("(")[0])
 
 
 def matcher(
@@ -63,6 +84,21 @@ def matcher(
     After the arrays come the donated tensors themselves.
     """
     code = _Code()
+    arrays, tensors = _matched(code, structure, leaves, kinds, static, donated)
+    code.lines.append(f"return [{', '.join([*arrays, *tensors])}]")
+    found: Match = code.function("match(args, kwargs)")
+    return found
+
+
+def _matched(
+    code: _Code,
+    structure: Structure,
+    leaves: Sequence[Leaf],
+    kinds: Sequence[type],
+    static: Mapping[int | str, Any],
+    donated: Sequence[int] = (),
+) -> tuple[list[str], list[str]]:
+    """Write what looks at `args` and `kwargs`: how the arrays and the donated tensors are called."""
     arrays: list[str] = []
     tensors: list[str] = []
     rest = iter(zip(leaves, kinds, strict=True))
@@ -136,19 +172,92 @@ def matcher(
         visit(child, code.local(f"args[{position}]"))
     for name, child in zip(names, named.children, strict=True):
         visit(child, code.local(f"kwargs[{name!r}]"))
-    code.lines.append(f"return [{', '.join([*arrays, *tensors])}]")
-    found: Match = code.function("match(args, kwargs)")
+    return arrays, tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a call does with the arrays it was given, and what it makes of those it gets."""
+
+    call: Callable[..., Sequence[NDArray[Any]]]
+    exe: Executable | None
+    captured: Sequence[NDArray[Any]]
+    types: Sequence[TensorType]
+    """Of the results, in their order."""
+    structure: Structure
+    order: Sequence[int]
+    device: str | None
+    explained: Callable[[Executable | None, MemoryError | PlanishError], BaseException]
+    """What to raise for an error of the call."""
+
+
+def shortcut(
+    structure: Structure,
+    leaves: Sequence[Leaf],
+    kinds: Sequence[type],
+    static: Mapping[int | str, Any],
+    work: Work,
+) -> Short:
+    """For the same calls as `matcher`, where nothing is donated: the call as a whole."""
+    code = _Code("MISSED")
+    arrays, _ = _matched(code, structure, leaves, kinds, static)
+    given = [array if array.isidentifier() else code.local(array) for array in arrays]
+    given += [code.name(array) for array in work.captured]
+    code.names |= {
+        "call": work.call, "exe": work.exe, "explained": work.explained, "PlanishError": PlanishError,
+        "current_sink": current_sink, "tensor_type": tensor_type, "new": object.__new__,
+    }  # fmt: skip
+    tail: list[str] = []
+    called = f"call({', '.join(given)})"
+    if work.exe is not None and work.exe.builtin is not None:
+        # as the executable would do it
+        threads = "1"
+        if work.exe.is_parallel:
+            code.names |= {"pool": pool(), "cores": available_cores}
+            tail = ["n = settings.threads or cores()", "if pool.workers < n - 1: pool.prepare(n)"]
+            threads = "n"
+        fast = f"{code.name(work.exe.builtin)}({', '.join([threads, *given])})"
+        called = f"{fast} if current_sink() is None else {called}"
+    made = [f"a{number}" for number in range(len(work.types))]
+    tail += [
+        "try:",
+        f"    {''.join(f'{name}, ' for name in made)}= {called}" if made else f"    {called}",
+        "except (MemoryError, PlanishError) as error:",
+        "    raise explained(exe, error) from error.__cause__",
+    ]
+    device = code.name(work.device)
+    for number, (name, type) in enumerate(zip(made, work.types, strict=True)):
+        result = f"r{number}"
+        known = tensor_type(type.dtype, type.dims) if type.is_static else None
+        told = f"tensor_type({code.name(type.dtype)}, {name}.shape)" if known is None else code.name(known)
+        tail += [
+            f"{result} = new(Tensor)",
+            f"{result}._type = {told}",
+            f"{result}._array = {name}",
+            f"{result}._latest = {result}._scope = {result}._node = None",
+            f"{result}._index = 0",
+            f"{result}._device = {device}",
+            f"{result}._used = False",
+        ]
+    tail.append(f"return {_built(code, work.structure, iter([f'r{number}' for number in work.order]))}")
+    found: Short = code.function("short(args, kwargs, settings)", tail)
     return found
 
 
 def builder(structure: Structure, order: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
     """For results: leaf `n` of the tree is result `order[n]`."""
     code = _Code()
-    rest = iter(order)
+    source = _built(code, structure, iter([f"r[{number}]" for number in order]))
+    found: Callable[[Sequence[Any]], Any] = eval(f"lambda r: {source}", code.names)  # noqa: S307
+    return found
+
+
+def _built(code: _Code, structure: Structure, rest: Iterator[str]) -> str:
+    """The expression of a tree whose leaves are those expressions."""
 
     def build(part: Structure) -> str:
         if part.kind is None:
-            return f"r[{next(rest)}]"
+            return next(rest)
         children = [build(child) for child in part.children]
         if part.kind is tuple:
             return f"({', '.join(children)}{',' if len(children) == 1 else ''})"
@@ -162,6 +271,4 @@ def builder(structure: Structure, order: Sequence[int]) -> Callable[[Sequence[An
         made = f"{code.name(tree.together)}({code.name(part.kind)}, {code.name(part.about)}"
         return f"{made}, [{', '.join(children)}])"
 
-    source = build(structure)
-    found: Callable[[Sequence[Any]], Any] = eval(f"lambda r: {source}", code.names)  # noqa: S307
-    return found
+    return build(structure)

@@ -292,21 +292,16 @@ class Pool:
         self._reset()
         os.register_at_fork(after_in_child=self._reset)
 
-    @property
-    def workers(self) -> int:
-        """How many threads there are besides the caller."""
-        return self._started
-
     def prepare(self, threads: int | None = None) -> None:
         """Start the workers that so many threads (by default as the settings say) ask for, if they are not there yet."""
         wanted = (threads or wanted_threads()) - 1
-        if self._started >= wanted:
+        if self.workers >= wanted:
             return
         with self._lock:
-            while self._started < wanted:
-                self._started += 1
+            while self.workers < wanted:
+                self.workers += 1
                 threading.Thread(
-                    target=self._worker, args=(self.address,), daemon=True, name=f"planish-{self._started}"
+                    target=self._worker, args=(self.address,), daemon=True, name=f"planish-{self.workers}"
                 ).start()
 
     def _reset(self) -> None:
@@ -314,4 +309,5 @@ class Pool:
         ctypes.memset(self.address, 0, BLOCK)
         ctypes.c_int64.from_address(self.address).value = _CLOSED
         self._lock = threading.Lock()
-        self._started = 0
+        self.workers = 0
+        """How many threads there are besides the caller."""

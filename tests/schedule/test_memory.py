@@ -7,7 +7,7 @@ import pytest
 
 from planish import compiler, dtypes, ptir
 from planish.errors import LoweringError
-from planish.schedule import memory
+from planish.schedule import memory, overwriting
 from planish.schedule.memory import Memory, layout, pack, share
 from planish.schedule.overwriting import written
 from planish.schedule.plan import Buffer, Plan, Role
@@ -81,7 +81,7 @@ def always_overwritten(self, old, new, loops, pairs):
     ("owner", "name", "wrong"),
     [
         (memory._Timeline, "lifetime", blind_to_loops),
-        (memory, "in_place", always_in_place),
+        (overwriting, "in_place", always_in_place),
         (memory._Groups, "_overwrites", always_overwritten),
     ],
 )
