@@ -15,7 +15,7 @@ from planish import ptir
 from planish.compiler.arguments import flat
 from planish.compiler.assemble import assemble
 from planish.compiler.native import Backend, NativeCode, fast_call
-from planish.compiler.objects import blocks
+from planish.compiler.objects import blocks, threads
 from planish.errors import InternalError, PlanishError
 from planish.runtime.plan import KernelCall, State, run
 from planish.schedule.memory import ALIGNMENT, Memory, elements
@@ -107,7 +107,7 @@ class Executable:
         self._backend = backend if calls is None else "llir-interpreter"
         found = None if self._native is None else fast_call(lowered, assembled, self._native, _weakly(self))
         self._fast = None if found is None else found.call
-        self._threads = _alone if self._native is None or not self._native.parallel else self._native.threads
+        self._threads = threads if self.is_parallel else _alone
         self._kept = found
 
     @property

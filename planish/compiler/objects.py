@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from planish.config import current
 from planish.runtime import fastcall, half, memory, processors
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded
-from planish.runtime.pool import Pool, wanted_threads
+from planish.runtime.pool import Pool
 from planish.runtime.pool import source as pool_source
 from planish.runtime.processors import Processor
 
@@ -141,6 +142,4 @@ def blocks() -> memory.Blocks:
 
 def threads() -> int:
     """How many threads a call of this moment may use; so many are there."""
-    wanted = wanted_threads()
-    pool().prepare(wanted)
-    return wanted
+    return pool().threads(current())

@@ -23,7 +23,7 @@ from planish.errors import DTypeError, GraphError, Location, PlanishError
 from planish.frontend import execute, tree
 from planish.frontend.arguments import Call, Signature, TensorSpec, paths
 from planish.frontend.expression import GIVEN_AWAY, Body, tensor_type, tracing
-from planish.frontend.matching import MISSED, Match, Short, Work, builder, matcher, shortcut
+from planish.frontend.matching import MISSED, Match, Short, Work, builder, computed, matcher, shortcut
 from planish.frontend.realize import evaluate
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, from_data
@@ -141,7 +141,6 @@ class Entry:
             for type in traced.function.result_types
         ]
         self.dtypes = [type.dtype for type in traced.function.result_types]
-        self.single = traced.structure.kind is None
         self.build = builder(traced.structure, traced.order)
         self.match: Match | None = None
         self.short: Short | None = None
@@ -196,17 +195,9 @@ class Entry:
     def _results(self, made: Sequence[Array]) -> Any:
         results: list[Tensor] = []
         for number, array in enumerate(made):
-            result = _new(Tensor)
             type = self.types[number]
-            result._type = tensor_type(self.dtypes[number], array.shape) if type is None else type
-            result._array = array
-            result._latest = result._scope = result._node = None
-            result._index = 0
-            result._device = self.device
-            result._used = False
-            if self.single:
-                return result
-            results.append(result)
+            told = tensor_type(self.dtypes[number], array.shape) if type is None else type
+            results.append(computed(told, array, self.device))
         return self.build(results)
 
     def _donating(self, given: list[Any]) -> Any:
@@ -234,7 +225,6 @@ def _explained(exe: Executable | None, error: MemoryError | PlanishError) -> Bas
     return error if exe is None else execute.out_of_memory(exe)
 
 
-_new: Final = object.__new__
 _GONE: Final = Tensor(tensor_type(result_type(0.0), ()), scope=GIVEN_AWAY)
 """What the name of a donated tensor stands for."""
 # What holds the array of a tensor during a call when nobody else does: the tensor, two lists of arrays, a name, the question.

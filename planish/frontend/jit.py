@@ -1,8 +1,8 @@
 """jit: a Python function captured once per signature, compiled, and replayed.
 
 A call runs code that was made for arguments of the same structure, shapes, dtypes and static values; otherwise the function is
-traced again. `cache_info()` tells why each time. A call on tensors that have their data costs a few microseconds beside the work
-itself. Inside another trace (of `jit`, `grad`, `vmap`, a loop) a compiled function is the Python function it was made of.
+traced again. `cache_info()` tells why each time. A call on tensors that have their data costs about a microsecond beside the
+work itself. Inside another trace (of `jit`, `grad`, `vmap`, a loop) a compiled function is the Python function it was made of.
 """
 
 from __future__ import annotations

@@ -23,15 +23,17 @@ from planish.frontend.arguments import Leaf
 from planish.frontend.expression import tensor_type
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
-from planish.ptir.trace import current_sink
+from planish.ptir import trace
 from planish.ptir.types import TensorType
-from planish.runtime.pool import available_cores
 
 Match = Callable[[tuple[Any, ...], dict[str, Any]], "list[Any] | None"]
 Short = Callable[[tuple[Any, ...], dict[str, Any], Settings], Any]
 """A call under the settings in force: its result, or MISSED."""
 MISSED: Final = object()
 """What comes of a call that is for another entry."""
+_new: Final = object.__new__
+_INLINED: Final = 4
+"""Results that are made without a call: a tenth of a microsecond less for each, but more to compile."""
 _FILE: Final = f"{__file__} (generated)"
 """A name inside the package: the line that errors tell is the user's."""
 
@@ -175,6 +177,30 @@ def _matched(
     return arrays, tensors
 
 
+def computed(type: TensorType, array: NDArray[Any], device: str | None) -> Tensor:
+    """A tensor with its data: as `Tensor` would make it, without looking at anything. `_inline` is the same as text."""
+    result = _new(Tensor)
+    result._type = type
+    result._array = array
+    result._latest = result._scope = result._node = None
+    result._index = 0
+    result._device = device
+    result._used = False
+    return result
+
+
+def _inline(result: str, type: str, array: str, device: str) -> list[str]:
+    return [
+        f"{result} = new(Tensor)",
+        f"{result}._type = {type}",
+        f"{result}._array = {array}",
+        f"{result}._latest = {result}._scope = {result}._node = None",
+        f"{result}._index = 0",
+        f"{result}._device = {device}",
+        f"{result}._used = False",
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a call does with the arrays it was given, and what it makes of those it gets."""
@@ -205,41 +231,32 @@ def shortcut(
     given += [code.name(array) for array in work.captured]
     code.names |= {
         "call": work.call, "exe": work.exe, "explained": work.explained, "PlanishError": PlanishError,
-        "current_sink": current_sink, "tensor_type": tensor_type, "new": object.__new__,
+        "executions": trace._state, "tensor_type": tensor_type, "new": _new,
+        "computed": computed,
     }  # fmt: skip
-    tail: list[str] = []
     called = f"call({', '.join(given)})"
     if work.exe is not None and work.exe.builtin is not None:
         # as the executable would do it
-        threads = "1"
-        if work.exe.is_parallel:
-            code.names |= {"pool": pool(), "cores": available_cores}
-            tail = ["n = settings.threads or cores()", "if pool.workers < n - 1: pool.prepare(n)"]
-            threads = "n"
-        fast = f"{code.name(work.exe.builtin)}({', '.join([threads, *given])})"
-        called = f"{fast} if current_sink() is None else {called}"
+        several = f"{code.name(pool().threads)}(settings)" if work.exe.is_parallel else "1"
+        fast = f"{code.name(work.exe.builtin)}({', '.join([several, *given])})"
+        called = f"{fast} if executions.sink is None else {called}"
     made = [f"a{number}" for number in range(len(work.types))]
-    tail += [
+    tail = [
         "try:",
         f"    {''.join(f'{name}, ' for name in made)}= {called}" if made else f"    {called}",
         "except (MemoryError, PlanishError) as error:",
         "    raise explained(exe, error) from error.__cause__",
     ]
+    results = [f"r{number}" for number in range(len(made))]
     device = code.name(work.device)
-    for number, (name, type) in enumerate(zip(made, work.types, strict=True)):
-        result = f"r{number}"
+    for name, result, type in zip(made, results, work.types, strict=True):
         known = tensor_type(type.dtype, type.dims) if type.is_static else None
         told = f"tensor_type({code.name(type.dtype)}, {name}.shape)" if known is None else code.name(known)
-        tail += [
-            f"{result} = new(Tensor)",
-            f"{result}._type = {told}",
-            f"{result}._array = {name}",
-            f"{result}._latest = {result}._scope = {result}._node = None",
-            f"{result}._index = 0",
-            f"{result}._device = {device}",
-            f"{result}._used = False",
-        ]
-    tail.append(f"return {_built(code, work.structure, iter([f'r{number}' for number in work.order]))}")
+        if len(made) <= _INLINED:
+            tail += _inline(result, told, name, device)
+        else:
+            tail.append(f"{result} = computed({told}, {name}, {device})")
+    tail.append(f"return {_built(code, work.structure, iter([results[number] for number in work.order]))}")
     found: Short = code.function("short(args, kwargs, settings)", tail)
     return found
 

@@ -28,6 +28,9 @@ from planish.llir.program import (
 _ITERATIONS: Final = 8
 _INSTRUCTIONS: Final = 240
 """What a loop may become at most; what is nothing but a name (an accumulator, an address, a lane of a vector) is not counted."""
+_SUMS: Final = 320
+"""The same for a loop that only adds to sums: a tile that fills the registers, for as many taps of a window (eight pixels, two vectors and
+their indices are 38). Its iterations share what they read, and what is counted for their indices goes away."""
 
 
 def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
@@ -42,8 +45,9 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
         elif isinstance(instruction, EndLoop) and start is not None:
             loop = result[start]
             if isinstance(loop, Loop) and loop.unroll == 0:
-                work = sum(map(_work, result[start + 1 : place]))
-                result[start] = replace(loop, unroll=_copies(loop, work))
+                inside = result[start + 1 : place]
+                most = _SUMS if _only_sums(inside) else _INSTRUCTIONS
+                result[start] = replace(loop, unroll=_copies(loop, sum(map(_work, inside)), most))
             start = None  # what is around it is not innermost
     return result
 
@@ -57,13 +61,19 @@ def _work(instruction: Instruction) -> int:
     return int(not (isinstance(instruction, Load | Store) and _in_registers(instruction.address)))
 
 
+def _only_sums(body: Sequence[Instruction]) -> bool:
+    """Whether all that is stored is kept in registers, and all that is read is there."""
+    accesses = [i for i in body if isinstance(i, Load | Store)]
+    return all(i.gate is None and (isinstance(i, Load) or _in_registers(i.address)) for i in accesses)
+
+
 def _in_registers(address: Register) -> bool:
     return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.REG
 
 
-def _copies(loop: Loop, instructions: int) -> int:
+def _copies(loop: Loop, instructions: int, most: int) -> int:
     bound = loop.bound
     if not isinstance(bound, Immediate) or not isinstance(bound.value, int):
         return 0
     count = bound.value
-    return count if 1 < count <= _ITERATIONS and count * instructions <= _INSTRUCTIONS else 0
+    return count if 1 < count <= _ITERATIONS and count * instructions <= most else 0

@@ -7,6 +7,9 @@ What does not fit the caches is read at several places at once: hardware fetches
 more lines on the way than one. A piece is cut into as many parts, whose elements are next to each other in registers.
 
     y[i] = x[i]         for piece: for i: y[i] = x[i]; y[n + i] = x[n + i]; y[2n + i] = x[2n + i]; y[3n + i] = x[3n + i]
+
+How far apart the parts are matters: a load waits for a store that is just being done at the same place of another page, since processors
+compare only that at first. Where parts would be so, there are fewer pieces, and with them parts of another length.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ _FUNCTION: Final = 16
 """Registers for a function, its constants included: where functions are computed there are as many parts as have so many each."""
 _STREAMS: Final = 12
 """Streams that may be read at once; they start together in their pages, so that more would not find room in one set of a cache."""
+_PAGE: Final = 4096
+_BEHIND: Final = 256
+"""Bytes behind a store, in any page, in which a load waits for it. (By timing on Ice Lake: up to 128 a function takes twice as long.)"""
 
 
 def stream(draft: Draft, view: View) -> bool:
@@ -45,17 +51,20 @@ def stream(draft: Draft, view: View) -> bool:
     if any(view.stride(place, axis) not in {0, 1} for place in view.reads):
         return False
     parts = _parts(target, view, axis)
-    whole = [n for n in range(pieces, pieces // 2, -1) if size and size % (lanes * parts * n) == 0]
-    if whole:
-        pieces = whole[0]
+    counts = range(pieces, pieces // 2, -1)
+    whole = [n for n in counts if size and size % (lanes * parts * n) == 0]
     if parts == 1 and whole:
         return False
+    harm = {n: _harm(view, parts, -(-size // (lanes * parts * n)) * lanes) for n in counts}
+    able = counts if target.masked or not whole else whole
+    pieces = min(able, key=lambda n: (harm[n] > 1, n not in whole, harm[n]))
+    is_whole = pieces in whole
     reason = "a stream whose length whole vectors for every core do not divide"
-    if not whole and not (
+    if not is_whole and not (
         target.masked and draft.take(ActionKind.PADTO, axis, lanes * parts * pieces, reason)
     ):
         return False
-    if not draft.take(ActionKind.THREAD, axis, pieces, reason if not whole else ""):
+    if not draft.take(ActionKind.THREAD, axis, pieces, reason if not is_whole else ""):
         return False
     if parts > 1:
         reason = "several streams keep memory busier than one"
@@ -74,3 +83,15 @@ def _parts(target: Target, view: View, axis: UOp) -> int:
     has_function = any(node.op in SLOW for node in view.sink.toposort())
     most = min(_PARTS, target.registers // _FUNCTION) if has_function else _PARTS
     return next((n for n in (most, most // 2) if n > 1 and n * streams <= _STREAMS), 1)
+
+
+def _harm(view: View, parts: int, length: int) -> int:
+    """How parts of such a length get in each other's way: 0 is not at all.
+
+    1: they are at the same place of their pages, so that they share sets of a cache. 2: one is read where, in another page, one has
+    just been written.
+    """
+    steps = {n * length * place.dtype.itemsize % _PAGE for place in view.writes for n in range(1, parts)}
+    if any(0 < min(step, _PAGE - step) <= _BEHIND for step in steps):
+        return 2
+    return int(0 in steps)

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from planish.config import current
+from planish.config import Settings, current
 
 _CLOSED: Final = 0xFFFFFFFF
 """A ticket with no chunk left, whatever the count."""
@@ -289,8 +289,16 @@ class Pool:
         self._raw = (ctypes.c_char * (BLOCK + LINE))()
         self.address: int = -(-ctypes.addressof(self._raw) // LINE) * LINE
         """Where the block is; generated code passes it on."""
+        self._cores = available_cores()
         self._reset()
         os.register_at_fork(after_in_child=self._reset)
+
+    def threads(self, settings: Settings) -> int:
+        """How many threads a call under such settings may use; so many are there."""
+        wanted = settings.threads or self._cores
+        if self.workers < wanted - 1:
+            self.prepare(wanted)
+        return wanted
 
     def prepare(self, threads: int | None = None) -> None:
         """Start the workers that so many threads (by default as the settings say) ask for, if they are not there yet."""

@@ -149,9 +149,7 @@ def check_runs_here(made_for: Processor) -> None:
             f"code for {made_for.triple} does not run on this machine ({here.triple})",
             remedy='read it with as_text("asm"), or compile for "host"',
         )
-    import llvmlite.binding as llvm
-
-    has = llvm.get_host_cpu_features()
+    has = by_llvm().features
     missing = [name for name in LEVELS.get(made_for.name, ()) if not has.get(name)]
     tiles = [name for name in _AMX if made_for.has(name) and name not in features.amx().features]
     if missing or tiles:

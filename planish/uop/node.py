@@ -590,6 +590,12 @@ class Table:
         lanes = tuple(values)
         return self.make(Ops.VCONST, dtype.vec(len(lanes)), (), lanes)
 
+    def lanes(self, values: Iterable[Number], dtype: DType = dtypes.index) -> UOp:
+        """The constant of these lanes: CONST if they are all alike, so that equal vectors are one node, or else VCONST."""
+        lanes = tuple(values)
+        alike = len({_bits(dtype.const(value)) for value in lanes}) == 1
+        return self.const(lanes[0], dtype.vec(len(lanes))) if alike else self.vconst(lanes, dtype)
+
     def range(self, bound: int | UOp, axis: int | tuple[int, ...], kind: AxisType = AxisType.LOOP) -> UOp:
         """0 ≤ i < bound."""
         end = bound if isinstance(bound, UOp) else self.const(bound)

@@ -587,7 +587,9 @@ def _elementwise_over_a_batch(m: Maker) -> None:
     x = _rows(m)
     m.out(x.add(x.mul(x)), x.neg())
     if m.dtype.is_float:
-        m.out(x.exp(), terms=ULPS["exp"] + 1)  # as many units in the last place, the reference being rounded too
+        m.out(
+            x.exp(), terms=ULPS["exp"] + 1
+        )  # as many units in the last place, the reference being rounded too
 
 
 @dynamic

@@ -147,6 +147,14 @@ def test_all_ways_to_run_agree(name: str) -> None:
         check(name, dtype)
 
 
+def test_equal_lanes_are_one_constant() -> None:
+    """A vector of 6s and the number 6 in all lanes once were two nodes, and the loop around them was there twice."""
+    function, arrays = made("order", dtypes.uint8)
+    found = compiler.lower(function, TARGETS["x86-64"]).interpreted()(*arrays)
+    for one, other in zip(found, ptir.interpret(function, arrays), strict=True):
+        same(one, np.asarray(other), "order")
+
+
 @pytest.mark.parametrize(("at", "name"), list(enumerate(CASES)), ids=str)
 def test_every_stage_agrees(at: int, name: str) -> None:
     """Of each case one dtype and one machine, which vary."""

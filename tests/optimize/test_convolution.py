@@ -238,6 +238,22 @@ def test_what_is_copied_fits(c: int, o: int, size: int) -> None:
         assert local_bytes(apply_opts(sink, actions, V4)) <= V4.local_bytes
 
 
+@pytest.mark.parametrize("taps", [3, 5, 7, 8])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_taps_that_a_tile_has_registers_for_are_unrolled(taps: int, stride: int) -> None:
+    """Such a tile is chosen for pixels that stay in registers for all taps of a row."""
+    with Table() as t:
+        program = program_of(convolution(t, 3, 64, 56, taps=taps, stride=stride, pad=taps // 2))
+    found: Loop | None = None
+    for i in program.body:
+        if isinstance(i, Loop):
+            found = i
+        elif isinstance(i, Compute) and i.op is Ops.MULACC and i.result.dtype.is_float:
+            break
+    assert found is not None
+    assert found.unroll == taps
+
+
 def test_rows_of_a_depthwise_convolution_share_what_they_load() -> None:
     found = words(chosen(partial(depthwise, c=96, size=56), V4))
     assert found[:4] == ["PADTO 16", "UPCAST 16", "UPCAST 8", "UNROLL 0"]

@@ -76,6 +76,42 @@ def test_a_length_that_nothing_divides_is_padded_for_all_parts() -> None:
     assert found[-1] == "UPCAST 16"
 
 
+def spacing(found: list[str], size: int) -> int:
+    """Bytes from one part to the next."""
+    amounts = {word.split()[0]: int(word.split()[1]) for word in found[:-2]}
+    padded = -(-size // amounts.get("PADTO", 1)) * amounts.get("PADTO", 1)
+    assert padded % (amounts["THREAD"] * amounts["SPLIT"]) == 0
+    return amounts["SPLIT"] * 4
+
+
+def near(step: int) -> int:
+    return min(step % 4096, -step % 4096)
+
+
+@pytest.mark.parametrize("more", [-32, -16, 0, 16, 32, 48, 3000])
+@pytest.mark.parametrize("op", [None, Ops.EXP])
+@pytest.mark.parametrize("odd", [0, 5])
+def test_no_part_is_read_just_behind_where_another_is_written(more: int, op: Ops | None, odd: int) -> None:
+    """A load waits for stores that are at the same place of another page, which is all that is compared at first."""
+    parts = 4 if op is None else 2
+    pieces = int(next(word for word in words(8 * LARGE, op=op) if "THREAD" in word).removeprefix("THREAD "))
+    size = 8 * LARGE + pieces * parts * more - odd
+    found = words(size, op=op)
+    assert f"UPCAST {parts}" in found
+    step = spacing(found, size)
+    assert all(near(n * step) == 0 or near(n * step) > 256 for n in range(1, parts))
+
+
+def test_whole_vectors_stay_where_parts_do_no_harm() -> None:
+    assert not any(word.startswith("PADTO") for word in words(LARGE, op=Ops.EXP))
+    # parts of 64 pieces are a line short of pages, those of 63 are whole pages, those of 60 are neither
+    size = 4096 * 4095
+    found = words(size)
+    assert "THREAD 60" in found
+    assert not any(word.startswith("PADTO") for word in found)
+    assert near(spacing(found, size)) == 1024
+
+
 def test_machines_that_do_not_mask_are_not_padded() -> None:
     with Table() as t:
         actions = choose(stream(t, LARGE + 37), V2, attempts(V2))

@@ -6,7 +6,6 @@ import ctypes
 import re
 from typing import Any
 
-import llvmlite.binding
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from planish.errors import PlanishError
 from planish.llir.builder import Builder
 from planish.llir.program import Program
 from planish.ptir import Graph, tensor
-from planish.runtime import cpu, elf, half
+from planish.runtime import cpu, elf, half, processors
 from planish.target import TARGETS, find, host
 
 on_x86 = pytest.mark.skipif(not cpu.host().triple.startswith("x86_64"), reason="this machine is no x86-64")
@@ -58,7 +57,8 @@ def test_an_object_for_another_machine_is_made_but_not_run() -> None:
 
 @on_x86
 def test_a_machine_that_lacks_a_feature_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llvmlite.binding, "get_host_cpu_features", lambda: {"avx": True})
+    lacking = processors.by_llvm()._replace(features={"avx": True})
+    monkeypatch.setattr(processors, "by_llvm", lambda: lacking)
     with pytest.raises(PlanishError, match=r"x86-64-v3 does not run on this machine: it lacks avx2"):
         compiler.lower(scaled(64), "x86-64-v3").compile()
     compiler.lower(scaled(64), "x86-64").compile()(np.ones(64, np.float32))

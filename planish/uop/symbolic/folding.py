@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from planish import dtypes
 from planish.uop.evaluate import constant_value
 from planish.uop.matcher import Matcher, rule
-from planish.uop.node import UOp
+from planish.uop.node import Number, UOp
 from planish.uop.ops import BINARY, CONSTANTS, UNARY, Ops
 from planish.uop.pattern import node
 from planish.uop.symbolic.letters import known
@@ -31,7 +31,7 @@ def fold(root: UOp) -> UOp:
     """The constant that a node made of constants is."""
     value = constant_value(root)
     if isinstance(value, tuple):
-        return root.table.vconst(value, root.dtype.scalar)
+        return root.table.lanes(value, root.dtype.scalar)
     return root.table.const(value, root.dtype)
 
 
@@ -54,12 +54,8 @@ def _is_foldable_cast(root: UOp, x: UOp) -> bool:
 
 
 def _uniform(root: UOp) -> UOp | None:
-    lanes = cast("tuple[object, ...]", root.arg)
-    first = root.table.const(cast("int", lanes[0]), root.dtype.scalar)
-    for value in lanes[1:]:
-        if root.table.const(cast("int", value), root.dtype.scalar) is not first:
-            return None
-    return root.table.const(cast("int", lanes[0]), root.dtype)
+    found = root.table.lanes(cast("tuple[Number, ...]", root.arg), root.dtype.scalar)
+    return None if found is root else found
 
 
 folding: Final = Matcher(

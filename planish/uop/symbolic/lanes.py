@@ -73,12 +73,7 @@ def _select_constant(root: UOp, x: UOp) -> UOp:
     if x.op is Ops.CONST:
         return root.table.const(cast("Number", x.arg), root.dtype)
     values = cast("tuple[Number, ...]", x.arg)
-    chosen = tuple(values[i] for i in _lanes(root))
-    return (
-        root.table.const(chosen[0], root.dtype)
-        if len(chosen) == 1
-        else root.table.vconst(chosen, root.dtype.scalar)
-    )
+    return root.table.lanes([values[i] for i in _lanes(root)], root.dtype.scalar)
 
 
 def _takes_selection(root: UOp) -> bool:
@@ -154,7 +149,7 @@ def _join_constants(root: UOp) -> UOp | None:
             values.extend(cast("tuple[Number, ...]", part.arg))
         else:
             return None
-    return root.table.vconst(values, root.dtype.scalar)
+    return root.table.lanes(values, root.dtype.scalar)
 
 
 def is_broadcast(x: UOp) -> bool:
