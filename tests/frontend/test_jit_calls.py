@@ -101,7 +101,7 @@ def test_a_sink_hears_of_short_calls(monkeypatch):
 
 def test_a_call_uses_the_threads_of_its_settings(monkeypatch):
     used: list[int] = []
-    builtin = Executable.builtin.fget
+    builtin = vars(Executable)["builtin"].fget
 
     def noted(self: Executable) -> Callable[..., Any]:
         call = builtin(self)
