@@ -274,20 +274,14 @@ _NOTHING: Final = np.empty(0, np.uint8)
 
 
 def _flops(program: Program) -> int:
-    """Float arithmetic of a kernel at the largest sizes; both sides of a condition count."""
+    """Float arithmetic of a kernel at the largest sizes."""
     from planish.codegen.blocks import points
-    from planish.llir.program import Compute, EndLoop, Immediate, Loop, Ops
+    from planish.compiler.launches import runs
+    from planish.llir.program import Compute, Ops
 
-    most = {variable.result: variable.high for variable in program.variables}
     blocks = {special.name: points(special) for special in program.specials}
-    times, total = [math.prod(blocks.values())], 0
-    for instruction in program.body:
-        if isinstance(instruction, Loop):
-            bound = instruction.bound
-            count = bound.value if isinstance(bound, Immediate) else most.get(bound, 1)
-            times.append(times[-1] * (count if isinstance(count, int) else 1))
-        elif isinstance(instruction, EndLoop):
-            times.pop()
-        elif isinstance(instruction, Compute) and instruction.result.dtype.is_float:
-            total += times[-1] * instruction.result.dtype.lanes * (2 if instruction.op is Ops.MULACC else 1)
-    return total
+    return sum(
+        times * i.result.dtype.lanes * (2 if i.op is Ops.MULACC else 1)
+        for i, times in runs(program, math.prod(blocks.values()))
+        if isinstance(i, Compute) and i.result.dtype.is_float
+    )

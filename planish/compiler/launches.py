@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from planish.codegen.blocks import block_bytes, scratch_bytes
 from planish.errors import InternalError
-from planish.llir.program import AnyLane, EndIf, EndLoop, If, Immediate, Loop, Program
+from planish.llir.program import AnyLane, EndIf, EndLoop, If, Immediate, Instruction, Loop, Program
 from planish.runtime.entry import NativeKernel
 
 _STACK: Final = 320 << 10
@@ -39,14 +40,14 @@ def grid_of(program: Program) -> tuple[int, ...]:
     return tuple(found.values())
 
 
-def work_of(program: Program, points: int) -> int:
-    """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each.
+def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
+    """Every instruction but those of control, and how often it runs at the largest sizes.
 
-    What is under an `if any` hardly ever runs.
+    Both sides of a condition count; what is under an `if any` hardly ever runs.
     """
     most = {variable.result: variable.high for variable in program.variables}
     rare = {i.result for i in program.body if isinstance(i, AnyLane)}
-    times, total = [points], 0
+    times = [points]
     for instruction in program.body:
         if isinstance(instruction, Loop):
             bound = instruction.bound
@@ -57,5 +58,9 @@ def work_of(program: Program, points: int) -> int:
         elif isinstance(instruction, EndLoop | EndIf):
             times.pop()
         else:
-            total += times[-1]
-    return min(total // 2, 1 << 62)
+            yield instruction, times[-1]
+
+
+def work_of(program: Program, points: int) -> int:
+    """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each."""
+    return min(sum(times for _, times in runs(program, points)) // 2, 1 << 62)
