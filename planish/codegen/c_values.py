@@ -24,6 +24,7 @@ from planish.codegen.c_table import (
     vector_template_of,
     wrap_type,
 )
+from planish.codegen.questions import one_thread
 from planish.dtypes import DType
 from planish.errors import LoweringError
 from planish.llir.program import (
@@ -394,11 +395,7 @@ class Values:
 
     def tile(self, i: Tile) -> None:
         tile, wide = i.tile, i.c.dtype.scalar
-        if tile.threads > 1:
-            raise LoweringError(
-                f"tile operation {tile.name} needs {tile.threads} threads together; a CPU core is one",
-                op="WMMA",
-            )
+        one_thread(i)
         lane = {m: {int(place): n for n, place in enumerate(tile.places(m)[0])} for m in "abc"}
         kind, number = scalar_type(wide), i.result.number
         self.emit(f"{self.type(i.result.dtype)} r{number} = {self.value(i.c)};")

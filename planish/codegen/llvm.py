@@ -32,6 +32,7 @@ from planish.codegen.llvm_values import Values
 from planish.codegen.questions import (
     may_stream,
     maybe_outside,
+    one_thread,
     refuse_threads,
     stored_together,
     streams,
@@ -532,11 +533,7 @@ class _Writer(Values):
 
     def tile(self, i: Tile) -> None:
         tile, wide = i.tile, i.c.dtype.scalar
-        if tile.threads > 1:
-            raise LoweringError(
-                f"tile operation {tile.name} needs {tile.threads} threads together; a CPU core is one",
-                op="WMMA",
-            )
+        one_thread(i)
 
         if dot_products.is_pairs(i):
             texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planish.errors import LoweringError
-from planish.llir.program import Address, Compute, Load, Ops, Prefetch, Program, Register, Store
+from planish.llir.program import Address, Compute, Load, Ops, Prefetch, Program, Register, Store, Tile
 
 
 def maybe_outside(program: Program) -> frozenset[Register]:
@@ -71,4 +71,13 @@ def refuse_threads(program: Program) -> None:
         raise LoweringError(
             f"{program.name} has threads that wait for each other; a block on a CPU core is one thread",
             op="BARRIER",
+        )
+
+
+def one_thread(i: Tile) -> None:
+    """Refuse a tile operation that several threads do together."""
+    if i.tile.threads > 1:
+        raise LoweringError(
+            f"tile operation {i.tile.name} needs {i.tile.threads} threads together; a CPU core is one",
+            op="WMMA",
         )
