@@ -95,8 +95,14 @@ class Target:
     """The most LOCAL memory of a kernel: of a block, or of a core (then a choice: a part of its second cache)."""
     caches: tuple[int, ...] = (32 << 10, 512 << 10, 16 << 20)
     """The bytes of the data caches, nearest first; the last is shared."""
+    bytes_per_cycle: tuple[float, ...] = (48.0, 10.0, 4.5)
+    """What one core (of a GPU: one multiprocessor) gets per cycle from each cache but the first, and from memory."""
+    launch: float = 600.0
+    """Cycles that a kernel, or a piece of one, costs beside its work."""
 
     # -- arithmetic --------------------------------------------------------------------------------------------------
+    ports: float = 2.0
+    """Operations, and loads, that start per cycle; each works on a whole register."""
     supported_ops: frozenset[Ops] = MACHINE_OPS
     """The ALU ops it has; stage 18 writes all others in terms of these."""
     pre_matcher: Matcher | None = None
@@ -121,6 +127,11 @@ class Target:
     def alignment(self, dtype: DType, *, parameter: bool) -> int:
         """The bytes that the first element of a buffer is sure to be aligned to."""
         return max(self.buffer_alignment if parameter else _ALIGNED, dtype.itemsize)
+
+    def rate(self, nbytes: int) -> float:
+        """Bytes per cycle of what is that large: it comes from the nearest cache of which it fills no more than a half."""
+        level = sum(2 * nbytes > size for size in self.caches)
+        return self.bytes_per_cycle[max(level, 1) - 1]
 
     @property
     def far_bytes(self) -> int:
@@ -156,13 +167,14 @@ TARGETS: Final = {
         Target(
             "dsp", 128, 32, (128, 64, 32, 16, 8, 4),
             access_bytes=512, aligned_bytes=128, buffer_alignment=128, parallel=Parallel.NONE, cores=1,
-            caches=(32 << 10, 1 << 20),
+            caches=(32 << 10, 1 << 20), bytes_per_cycle=(48.0, 4.5),
         ),
         Target(
             "cuda", 1, 255, (4, 2),
             half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
             parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
-            warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), tensor_cores=tensor_cores.NVIDIA,
+            warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
+            ports=128.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA,
         ),
     )
 }  # fmt: skip

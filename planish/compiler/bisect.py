@@ -75,7 +75,7 @@ def run_plan(
     """
     prepared = compiler.prepare(function, passes)
     with Table() as table:
-        plan = make_plan(prepared, table)
+        plan = make_plan(prepared, table, target=target)
         programs = tuple(map(_signature, plan.kernels))
         arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
         lowered = compiler.Lowered(prepared, arguments, plan, share(plan, reuse=False), programs, target)

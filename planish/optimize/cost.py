@@ -23,13 +23,10 @@ from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, AxisType, Ops, TensorCore
 from planish.uop.ranges import kind_of
+from planish.uop.weights import weight
 
-_PER_CYCLE: Final = (48.0, 10.0, 4.5)
-"""Bytes per cycle that one core gets from its second cache, the third, and memory."""
 _SHARED: Final = 2.0
 """How many cores the memory serves at full speed; more share what there is."""
-_PORTS: Final = 2.0
-"""Vector operations, and loads, per cycle."""
 _LATENCY: Final = 4.0
 """Cycles until a sum can be added to again."""
 _SPILLED: Final = 5.0
@@ -48,16 +45,6 @@ _PIECE: Final = 600.0
 """Cycles to hand a piece to a core."""
 _HIDDEN: Final = 0.15
 """How much of what does not bound a kernel is seen nevertheless."""
-_OPS: Final[Mapping[Ops, float]] = {
-    Ops.FDIV: 10.0, Ops.RECIP: 8.0, Ops.SQRT: 10.0, Ops.RSQRT: 12.0, Ops.MAX: 3.0, Ops.MIN: 3.0,
-    Ops.FLOORDIV: 12.0, Ops.FLOORMOD: 14.0, Ops.TRUNCDIV: 20.0, Ops.TRUNCMOD: 22.0, Ops.FMOD: 40.0, Ops.THREEFRY: 100.0,
-    Ops.EXP: 14.0, Ops.EXP2: 12.0, Ops.EXPM1: 20.0, Ops.LOG: 18.0, Ops.LOG2: 18.0, Ops.LOG1P: 22.0, Ops.POW: 45.0,
-    Ops.SIN: 25.0, Ops.COS: 25.0, Ops.TAN: 35.0, Ops.TANH: 20.0, Ops.SINH: 25.0, Ops.COSH: 25.0, Ops.ERF: 25.0,
-    Ops.ERFC: 30.0, Ops.ASIN: 25.0, Ops.ACOS: 25.0, Ops.ATAN: 22.0, Ops.ATAN2: 30.0, Ops.ASINH: 35.0, Ops.ACOSH: 35.0,
-    Ops.ATANH: 30.0, Ops.CBRT: 30.0,
-}  # fmt: skip
-"""How many plain vector operations an op is; 1 if it is not named."""
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -198,7 +185,7 @@ class _Model:
                 flops += done
             elif node.op is Ops.SCAN:
                 times, lanes = nest.times(node), _lanes(node)
-                total += times * max(self._vectors(lanes, node.dtype) / _PORTS, _LATENCY)
+                total += times * max(self._vectors(lanes, node.dtype) / self.target.ports, _LATENCY)
                 flops += times * lanes if node.dtype.is_float else 0
             elif node.op is Ops.WMMA and isinstance(node.arg, TensorCore):
                 tile, times = node.arg.dims, nest.times(node) * _lanes(node)
@@ -212,7 +199,7 @@ class _Model:
                 times, lanes = nest.times(node), _lanes(node)
                 flops += times * lanes if node.dtype.is_float and node.op in ALU else 0
                 if node not in fused:
-                    total += times * self._operations(node, lanes) * _OPS.get(node.op, 1.0) / _PORTS
+                    total += times * self._operations(node, lanes) * weight(node.op) / self.target.ports
         return total, flops
 
     def _reduction(self, node: UOp) -> tuple[float, int]:
@@ -221,7 +208,7 @@ class _Model:
         closed = closed_by(node)
         times = count(nest.loops(frozenset(r for r in closed if kind_of(r) in SEQUENTIAL) | node.ranges))
         lanes = _lanes(node)
-        weight = _OPS.get(node.arg, 1.0) if isinstance(node.arg, Ops) else 1.0
+        heavy = weight(node.arg) if isinstance(node.arg, Ops) else 1.0
         vectors = self._vectors(lanes, node.dtype)
         inside = count(r for r in closed if kind_of(r) in LANES)
         horizontal = 0.0
@@ -229,13 +216,13 @@ class _Model:
             before = self._vectors(lanes * inside, node.dtype)
             horizontal = (
                 before + 2.0 * min(inside, self.target.lanes(node.dtype.scalar)).bit_length()
-            ) * weight
+            ) * heavy
         sequential = any(kind_of(r) in SEQUENTIAL for r in closed)
-        each = vectors * weight / _PORTS
+        each = vectors * heavy / self.target.ports
         if sequential and self.target.register_bytes > 1:
             each = max(each, _LATENCY)
         flops = times * lanes * inside if x.dtype.is_float else 0
-        return times * (each + horizontal / _PORTS), flops
+        return times * (each + horizontal / self.target.ports), flops
 
     # -- memory --------------------------------------------------------------------------------------------------
 
@@ -256,7 +243,7 @@ class _Model:
                     # neighbours in memory are not neighbours in lanes: rounds of shuffles
                     instructions *= _SHUFFLED
             total += count(access.loops) * instructions * (_MASKED if access.is_gated else 1.0)
-        return total / _PORTS
+        return total / self.target.ports
 
     def _moved(self, size: int) -> int:
         """Bytes that are fetched and written beyond a cache."""
@@ -297,7 +284,7 @@ class _Model:
         """Cycles for the bytes between levels. What fits into a cache as a whole is still there from the last call."""
         whole = self._inside(None)
         names = [f"L{number}" for number in range(2, len(moved) + 1)] + ["memory"]
-        rates = _PER_CYCLE[: len(moved) - 1] + _PER_CYCLE[-1:]
+        rates = self.target.bytes_per_cycle
         found = {}
         for name, nbytes, rate, size in zip(names, moved, rates, self.target.caches, strict=True):
             found[name] = 0.0 if whole <= size else nbytes / rate

@@ -5,7 +5,7 @@ None of it changes while kernels are made, so it is computed once per cut, and o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Final
 
 from planish.schedule.elements import COMPUTED
@@ -77,22 +77,22 @@ class Graph:
             found = self._products[reduction] = most(shape(source)) >= _REUSE * max(1, memory)
         return found
 
-    def memory_of(self, node: UOp, realised: Collection[UOp]) -> frozenset[UOp] | None:
+    def memory_of(self, node: UOp, realised: Container[UOp]) -> frozenset[UOp] | None:
         """The memory that a tensor is computed from; None if there is a product of matrices on the way."""
         found: set[UOp] = set()
         seen = {node}
         stack = [node]
         while stack:
-            for each in self.operands(stack.pop()):
+            for each in stack.pop().src:
                 if each in seen:
                     continue
                 seen.add(each)
-                if each in realised or each.op not in {Ops.REDUCE_AXIS, Ops.SCAN_AXIS}:
+                if each in realised or (each.op is Ops.INDEX and len(each.src) == 1):
                     found.add(each)
                 elif each.op is Ops.REDUCE_AXIS and self.is_product(each):
                     return None
                 else:
-                    stack.append(each.src[0])
+                    stack.append(each)
         return frozenset(found)
 
     def is_used_by(self, node: UOp, roots: Collection[UOp], realised: Mapping[UOp, UOp]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Final, cast
 
 from planish import dtypes
@@ -21,9 +22,10 @@ from planish.schedule.lowering import to_tensors
 from planish.schedule.order import Made
 from planish.schedule.order import in_order as in_running_order
 from planish.schedule.plan import Kernel
-from planish.schedule.reasons import RESULT, WRITTEN, Reason
+from planish.schedule.reasons import RESULT, WRITTEN, Reason, needed_again
+from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
-from planish.schedule.tensors import Buffer, Dims, Tensors, full, reshape, room, same_dim, same_dims
+from planish.schedule.tensors import Buffer, Dims, Tensors, full, reshape, room, same_dim
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops, Variable
 from planish.uop.rewrite import substitute
@@ -80,6 +82,14 @@ class _Cut:
     tensors: Tensors
     pending: dict[UOp, None] = field(default_factory=dict)
     made: list[Made[Kernel]] = field(default_factory=list)
+    reads: dict[UOp, tuple[UOp, ...]] = field(default_factory=dict)
+    """What the kernel of a tensor that was made reads."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """The oldest and the newest tensor of each kernel that makes several."""
+    waiting: list[tuple[int, UOp]] = field(default_factory=list)
+    """Results that are to be made, the last one first."""
+    alike: dict[tuple[Dim, ...], list[UOp]] = field(default_factory=dict)
+    """Results by their dims: those that may share a kernel."""
     because: dict[UOp, Reason] = field(default_factory=dict)
     """Why tensors are in memory."""
     graph: Graph = field(init=False)
@@ -96,11 +106,17 @@ class _Cut:
             each: _below_reshape(smaller[each]) if each.op is Ops.SCAN_AXIS else smaller[each] for each in new
         }
         roots = list(dict.fromkeys(whole.values()))
+        before = frozenset(realised)
         self.graph = Graph(roots, realised)
         for node in roots:
             self._realise(node, RESULT)
-        while self.pending:
-            self._kernel(max(self.pending, key=lambda node: node.serial))
+        again = worth_memory(self.tensors, self.graph, roots, before) if roots else {}
+        for node, verdict in again.items():
+            self._realise(node, needed_again(verdict))
+        while self.waiting:  # from the last one to the first
+            node = heappop(self.waiting)[1]
+            if node in self.pending:
+                self._kernel(node)
         for node in new:
             realised[node] = reshape(realised[whole[node]], shape(node))
         return in_running_order(self.made)
@@ -111,7 +127,13 @@ class _Cut:
             self.because[node] = reason
             dims = shape(node)
             self.tensors.realised[node] = self.tensors.memory(Buffer(node.dtype, room(dims)), dims)
-            self.pending[node] = None
+            self._wait(node)
+
+    def _wait(self, node: UOp) -> None:
+        """A kernel is to make a tensor that has memory."""
+        self.pending[node] = None
+        heappush(self.waiting, (-node.serial, node))
+        self.alike.setdefault(_long_dims(node), []).append(node)
 
     # -- what shares a kernel ---------------------------------------------------------------------------------------
 
@@ -148,11 +170,11 @@ class _Cut:
         self, group: Sequence[UOp], refused: Collection[UOp], backwards: Collection[int] | None
     ) -> Fusion:
         realised = self.tensors.realised
-        others = {node for node in self.pending if node not in group}
+        others = self.pending.keys() - set(group)
         joining = {
             node
-            for node in others
-            if node not in refused and node.op not in _APART and self.graph.is_used_by(node, group, realised)
+            for node in self._memory_below(group)
+            if node in others and node not in refused and node.op not in _APART
         }
         around = Around(
             self.graph,
@@ -164,18 +186,18 @@ class _Cut:
 
     def _companions(self, root: UOp) -> list[UOp]:
         """Other results of the same dims that are computed from the same memory."""
-        dims = _long_dims(root)
         alike = [
             node
-            for node in self.pending
-            if node is not root and node.op is not Ops.AFTER and same_dims(dims, _long_dims(node))
+            for node in self.alike.get(_long_dims(root), ())
+            if node is not root and node in self.pending and node.op is not Ops.AFTER
         ]
-        before = {node for node in self.tensors.realised if node not in self.pending} if alike else set()
+        # what is to be made is memory too: what is computed from it is another kernel's, or done on the way
+        realised = self.tensors.realised
         # products of matrices are better off with all registers for themselves
-        mine = self.graph.memory_of(root, before) if alike else None
+        mine = self.graph.memory_of(root, realised) if alike else None
         found: list[UOp] = []
         for node in sorted(alike, key=lambda n: -n.serial):
-            theirs = self.graph.memory_of(node, before) if mine else None
+            theirs = self.graph.memory_of(node, realised) if mine and node not in mine else None
             if mine and theirs and not mine.isdisjoint(theirs) and len(found) + 1 < _MOST_RESULTS:
                 found.append(node)
         return found
@@ -184,26 +206,35 @@ class _Cut:
         """Whether something that is read depends on something that is to be made, by kernels that are or that will be."""
         if len(makes) == 1:
             return False
-        sources = {node: each.reads for each in self.made for node in each.makes}
-        stack = list(reads)
+        # a tensor depends on older ones alone, unless a kernel that makes it makes a newer one too
+        first = min(node.serial for node in makes)
+        oldest = 0 if any(low < first <= high for low, high in self.spans) else first
+        stack = [node for node in reads if node.serial >= oldest]
         seen = set(stack)
         while stack:
             node = stack.pop()
             if node in makes:
                 return True
-            below = sources.get(node)
+            below = self.reads.get(node)
             if below is None and node in self.pending:
-                below = self._memory_below(node)
-            new = [each for each in below or () if each not in seen]
+                below = self._memory_below([node])
+            new = [each for each in below or () if each not in seen and each.serial >= oldest]
             seen.update(new)
             stack.extend(new)
         return False
 
-    def _memory_below(self, node: UOp) -> tuple[UOp, ...]:
-        """The tensors in memory, now or later, that a tensor is computed from."""
-        realised = self.tensors.realised
-        order = node.toposort(lambda n: n is node or n not in realised)
-        return tuple(each for each in order[:-1] if each in realised)
+    def _memory_below(self, nodes: Sequence[UOp]) -> tuple[UOp, ...]:
+        """The tensors in memory, now or later, that some are computed from."""
+        realised, found = self.tensors.realised, dict[UOp, None]()
+        stack, seen = list(nodes), set(nodes)
+        while stack:
+            for source in stack.pop().src:
+                if source in realised:
+                    found[source] = None
+                elif source not in seen:
+                    seen.add(source)
+                    stack.append(source)
+        return tuple(found)
 
     def _epilogue(self, node: UOp) -> UOp:
         """The last tensor, element by element, that a tensor is used for alone: better in memory than the tensor itself."""
@@ -279,7 +310,7 @@ class _Cut:
         content = before.src[0] if before.op is Ops.CONTIGUOUS else before
         start = table.make(Ops.CONTIGUOUS, root.dtype, (content,), ("in", buffer_of(memory)))
         tensors.realised[start] = memory
-        self.pending[start] = None
+        self._wait(start)
         self.graph.add([start])
         state = start
         for number, effect in enumerate(effects):
@@ -322,6 +353,10 @@ class _Cut:
         )
         reads = tuple(node for node in fusion.reads if node not in makes)
         self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
+        self.reads.update((node, reads) for node in makes)
+        if len(makes) > 1:
+            serials = [node.serial for node in makes]
+            self.spans.append((min(serials), max(serials)))
 
 
 _APART: Final = frozenset({Ops.AFTER, Ops.CONTIGUOUS})
@@ -329,8 +364,8 @@ _APART: Final = frozenset({Ops.AFTER, Ops.CONTIGUOUS})
 _KEEPS_ELEMENTS: Final = frozenset({Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP})
 
 
-def _long_dims(node: UOp) -> list[Dim]:
-    return [dim for dim in shape(node) if not same_dim(dim, 1)]
+def _long_dims(node: UOp) -> tuple[Dim, ...]:
+    return tuple(dim for dim in shape(node) if not same_dim(dim, 1))
 
 
 def _ended(effect: UOp, ranges: Sequence[UOp]) -> UOp:

@@ -43,6 +43,7 @@ from planish.schedule.plan import (
     renamed,
 )
 from planish.schedule.tensors import Tensors
+from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
 from planish.uop.ops import MOVEMENT, Ops, Variable
 from planish.uop.shape import Dim as UOpDim
@@ -89,9 +90,9 @@ _DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
 class _Planner:
     """The plan in the making."""
 
-    def __init__(self, function: Function, table: Table, donate: frozenset[int]) -> None:
+    def __init__(self, function: Function, table: Table, donate: frozenset[int], target: Target) -> None:
         self.function = function
-        self.tensors = Tensors(table)
+        self.tensors = Tensors(table, target=target)
         self.donate = donate
         self.block: list[Step] = []
         self.buffers: dict[int, Buffer] = {}
@@ -433,6 +434,8 @@ _CONTROL: Final[dict[str, Callable[[_Planner, Inst], None]]] = {
 }
 
 
-def plan(function: Function, table: Table, donate: frozenset[int] = frozenset()) -> Plan:
-    """The plan of a function. `donate` are the parameters whose memory may be overwritten."""
-    return _Planner(function, table, donate).plan()
+def plan(
+    function: Function, table: Table, donate: frozenset[int] = frozenset(), target: Target | None = None
+) -> Plan:
+    """The plan of a function for a target. `donate` are the parameters whose memory may be overwritten."""
+    return _Planner(function, table, donate, target or TARGETS["x86-64-v4"]).plan()

@@ -331,3 +331,8 @@ NO_ROW: Final = REDUCED_AGAIN[0]
 SCAN: Final = Reason("scan", "its running sums do not go along a loop of the kernel")
 WRITTEN: Final = Reason("written", "something is stored into it, or it was asked for")
 RESULT: Final = Reason("result", "it is a result")
+
+
+def needed_again(verdict: object) -> Reason:
+    """The reason of a tensor that is cheaper stored than computed wherever it is needed, with both costs."""
+    return Reason("needed again", str(verdict))

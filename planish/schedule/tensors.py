@@ -19,6 +19,7 @@ from planish.errors import Location, LoweringError
 from planish.ptir.dims import DEFAULT_BOUNDS, DimLike, Quotient
 from planish.ptir.function import Value
 from planish.ptir.types import TensorType
+from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.shape import Dim, Shape, shape
@@ -54,6 +55,8 @@ class Tensors:
     """Nodes that kernels have computed, and the memory (as a value) that holds each."""
     bound: dict[str, UOp] = field(default_factory=dict)
     """Variables whose value is data (`bind_dim`): the int64 scalar that is the size, within its bounds."""
+    target: Target = field(default_factory=lambda: TARGETS["x86-64-v4"])
+    """The machine that what is computed again, and what is stored, is judged for."""
 
     # -- sizes -----------------------------------------------------------------------------------------------------
 

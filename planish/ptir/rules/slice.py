@@ -200,7 +200,10 @@ class LiftSliceAboveReverse(OpRewritePattern[SliceView]):
 
 
 class LiftSliceAbovePad(OpRewritePattern[SliceView]):
-    """pad(x, v)[s] -> x[t], pad(x[t], v) or broadcast_to(v): whatever of x and v the slice sees."""
+    """pad(x, v)[s] -> x[t], pad(x[t], v) or broadcast_to(v): whatever of x and v the slice sees.
+
+    The second only if nobody else uses the padded tensor: what is padded once is stored once.
+    """
 
     radius = 1
     operands = (ops.pad,)
@@ -235,6 +238,9 @@ class LiftSliceAbovePad(OpRewritePattern[SliceView]):
                 return rw.fail(op.inst, f"where axis {axis} meets the padding is not known")
             low[axis], high[axis] = first - start, limit - last
             starts[axis], limits[axis] = first - begin, last - begin
+        if any(part != 0 for part in (*low, *high)) and not op.source.has_one_use:
+            # several paddings of parts would be asked for where one of the whole is
+            return rw.fail(op.inst, "some padding is left, and others use the padded tensor too")
         part = d.sliced(x, starts, limits, strides)
         return d.replace(rw, op.inst, d.padded(part, inner.padding, low, high, inner.attrs.interior))
 

@@ -111,8 +111,9 @@ class Facts:
                     reason = _why_ordered(r, place, store)
                     if reason is not None:
                         found.setdefault(r, reason)
+        stores = [n.src[0] for n in self.nodes if n.op is Ops.STORE]  # some stand in no loop
         for buffer, ends in written.items():
-            places = {store.src[0].src[1:] for end in ends for store in stores_in(end)}
+            places = {place.src[1:] for place in stores if memory_of(place) is buffer}
             if any(
                 n.op is Ops.INDEX and memory_of(n) is buffer and n.src[1:] not in places for n in self.nodes
             ):

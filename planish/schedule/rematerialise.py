@@ -1,0 +1,288 @@
+"""Rematerialisation: which computed tensors get memory because that is cheaper than computing them wherever they are needed.
+
+Before a program is cut into kernels, every tensor that is computed element by element and needed more than once is judged. *Asks*
+are the different places at which the kernels to come will want an element: of which kernel (its *anchor*), and at which
+offset (`x[1:] + x[:-1]` asks twice). With n kernels and e asks,
+
+    again  = e · (ops of an element) + n · (bytes that it is made of)
+    stored = ops + bytes it is made of + write + n · read + one more kernel
+
+in cycles of one core of the target; the cheaper wins. Operands are judged before what they are part of, so that a chain is cut where
+the sum of the two is least, whatever its length. A tensor with memory is an anchor of its own, so that what lies below it is
+asked for by one kernel where it was asked for by many: choices are judged once more until none is regretted.
+
+Reductions are not judged here: whether a kernel computes one on its way depends on its loops (`reasons.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+from planish import dtypes
+from planish.schedule.elements import COMPUTED, LEAVES
+from planish.schedule.graph import Graph
+from planish.schedule.nest import most
+from planish.schedule.tensors import Tensors
+from planish.target import Target
+from planish.uop.node import UOp
+from planish.uop.ops import MOVEMENT, Ops
+from planish.uop.shape import Dim, shape
+from planish.uop.weights import weight
+
+_MOST_ASKS: Final = 16
+"""Asks that are told apart: what is needed more often is stored anyhow."""
+_MOST_STEPS: Final = 256
+"""Elements that are looked at below one: what takes more is stored anyhow."""
+_ASKED: Final = 3.0
+"""Operations that find out whether an element lies in a rim, and choose."""
+_GATHERED: Final = 8.0
+"""Operations that a load at a position takes that data decides: lanes go one by one."""
+_RIM: Final = 1.25
+"""How much larger a rim makes a tensor at most."""
+_PACKED: Final = 4.0
+"""Operations that make bytes of the lanes of a mask, or lanes of bytes."""
+_ROUNDS: Final = 3
+
+
+class Path(NamedTuple):
+    """How an element lies to the one that asks: after which changes of order (none: the same), and how far off along each axis."""
+
+    order: tuple[object, ...] = ()
+    offsets: tuple[int, ...] = ()
+
+
+_HERE: Final = Path()
+Anchor = UOp | tuple[object, ...]
+"""A kernel to come: the product of matrices it computes, the tensor it stores, or what tells results apart that may share one."""
+Asks = dict[tuple[Anchor, Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Both costs of a tensor, in cycles of one core, and how it is needed."""
+
+    again: float
+    stored: float
+    kernels: int
+    asks: int
+
+    def __str__(self) -> str:
+        places = f"{self.kernels} kernels" if self.kernels > 1 else f"{self.asks} places of a kernel"
+        return f"{places} need it: computed again {self.again:.3g} cycles, stored {self.stored:.3g}"
+
+
+def worth_memory(
+    tensors: Tensors, graph: Graph, roots: Sequence[UOp], realised: Collection[UOp]
+) -> dict[UOp, Verdict]:
+    """The computed tensors below some results that are to have memory of their own, and why."""
+    return _Judge(tensors, graph, roots, realised).run()
+
+
+class _Judge:
+    """The tensors of one cut, with what is stored so far."""
+
+    def __init__(
+        self, tensors: Tensors, graph: Graph, roots: Sequence[UOp], realised: Collection[UOp]
+    ) -> None:
+        self.target: Target = tensors.target
+        self.counting = tensors.counting
+        self.graph = graph
+        self.roots = frozenset(roots)
+        self.realised = realised
+        sink = roots[0].table.sink(*roots)
+        order = sink.toposort(lambda node: node is sink or node not in realised)[:-1]
+        self.order = [node for node in order if node not in realised]
+        """What is not in memory, sources first."""
+        self.stored: dict[UOp, Verdict] = {}
+        self.products: dict[UOp, int] = {}
+        """How many products of matrices, one after another, a tensor depends on."""
+
+    def run(self) -> dict[UOp, Verdict]:
+        """Judge, and judge again what was stored now that it is an anchor."""
+        candidates = [node for node in self.order if self._is_candidate(node)]
+        for _ in range(_ROUNDS):
+            if not candidates:
+                break
+            asks = self._asks()
+            before = len(self.stored)
+            self.stored = {node: self.stored[node] for node in candidates if node in self.stored}
+            for node in candidates:
+                verdict = self._verdict(node, asks.get(node, {}))
+                if verdict is not None and verdict.again > verdict.stored:
+                    self.stored[node] = verdict
+                else:
+                    self.stored.pop(node, None)
+            candidates = [node for node in candidates if node in self.stored]
+            if len(candidates) == before:
+                break
+        return self.stored
+
+    def _is_candidate(self, node: UOp) -> bool:
+        """Whether it is computed, is a tensor, and is not just a step towards a single other one.
+
+        What is padded with a rim is better stored with it: then nobody has to ask whether an element lies in it.
+        """
+        rim = node.op is Ops.PAD and node.src[0].op in COMPUTED and _is_rim(node)
+        if not (node.op in COMPUTED or rim) or node in self.roots or node.dtype.is_index or not shape(node):
+            return False
+        users = self.graph.users.get(node, [])
+        if len(users) != 1:
+            return True
+        (user,) = users
+        if user.op is Ops.CAST and user.dtype.itemsize > node.dtype.itemsize:
+            return True  # the narrower one is the one to store
+        return user.op not in COMPUTED and not (user.op is Ops.PAD and _is_rim(user))
+
+    # -- who asks -------------------------------------------------------------------------------------------------
+
+    def _asks(self) -> dict[UOp, Asks]:
+        """Of every tensor, who asks for its elements: users before what they use."""
+        self._count_products()
+        found: dict[UOp, Asks] = {}
+        for node in reversed(self.order):
+            if node in self.roots or node in self.stored:
+                mine: Asks = {(self._anchor(node), _HERE): None}
+            else:
+                mine = found.get(node, {})
+            for position, source in enumerate(node.src):
+                if source in self.realised or source.op in LEAVES:
+                    continue
+                theirs = found.setdefault(source, {})
+                for ask in self._passed(node, position, mine):
+                    if len(theirs) < _MOST_ASKS:
+                        theirs[ask] = None
+        return found
+
+    def _count_products(self) -> None:
+        for node in self.order:
+            below = max((self.products.get(source, 0) for source in node.src), default=0)
+            product = node.op is Ops.REDUCE_AXIS and self.graph.is_product(node)
+            self.products[node] = below + product
+
+    def _anchor(self, node: UOp) -> Anchor:
+        """The kernel that stores a tensor: results of the same dims that wait for the same products may share one."""
+        own = frozenset(
+            each
+            for each in self.graph.operands(node)
+            if each.op is Ops.REDUCE_AXIS and each not in self.realised and self.graph.is_product(each)
+        )
+        return tuple(dim for dim in shape(node) if dim != 1), self.products[node], own
+
+    def _passed(self, node: UOp, position: int, asks: Asks) -> Iterable[tuple[Anchor, Path]]:
+        """What a node that is asked for asks of an operand."""
+        op = node.op
+        if op in COMPUTED or op is Ops.EXPAND or op is Ops.SCAN_AXIS:
+            return asks
+        if op in MOVEMENT:
+            return [(anchor, _moved(node, path)) for anchor, path in asks]
+        if op is Ops.REDUCE_AXIS and not self.graph.is_product(node) and self._comes_back(node):
+            return asks  # a row kernel: who reduces and who uses the result are one
+        if op is Ops.INDEX and position:
+            return asks
+        return [(node, _HERE)]
+
+    def _comes_back(self, reduction: UOp) -> bool:
+        """Whether what a reduction gives is spread over the elements that it is made of."""
+        size = most(shape(reduction.src[0]))
+        stack, seen = [reduction], {reduction}
+        while stack and len(seen) < _MOST_ASKS:
+            for user in self.graph.users.get(stack.pop(), ()):
+                if user in seen:
+                    continue
+                if user.op is Ops.EXPAND and most(shape(user)) >= size:
+                    return True
+                if user.op in COMPUTED or user.op in MOVEMENT:
+                    seen.add(user)
+                    stack.append(user)
+        return False
+
+    # -- what it costs --------------------------------------------------------------------------------------------
+
+    def _verdict(self, node: UOp, asks: Mapping[tuple[Anchor, Path], None]) -> Verdict | None:
+        if len(asks) < 2:
+            return None
+        kernels = len({anchor for anchor, _ in asks})
+        size, target = most(shape(node)), self.target
+        operations, memory = self._made_of(node)
+        if not memory:
+            return None  # arithmetic on positions is simplified where it is used
+        lanes = target.lanes(node.dtype)
+        compute = operations * size / (target.ports * lanes)
+        read = sum(self._bytes(each, size) / target.rate(self._bytes(each)) for each in memory)
+        own = size * node.dtype.itemsize
+        moved = own / target.rate(own)
+        again = len(asks) * compute + kernels * read
+        loads = len(asks) * size / (target.ports * lanes)
+        stored = compute + read + moved + max(kernels * moved, loads) + target.launch
+        if node.dtype.is_bool:
+            stored += (1 + kernels) * _PACKED * size / (target.ports * target.lanes(dtypes.float32))
+        return Verdict(again, stored, kernels, len(asks))
+
+    def _bytes(self, node: UOp, most_elements: int | None = None) -> int:
+        elements = most(shape(node))
+        return (
+            elements if most_elements is None else min(elements, most_elements)
+        ) * node.dtype.scalar.itemsize
+
+    def _made_of(self, root: UOp) -> tuple[float, dict[UOp, None]]:
+        """The operations that one element takes, down to memory, and that memory."""
+        size = most(shape(root))
+        operations, memory = 0.0, dict[UOp, None]()
+        stack: list[tuple[UOp, Path]] = [(root, _HERE)]
+        seen = set(stack)
+        while stack and len(seen) < _MOST_STEPS:
+            node, path = stack.pop()
+            if node is not root and (node in self.stored or self._is_memory(node)):
+                memory[node] = None
+                operations += min(1.0, most(shape(node)) / size)
+                continue
+            if node.op in COMPUTED:
+                # what is the same along an axis is computed once for all of it
+                operations += weight(node.op) * min(1.0, most(shape(node)) / size)
+            elif node.op is Ops.PAD:
+                operations += _ASKED
+            sources = node.src[1:] if node.op is Ops.INDEX else node.src
+            if node.op is Ops.INDEX and len(node.src) > 1:
+                memory[node.src[0]] = None
+                operations += _GATHERED
+            for source in sources:
+                below = (source, _moved(node, path) if node.op in MOVEMENT else path)
+                if source.op not in LEAVES and below not in seen and not self._only_counts(source):
+                    seen.add(below)
+                    stack.append(below)
+        return operations, memory
+
+    def _is_memory(self, node: UOp) -> bool:
+        if node in self.realised or node.op in {Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.CONTIGUOUS, Ops.AFTER}:
+            return True
+        return node.op is Ops.INDEX and len(node.src) == 1
+
+    def _only_counts(self, node: UOp) -> bool:
+        while node.op in MOVEMENT:
+            node = node.src[0]
+        return node.op is Ops.INDEX and len(node.src) == 1 and node.src[0] in self.counting
+
+
+def _is_rim(node: UOp) -> bool:
+    """Whether a padding adds little."""
+    return most(shape(node)) <= _RIM * most(shape(node.src[0]))
+
+
+def _moved(node: UOp, path: Path) -> Path:
+    """The path of an operand of a movement op."""
+    match node.op:
+        case Ops.EXPAND:
+            return path
+        case Ops.SHRINK | Ops.PAD:
+            pairs = cast("tuple[tuple[Dim, Dim], ...]", node.arg)
+            steps = [first if isinstance(first, int) else first.serial << 32 for first, _ in pairs]
+            sign = 1 if node.op is Ops.SHRINK else -1
+            old = path.offsets or (0,) * len(steps)
+            if len(old) == len(steps):
+                new = tuple(before + sign * step for before, step in zip(old, steps, strict=True))
+                return Path(path.order, new if any(new) else ())
+        case Ops.RESHAPE | Ops.PERMUTE if path == _HERE:
+            return path
+    return Path((path, node.op, node.arg))
