@@ -174,7 +174,9 @@ def stages_of(lowered: Lowered) -> list[list[tuple[str, str]]]:
     """Per kernel: (stage, text of the graph after it)."""
     kernels: list[list[tuple[str, str]]] = []
     with Table() as table, settings(debug="none", dump_dir=None):
-        for kernel, choice in zip(make_plan(lowered.function, table, target=lowered.target).kernels, lowered.choices, strict=True):
+        for kernel, choice in zip(
+            make_plan(lowered.function, table, target=lowered.target).kernels, lowered.choices, strict=True
+        ):
             texts = [("uop", print_graph(kernel.sink))]
             machine = pipeline.Machine(lowered.target, partial(_as_chosen, choice))
             for step in pipeline.steps(kernel.sink, machine, kernel.name):
@@ -192,7 +194,9 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
     found: list[Why] = []
     with Table() as table, settings(debug="none", dump_dir=None):
         machine = pipeline.Machine(target, lambda sink: ())
-        for kernel, choice in zip(make_plan(lowered.function, table, target=lowered.target).kernels, lowered.choices, strict=False):
+        for kernel, choice in zip(
+            make_plan(lowered.function, table, target=lowered.target).kernels, lowered.choices, strict=False
+        ):
             sink = kernel.sink
             for step in pipeline.steps(sink, machine, kernel.name):
                 if step.stage.number >= FIRST:

@@ -46,6 +46,7 @@ _PIECE: Final = 600.0
 _HIDDEN: Final = 0.15
 """How much of what does not bound a kernel is seen nevertheless."""
 
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What a schedule is expected to cost, and of what."""

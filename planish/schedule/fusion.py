@@ -25,6 +25,7 @@ from planish.schedule.elements import COMPUTED, LEAVES, Elements, InMemory, Key,
 from planish.schedule.graph import Graph
 from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
 from planish.schedule.nest import Nest, Ranges, most, runs
+from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
     COMPUTED_HERE,
     NO_ROW,
@@ -83,6 +84,7 @@ class Fusion:
         self.around = around
         self.roots = tuple(roots)
         self.elements = Elements(tensors, around.realised)
+        self.prices = Prices(tensors, around.realised)
         self.backwards = () if backwards is None else backwards
         """Output axes whose last element is made first."""
         self.may_turn = backwards is not None

@@ -160,7 +160,8 @@ class _Cut:
                 if need in self.pending:
                     refused.add(need)
                 else:
-                    self._realise(self._epilogue(need), fusion.needs[need])
+                    reason = fusion.needs[need]
+                    self._realise(self._epilogue(need) if reason.with_epilogue else need, reason)
             group = [node for node in group if node not in refused]
         for node in (*group, *fusion.on_the_way):
             del self.pending[node]

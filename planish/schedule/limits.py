@@ -1,4 +1,4 @@
-"""The numbers by which kernels are chosen, each with its reason. None depends on the machine: equal programs, equal kernels."""
+"""The numbers by which kernels are chosen, each with its reason; what depends on the machine stands in its `Target`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ SMALL: Final = 1 << 16
 """Elements that one core has done before others have started."""
 AGAIN: Final = 1.25
 """How often an element may be computed and still count as computed once: the rest is what paddings add."""
-COSTLY_AGAIN: Final = 8
-"""How often a function such as exp may be computed again before memory is cheaper."""
-MOST_PLACES: Final = 16
-"""Places of one computed tensor in a kernel; beyond, the code grows faster than it helps."""
+MOST_STEPS: Final = 1024
+"""Elements that one kernel computes for one of its result: beyond, its code is larger than a cache of instructions."""
 CHEAP: Final = frozenset(
     {Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.NOT,
      Ops.SHL, Ops.SHR, Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.CAST, Ops.BITCAST, Ops.NOOP,

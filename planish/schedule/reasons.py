@@ -8,18 +8,17 @@ but one thing: the first product of matrices among the elements of a result is n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.schedule.elements import COMPUTED, Place
 from planish.schedule.limits import (
     AGAIN,
     CHEAP,
-    COSTLY_AGAIN,
     FEW_ROWS,
     FEW_TERMS,
     MOST_NESTED,
-    MOST_PLACES,
+    MOST_STEPS,
     NARROW,
     SMALL,
 )
@@ -42,6 +41,19 @@ class Case(NamedTuple):
     times: float
     """How often each of its elements would be computed."""
 
+    def again(self, evaluations: float) -> tuple[float, float]:
+        """What it costs to compute each element so many times, and to compute it once, store it and read it; in cycles."""
+        price, target = self.fusion.prices.of(self.node), self.fusion.tensors.target
+        return (
+            evaluations * price.compute,
+            price.compute + price.write + max(price.load, price.access) + target.launch,
+        )
+
+    @property
+    def in_tiles(self) -> float:
+        """How often each element is computed where a tile of registers uses it for several results."""
+        return max(1.0, self.times / (self.fusion.tensors.target.registers // 4))
+
     @property
     def is_product(self) -> bool:
         return self.fusion.around.graph.is_product(self.node)
@@ -60,6 +72,22 @@ class Reason:
     name: str
     explanation: str
     holds: Callable[[Case], bool] = lambda case: True
+    evaluations: Callable[[Case], float] | None = None
+    """Where it is a matter of cost: how often an element would be computed. It holds only if storing is cheaper."""
+    with_epilogue: bool = True
+    """Whether what follows from the tensor alone, element by element, is stored instead of it."""
+
+    def applies(self, case: Case) -> Reason | None:
+        """This reason, with both costs where they decide; None if it does not hold."""
+        if self.evaluations is None:
+            return self if self.holds(case) else None
+        if case.times <= AGAIN or not self.holds(case):
+            return None
+        again, stored = case.again(self.evaluations(case))
+        if again <= stored:
+            return None
+        costs = f"computed again {again:.3g} cycles, stored {stored:.3g}"
+        return replace(self, explanation=f"{self.explanation}: {costs}")
 
     def __str__(self) -> str:
         return f"{self.name}: {self.explanation}"
@@ -67,7 +95,7 @@ class Reason:
 
 def first_of(table: Sequence[Reason], case: Case) -> Reason | None:
     """The first reason that holds."""
-    return next((reason for reason in table if reason.holds(case)), None)
+    return next(filter(None, (reason.applies(case) for reason in table)), None)
 
 
 # -- what is computed element by element -----------------------------------------------------------------------------
@@ -76,6 +104,11 @@ def first_of(table: Sequence[Reason], case: Case) -> Reason | None:
 def is_costly(node: UOp) -> bool:
     """Whether computing an element costs more than reading it."""
     return node.op not in CHEAP and node.op is not Ops.INDEX
+
+
+def _is_in_a_large_kernel(case: Case) -> bool:
+    fusion = case.fusion
+    return len(fusion.recipes) > MOST_STEPS and not fusion.elements.is_pure(case.node)
 
 
 def _is_summed_again(case: Case) -> bool:
@@ -109,11 +142,6 @@ def is_worth_a_row(case: Case) -> bool:
             if most(shape(each)) < size:
                 stack.append(each.src[0])
     return is_computed and is_reduced
-
-
-def _is_often(test: Callable[[Case], bool]) -> Callable[[Case], bool]:
-    """A test of what is read many times."""
-    return lambda case: case.times >= COSTLY_AGAIN and test(case)
 
 
 def _is_joined(case: Case) -> bool:
@@ -270,28 +298,30 @@ def _has_few_long_rows(case: Case) -> bool:
 
 COMPUTED_HERE: Final = (
     Reason(
-        "many places",
-        f"one kernel would compute it at more than {MOST_PLACES} places",
-        lambda case: len(case.places) > MOST_PLACES,
+        "large kernel",
+        f"its kernel has more than {MOST_STEPS} steps without it",
+        _is_in_a_large_kernel,
+        with_epilogue=False,
     ),
     Reason("sums inside", "it is made of sums, which would be computed again and again", _is_summed_again),
     Reason(
         "costly",
-        f"it costs more than reading it, and is needed {COSTLY_AGAIN} times or more",
-        _is_often(lambda case: is_costly(case.node)),
+        "it costs more than reading it, and is needed again",
+        lambda case: is_costly(case.node),
+        lambda case: case.in_tiles,
     ),
     Reason(
         "joined",
-        f"which of the joined tensors an element is in would be asked {COSTLY_AGAIN} times or more",
-        _is_often(_is_joined),
+        "which of the joined tensors an element is in would be asked again",
+        _is_joined,
+        lambda case: case.times,
     ),
-    Reason(
-        "window", f"windows read each of its elements {COSTLY_AGAIN} times or more", _is_often(_is_windowed)
-    ),
+    Reason("window", "windows read its elements again", _is_windowed, lambda case: case.times),
     Reason(
         "after something costly",
         "it follows from something that would need memory, by steps that cost nothing",
-        _is_often(_hides_costly),
+        _hides_costly,
+        lambda case: case.in_tiles,
     ),
 )
 """Tensors that are computed element by element."""

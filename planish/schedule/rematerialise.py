@@ -18,40 +18,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, cast
+from typing import Final
 
-from planish import dtypes
 from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.graph import Graph
 from planish.schedule.nest import most
+from planish.schedule.prices import Path, Prices, moved
 from planish.schedule.tensors import Tensors
-from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
-from planish.uop.shape import Dim, shape
-from planish.uop.weights import weight
+from planish.uop.shape import shape
 
 _MOST_ASKS: Final = 16
 """Asks that are told apart: what is needed more often is stored anyhow."""
-_MOST_STEPS: Final = 256
-"""Elements that are looked at below one: what takes more is stored anyhow."""
-_ASKED: Final = 3.0
-"""Operations that find out whether an element lies in a rim, and choose."""
-_GATHERED: Final = 8.0
-"""Operations that a load at a position takes that data decides: lanes go one by one."""
 _RIM: Final = 1.25
 """How much larger a rim makes a tensor at most."""
-_PACKED: Final = 4.0
-"""Operations that make bytes of the lanes of a mask, or lanes of bytes."""
 _ROUNDS: Final = 3
-
-
-class Path(NamedTuple):
-    """How an element lies to the one that asks: after which changes of order (none: the same), and how far off along each axis."""
-
-    order: tuple[object, ...] = ()
-    offsets: tuple[int, ...] = ()
-
 
 _HERE: Final = Path()
 Anchor = UOp | tuple[object, ...]
@@ -86,8 +68,8 @@ class _Judge:
     def __init__(
         self, tensors: Tensors, graph: Graph, roots: Sequence[UOp], realised: Collection[UOp]
     ) -> None:
-        self.target: Target = tensors.target
-        self.counting = tensors.counting
+        self.target = tensors.target
+        self.prices = Prices(tensors, realised)
         self.graph = graph
         self.roots = frozenset(roots)
         self.realised = realised
@@ -176,7 +158,7 @@ class _Judge:
         if op in COMPUTED or op is Ops.EXPAND or op is Ops.SCAN_AXIS:
             return asks
         if op in MOVEMENT:
-            return [(anchor, _moved(node, path)) for anchor, path in asks]
+            return [(anchor, moved(node, path)) for anchor, path in asks]
         if op is Ops.REDUCE_AXIS and not self.graph.is_product(node) and self._comes_back(node):
             return asks  # a row kernel: who reduces and who uses the result are one
         if op is Ops.INDEX and position:
@@ -204,85 +186,15 @@ class _Judge:
         if len(asks) < 2:
             return None
         kernels = len({anchor for anchor, _ in asks})
-        size, target = most(shape(node)), self.target
-        operations, memory = self._made_of(node)
-        if not memory:
+        price = self.prices.of(node, self.stored)
+        if not price.memory:
             return None  # arithmetic on positions is simplified where it is used
-        lanes = target.lanes(node.dtype)
-        compute = operations * size / (target.ports * lanes)
-        read = sum(self._bytes(each, size) / target.rate(self._bytes(each)) for each in memory)
-        own = size * node.dtype.itemsize
-        moved = own / target.rate(own)
-        again = len(asks) * compute + kernels * read
-        loads = len(asks) * size / (target.ports * lanes)
-        stored = compute + read + moved + max(kernels * moved, loads) + target.launch
-        if node.dtype.is_bool:
-            stored += (1 + kernels) * _PACKED * size / (target.ports * target.lanes(dtypes.float32))
+        again = len(asks) * price.compute + kernels * price.read
+        stored = price.compute + price.read + price.write + kernels * max(price.load, price.access)
+        stored += (len(asks) - kernels) * price.access + self.target.launch
         return Verdict(again, stored, kernels, len(asks))
-
-    def _bytes(self, node: UOp, most_elements: int | None = None) -> int:
-        elements = most(shape(node))
-        return (
-            elements if most_elements is None else min(elements, most_elements)
-        ) * node.dtype.scalar.itemsize
-
-    def _made_of(self, root: UOp) -> tuple[float, dict[UOp, None]]:
-        """The operations that one element takes, down to memory, and that memory."""
-        size = most(shape(root))
-        operations, memory = 0.0, dict[UOp, None]()
-        stack: list[tuple[UOp, Path]] = [(root, _HERE)]
-        seen = set(stack)
-        while stack and len(seen) < _MOST_STEPS:
-            node, path = stack.pop()
-            if node is not root and (node in self.stored or self._is_memory(node)):
-                memory[node] = None
-                operations += min(1.0, most(shape(node)) / size)
-                continue
-            if node.op in COMPUTED:
-                # what is the same along an axis is computed once for all of it
-                operations += weight(node.op) * min(1.0, most(shape(node)) / size)
-            elif node.op is Ops.PAD:
-                operations += _ASKED
-            sources = node.src[1:] if node.op is Ops.INDEX else node.src
-            if node.op is Ops.INDEX and len(node.src) > 1:
-                memory[node.src[0]] = None
-                operations += _GATHERED
-            for source in sources:
-                below = (source, _moved(node, path) if node.op in MOVEMENT else path)
-                if source.op not in LEAVES and below not in seen and not self._only_counts(source):
-                    seen.add(below)
-                    stack.append(below)
-        return operations, memory
-
-    def _is_memory(self, node: UOp) -> bool:
-        if node in self.realised or node.op in {Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.CONTIGUOUS, Ops.AFTER}:
-            return True
-        return node.op is Ops.INDEX and len(node.src) == 1
-
-    def _only_counts(self, node: UOp) -> bool:
-        while node.op in MOVEMENT:
-            node = node.src[0]
-        return node.op is Ops.INDEX and len(node.src) == 1 and node.src[0] in self.counting
 
 
 def _is_rim(node: UOp) -> bool:
     """Whether a padding adds little."""
     return most(shape(node)) <= _RIM * most(shape(node.src[0]))
-
-
-def _moved(node: UOp, path: Path) -> Path:
-    """The path of an operand of a movement op."""
-    match node.op:
-        case Ops.EXPAND:
-            return path
-        case Ops.SHRINK | Ops.PAD:
-            pairs = cast("tuple[tuple[Dim, Dim], ...]", node.arg)
-            steps = [first if isinstance(first, int) else first.serial << 32 for first, _ in pairs]
-            sign = 1 if node.op is Ops.SHRINK else -1
-            old = path.offsets or (0,) * len(steps)
-            if len(old) == len(steps):
-                new = tuple(before + sign * step for before, step in zip(old, steps, strict=True))
-                return Path(path.order, new if any(new) else ())
-        case Ops.RESHAPE | Ops.PERMUTE if path == _HERE:
-            return path
-    return Path((path, node.op, node.arg))

@@ -33,6 +33,12 @@ def reasons_of(function: Callable[..., object], *dims: tuple[int, ...]) -> list[
         return [reason.split(":")[0] for kernel in made.kernels for reason in kernel.because]
 
 
+def _many_steps(x: Tensor) -> Tensor:
+    for _ in range(600):
+        x = pn.abs(x - 1.0)
+    return x
+
+
 CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[str]]] = {
     "result": (lambda x: x + 1.0, ((8,),), ["result"]),
     "window": (lambda x, k: conv(pn.maximum(x * 2.0 + 1.0, 0.0), k), (IMAGE, KERNEL), ["window", "result"]),
@@ -58,11 +64,12 @@ CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[
         ["sums inside", "result"],
     ),
     "summed up": (lambda x, k: pn.mean(conv(x, k), axis=(2, 3)), (FEW, NARROW), ["summed up", "result"]),
-    "many places": (
-        lambda x: sum((pn.sqrt(x)[n : n + 64] for n in range(17)), start=pn.zeros(64)),
-        ((100,),),
-        ["many places", "result"],
+    "needed again": (
+        lambda x: sum((pn.sqrt(x)[n : n + 6400] for n in range(9)), start=pn.zeros(6400)),
+        ((10000,),),
+        ["needed again", "result"],
     ),
+    "large kernel": (_many_steps, ((64,),), ["large kernel", "result"]),
 }
 
 
@@ -75,7 +82,8 @@ def test_each_tensor_in_memory_has_its_reason(name: str) -> None:
 def test_an_executable_tells_why_a_tensor_is_in_memory() -> None:
     exe = pn.jit(lambda x, y: pn.exp(x) @ y).lower(pn.zeros((64, 64)), pn.zeros((64, 64))).compile()
     text = exe.why()
-    assert "in memory: costly: it costs more than reading it, and is needed 8 times or more" in text
+    assert "in memory: costly: it costs more than reading it, and is needed again: computed again " in text
+    assert " cycles, stored " in text
     assert "in memory: result: it is a result" in text
 
 

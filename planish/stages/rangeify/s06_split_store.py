@@ -10,7 +10,7 @@ stored is no loop at all. Without their conditions the ranges of a part may be o
 * No work is done twice. A REDUCE or BUFFERIZE that several parts would need, because it does not depend on the range, forbids
   the cut; and so does a SCAN, whose second part would have to know the end of the first.
 * Around the parts of an inner range the outer ranges run again, and the cache lines at the seams are visited more than
-  once. So an inner range is only cut into parts that are at least a cache line of float32 long.
+  once. So an inner range is only cut into parts that are at least a cache line of float32 long, unless it is a long one.
 
 Before → after::
 
@@ -42,6 +42,9 @@ from planish.uop.rewrite import rewrite, substitute
 MOST_PARTS: Final = 32
 """Loops that one store may become: code must not grow with the number of conditions."""
 SHORTEST_INNER_PART: Final = 16
+LONG_BESIDE_SHORT: Final = 256
+"""Elements of an inner range for each part that is shorter than a line: visiting its lines once more is little beside the conditions
+that all the others are spared."""
 _LOOPS: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE})
 
 
@@ -87,7 +90,8 @@ def _repeats_a_reduce(bodies: list[UOp]) -> bool:
 def _cut(root: UOp, r: UOp, cuts: list[int], is_outermost: bool) -> list[UOp] | None:
     """The loops for the parts of r."""
     parts = parts_of(r, cuts)
-    if not is_outermost and min(part.stop - part.start for part in parts) < SHORTEST_INNER_PART:
+    short = sum(part.stop - part.start < SHORTEST_INNER_PART for part in parts)
+    if not is_outermost and short * LONG_BESIDE_SHORT > parts[-1].stop:
         return None
     bodies, news = [], []
     for part in parts:

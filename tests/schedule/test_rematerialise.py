@@ -1,0 +1,129 @@
+"""What several kernels or places need is stored where that is cheaper: work and bytes grow with a program, never with its depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler, nn
+from planish.frontend.tensor import Tensor
+from planish.schedule import fusion
+from planish.schedule.kernels import schedule
+from planish.uop.node import Table
+from planish.uop.ops import Ops
+
+ROWS, WIDTH = 512, 256
+
+
+def residual(layers: int) -> tuple[Callable[..., object], Sequence[object]]:
+    """Gradients by all weights of layers that each add a product of what was normalised."""
+
+    def loss(weights: list[Tensor], x: Tensor) -> Tensor:
+        for weight in weights:
+            x = x + nn.layer_norm(x, (WIDTH,)) @ weight
+        return pn.mean(x * x)
+
+    return pn.grad(loss), ([pn.zeros((WIDTH, WIDTH))] * layers, pn.zeros((ROWS, WIDTH)))
+
+
+def compiled(layers: int) -> compiler.Executable:
+    function, arguments = residual(layers)
+    return pn.jit(function).lower(*arguments).compile()
+
+
+def relaxed(x: Tensor, steps: int) -> Tensor:
+    """Every inner element becomes the mean of its four neighbours, again and again."""
+    for _ in range(steps):
+        inner = 0.25 * (x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1])
+        x = pn.pad(inner, ((1, 1), (1, 1)))
+    return x
+
+
+def test_gradients_of_deep_networks_compute_each_op_once() -> None:
+    for layers in (2, 8, 24):
+        cost = compiled(layers).cost
+        # three products a layer (but for the first, which nobody differentiates by its input), and some ten ops beside them
+        as_written = (3 * layers - 1) * 2 * ROWS * WIDTH * WIDTH + layers * 40 * ROWS * WIDTH
+        assert cost.flops <= 1.15 * as_written
+
+
+def test_a_layer_costs_what_every_layer_costs() -> None:
+    few, more, many = (compiled(layers) for layers in (4, 8, 16))
+    assert many.cost.nbytes - more.cost.nbytes == 2 * (more.cost.nbytes - few.cost.nbytes)
+    assert many.cost.launches - more.cost.launches == 2 * (more.cost.launches - few.cost.launches)
+    assert len(many.kernels) == len(few.kernels)  # equal layers are the same kernels
+
+
+def test_no_kernel_reads_the_whole_chain() -> None:
+    function, arguments = residual(16)
+    with Table() as table:
+        made = schedule(pn.jit(function).lower(*arguments).function, table)
+        reads = [
+            sum(node.op is Ops.DEFINE_GLOBAL for node in kernel.sink.toposort()) for kernel in made.kernels
+        ]
+    assert max(reads) <= 10
+
+
+def test_planning_is_linear_in_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    visits = 0
+    decide = fusion.Fusion._decide
+
+    def counted(self: fusion.Fusion, node: object) -> None:
+        nonlocal visits
+        visits += 1
+        decide(self, node)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fusion.Fusion, "_decide", counted)
+    found = []
+    for layers in (4, 8, 16):
+        function, arguments = residual(layers)
+        lowered = pn.jit(function).lower(*arguments)
+        visits = 0
+        with Table() as table:
+            schedule(lowered.function, table)
+        found.append(visits)
+    few, more, many = found
+    assert many - more <= 2.1 * (more - few)
+
+
+def test_chains_of_stencils_compute_each_element_once() -> None:
+    size, steps = 1000, 10
+    exe = pn.jit(lambda x: relaxed(x, steps)).lower(pn.zeros((size, size))).compile()
+    assert exe.cost.flops <= 1.15 * 4 * size * size * steps
+    assert exe.cost.launches == steps
+    assert exe.cost.nbytes <= 2 * 4 * size * size * steps
+
+
+def test_short_chains_of_small_stencils_are_one_kernel() -> None:
+    """What is near and cheap is computed again: a kernel costs more."""
+    exe = pn.jit(lambda x: relaxed(x, 2)).lower(pn.zeros((8, 8))).compile()
+    assert exe.cost.launches == 1
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+@pytest.mark.parametrize("size", [3, 5, 40, 300])
+def test_stencils_are_right(steps: int, size: int) -> None:
+    x = np.random.default_rng(steps).standard_normal((size, size + 1)).astype(np.float32)
+    expected = x.astype(np.float64)
+    for _ in range(steps):
+        inner = 0.25 * (expected[1:-1, :-2] + expected[1:-1, 2:] + expected[:-2, 1:-1] + expected[2:, 1:-1])
+        expected = np.pad(inner, 1)
+    found = pn.jit(lambda a: relaxed(a, steps))(pn.asarray(x))
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_both_costs_are_told() -> None:
+    text = pn.jit(lambda x: relaxed(x, 3)).lower(pn.zeros((1000, 1000))).compile().why()
+    assert "needed again: 4 places of a kernel need it: computed again " in text
+
+
+def test_masks_are_made_again_unless_they_are_dear() -> None:
+    """A comparison is cheaper than packing its bits; random bits are not."""
+    x = pn.zeros((256, 256))
+    names = [
+        kernel.name for kernel in pn.jit(lambda a: (a > 0).astype(pn.float32) @ a).lower(x).compile().kernels
+    ]
+    assert len(names) == 1
