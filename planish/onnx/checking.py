@@ -62,7 +62,11 @@ def check(
     for key, function in functions.items():
         own = {domain_of(i.domain): i.version for i in function.opset_import}
         _texts("the domain of an opset", *own)
-        _texts(f"an attribute of {function.name!r}", *function.attribute, *(a.name for a in function.attribute_proto))
+        _texts(
+            f"an attribute of {function.name!r}",
+            *function.attribute,
+            *(a.name for a in function.attribute_proto),
+        )
         found = _Found(missing=total.missing)
         what = f"function {function.name!r}"
         _walk(

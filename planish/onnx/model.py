@@ -108,7 +108,9 @@ class Model:
         except MemoryError as error:
             if isinstance(error, PlanishError):
                 raise
-            raise OutOfMemoryError(f"out of memory while the model ran: {error}", remedy="a smaller batch") from None
+            raise OutOfMemoryError(
+                f"out of memory while the model ran: {error}", remedy="a smaller batch"
+            ) from None
         if not output_names:
             return results
         by_name = dict(zip([info.name for info in self.outputs], results, strict=True))

@@ -136,8 +136,9 @@ def loads(text: str) -> Program:
         if function.name in program.functions:
             bad_json(path, f"there are two functions {function.name!r}")
         program.add(function)
-    entry = record.get("entry")
-    if entry is not None and _string(entry, "entry") not in program.functions:
+    given = record.get("entry")
+    entry = None if given is None else _string(given, "entry")
+    if entry is not None and entry not in program.functions:
         bad_json("entry", f"there is no function {json.dumps(entry)}")
     program.entry_name = entry
     return program

@@ -68,7 +68,9 @@ class TensorType:
     def __post_init__(self) -> None:
         dims = tuple(self.dims)
         if len(dims) > MAX_RANK:
-            raise ShapeError(f"a tensor of {len(dims)} axes", remedy=f"NumPy and planish have at most {MAX_RANK}")
+            raise ShapeError(
+                f"a tensor of {len(dims)} axes", remedy=f"NumPy and planish have at most {MAX_RANK}"
+            )
         for axis, dim in enumerate(dims):
             if type(dim) not in (int, Dim) or bounds(dim)[1] < 0:
                 raise ShapeError(

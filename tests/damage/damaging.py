@@ -60,7 +60,7 @@ class Trial:
     """Damaged inputs given to a reader, and what came of them."""
 
     def __init__(self, *fine: type[BaseException]) -> None:
-        self.fine = (PlanishError, *fine)
+        self.fine: tuple[type[BaseException], ...] = (PlanishError, *fine)
         self.read = self.refused = 0
         self.failures: Counter[str] = Counter()
         self.first: dict[str, object] = {}
@@ -166,7 +166,11 @@ def damaged_text(source: str, rng: random.Random, words: list[str]) -> str:
             case 5:
                 digits = [n for n, token in enumerate(tokens) if token.lstrip("-").isdigit()] or [at]
                 place = rng.choice(digits)
-                tokens[place] = str(number(rng, int(tokens[place]) if place != at or old.isdigit() else 0)) if digits != [at] else "7"
+                tokens[place] = (
+                    str(number(rng, int(tokens[place]) if place != at or old.isdigit() else 0))
+                    if digits != [at]
+                    else "7"
+                )
             case _:
                 tokens[at:at] = tokens[at : at + rng.randrange(1, 40)]
     return "".join(tokens)
@@ -209,7 +213,24 @@ def damaged_json(value: Any, rng: random.Random) -> Any:
 def _other(old: Any, rng: random.Random, place: tuple[Any, Any]) -> Any:
     choice = rng.randrange(6)
     if choice == 0:
-        return rng.choice([None, True, False, [], {}, 1.5, float("nan"), float("inf"), -0.0, [[]], {"a": 1}, "x", [old], {"float": "nan"}])
+        return rng.choice(
+            [
+                None,
+                True,
+                False,
+                [],
+                {},
+                1.5,
+                float("nan"),
+                float("inf"),
+                -0.0,
+                [[]],
+                {"a": 1},
+                "x",
+                [old],
+                {"float": "nan"},
+            ]
+        )
     if choice == 1 and isinstance(old, list) and old:
         return rng.choice([old * 2, old[1:], old[::-1], old * 70])
     if choice == 2:

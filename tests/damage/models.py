@@ -31,7 +31,7 @@ def corpus() -> list[bytes]:
         cases = collect_testcases(None)  # type: ignore[arg-type, unused-ignore]
     found = set()
     for case in cases:
-        if case.model is None:
+        if case.model is None or not case.data_sets:
             continue
         model = ModelProto()
         model.CopyFrom(case.model)
@@ -72,7 +72,8 @@ def _number(dtype: str) -> int:
 
 
 _INTERPRETED: Final = Model(
-    ModelProto(graph=onnx.GraphProto(name="g"), opset_import=[onnx.helper.make_opsetid("", 21)]), interpret=True
+    ModelProto(graph=onnx.GraphProto(name="g"), opset_import=[onnx.helper.make_opsetid("", 21)]),
+    interpret=True,
 ).make
 
 
@@ -101,7 +102,11 @@ def _field(message: Any, rng: random.Random) -> None:
     repeated = hasattr(value, "append") or hasattr(value, "add")
     if field.message_type is not None:
         if not repeated:
-            return message.ClearField(name) if rng.random() < 0.05 else _field(value, rng)
+            if rng.random() < 0.05:
+                message.ClearField(name)
+            else:
+                _field(value, rng)
+            return
         if not value:
             value.add()
         at = rng.randrange(len(value))
@@ -117,8 +122,8 @@ def _field(message: Any, rng: random.Random) -> None:
                 value[at].CopyFrom(value[other])
                 value[other].CopyFrom(kept)
             case _:
-                return _field(value[at], rng)
-        return None
+                _field(value[at], rng)
+        return
     if repeated:
         at = rng.randrange(len(value)) if len(value) else -1
         match rng.randrange(5):
@@ -135,11 +140,11 @@ def _field(message: Any, rng: random.Random) -> None:
                     value[at] = new
                 else:
                     value.append(new)
-        return None
+        return
     if rng.random() < 0.05:
-        return message.ClearField(name)
-    setattr(message, name, _scalar(field, value, rng))
-    return None
+        message.ClearField(name)
+    else:
+        setattr(message, name, _scalar(field, value, rng))
 
 
 def _scalar(field: Any, old: Any, rng: random.Random) -> Any:

@@ -113,16 +113,16 @@ def damaged(text: str, rng: random.Random, words: list[str], texts: list[str], l
     ],
 )
 @pytest.mark.parametrize("rounds", [400, LONG])
-def test_text(
-    reader: Callable[[str], None], texts: Callable[[], list[str]], line: str, rounds: int
-) -> None:
+def test_text(reader: Callable[[str], None], texts: Callable[[], list[str]], line: str, rounds: int) -> None:
     given = texts()
     words = damaging.words_of(given[::5])
     # what runs may take long: that is not the reader's fault
     trial = Trial(TooLong) if reader is execute_llir else Trial()
     for number in range(rounds):
         rng = random.Random(f"{rounds} {number}")
-        trial(reader, damaged(rng.choice(given), rng, words, given, line), 2 if reader is execute_llir else 10)
+        trial(
+            reader, damaged(rng.choice(given), rng, words, given, line), 2 if reader is execute_llir else 10
+        )
     trial.check()
 
 
@@ -136,7 +136,9 @@ def test_uop_text(reader: Callable[[tuple[str, bool]], None], rounds: int) -> No
     for number in range(rounds):
         rng = random.Random(f"{rounds} {number}")
         text, is_linear = rng.choice(given)
-        trial(reader, (damaged(text, rng, words, texts, "wmma"), is_linear), 2 if reader is execute_uop else 10)
+        trial(
+            reader, (damaged(text, rng, words, texts, "wmma"), is_linear), 2 if reader is execute_uop else 10
+        )
     trial.check()
 
 
@@ -184,7 +186,11 @@ def test_json_that_means_no_good(old: str, new: str) -> None:
 
 
 def winner() -> Winner:
-    actions = (Action(ActionKind.UPCAST, 1, 16), Action(ActionKind.STAGE, -1, 2, 8), Action(ActionKind.THREAD))
+    actions = (
+        Action(ActionKind.UPCAST, 1, 16),
+        Action(ActionKind.STAGE, -1, 2, 8),
+        Action(ActionKind.THREAD),
+    )
     return Winner(Where("k", "m", "r", "s"), actions, 1e-6, 2e-6, "matmul")
 
 
@@ -197,7 +203,9 @@ def test_winners(rounds: int) -> None:
         if rng.random() < 0.7:  # with a checksum that fits
             records = damaging.damaged_json(whole["winners"], rng)
             if rng.random() < 0.5 and isinstance(records, list) and records and isinstance(records[0], dict):
-                records[0]["actions"] = [damaging.damaged_text("UPCAST(1, 16, pad 4)", rng, ["-", "9", "all", "("])]
+                records[0]["actions"] = [
+                    damaging.damaged_text("UPCAST(1, 16, pad 4)", rng, ["-", "9", "all", "("])
+                ]
             whole["winners"] = records
             whole["checksum"] = winners._checksum(records)
         text = json.dumps(whole)

@@ -117,7 +117,9 @@ class State(Run):
         size = dtype.size * dtype.base.lanes
         copies = prod(max(axis.src[0].vmax, 1) for axis in self.plan.private[node])
         if copies * size * dtype.base.itemsize > _MOST_BYTES:
-            raise ShapeError(f"{node_line(node, {})}: {copies} × {size} elements are more than a run can hold")
+            raise ShapeError(
+                f"{node_line(node, {})}: {copies} × {size} elements are more than a run can hold"
+            )
         data = np.zeros(copies * size, dtype.base.scalar.numpy)
         name = f"{'LOCAL buffer' if dtype.space is AddrSpace.LOCAL else 'register'} {slot}"
         shared = has_threads and dtype.space is AddrSpace.LOCAL
