@@ -36,8 +36,9 @@ def corpus() -> list[bytes]:
         model = ModelProto()
         model.CopyFrom(case.model)
         for info, value in zip(case.model.graph.input, case.data_sets[0][0], strict=False):
-            if isinstance(value, np.ndarray) and value.dtype.kind in "iub" and value.size <= 64:
-                model.graph.initializer.append(onnx.numpy_helper.from_array(value, info.name))
+            array: object = value  # or a list, or nothing
+            if isinstance(array, np.ndarray) and array.dtype.kind in "iub" and array.size <= 64:
+                model.graph.initializer.append(onnx.numpy_helper.from_array(array, info.name))
         found.add(model.SerializeToString())
     return sorted(raw for raw in found if len(raw) < 4000)
 
