@@ -13,10 +13,12 @@ import _imp
 import os
 import threading
 import time
-from importlib import _bootstrap  # type: ignore[attr-defined]
-from typing import Final
+from importlib import _bootstrap
+from typing import Any, Final
 
 _OURS: Final = frozenset({"planish", "numpy", "ml_dtypes", "llvmlite", "onnx"})
+_MODULES: Final[dict[str, Any]] = getattr(_bootstrap, "_module_locks", {})
+"""The locks of modules that are being imported, by name, behind weak references."""
 _PATIENCE: Final = 10.0
 """Seconds: an import that waits for whoever forks never ends, and the fork must."""
 _locks: Final[list[threading.Lock]] = []
@@ -32,7 +34,7 @@ def hold(lock: threading.Lock) -> None:
 def _is_importing() -> bool:
     """Whether another thread is importing what planish needs."""
     me = threading.get_ident()
-    for name, reference in list(_bootstrap._module_locks.items()):
+    for name, reference in list(_MODULES.items()):
         if name.partition(".")[0] in _OURS:
             lock = reference()
             if lock is not None and lock.owner not in (None, me):
@@ -59,5 +61,5 @@ def _after() -> None:
         _taken.pop().release()
 
 
-if hasattr(os, "register_at_fork") and hasattr(_bootstrap, "_module_locks"):
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)

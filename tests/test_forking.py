@@ -90,7 +90,7 @@ def test_an_import_that_never_ends_does_not_stop_a_fork(monkeypatch: pytest.Monk
 def test_locks_are_held_over_a_fork_and_free_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     first, late = threading.Lock(), threading.Lock()
     monkeypatch.setattr(forking, "_locks", [first])
-    waited = []
+    waited: list[int] = []
 
     def importing() -> bool:
         if not waited:
