@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planish import forking as _forking  # noqa: F401 - from now on, forks wait for imports
 from planish._version import __version__
 from planish.config import settings
 from planish.dtypes import (

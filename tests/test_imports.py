@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "planish"
 
 # What everybody may lean on. `target` is one of the common modules, but the IRs are meant to be independent
 # of any machine, and a target's matchers are written in uop, so it stands one step higher.
-BASE = frozenset({"errors", "floats", "dtypes", "config"})
+BASE = frozenset({"errors", "floats", "dtypes", "config", "filenames", "forking"})
 PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
 PHASES = frozenset({"schedule", "stages", "optimize", "codegen", "runtime"})
@@ -31,6 +31,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "floats": frozenset(),
     "dtypes": frozenset({"errors", "floats"}),
     "config": frozenset({"errors"}),
+    "filenames": frozenset(),
+    "forking": frozenset(),
     "features": frozenset(),  # what of this machine has to be asked for before it is used
     "target": BASE | {"uop", "features"},  # a machine as data, with its matchers for stages 17 and 19
     # The three IRs. LLIR is lowered from UOp by llir/lower.py; the other two know nobody.

@@ -8,7 +8,7 @@ from typing import Final
 
 from planish.cli.console import OK, Console, Parser
 from planish.config import current
-from planish.runtime.cache import CacheInfo, DiskCache, disk_cache
+from planish.runtime.cache import CacheInfo, DiskCache, own_cache
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
 
@@ -21,7 +21,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     )
     parser.add_argument("--json", action="store_true", help="write JSON")
     args = parser.parse(arguments, console)
-    cache = disk_cache()
+    cache = own_cache()
     found = cache.clear() if args.action == "clear" else cache.info()
     console.write(_record(found, cache) if args.json else _text(found, cache, args.action))
     return OK

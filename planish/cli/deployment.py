@@ -1,16 +1,21 @@
 """A compiled model in a folder: what `planish compile` writes and `planish run` runs without the onnx package.
 
-    out/model.json     inputs, outputs, and where each weight lies
+    out/model.json     inputs, outputs, where each weight lies, and the digests of the two files below
     out/program.ptir   the program
     out/weights.bin    the weights, mapped when it runs
-    out/code/          plan and object code, as in the compilation cache
+    out/code/          plan and object code, as in the compilation cache, each with its digest
 
-The code is that of one processor and one version of planish; elsewhere it is compiled again from the program.
+The code is that of one processor and one version of planish; elsewhere it is compiled again from the program. Whoever runs a
+folder runs the machine code in it. Digests tell damage, not who wrote it. Nothing is written to a folder that is run.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,10 +30,14 @@ from planish.compiler import Executable, compile
 from planish.compiler.objects import support
 from planish.config import settings
 from planish.errors import PlanishError
+from planish.runtime.cache import code_from
 
 Array = NDArray[Any]
-FORMAT: Final = 1
+FORMAT: Final = 2
 _MANIFEST: Final = "model.json"
+_PROGRAM: Final = "program.ptir"
+_WEIGHTS: Final = "weights.bin"
+_CODE: Final = "code"
 _ALIGNMENT: Final = 64
 
 
@@ -81,18 +90,33 @@ def save(
 ) -> int:
     """Compile a function and write it with its weights; how many bytes the weights have."""
     folder.mkdir(parents=True, exist_ok=True)
-    with settings(cache=True, cache_dir=str(folder / "code")):
-        compile(function)
-        # what every function needs may have been loaded before, from elsewhere
-        support.__wrapped__()
-    (folder / "program.ptir").write_text(ptir.print(function), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="planish-compile-") as made:
+        with settings(cache=True, cache_dir=made):
+            compile(function)
+            # what every function needs may have been loaded before, from elsewhere
+            support.__wrapped__()
+        code = folder / _CODE
+        if code.exists():
+            shutil.rmtree(code)
+        # a folder to be given away: others may read it, as far as the user lets them
+        for entry in sorted(path for path in Path(made).glob("??/*") if path.is_file()):
+            place = code / entry.relative_to(made)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(entry, place)
+    program = ptir.print(function).encode()
+    (folder / _PROGRAM).write_bytes(program)
     places, offset = [], 0
-    with (folder / "weights.bin").open("wb") as file:
+    digest = hashlib.sha256()
+    with (folder / _WEIGHTS).open("wb") as file:
         for array in weights:
-            file.write(b"\0" * (-offset % _ALIGNMENT))
-            offset += -offset % _ALIGNMENT
             data = np.ascontiguousarray(array)
-            file.write(data.reshape(-1).view(np.uint8).data if data.size else b"")
+            for part in (
+                bytes(-offset % _ALIGNMENT),
+                data.reshape(-1).view(np.uint8).data if data.size else b"",
+            ):
+                file.write(part)
+                digest.update(part)
+            offset += -offset % _ALIGNMENT
             kind = dtypes.from_numpy(data.dtype).short
             places.append({"dtype": kind, "shape": list(array.shape), "offset": offset})
             offset += data.nbytes
@@ -101,6 +125,7 @@ def save(
         "inputs": [asdict(port) for port in inputs],
         "outputs": [asdict(port) for port in outputs],
         "weights": places,
+        "digests": {_PROGRAM: hashlib.sha256(program).hexdigest(), _WEIGHTS: digest.hexdigest()},
     }
     (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     return offset
@@ -110,32 +135,59 @@ def load(path: str) -> Deployment:
     """A model from its folder."""
     folder = Path(path)
     try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((folder / _MANIFEST).read_bytes())
         if manifest["format"] != FORMAT:
-            raise CommandError(f"{folder} has format {manifest['format']}, not {FORMAT}")
-        function = ptir.parse((folder / "program.ptir").read_text(encoding="utf-8")).entry
-        inputs = tuple(_port(record) for record in manifest["inputs"])
-        outputs = tuple(_port(record) for record in manifest["outputs"])
-        size = (folder / "weights.bin").stat().st_size
-        raw = np.memmap(folder / "weights.bin", np.uint8, "r") if size else np.empty(0, np.uint8)
+            raise CommandError(
+                f"{folder} has format {str(manifest['format'])[:40]}, not {FORMAT}",
+                remedy="compile the model again with this version of planish",
+            )
+        program = (folder / _PROGRAM).read_bytes()
+        size = (folder / _WEIGHTS).stat().st_size
+        raw = np.memmap(folder / _WEIGHTS, np.uint8, "r") if size else np.empty(0, np.uint8)
+        for name, data in ((_PROGRAM, program), (_WEIGHTS, raw.data)):
+            _check_digest(name, data, manifest["digests"][name])
+        inputs = tuple(map(_port, manifest["inputs"]))
+        outputs = tuple(map(_port, manifest["outputs"]))
         weights = [_weight(raw, record) for record in manifest["weights"]]
-    except (KeyError, TypeError, ValueError) as error:
+        function = ptir.parse(program.decode()).entry
+    except OSError as error:
         raise CommandError(f"{folder} is no compiled model: {error}") from None
-    with settings(cache=True, cache_dir=str(folder / "code")):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, PlanishError) as error:
+        what = str(error).partition("\n")[0]
+        raise CommandError(
+            f"{folder} is no compiled model: {what}", remedy="compile the model again"
+        ) from None
+    if (len(function.params), len(function.results)) != (len(inputs) + len(weights), len(outputs)):
+        raise CommandError(f"{folder} is no compiled model: {_MANIFEST} is of another program")
+    with code_from(folder / _CODE):
         executable = compile(function)
     return Deployment(inputs, outputs, executable, weights)
 
 
+def _check_digest(name: str, data: bytes | memoryview, wanted: object) -> None:
+    if hashlib.sha256(data).hexdigest() != wanted:
+        raise ValueError(f"{name} is damaged, its digest does not fit")
+
+
 def _port(record: Mapping[str, Any]) -> Port:
-    dims = record["dims"]
-    return Port(str(record["name"]), str(record["dtype"]), None if dims is None else tuple(dims))
+    name, dtype, dims = record["name"], record["dtype"], record["dims"]
+    known = dims is None or (
+        isinstance(dims, list) and all(dim is None or type(dim) in (int, str) for dim in dims)
+    )
+    if not (isinstance(name, str) and isinstance(dtype, str) and known):
+        raise ValueError(f"{str(record)[:80]} is no input or output")
+    if dtype != "unknown":  # an output of which the model does not say
+        dtypes.parse(dtype)
+    return Port(name, dtype, None if dims is None else tuple(dims))
 
 
 def _weight(raw: Array, record: Mapping[str, Any]) -> Array:
     dtype = np.dtype(dtypes.parse(record["dtype"]).numpy)
-    shape, offset = tuple(record["shape"]), int(record["offset"])
-    end = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    if offset < 0 or end > raw.size:
-        raise ValueError(f"weights.bin has {raw.size} bytes, a weight ends at {end}")
+    shape, offset = tuple(record["shape"]), record["offset"]
+    if any(type(part) is not int or part < 0 for part in (*shape, offset)):
+        raise ValueError(f"{str(record)[:80]} is no weight")
+    end = offset + math.prod(shape) * dtype.itemsize
+    if end > raw.size:
+        raise ValueError(f"{_WEIGHTS} has {raw.size} bytes, a weight ends at {str(end)[:40]}")
     found: Array = raw[offset:end].view(dtype).reshape(shape)
     return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from planish.cli.console import CommandError, UsageError
 from planish.errors import did_you_mean
+from planish.filenames import file_name
 
 Array = NDArray[Any]
 DimSizes = dict[str, int | tuple[int, int]]
@@ -56,21 +58,33 @@ def read_inputs(words: Sequence[str], ports: Sequence[Port]) -> dict[str, Array]
                 f"the model has no input {name!r}",
                 remedy=f"{hint}it has {', '.join(port.name for port in ports)}",
             )
-        found[name] = _array(file)
+        found[name] = read_array(file)
     return found
 
 
-def _array(file: str) -> Array:
+def read_array(file: str) -> Array:
+    """`file.npy`, or `file.npz:key`."""
     path, _, key = file.partition(".npz:")
-    place = Path(path + ".npz" if key else file)
+    loaded = read_arrays(path + ".npz" if key else file)
+    if isinstance(loaded, dict):
+        if key not in loaded:
+            raise CommandError(
+                f"{file} holds several arrays: {', '.join(loaded)}", remedy="write NAME=FILE.npz:KEY"
+            )
+        return loaded[key]
+    return loaded
+
+
+def read_arrays(file: str) -> Array | dict[str, Array]:
+    """The array of an .npy, the arrays of an .npz. A plain one is mapped: its size is held against what it says."""
     try:
-        loaded = np.load(place, allow_pickle=False)
-        found: Array = loaded[key] if key else loaded
-    except (OSError, ValueError, KeyError) as error:
-        raise CommandError(f"cannot read an array from {file}: {error}") from None
-    if not isinstance(found, np.ndarray):
-        raise CommandError(f"{file} holds several arrays", remedy="write NAME=FILE.npz:KEY")
-    return found
+        with Path(file).open("rb") as stream:
+            if stream.read(2) != b"PK":
+                return np.lib.format.open_memmap(file, mode="r")
+            stream.seek(0)
+            return dict(np.load(stream, allow_pickle=False))
+    except Exception as error:  # noqa: BLE001 - NumPy, zipfile and zlib have many ways to say so
+        raise CommandError(f"cannot read {file}: {str(error)[:200]}") from None
 
 
 def random_inputs(
@@ -113,6 +127,16 @@ def _random(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> Array
     return rng.standard_normal(shape).astype(kind)
 
 
+def _members(names: Iterable[str]) -> list[str]:
+    """Outputs in an archive: whoever unpacks it gets files of one folder. Slashes, which are common, become underscores."""
+    found: list[str] = []
+    for name in names:
+        plain = name.replace("/", "_")
+        fits = re.fullmatch(r"[\w:][\w:. +-]{0,99}", plain) and plain not in found
+        found.append(plain if fits else file_name(f"{name}/"))  # the slash: always with a digest
+    return found
+
+
 def write_outputs(path: str, names: Sequence[str], values: Sequence[Any]) -> None:
     """One array as .npy, several as .npz."""
     place = Path(path)
@@ -122,9 +146,9 @@ def write_outputs(path: str, names: Sequence[str], values: Sequence[Any]) -> Non
             raise UsageError(f"{len(arrays)} outputs do not fit into one .npy", remedy="write to an .npz")
         np.save(place, next(iter(arrays.values())), allow_pickle=False)
     elif place.suffix == ".npz":
-        # names may hold slashes, which would be folders in the archive
-        np.savez(
-            place, allow_pickle=False, **{name.replace("/", "_"): array for name, array in arrays.items()}
-        )
+        with zipfile.ZipFile(place, "w", allowZip64=True) as archive:
+            for name, array in zip(_members(arrays), arrays.values(), strict=True):
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
     else:
         raise UsageError(f"{path} is neither .npy nor .npz")

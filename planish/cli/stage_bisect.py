@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from planish import compiler
 from planish.cli.console import FAILED, OK, CommandError, Console, Parser
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
+from planish.cli.models import read_arrays
 from planish.cli.pipeline import read_passes
 from planish.compiler.bisect import PASSES, Culprit, bisect, row_of
 from planish.config import current
@@ -120,14 +120,11 @@ def _arrays(function: Function, args: argparse.Namespace) -> list[Array]:
     found: list[Array] = []
     named: dict[str, Array] = {}
     for name in args.input:
-        try:
-            loaded = np.load(Path(name), allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise CommandError(f"cannot read {name}: {error}") from None
-        if isinstance(loaded, np.ndarray):
-            found.append(loaded)
-        else:
+        loaded = read_arrays(name)
+        if isinstance(loaded, dict):
             named.update(loaded)
+        else:
+            found.append(loaded)
     arrays = []
     for position, param in enumerate(function.params):
         for key in (param.name, f"arg_{position}", str(position)):

@@ -221,7 +221,7 @@ def compile(
         target = find_target(current().target if target is None else target)
     donated = frozenset(donate)
     where = stored.key(function, target, passes, donated)
-    lowered = stored.load(where, function)
+    lowered = stored.load(where, function, target)
     if lowered is None:
         from planish.compiler.lowering import lower_for
 

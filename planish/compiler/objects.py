@@ -7,13 +7,13 @@ there. At a fork nothing is in the middle of being compiled: the child can compi
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from planish.config import current
+from planish.forking import hold
 from planish.runtime import fastcall, half, memory, processors
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded
@@ -35,7 +35,7 @@ class Counters:
 
 counters: Final = Counters()
 _lock: Final = threading.Lock()
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+hold(_lock)
 
 
 def object_of(source: str, processor: Processor | None = None) -> bytes:

@@ -1,57 +1,48 @@
 """A lowered function in the compilation cache: what a second process needs to run it without lowering anything.
 
 The key is the text of the function, the target, the passes and the settings that change code. The value is the plan and what a
-call needs to know of its kernels; the function after the passes, the LLIR of the kernels and their schedules are in it as bytes, to
-be read when somebody asks. Object code has entries of its own. It is read back by an unpickler that knows planish's own records
-and NumPy's arrays, and nothing else.
+call needs to know of its kernels; behind it, to be read when somebody asks, the function after the passes and the LLIR of the
+kernels as text, and their schedules. Object code has entries of its own. All of it is plain data (`plain`): what is no entry of
+this make is not there.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
-from collections.abc import Iterable
-from dataclasses import replace
+import json
+from collections.abc import Iterable, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from planish import ptir
+from planish.compiler import plain
 from planish.compiler.arguments import Arguments
 from planish.config import current
-from planish.errors import PlanishError
+from planish.errors import InternalError, PlanishError
+from planish.ptir.dims import bounds
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.processors import processor
+from planish.schedule.memory import Sharing
+from planish.schedule.plan import Launch, Plan, Role, walk
 from planish.target import Target
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
 
-_MODULES: Final = ("planish.", "numpy", "ml_dtypes")
-_NUMPY: Final = frozenset({"ndarray", "dtype", "_reconstruct", "_frombuffer", "scalar"})
 _RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic")
 """Settings that change what is generated."""
 
 
 LATER: Final = ("function", "programs", "choices")
 """What of a lowered function only those need who look at it."""
-_NOW: Final = ("plan", "sharing", "target", "keys", "scratch", "variables", "calls", "is_plain")
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> object:
-        known = module.startswith("planish.") or (
-            module.startswith(_MODULES[1:]) and (name in _NUMPY or name in _DTYPES)
-        )
-        if not known and (module, name) not in _BUILTIN:
-            raise pickle.UnpicklingError(f"{module}.{name} has no place in the cache")
-        return super().find_class(module, name)
-
-
-_DTYPES: Final = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"})
-_BUILTIN: Final = frozenset(
-    {("builtins", "frozenset"), ("builtins", "set"), ("builtins", "complex"), ("builtins", "getattr"),
-     ("_codecs", "encode"), ("pathlib", "PosixPath")}
-)  # fmt: skip
+_NOW: Final = {
+    "plan": "Plan",
+    "sharing": "Sharing",
+    "keys": "tuple[str, ...]",
+    "scratch": "tuple[int, ...]",
+    "variables": "tuple[tuple[str, ...], ...]",
+    "calls": "tuple[NativeKernel, ...]",
+    "is_plain": "bool",
+}
 
 
 def key(
@@ -70,51 +61,105 @@ def key(
 
 
 def save(where: str, lowered: Lowered) -> None:
-    """Keep it. What cannot be kept (a custom call's function) is simply not there next time."""
+    """Keep it. What has no plain form (a custom call's data) is simply not there next time."""
     cache = disk_cache()
     if not cache.usable:
         return
-    from planish.compiler.records import dumps
+    from planish.llir.text import print_program
 
-    # kernels are their LLIR from here on
-    kernels = tuple(replace(kernel, sink=None) for kernel in lowered.plan.kernels)  # type: ignore[arg-type]
-    choices = tuple(replace(choice, search=None) for choice in lowered.choices)
-    now = {name: getattr(lowered, name) for name in _NOW} | {"plan": replace(lowered.plan, kernels=kernels)}
+    now = {name: (kind, getattr(lowered, name)) for name, kind in _NOW.items()}
+    choices = [
+        [[[a.kind.name, *a[1:]] for a in choice.actions], choice.reasons, choice.origin]
+        for choice in lowered.choices
+    ]
+    later = [ptir.print(lowered.function), [print_program(p) for p in lowered.programs], choices]
     try:
-        rest = dumps((ptir.print(lowered.function), lowered.programs, choices))
-        cache.put(where, dumps((now, rest)))
-    except (pickle.PicklingError, AttributeError, TypeError):
+        data = plain.pack(now, later)
+    except (plain.Malformed, InternalError):
         return
+    cache.put(where, data)
 
 
-def load(where: str, function: ptir.Function | ptir.Program) -> Lowered | None:
+def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> Lowered | None:
     """What was kept, if it was."""
     from planish.compiler import Lowered
 
     raw = disk_cache().get(where)
     if raw is None:
         return None
+    arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
     try:
-        now, rest = _Unpickler(io.BytesIO(raw)).load()
-        kept = {name: now[name] for name in _NOW}
-    except (
-        pickle.UnpicklingError,
-        AttributeError,
-        ImportError,
-        TypeError,
-        ValueError,
-        KeyError,
-        PlanishError,
-    ):
+        kept, later = plain.unpack(raw, _NOW)
+        _check(arguments, **kept)
+    except plain.Malformed:
         # a record of another make: lower it again
         return None
     found = object.__new__(Lowered)
-    arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
-    found.__dict__.update(kept, arguments=arguments, _rest=partial(_later, rest))
+    found.__dict__.update(kept, target=target, arguments=arguments, _rest=partial(_later, later))
     return found
 
 
-def _later(rest: bytes) -> dict[str, object]:
-    """What is read when it is asked for. The checksum of the entry holds for it too."""
-    text, programs, choices = _Unpickler(io.BytesIO(rest)).load()
-    return dict(zip(LATER, (ptir.parse(text).entry, programs, choices), strict=True))
+def _check(
+    arguments: Arguments, plan: Plan, sharing: Sharing, keys: Sized, is_plain: bool, **kernels: Sized
+) -> None:
+    """That all numbers are those of something: the parts may each be well-formed, and yet of different plans."""
+    buffers, count = len(plan.buffers), len(plan.kernels)
+
+    def inside(number: int) -> int:
+        if not 0 <= number < buffers:
+            raise plain.Malformed(f"there is no buffer {number}")
+        return number
+
+    for step in walk(plan.steps):
+        if isinstance(step, Launch):
+            if not 0 <= step.kernel < count:
+                raise plain.Malformed(f"there is no kernel {step.kernel}")
+            for number in step.buffers:
+                inside(number)
+        else:
+            step.renamed(inside)
+    for number in plan.results:
+        inside(number)
+    for block in sharing.blocks:
+        for number in block.buffers:
+            inside(number)
+    for pair in sharing.homes.items():
+        for number in pair:
+            inside(number)
+    ends = {Role.PARAMETER: len(arguments.types), Role.RESULT: len(plan.results)}
+    for buffer in plan.buffers:
+        position, size = buffer.position, bounds(buffer.size)
+        if not 0 <= position < ends.get(buffer.role, position + 1) or size[0] < 0:
+            raise plain.Malformed("a buffer is none of a parameter or result")
+        if (buffer.constant is not None) != (buffer.role is Role.CONSTANT):
+            raise plain.Malformed("a constant has no data")
+        if buffer.constant is not None and (buffer.constant.size, buffer.constant.dtype) != (
+            buffer.size,
+            buffer.dtype.numpy,
+        ):
+            raise plain.Malformed("a constant has other data")
+    if len(plan.results) != len(plan.result_dims) or len(plan.results) != len(arguments.results):
+        raise plain.Malformed("the results are those of another function")
+    lengths = {len(sharing.aliased), *map(len, kernels.values())}
+    if lengths != {count} or len(keys) not in (0, count):
+        raise plain.Malformed("the kernels are those of another plan")
+
+
+def _later(data: bytes) -> dict[str, object]:
+    """What is read when it is asked for. The digest of the entry holds for it too."""
+    from planish.compiler.choices import Choice
+    from planish.llir.text import parse
+    from planish.uop.actions import Action, ActionKind
+
+    try:
+        text, programs, choices = json.loads(data)
+        made = tuple(
+            Choice(tuple(Action(ActionKind[kind], *rest) for kind, *rest in actions), tuple(reasons), origin)
+            for actions, reasons, origin in choices
+        )
+        return dict(zip(LATER, (ptir.parse(text).entry, tuple(map(parse, programs)), made), strict=True))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise PlanishError(
+            f"the kept form of a function cannot be read: {error}",
+            remedy="empty the cache: planish cache clear",
+        ) from None

@@ -32,7 +32,7 @@ from planish.optimize.kernel_view import View
 from planish.optimize.searched import Measured, Outcome, Search
 from planish.optimize.winners import Imported, Where, Winner, Winners, export, import_file
 from planish.runtime import cpu
-from planish.runtime.cache import disk_cache
+from planish.runtime.cache import own_cache
 from planish.runtime.pool import available_cores, wanted_threads
 from planish.runtime.sandbox import Kernel, Place, Report, Sandbox
 from planish.schedule.overwriting import in_place
@@ -178,8 +178,8 @@ def _opened(path: Path | None) -> Winners:
 
 def winners() -> Winners:
     """The winners that the settings name: those in the folder of the cache, or of this process if there is none."""
-    settings = current()
-    return _opened(disk_cache().folder / "winners.json" if settings.cache else None)
+    kept = own_cache()
+    return _opened(kept.folder / "winners.json" if kept.usable else None)
 
 
 def machine_name(target: Target) -> str:

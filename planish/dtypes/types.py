@@ -296,8 +296,11 @@ _BY_NUMPY: dict[np.dtype[np.generic], DType] = {
     t.numpy: t for t in ALL if t.kind not in (Kind.VOID, Kind.INDEX)
 }
 NUMBERS.update({numpy: t.kind for numpy, t in _BY_NUMPY.items()})
-_POINTER_FORM = re.compile(r"\*(?:(global|local|reg)\s+)?(\w+)\[(\d+|\?)\](?:x([1-9]\d*))?", re.ASCII)
-_LANES_FORM = re.compile(r"(\w+?)x([1-9]\d*)", re.ASCII)
+# No memory has more elements, no vector more lanes, than so many digits can say.
+_POINTER_FORM = re.compile(
+    r"\*(?:(global|local|reg)\s+)?(\w+)\[(\d{1,40}|\?)\](?:x([1-9]\d{0,17}))?", re.ASCII
+)
+_LANES_FORM = re.compile(r"(\w+?)x([1-9]\d{0,17})", re.ASCII)
 
 
 def parse(text: str) -> DType:

@@ -42,7 +42,11 @@ def tensor_of(data: Bytes, dtype: DType, shape: tuple[int, ...], path: Path, nam
     if dtype.is_bool and data.size and int(data.max()) > 1:
         raise refuse(path, f"{name!r} is said to be of bools, but holds other numbers than 0 and 1")
     aligned = data.ctypes.data % dtype.numpy.itemsize == 0
-    array: NDArray[Any] = (data if aligned else data.copy()).view(dtype.numpy).reshape(shape)
+    flat: NDArray[Any] = (data if aligned else data.copy()).view(dtype.numpy)
+    try:
+        array = flat.reshape(shape)
+    except ValueError:  # too many axes, or sizes beside a 0 that no array has
+        raise refuse(path, f"{name!r} has a shape that no array has: {str(shape)[:80]}") from None
     return asarray(array.view(np.ndarray), copy=False)
 
 

@@ -70,9 +70,12 @@ def _array(path: Path, name: str, data: Bytes) -> Tensor:
         raise refuse(path, f"{name!r} is {dtype}{list(shape)}: {wanted} bytes, but {rest.size} are there")
     if dtype.isnative and not is_fortran:
         return tensor_of(rest, found, shape, path, name)
-    array: NDArray[Any] = np.frombuffer(rest.tobytes(), dtype).reshape(
-        shape, order="F" if is_fortran else "C"
-    )
+    try:
+        array: NDArray[Any] = np.frombuffer(rest.tobytes(), dtype).reshape(
+            shape, order="F" if is_fortran else "C"
+        )
+    except ValueError:
+        raise refuse(path, f"{name!r} has a shape that no array has: {str(shape)[:80]}") from None
     return asarray(np.ascontiguousarray(array.astype(found.numpy)).reshape(shape))
 
 

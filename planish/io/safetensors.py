@@ -19,7 +19,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, Location, did_you_mean
 from planish.frontend.tensor.array import Tensor
-from planish.io.files import PathLike, checked, mapped, refuse, replaced, tensor_of
+from planish.io.files import FileFormatError, PathLike, checked, mapped, refuse, replaced, tensor_of
 
 DTYPES: Final[Mapping[str, DType]] = {
     "BOOL": dtypes.bool_,
@@ -90,7 +90,9 @@ class SafetensorsFile(Mapping[str, Tensor]):
 
         try:
             header = json.loads(text.decode("utf-8"), object_pairs_hook=once)
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        except FileFormatError:
+            raise
+        except (ValueError, RecursionError) as error:  # no text, no JSON, or a number of thousands of digits
             raise refuse(self.path, f"the header is not JSON ({type(error).__name__})") from None
         if not text.startswith(b"{") or not isinstance(header, dict):
             raise refuse(self.path, "the header is not a JSON object")

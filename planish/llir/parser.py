@@ -192,7 +192,7 @@ class Parser(Reader):
         return register
 
     def _assign(self, name: re.Match[str], dtype: DType) -> Register:
-        register = Register(int(name.group(2)), dtype, name.group(1))
+        register = Register(self.to_int(name.group(2), name.start()), dtype, name.group(1))
         self.registers[name.group()] = register
         return register
 

@@ -213,6 +213,7 @@ def _prefetch(i: Prefetch, program: Program) -> Iterator[Complaint]:
         yield "hint", f"locality {i.locality} is not 0, 1, 2 or 3"
 
 
+_ON_NUMBERS: Final = frozenset({Compute, Convert, Bitcast, Lookup, Tile})
 _KINDS: Final[dict[Law, tuple[Callable[[DType], bool], str]]] = {
     Law.FLOAT: (lambda d: d.is_float or d.is_complex, "floats"),
     Law.INTEGRAL: (lambda d: d.is_int, "integers"),
@@ -412,6 +413,8 @@ class _Walk:
                     yield "scope", f"{operand} is assigned in a loop or if that has ended"
                 else:
                     yield "order", f"{operand} is read, but not assigned above"
+            elif operand.dtype.is_pointer and type(i) in _ON_NUMBERS:
+                yield "types", f"{operand} is an address, {i.mnemonic or 'arithmetic'} works on numbers"
             elif known.dtype is not operand.dtype:
                 yield "types", f"{operand} holds {known.dtype}, it is read as {operand.dtype}"
 

@@ -1,6 +1,6 @@
 """Whether a model can be imported at all: found out before anything is, and said in one error.
 
-Names must be defined before they are used, once each; functions may not call themselves, and may not multiply without end; every op
+Names must be text (protobuf hands out bytes where they are none), and be defined before they are used, once each; functions may not call themselves, and may not multiply without end; every op
 needs an import. The walk is a loop, not a recursion, and ends early when a model is larger than any real one.
 """
 
@@ -49,12 +49,24 @@ def check(
     """Raise one error that says everything, or nothing."""
     total = _Found()
     graph = model.graph
+    _texts("the name of the graph", graph.name)
+    _texts("the domain of an opset", *versions)
+    _texts("the name of a function", *(part for key in functions for part in key))
+    for domain, version in versions.items():
+        if not 0 < version < 1 << 31:
+            raise PlanishError(f"the model is of version {version} of the opset {domain or 'ai.onnx'}")
     given = {i.name for i in graph.input} | {t.name for t in graph.initializer}
     given |= {s.values.name for s in graph.sparse_initializer}
     _walk(graph.node, [o.name for o in graph.output], given, functions, versions, total, "the model")
     bodies: dict[FunctionKey, _Found] = {}
     for key, function in functions.items():
         own = {domain_of(i.domain): i.version for i in function.opset_import}
+        _texts("the domain of an opset", *own)
+        _texts(
+            f"an attribute of {function.name!r}",
+            *function.attribute,
+            *(a.name for a in function.attribute_proto),
+        )
         found = _Found(missing=total.missing)
         what = f"function {function.name!r}"
         _walk(
@@ -64,6 +76,13 @@ def check(
     _expanded(total, bodies)
     if total.missing:
         raise Unsupported(f"the model uses ops that planish does not import: {_told(total.missing)}")
+
+
+def _texts(what: str, *given: object) -> None:
+    """That all of this is text."""
+    for each in given:
+        if type(each) is not str:
+            raise PlanishError(f"{what} is no text: {str(each)[:60]}")
 
 
 def _told(missing: Mapping[str, Sequence[str]]) -> str:
@@ -96,15 +115,20 @@ def _walk(
         if found.count > MOST_NODES:
             raise PlanishError(f"{what} has more than {MOST_NODES} nodes")
         inner: list[tuple[NodeProto, GraphProto, frozenset[str]]] = []
+        _texts(f"a name in {what}", *own)
         for node in nodes:
+            _texts(f"the name or op of a node of {what}", node.name, node.op_type, node.domain, node.overload)
             for name in node.input:
                 if name and name not in own and name not in around:
                     raise _undefined(node, name, nodes)
             if node.attribute:
+                for attribute in node.attribute:
+                    _texts(f"an attribute of {_name(node)!r}", attribute.name, attribute.ref_attr_name)
                 inside = list(graphs_of(node))
                 if inside:
                     visible = around | own
                     inner += [(node, graph, visible) for graph in inside]
+            _texts(f"an output of {_name(node)!r}", *node.output)
             for name in node.output:
                 if name and name in own:
                     raise PlanishError(

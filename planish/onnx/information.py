@@ -56,6 +56,8 @@ class Info:
 
 def describe(value: ValueInfoProto) -> Info:
     """What a model says of an input or output."""
+    if not isinstance(value.name, str):
+        raise PlanishError(f"the name of an input or output is no text: {value.name!r}")
     return _describe(value.name, value.type, False)
 
 
@@ -122,4 +124,6 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
     """A size, a name, or nothing; some exporters write -1 for what is not known."""
     if dim.HasField("dim_value"):
         return dim.dim_value if dim.dim_value >= 0 else None
+    if not isinstance(dim.dim_param, str):  # protobuf hands out bytes where they are no text
+        raise PlanishError(f"the name of a dim is no text: {dim.dim_param!r}")
     return dim.dim_param or None

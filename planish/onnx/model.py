@@ -7,6 +7,7 @@ is kept (see `tape`). A dim that `dims` gives bounds is compiled once for all it
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from onnx import ModelProto
 import planish.onnx.ops  # noqa: F401 - fills the registry
 from planish import dtypes, ptir
 from planish.compiler import Lowered, compile, lower
-from planish.errors import PlanishError, ShapeError
+from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import wire
 from planish.onnx.checking import check, domain_of, key_of
 from planish.onnx.engine import CannotTrace, Compile, Engine
@@ -32,7 +33,7 @@ from planish.onnx.tape import Call, Recorder, Tape
 from planish.onnx.tensors import dense, to_array
 from planish.onnx.whole import Dynamic, Program
 from planish.ptir.graph_value import GraphValue
-from planish.ptir.types import Dim, DimLike
+from planish.ptir.types import MAX_RANK, Dim, DimLike
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
@@ -102,7 +103,14 @@ class Model:
                         f"the model has no output {name!r}", remedy=f"it has {', '.join(known)}"
                     )
         given = self._given(feeds)
-        results = self._run(given)
+        try:
+            results = self._run(given)
+        except MemoryError as error:
+            if isinstance(error, PlanishError):
+                raise
+            raise OutOfMemoryError(
+                f"out of memory while the model ran: {error}", remedy="a smaller batch"
+            ) from None
         if not output_names:
             return results
         by_name = dict(zip([info.name for info in self.outputs], results, strict=True))
@@ -231,7 +239,7 @@ class Model:
                 s if isinstance(s, int) else Dim.named(_letters(s[0]), *s[1]) for s in sizes
             )
             least = [s if isinstance(s, int) else s[1][0] for s in sizes]
-            given[info.name] = np.zeros(least, dtypes.from_numpy(np.dtype(info.dtype)).numpy)
+            given[info.name] = _nothing(least, info)
         try:
             return self._whole(given, dims)
         except CannotTrace as error:
@@ -242,6 +250,14 @@ class Model:
     def lower(self, **shapes: Sequence[int]) -> Lowered:
         """The model for inputs of given shapes, lowered: as_text, compile."""
         return lower(self.program(shapes).function)
+
+
+def _nothing(shape: Sequence[int], info: Info) -> Array:
+    """An array that stands for an input of a shape, and has no memory of its own."""
+    dtype = np.dtype(dtypes.from_numpy(np.dtype(info.dtype)).numpy)
+    if len(shape) > MAX_RANK or math.prod(shape) * dtype.itemsize >= 1 << 63:
+        raise ShapeError(f"no array has the shape of the input {info}")
+    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def interpreted(function: ptir.Function) -> Call:

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import re
 import tempfile
@@ -26,7 +27,8 @@ from planish.uop.actions import Action, ActionKind
 
 FORMAT: Final = "planish winners"
 VERSION: Final = 1
-_ACTION: Final = re.compile(r"(\w+)\((-?\d+), (all|-?\d+)(?:, pad (\d+))?\)")
+_ACTION: Final = re.compile(r"(\w+)\((-?\d{1,4}), (all|-?\d{1,18})(?:, pad (\d{1,18}))?\)", re.ASCII)
+"""No kernel has more axes, no axis more elements, than so many digits can say."""
 
 
 class WinnersWarning(UserWarning):
@@ -95,8 +97,10 @@ def _winner(record: object) -> Winner:
         where = Where(*(str(record[name]) for name in Where._fields))
         actions = tuple(read_action(str(text)) for text in record["actions"])
         seconds, baseline = float(record["seconds"]), float(record["heuristic_seconds"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise PlanishError(f"an entry is incomplete: {error}") from None
+    if not (math.isfinite(seconds) and math.isfinite(baseline)):
+        raise PlanishError(f"an entry took {seconds} and {baseline} seconds")
     return Winner(where, actions, seconds, baseline, str(record.get("name", "")))
 
 
@@ -116,7 +120,7 @@ def loads(text: str) -> list[Winner]:
     """The winners in a text; PlanishError if it is not what it says."""
     try:
         whole = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PlanishError(f"not JSON: {error}") from None
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
         raise PlanishError("not a file of winners", remedy="`planish bench --export FILE` writes one")
@@ -248,7 +252,11 @@ class Imported:
 
 def import_file(path: Path, into: Winners, machine: str, rules: str) -> Imported:
     """Take all winners of a file."""
-    found = loads(path.read_text(encoding="utf-8"))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanishError(f"cannot read {path}: {error}") from None
+    found = loads(text)
     into.add(*found)
     elsewhere = [w for w in found if w.where.machine != machine]
     outdated = [w for w in found if w.where.machine == machine and w.where.rules != rules]

@@ -387,6 +387,8 @@ class _DimParser:
     def parse(self) -> DimLike:
         declared = re.fullmatch(r"\s*([A-Za-z_]\w*)\s+in\s+(\d+)\s*\.\.\s*(\d+)\s*", self.text)
         if declared is not None:
+            if max(map(len, declared.groups()[1:])) > _MAX_DIGITS:
+                raise self.refuse("this number is too large for a size")
             return Dim.named(declared.group(1), int(declared.group(2)), int(declared.group(3)))
         dim = self.sum()
         if self.word:

@@ -8,23 +8,32 @@ bounds; every result is checked against the inferred type.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from planish import dtypes
-from planish.errors import DTypeError, GraphError, InternalError, PlanishError, ShapeError
+from planish.errors import (
+    DTypeError,
+    GraphError,
+    InternalError,
+    OutOfMemoryError,
+    PlanishError,
+    ShapeError,
+)
 from planish.ptir import trace
 from planish.ptir.binding import learn
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.control import CallAttrs, CustomCallAttrs, find_custom_call
 from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.ops.literal import Array
-from planish.ptir.types import Dim, substitute
+from planish.ptir.types import Dim, TensorType, substitute
 
 # Calls nest on Python's stack; real programs nest a handful deep, so this many mean endless recursion.
 _MAX_CALL_DEPTH = 100
+_LARGEST = 1 << 63
 Observer = Callable[[Inst, Sequence[Array], Sequence[Array]], None]
 
 
@@ -50,7 +59,12 @@ def interpret(
         targets=[value.id for value in function.results],
         backend="interpreter",
     ):
-        return tuple(np.array(result) for result in machine.run_function(function, arrays))
+        results = machine.run_function(function, arrays)
+        try:
+            return tuple(np.array(result) for result in results)  # some are views that repeat what they show
+        except MemoryError:
+            shown = ", ".join(map(str, function.result_types))
+            raise OutOfMemoryError(f"out of memory: {shown}", remedy="smaller pieces") from None
 
 
 def _in_order(
@@ -131,7 +145,15 @@ class _Interpreter:
                 raise InternalError(f"op {inst.op.name} has no evaluation")
             else:
                 types = [v.type if v.type.is_static else v.type.substitute(sizes) for v in inst.results]
+                _check_room(types)
                 results = inst.op.evaluate(arrays, attrs, types, call)
+        except MemoryError as error:
+            if isinstance(error, PlanishError):
+                raise
+            shown = ", ".join(str(value.type) for value in inst.results)
+            raise OutOfMemoryError(
+                f"out of memory: {shown}", op=inst.op.name, location=inst.loc, remedy="smaller pieces"
+            ) from None
         except PlanishError as error:
             error.location = error.location or inst.loc
             error.op = error.op or inst.op.name
@@ -149,6 +171,13 @@ class _Interpreter:
             return self.run_function(callee, arrays)
         finally:
             self.depth -= 1
+
+
+def _check_room(types: Sequence[TensorType]) -> None:
+    """Refuse what no memory holds, before NumPy is asked for it."""
+    for type in types:
+        if type.is_static and math.prod(type.shape) * type.dtype.itemsize >= _LARGEST:
+            raise OutOfMemoryError(f"{type} has more bytes than memory can have", remedy="smaller pieces")
 
 
 def _find_custom(inst: Inst, attrs: CustomCallAttrs) -> None:

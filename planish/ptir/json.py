@@ -121,6 +121,8 @@ def loads(text: str) -> Program:
         raise ParseError.at(f"this is not JSON: {error.msg}", text, error.pos) from None
     except RecursionError:
         raise ParseError("this JSON nests too deep") from None
+    except ValueError:  # Python limits how many digits it converts
+        raise ParseError("this JSON has a number with too many digits") from None
     version = record.get("ptir")
     if version != VERSION:
         raise ParseError(
@@ -134,7 +136,8 @@ def loads(text: str) -> Program:
         if function.name in program.functions:
             bad_json(path, f"there are two functions {function.name!r}")
         program.add(function)
-    entry = record.get("entry")
+    given = record.get("entry")
+    entry = None if given is None else _string(given, "entry")
     if entry is not None and entry not in program.functions:
         bad_json("entry", f"there is no function {json.dumps(entry)}")
     program.entry_name = entry

@@ -246,9 +246,11 @@ class Reader:
             if name in found:
                 self.fail(f"dimension {name} is declared twice", offset=start)
             try:
-                found[name] = Dim.named(name, int(lo), int(hi))
+                found[name] = Dim.named(name, parse_int(lo), parse_int(hi))
             except ShapeError as error:
                 self.fail(error.message, offset=start, remedy=error.remedy)
+            except BadLiteral as error:
+                self.fail(str(error), offset=start)
             if not self.take(","):
                 break
         self.expect(">")
@@ -334,7 +336,10 @@ class Reader:
     def static_dims(self) -> tuple[int, ...]:
         """`4x8,`: sizes that are numbers, with the comma behind them; nothing for a scalar."""
         found = self.match(_STATIC_DIMS)
-        return tuple([int(size) for size in found.group(1).split("x")]) if found is not None else ()
+        try:
+            return tuple(map(parse_int, found.group(1).split("x"))) if found is not None else ()
+        except BadLiteral as error:
+            self.fail(str(error))
 
     def quant(self) -> Quant:
         """`quant<f32, scale=[0.5], zero_point=[0], axis=1>`."""

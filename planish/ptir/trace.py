@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from planish.filenames import file_name
 from planish.ptir.dump import program_json, program_text
 from planish.ptir.function import Program
 
@@ -215,7 +216,7 @@ class FileTraceSink:
         self._append("passes.jsonl", asdict(event))
 
     def _folder(self, context: ExecutionContext) -> Path:
-        return self.directory / f"{context.number:05}_{context.kind}"
+        return self.directory / f"{context.number:05}_{file_name(context.kind)}"
 
     def _append(self, name: str, record: Mapping[str, object]) -> None:
         with self._lock, (self.directory / name).open("a", encoding="utf-8") as file:

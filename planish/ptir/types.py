@@ -30,6 +30,8 @@ __all__ = [
     "tensor",
 ]
 
+MAX_RANK: Final = 64
+"""As many axes as NumPy's arrays may have."""
 # Inside `tensor<f32, BxH>` the letter x separates, so a name that contains it is printed in parentheses.
 _BARE_NAME: Final = re.compile(r"[A-Za-wyz_][A-Za-wyz0-9_]*\Z")
 
@@ -65,6 +67,10 @@ class TensorType:
 
     def __post_init__(self) -> None:
         dims = tuple(self.dims)
+        if len(dims) > MAX_RANK:
+            raise ShapeError(
+                f"a tensor of {len(dims)} axes", remedy=f"NumPy and planish have at most {MAX_RANK}"
+            )
         for axis, dim in enumerate(dims):
             if type(dim) not in (int, Dim) or bounds(dim)[1] < 0:
                 raise ShapeError(

@@ -1,9 +1,12 @@
 """The compilation cache on disk: bytes under the hash of everything they follow from.
 
 An entry is written beside its place and moved there, so that it is whole or absent whoever is killed when; it carries a version
-and a checksum, and one that does not add up is discarded with a warning. Readers mark what they use, and when the folder grows
-beyond its limit what was not used for longest goes first. The folder belongs to the user alone (mode 0700); one that belongs to
-somebody else is refused. Whatever the disk does (full, read-only, gone), the answer is only that nothing is cached.
+and a digest of its key and content, and one that does not add up is discarded with a warning. Readers mark what they use, and
+when the folder grows beyond its limit what was not used for longest goes first. Some entries are machine code, so only what
+this user wrote is believed: the folder is the user's alone (mode 0700), one that others own or can write to is refused, and so
+is an entry of theirs. Whatever the disk does (full, read-only, gone), the answer is only that nothing is cached.
+
+`code_from` puts a folder that was named as a program in front: what it has is used whoever wrote it, and damage is an error.
 """
 
 from __future__ import annotations
@@ -11,10 +14,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import struct
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -22,10 +27,12 @@ from pathlib import Path
 from typing import Final
 
 from planish.config import current
+from planish.errors import PlanishError
 
 _MAGIC: Final = b"planish\n"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEADER: Final = struct.Struct("<8sIQ32s")
+_OTHERS_WRITE: Final = 0o022
 _SWEEP: Final = 64
 """Writes between two looks at the size of the folder."""
 _FREED: Final = 0.8
@@ -76,16 +83,15 @@ class DiskCache:
             return None
         path = self._path(key)
         try:
-            raw = path.read_bytes()
+            payload = _read(path, key, own=True)
         except OSError:
             self.stats.misses += 1
             return None
-        payload = _unpack(raw)
-        if payload is None:
+        except _Damaged as error:
             self.stats.discarded += 1
             self.stats.misses += 1
             warnings.warn(
-                f"a damaged entry of the cache was discarded: {path.name}", CacheWarning, stacklevel=2
+                f"an entry of the cache was discarded: {path.name} {error}", CacheWarning, stacklevel=2
             )
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -100,9 +106,7 @@ class DiskCache:
         if not self._ready():
             return
         path = self._path(key)
-        header = _HEADER.pack(
-            _MAGIC, _VERSION, len(payload), hashlib.blake2b(payload, digest_size=32).digest()
-        )
+        header = _HEADER.pack(_MAGIC, _VERSION, len(payload), _digest(key, payload))
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
@@ -155,7 +159,7 @@ class DiskCache:
                     path.unlink()
 
     def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / key[2:]
+        return _place(self.folder, key)
 
     def _entries(self, *, unfinished: bool = False) -> list[tuple[float, int, Path]]:
         """Last use, size and place of each."""
@@ -182,24 +186,112 @@ class DiskCache:
                 return False
             if status.st_uid != os.getuid():
                 self._give_up(f"{self.folder} belongs to another user")
+            elif status.st_mode & _OTHERS_WRITE and not self._take():
+                self._give_up(f"others can write to {self.folder} (chmod 700 and empty it, or name another)")
             elif status.st_mode & 0o077:
                 with contextlib.suppress(OSError):
                     self.folder.chmod(0o700)
         return self._usable
+
+    def _take(self) -> bool:
+        """Make a folder that others could write to the user's alone, if nobody has left anything in it."""
+        try:
+            if any(self.folder.iterdir()):
+                return False
+            self.folder.chmod(0o700)
+            return not any(self.folder.iterdir())
+        except OSError:
+            return False
 
     def _give_up(self, why: str) -> None:
         self._usable = False
         warnings.warn(f"nothing is cached: {why}", CacheWarning, stacklevel=3)
 
 
-def _unpack(raw: bytes) -> bytes | None:
-    if len(raw) < _HEADER.size:
-        return None
-    magic, version, length, digest = _HEADER.unpack_from(raw)
-    payload = raw[_HEADER.size :]
-    if magic != _MAGIC or version != _VERSION or length != len(payload):
-        return None
-    return payload if hashlib.blake2b(payload, digest_size=32).digest() == digest else None
+class _Damaged(Exception):
+    """What is wrong with an entry."""
+
+
+def _place(folder: Path, key: str) -> Path:
+    return folder / key[:2] / key[2:]
+
+
+def _digest(key: str, payload: bytes) -> bytes:
+    """Of a content under its key: under another one it is none."""
+    whole = hashlib.sha256(key.encode())
+    whole.update(payload)
+    return whole.digest()
+
+
+def _read(path: Path, key: str, *, own: bool) -> bytes:
+    """The content of an entry; `own`: only one that nobody else can have written."""
+    # a pipe or device in place of a file would be waited for
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise _Damaged("is no file")
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        if own and (status.st_uid != os.getuid() or status.st_mode & _OTHERS_WRITE):
+            raise _Damaged("may be another user's")
+        header = file.read(_HEADER.size) or b""
+        if len(header) < _HEADER.size:
+            raise _Damaged("is damaged: it is cut off")
+        magic, version, length, digest = _HEADER.unpack(header)
+        if magic != _MAGIC or version != _VERSION:
+            raise _Damaged("is damaged, or of another version of planish")
+        # what is there is known before memory is asked for
+        if length != status.st_size - _HEADER.size:
+            raise _Damaged("is damaged: its size is not what it says")
+        payload = file.readall()
+    if _digest(key, payload) != digest:
+        raise _Damaged("is damaged: its digest does not fit")
+    return payload
+
+
+@dataclass(frozen=True, slots=True)
+class GivenCode:
+    """A folder of entries that was named as a program to run, in front of the user's cache; nothing is written to it."""
+
+    given: Path
+    own: DiskCache
+
+    @property
+    def folder(self) -> Path:
+        """Where the user's own entries are."""
+        return self.own.folder
+
+    @property
+    def usable(self) -> bool:
+        """Whether anything can be kept."""
+        return self.own.usable
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes under a key: those that were given, or the user's."""
+        path = _place(self.given, key)
+        try:
+            return _read(path, key, own=False)
+        except FileNotFoundError:
+            return self.own.get(key)
+        except (OSError, _Damaged) as error:
+            raise PlanishError(f"{path} {error}", remedy="compile the program to a new folder") from None
+
+    def put(self, key: str, payload: bytes) -> None:
+        """Keep bytes under a key, in the user's cache."""
+        self.own.put(key, payload)
+
+
+_given: Final[ContextVar[Path | None]] = ContextVar("code that was given", default=None)
+
+
+@contextlib.contextmanager
+def code_from(folder: Path) -> Iterator[None]:
+    """Use the code in a folder, which the user wants to be run: it can do whatever the user can."""
+    token = _given.set(folder)
+    try:
+        yield
+    finally:
+        _given.reset(token)
 
 
 def key_of(*parts: str | bytes) -> str:
@@ -221,7 +313,7 @@ def fingerprint() -> bytes:
     return digest_of(Path(__file__).parent.parent, _version_of("llvmlite"), disk_cache())
 
 
-def digest_of(root: Path, generator: str, cache: DiskCache) -> bytes:
+def digest_of(root: Path, generator: str, cache: DiskCache | GivenCode) -> bytes:
     """The hash of the Python files below a folder, and of what generates code from them."""
     stamp, files = hashlib.blake2b(digest_size=32), []
     for name, status in sorted(_sources(str(root))):
@@ -278,7 +370,13 @@ def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
 _OFF: Final = DiskCache(Path(os.devnull), _usable=False)
 
 
-def disk_cache() -> DiskCache:
+def disk_cache() -> DiskCache | GivenCode:
+    """The cache that the settings name, behind code that was given, if any was."""
+    given = _given.get()
+    return own_cache() if given is None else GivenCode(given, own_cache())
+
+
+def own_cache() -> DiskCache:
     """The cache that the settings name; one that keeps nothing if it is off."""
     chosen = current()
     if not chosen.cache:

@@ -3,11 +3,15 @@
 A kernel that was never run before may crash, hang or write where it should not. Each worker is a fresh Python (not a fork, and
 not a copy of the user's main module) that loads one kernel at a time. If it dies or does not answer, it is killed and
 another takes its place; the candidate is to blame, and nothing else has happened.
+
+Requests and answers go through pipes that only the two processes hold. Requests are pickled records of our own; an answer comes
+from a process that such a kernel may have written over, and is JSON.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import select
@@ -41,6 +45,8 @@ _LEAST: Final = 2.0
 """Seconds that any candidate may take."""
 _SLOWER: Final = 30.0
 """How many times longer than the best a candidate may take."""
+_LONGEST: Final = 64 << 20
+"""Bytes of an answer."""
 _MANY_BYTES: Final = 1 << 30
 """Data beyond this is not held by two workers at once."""
 
@@ -127,7 +133,8 @@ class Worker:
         root = str(Path(__file__).parent.parent.parent)
         path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from planish.runtime.sandbox_worker import serve; serve()"],
+            # -P: not what happens to lie in the current folder
+            [sys.executable, "-P", "-c", "from planish.runtime.sandbox_worker import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -147,8 +154,17 @@ class Worker:
         """Its answer; `Gone` if there is none in time."""
         until = time.monotonic() + seconds
         (length,) = LENGTH.unpack(self._read(LENGTH.size, until))
-        reply: tuple[Any, ...] = pickle.loads(self._read(length, until))  # noqa: S301 - from our own worker
-        return reply
+        if length > _LONGEST:
+            self.end()
+            raise Gone("crashed", "its answer has no end")
+        try:
+            reply = json.loads(self._read(length, until))
+        except (ValueError, RecursionError):
+            reply = None
+        if not isinstance(reply, list) or not reply or not isinstance(reply[0], str):
+            self.end()
+            raise Gone("crashed", "its answer is none")
+        return tuple(reply)
 
     def _read(self, count: int, until: float) -> bytes:
         source = cast("IO[bytes]", self._process.stdout).fileno()

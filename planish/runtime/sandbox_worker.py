@@ -1,6 +1,6 @@
 """The process in which candidates of a search run: it loads a kernel, runs it on made-up data, compares and times it.
 
-It reads requests from its standard input and answers on its standard output, one pickled tuple each, until the input ends. What
+It reads requests (pickled) from its standard input and answers (JSON) on its standard output until the input ends. What
 a kernel may do to it concerns nobody else: `sandbox.py` notices that it is gone and starts another. Parameters that are only
 read cannot be written here, and what lies behind the end of any is no memory at all: a kernel that errs there ends at once.
 """
@@ -8,6 +8,7 @@ read cannot be written here, and what lies behind the end of any is no memory at
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
 import pickle
@@ -456,7 +457,7 @@ def serve() -> None:
             bench, reply = answer(bench, request)
         except Exception as error:  # noqa: BLE001 - told to who asked
             reply = ("failed", f"{type(error).__name__}: {error}".partition("\n")[0])
-        payload = pickle.dumps(reply)
+        payload = json.dumps(reply).encode()
         answers.write(struct.pack(LENGTH.format, len(payload)) + payload)
         answers.flush()
 

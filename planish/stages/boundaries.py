@@ -5,13 +5,13 @@ Nothing of it costs anything unless asked for: `check="spec"` (or "all"), `debug
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from planish.config import Settings
 from planish.errors import VerifyError
+from planish.filenames import file_name
 from planish.stages.access_bounds import outside
 from planish.uop import spec
 from planish.uop.node import UOp
@@ -41,7 +41,7 @@ class Boundaries:
         self._directory: Path | None = None
         self._unchanged = ""
         if settings.dump_dir is not None:
-            self._directory = Path(settings.dump_dir) / re.sub(r"[^\w.-]", "_", name)
+            self._directory = Path(settings.dump_dir) / file_name(name)
             self._directory.mkdir(parents=True, exist_ok=True)
         self.passed(0, "scheduled", "kernel", sink, None)
 

@@ -58,6 +58,15 @@ def constant_value(root: UOp) -> Number | tuple[Number, ...]:
     return tuple(numbers) if root.dtype.lanes > 1 else numbers[0]
 
 
+class Values(dict[UOp, Array]):
+    """Values of nodes; to ask for one that is not there is a mistake of the graph."""
+
+    __slots__ = ()
+
+    def __missing__(self, node: UOp) -> Array:
+        raise GraphError(f"{node!r} has no value where it is used", remedy="it has to be open there")
+
+
 @dataclass(slots=True)
 class Run:
     """One evaluation: values so far, and which leading axis stands for which range or unrolled axis.
@@ -66,7 +75,7 @@ class Run:
     """
 
     env: Mapping[UOp, Value]
-    values: dict[UOp, Array] = field(default_factory=dict)
+    values: Values = field(default_factory=Values)
     invalid: dict[UOp, Array] = field(default_factory=dict)
     """Where a value is invalid, for nodes that can be."""
     axes: dict[object, int] = field(default_factory=dict)

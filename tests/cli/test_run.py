@@ -73,7 +73,7 @@ def test_the_slowest_kernels_are_shown(model: str, capsys: pytest.CaptureFixture
     [
         (["--input", "z=a.npy"], "no input 'z'"),
         (["--input", "a.npy"], "names no input"),
-        (["--input", "x=none.npy"], "cannot read an array"),
+        (["--input", "x=none.npy"], "cannot read none.npy"),
         (["--random", "--dim", "batch"], "is no size"),
         (["--random", "--dim", "other=4"], "no input of the model has a dim 'other'"),
         (["--random", "--dim", "batch=2", "-o", "out.txt"], "neither .npy nor .npz"),

@@ -22,7 +22,7 @@ from planish import compiler, ptir
 from planish.compiler import objects
 from planish.ptir import Graph, tensor
 from planish.runtime import cpu
-from planish.runtime.cache import CacheWarning, disk_cache
+from planish.runtime.cache import CacheWarning, own_cache
 
 Array = NDArray[Any]
 
@@ -183,7 +183,7 @@ _INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np
 from planish import compiler
-from planish.runtime.cache import disk_cache
+from planish.runtime.cache import own_cache
 from tests.compiler.test_lifetimes import softmax
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it would be ignored
@@ -210,7 +210,7 @@ assert interrupted
 for width in range(16, 16 + tried):
     x = np.ones((8, width), np.float32)
     np.testing.assert_allclose(compiler.compile(softmax(8, width))(x)[0], 1 / width, rtol=1e-6)
-assert not disk_cache().stats.discarded
+assert not own_cache().stats.discarded
 print("fine")
 """
 
@@ -287,7 +287,7 @@ def killed_compilers(folder: Path, processes: int, rounds: int, seconds: float) 
         with pn.settings(cache_dir=str(folder)):
             for size in range(1, 6):
                 assert (compiler.compile(scaled(size))(np.ones(size, np.float32))[0] == 3).all()
-            assert not disk_cache().stats.discarded
+            assert not own_cache().stats.discarded
 
 
 def test_killed_compilers_leave_the_cache_valid(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from planish.runtime.cache import CacheWarning, DiskCache, digest_of, key_of
+from planish.config import settings
+from planish.errors import PlanishError
+from planish.runtime.cache import CacheWarning, DiskCache, code_from, digest_of, disk_cache, key_of
 
 
 def test_what_is_put_is_got(tmp_path: Path) -> None:
@@ -83,6 +85,61 @@ def test_the_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     with pytest.warns(CacheWarning, match="another user"):
         assert cache.get(key_of("a")) is None
+
+
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    DiskCache(tmp_path).put(key_of("a"), b"a")
+    tmp_path.chmod(0o730)
+    cache = DiskCache(tmp_path)
+    with pytest.warns(CacheWarning, match="others can write"):
+        assert cache.get(key_of("a")) is None
+    cache.put(key_of("b"), b"b")  # said once
+    assert cache.get(key_of("b")) is None
+    assert tmp_path.stat().st_mode & 0o777 == 0o730
+
+
+def test_an_empty_folder_that_others_could_write_to_is_made_the_users_own(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    cache = DiskCache(tmp_path)
+    cache.put(key_of("a"), b"a")
+    assert cache.get(key_of("a")) == b"a"
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("whose", ["written by others", "moved", "a pipe", "a folder"])
+def test_an_entry_that_may_be_anothers_is_not_believed(tmp_path: Path, whose: str) -> None:
+    cache, key = DiskCache(tmp_path), key_of(whose)
+    cache.put(key, b"machine code")
+    path = tmp_path / key[:2] / key[2:]
+    if whose == "written by others":
+        path.chmod(0o622)
+    elif whose == "moved":  # a digest holds for one key
+        other = key_of("other")
+        (tmp_path / other[:2]).mkdir(exist_ok=True)
+        path = path.rename(tmp_path / other[:2] / other[2:])
+        key = other
+    else:
+        path.unlink()
+        os.mkfifo(path) if whose == "a pipe" else path.mkdir()
+    with pytest.warns(CacheWarning, match="discarded"):
+        assert cache.get(key) is None
+
+
+def test_given_code_comes_first_and_is_not_written_to(tmp_path: Path) -> None:
+    given, own = DiskCache(tmp_path / "given"), DiskCache(tmp_path / "own")
+    given.put(key_of("a"), b"given")
+    own.put(key_of("a"), b"own")
+    (tmp_path / "given").chmod(0o777)
+    with settings(cache=True, cache_dir=str(tmp_path / "own")), code_from(tmp_path / "given"):
+        assert disk_cache().get(key_of("a")) == b"given"
+        disk_cache().put(key_of("b"), b"b")
+        assert disk_cache().get(key_of("b")) == b"b"
+        path = tmp_path / "given" / key_of("a")[:2] / key_of("a")[2:]
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(PlanishError, match="damaged"):
+            disk_cache().get(key_of("a"))
+    assert given.info().entries == 1
+    assert own.get(key_of("b")) == b"b"
 
 
 def test_a_full_disk_means_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

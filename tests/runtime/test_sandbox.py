@@ -11,7 +11,7 @@ import pytest
 
 from planish.errors import PlanishError
 from planish.runtime import cpu, limits, sandbox
-from planish.runtime.sandbox import REALS, WHOLE, Check, Kernel, Place, Sandbox
+from planish.runtime.sandbox import LENGTH, REALS, WHOLE, Check, Gone, Kernel, Place, Sandbox, Setup, Worker
 from planish.runtime.sandbox_worker import Bench, Guarded, difference, made_up
 
 COUNT = 1000
@@ -297,3 +297,27 @@ def test_what_is_written_is_filled_again() -> None:
     first = bench.array(0, REALS).copy()
     bench.once(REALS)
     assert np.array_equal(first, bench.array(0, REALS))
+
+
+@pytest.mark.parametrize("said", [b"\x80\x04cposix\nsystem\n", b"[" * 10_000, b"{}", b"[1]", b"\xff", b"[]"])
+def test_an_answer_that_is_none_is_a_crash(said: bytes) -> None:
+    """Whatever a kernel has written over: what its process says is read as data."""
+    worker = Worker(Setup((), 1, ""), {})
+    worker.end()
+    source, sink = os.pipe()
+    worker._process.stdout = os.fdopen(source, "rb")
+    with os.fdopen(sink, "wb") as file:
+        file.write(LENGTH.pack(len(said)) + said)
+    with pytest.raises(Gone, match="answer is none"):
+        worker.receive(10)
+    assert worker._process.stdout.closed
+
+
+def test_the_current_folder_is_not_where_a_worker_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("open('loaded', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    with Sandbox(PLACES, 1, workers=1) as box:
+        assert box.remember(DOUBLE, 60) > 0
+    assert not (tmp_path / "loaded").exists()

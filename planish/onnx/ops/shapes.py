@@ -209,6 +209,8 @@ def split_attribute(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
 @op("Split", since=13, known=(1,))
 def split(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
     count = at.attr("num_outputs", len(at.node.output))
+    if count != len(at.node.output):
+        raise at.refuse(f"num_outputs is {count}, and it has {len(at.node.output)}")
     return _split(at, x, None if parts is None else ints(parts), count)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from planish.errors import VerifyError
+from planish.filenames import file_name
 from planish.ptir.dump import program_text
 from planish.ptir.function import Program
 from planish.ptir.passes.manager import Instrument, Pass, PassResult, pass_text
@@ -60,7 +61,7 @@ class DumpDir(Instrument):
         self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
     ) -> None:
         if result.changed:
-            self._write(f"{number:03}_{step.name}", pass_text(step), program)
+            self._write(f"{number:03}_{file_name(step.name)}", pass_text(step), program)
 
     def _write(self, stem: str, title: str, program: Program) -> None:
         path = self.directory / f"{stem}.ptir"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, Literal, NamedTuple, NoReturn, cast
+from typing import Any, Final, Literal, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ Array = NDArray[Any]
 Mask = Any
 """A bool array, or a bool that holds everywhere."""
 Arrays = Mapping[int, Array]
+
+_MOST_BYTES: Final = 1 << 34
+"""Of memory of a kernel's own, with a copy for each position that has one."""
 
 Fault = Literal["outside", "unwritten", "race", "crash"]
 
@@ -113,6 +116,10 @@ class State(Run):
             return Contents(f"buffer {slot}", dtype.base.scalar, data.size, data, known, has_threads)
         size = dtype.size * dtype.base.lanes
         copies = prod(max(axis.src[0].vmax, 1) for axis in self.plan.private[node])
+        if copies * size * dtype.base.itemsize > _MOST_BYTES:
+            raise ShapeError(
+                f"{node_line(node, {})}: {copies} × {size} elements are more than a run can hold"
+            )
         data = np.zeros(copies * size, dtype.base.scalar.numpy)
         name = f"{'LOCAL buffer' if dtype.space is AddrSpace.LOCAL else 'register'} {slot}"
         shared = has_threads and dtype.space is AddrSpace.LOCAL

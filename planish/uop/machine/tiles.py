@@ -28,6 +28,8 @@ class Tiles(State):
         m, n, k = arg.dims
         shapes = {"a": (m, k), "b": (k, n), "c": (m, n)}
         threads = 1 if core is None else core.threads
+        if min(arg.dims) < 1 or (core is not None and core.dims != arg.dims):
+            self._fail(node, "crash", f"a tile of {m}x{n}x{k} is none that {arg.name} has")
         axes = self._thread_axes(threads)
         count = prod(self.values[axis].size for axis in axes)
         if count % threads:
@@ -36,7 +38,9 @@ class Tiles(State):
         for name, source in zip(MATRICES, node.src, strict=True):
             rows, columns = shapes[name]
             held = rows * columns // threads
-            positions = source.dtype.lanes // held
+            positions, odd = divmod(source.dtype.lanes, held)
+            if odd or not positions or node.dtype.lanes % (positions * (m * n // threads)) * (positions > 1):
+                self._fail(node, "crash", f"{source.dtype} holds no whole tiles of {rows}x{columns} elements")
             value = self.full(self.values[source], source.dtype)
             value = self._threads_last(value, axes, count, threads)  # …, group, thread, lane
             value = np.moveaxis(value.reshape(*value.shape[:-1], held, positions), -1, -3)

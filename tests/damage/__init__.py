@@ -1,0 +1,1 @@
+"""Damage: inputs changed at random, and whether a reader withstands them."""
