@@ -76,7 +76,7 @@ def _item(item: object) -> Item:
         return cast("Item", item)
     if isinstance(item, Tensor):
         if item.dtype.is_int or item.dtype.is_bool:
-            return item
+            return item.latest
         raise mistake(
             IndexOutOfRange,
             "x[…]",

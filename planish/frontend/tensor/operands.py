@@ -15,7 +15,7 @@ import numpy as np
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
-from planish.frontend.expression import current_scope, tensor_type
+from planish.frontend.expression import tensor_type
 from planish.frontend.tensor.array import Array, Axis, Scalar, Tensor
 from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
@@ -65,13 +65,13 @@ def from_data(array: Array, device: str | None = None) -> Tensor:
     """A tensor of an array that nobody else writes to."""
     array.flags.writeable = False
     type = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
-    return Tensor(type, array=array, scope=current_scope(), device=device)
+    return Tensor(type, array=array, device=device)
 
 
 def operand(name: str, x: object) -> Tensor | Scalar:
-    """A tensor or a Python number; arrays of NumPy are taken as tensors."""
+    """A tensor, as the version that its name stands for, or a Python number; arrays of NumPy are taken as tensors."""
     if isinstance(x, Tensor):
-        return x
+        return x if x._latest is None else x.latest
     if isinstance(x, np.ndarray | np.generic) and not isinstance(x, float | complex):
         return from_data(np.array(x, order="C"))
     if isinstance(x, _NUMBERS):
