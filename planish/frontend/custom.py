@@ -52,6 +52,13 @@ def _fixed(leaf: Tree) -> Tree:
     return Tensor.apply(ops.bitcast, word, attrs=BitcastAttrs(leaf.dtype))
 
 
+def _called(function: Callable[..., R], args: Sequence[Any], kwargs: dict[str, Any]) -> R:
+    """The function itself, with tensors of its own as if it were traced."""
+    args, kwargs = own((tuple(args), kwargs))
+    made: R = own(function(*args, **kwargs))
+    return made
+
+
 def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     """The same function, of which a gradient keeps the arguments alone and computes the rest again when it comes back.
 
@@ -62,8 +69,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def checkpointed(*args: P.args, **kwargs: P.kwargs) -> R:
         if current_scope() is None:
-            args, kwargs = own((args, kwargs))
-            return function(*args, **kwargs)
+            return _called(function, args, kwargs)
         given = Flat((args, kwargs))
 
         def call(params: Sequence[Tensor]) -> Tree:
@@ -108,7 +114,7 @@ class _Custom(ABC, Generic[P, R]):
             )  # fmt: skip
         depth = _DEPTH.get().get(self, 0)
         if current_scope() is None or depth == _DEEPEST:
-            return self.function(*own(args), **kwargs)
+            return _called(self.function, args, {})
         given = Flat(args)
         traced = Traced(self.what, lambda params: self.function(*given.rebuilt(params)), given.types)  # type: ignore[call-arg] # as they were given
         token = _DEPTH.set(_DEPTH.get() | {self: depth + 1})

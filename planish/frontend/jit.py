@@ -166,11 +166,12 @@ class Jitted(Generic[P, R]):
         return entry.run(arrays)  # type: ignore[no-any-return] # what the function returns
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        """The function itself. As in compiled code, what it assigns to its arguments stays inside."""
+        """The function itself. As with compiled code, what it assigns to its arguments stays inside, and its results are its own."""
         static = self._signature.static
         given = [arg if number in static else own(arg) for number, arg in enumerate(args)]
         named = {name: arg if name in static else own(arg) for name, arg in kwargs.items()}
-        return self._function(*given, **named)  # type: ignore[arg-type] # as they were given
+        made: R = own(self._function(*given, **named))
+        return made
 
     def _miss(self, call: Call, settings: Settings) -> Entry:
         entry = prepared(

@@ -300,9 +300,7 @@ class Tensor:
 
     def _named(self) -> Tensor:
         """Another name for this version, whatever its own name stands for by now."""
-        made = Tensor(
-            self._type, array=self._array, node=self._node, index=self._index, device=self._device
-        )
+        made = Tensor(self._type, array=self._array, node=self._node, index=self._index, device=self._device)
         if self._array is None and self._node is None:
             made._latest = self  # a parameter is known by its identity, and nobody's name
         return made
