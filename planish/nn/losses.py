@@ -8,11 +8,9 @@ from planish.dtypes import int32, int64
 from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import IndexOutOfRange
+from planish.frontend.tensor.operands import IndexOutOfRange, size_of
 from planish.nn.activations import log_sigmoid, log_softmax, softplus
 from planish.nn.arguments import floating, mistake
-from planish.ptir import ops
-from planish.ptir.ops.sizes import DimensionSizeAttrs
 
 
 def reduced(op: str, loss: Tensor, reduction: str) -> Tensor:
@@ -187,9 +185,7 @@ def _picked(
     return _shared(op, loss, share, reduction), counts, share
 
 
-def _labels(
-    op: str, target: Tensor, x: Tensor, axis: int, ignore_index: int
-) -> tuple[Tensor, Tensor | None]:
+def _labels(op: str, target: Tensor, x: Tensor, axis: int, ignore_index: int) -> tuple[Tensor, Tensor | None]:
     """Labels in a dtype that holds every class, and which of them name one; None if all do.
 
     Labels that are there already are looked at, and those outside are an error; for others that is up to the program.
@@ -206,10 +202,7 @@ def _labels(
     labels = target if target.dtype in (int32, int64) else target.astype(int64)
     if known is not None and isinstance(classes, int):
         return labels, None
-    count = classes if isinstance(classes, int) else Tensor.apply(
-        ops.dimension_size, x, attrs=DimensionSizeAttrs(axis)
-    ).astype(labels.dtype)  # fmt: skip
-    return labels, (labels >= 0) & (labels < count)
+    return labels, (labels >= 0) & (labels < size_of(x, axis, labels.dtype))
 
 
 def _of(weight: Tensor, classes: Tensor) -> Tensor:

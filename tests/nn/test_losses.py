@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -220,7 +221,7 @@ def test_mistakes(call: Any, complaint: str):
 # --- labels that are no class -----------------------------------------------------------------------------
 
 
-LABELLED = {
+LABELLED: dict[str, Callable[..., pn.Tensor]] = {
     "cross_entropy": nn.cross_entropy,
     "nll_loss": nn.nll_loss,
     "weighted": lambda x, t, **kind: nn.cross_entropy(x, t, pn.asarray([1.0, 2.0, 3.0]), **kind),
@@ -261,6 +262,15 @@ def test_an_unknown_label_outside_is_nan_in_value_and_gradient(name: str, wrong:
     # labels that wait are not computed to look at them
     assert np.isnan(pn.sum(loss(x, labels + 0, reduction=reduction)).item())
     assert np.isfinite(pn.jit(loss)(x, pn.asarray([0, 2, -100])).item())
+
+
+def test_labels_of_classes_whose_number_has_a_name():
+    count = pn.Dim("classes", 2, 8)
+    loss = pn.jit(nn.nll_loss, dims={"x": (None, count)})
+    for classes in (3, 5):
+        x = pn.ones((2, classes))
+        assert loss(x, pn.asarray([0, classes - 1])).item() == -1
+        assert np.isnan(loss(x, pn.asarray([0, classes])).item())
 
 
 @pytest.mark.parametrize("dtype", [pn.uint8, pn.int8, pn.int16, pn.uint64])

@@ -24,6 +24,7 @@ from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
 from planish.ptir.ops.movement import BroadcastToAttrs, ReshapeAttrs, TransposeAttrs
+from planish.ptir.ops.sizes import DimensionSizeAttrs
 from planish.ptir.types import Dim, DimLike
 
 Operand: TypeAlias = Tensor | Scalar | Array
@@ -179,6 +180,14 @@ def common_shape(name: str, shapes: Sequence[Shape]) -> Shape:
             f"shapes {shown} do not broadcast together",
             "sizes of an axis must be equal, or one of them 1",
         ) from None
+
+
+def size_of(x: Tensor, axis: int, dtype: DType) -> Tensor | int:
+    """The size of an axis: a number, or a tensor where it has only a name."""
+    size = x._type.dims[axis]
+    if isinstance(size, int):
+        return size
+    return cast_to(Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis)), dtype)
 
 
 def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
