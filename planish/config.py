@@ -98,6 +98,10 @@ class Settings:
             "min": 0,
         },
     )
+    progress: bool = field(
+        default=True,
+        metadata={"doc": "show a line on the terminal while something is compiled for more than a second"},
+    )
     dump_dir: str | None = field(default=None, metadata={"doc": "directory to write every stage's IR to"})
     disable_stages: str | None = field(
         default=None,
@@ -128,6 +132,7 @@ class Changes(TypedDict, total=False):
     cache: bool
     cache_limit: int
     memory_limit: int | None
+    progress: bool
     dump_dir: str | None
     disable_stages: str | None
 

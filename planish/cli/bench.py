@@ -23,10 +23,10 @@ from planish.cli.console import OK, CommandError, Console, Parser, UsageError
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.lower import add_entry_argument, enter
 from planish.cli.models import random_inputs, read_dims
-from planish.cli.progress import Progress
 from planish.cli.run import open_model
 from planish.compiler import Executable, tuning
 from planish.compiler.campaign import Campaign
+from planish.compiler.progress import Progress
 from planish.config import current, settings
 from planish.dtypes import float32
 from planish.errors import PlanishError

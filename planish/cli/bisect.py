@@ -14,6 +14,7 @@ from pathlib import Path
 
 from planish.cli.console import CommandError, UsageError
 from planish.cli.watch import diff_lines
+from planish.compiler.progress import Progress, report
 from planish.ptir import Program, bisect_rewrites, canonicalization_patterns, text
 from planish.ptir.function import Function
 from planish.ptir.passes import CanonicalizePass, Pass, PassManager, pass_text
@@ -35,6 +36,7 @@ class Oracle:
 
     def good(self, program: Program) -> bool:
         self.asked += 1
+        report(doing=f"asked {self.asked} times")
         self.path.write_text(text.print(program), encoding="utf-8")
         words = [word.replace("{}", str(self.path)) for word in self.words]
         if words == self.words:
@@ -49,7 +51,9 @@ class Oracle:
 
 def bisect(program: Program, passes: Sequence[Pass], command: str, *, quiet: bool = True) -> str:
     """A report that names the culprit; `program` is used up."""
-    with tempfile.TemporaryDirectory(prefix="planish-bisect-") as folder:
+    # a command that writes to the terminal itself needs no line
+    watched = Progress("bisecting", shown=None if quiet else False)
+    with watched, tempfile.TemporaryDirectory(prefix="planish-bisect-") as folder:
         oracle = Oracle(command, Path(folder), quiet=quiet)
         if not oracle.good(program):
             raise CommandError("the command fails on the input already: there is nothing to bisect")

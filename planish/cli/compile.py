@@ -14,8 +14,8 @@ from planish.cli import deployment
 from planish.cli.cache import size
 from planish.cli.console import OK, CommandError, Console, Parser, UsageError
 from planish.cli.models import read_dims
-from planish.cli.progress import Progress
 from planish.cli.run import open_model
+from planish.compiler.progress import Progress
 
 
 def run(arguments: Sequence[str], console: Console) -> int:

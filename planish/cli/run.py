@@ -20,7 +20,7 @@ from planish.cli import deployment
 from planish.cli.console import FAILED, OK, CommandError, Console, Parser, UsageError
 from planish.cli.models import DimSizes, random_inputs, read_dims, read_inputs, write_outputs
 from planish.cli.profile import Profile
-from planish.cli.progress import Progress
+from planish.compiler.progress import Progress
 
 if TYPE_CHECKING:
     from planish.onnx import Model

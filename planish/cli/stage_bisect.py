@@ -19,6 +19,7 @@ from planish.cli.lower import add_entry_argument, add_target_argument, enter
 from planish.cli.models import read_arrays
 from planish.cli.pipeline import read_passes
 from planish.compiler.bisect import PASSES, Culprit, bisect, row_of
+from planish.compiler.progress import Progress
 from planish.config import current
 from planish.dtypes import DType
 from planish.ptir import Function
@@ -69,7 +70,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
     function = program.entry
     arrays = _arrays(function, args)
     target = find_target(current().target if args.target is None else args.target)
-    found = bisect(program, arrays, target, rules=args.rules, passes=args.pipeline)
+    with Progress(f"bisecting @{function.name}"):
+        found = bisect(program, arrays, target, rules=args.rules, passes=args.pipeline)
     if found is None:
         console.write(f"@{function.name}: every stage gives the result of the interpreter\n")
         return OK

@@ -20,6 +20,7 @@ from planish.compiler import stored
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Cost, Executable, KernelInfo
 from planish.compiler.native import Backend
+from planish.compiler.progress import Progress
 from planish.config import current
 from planish.errors import PlanishError
 from planish.runtime.processors import processor
@@ -220,16 +221,19 @@ def compile(
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
     donated = frozenset(donate)
-    where = stored.key(function, target, passes, donated)
-    lowered = stored.load(where, function, target)
-    if lowered is None:
-        from planish.compiler.lowering import lower_for
+    entry = function.entry if isinstance(function, ptir.Program) else function
+    # a search has a line of its own
+    with Progress(f"compiling {entry.name}", shown=False if current().beam else None):
+        where = stored.key(function, target, passes, donated)
+        lowered = stored.load(where, function, target)
+        if lowered is None:
+            from planish.compiler.lowering import lower_for
 
-        lowered = lower_for(function, target, passes, donated, True, processor(target))
-        if current().beam:  # searches have added to what the key follows from
-            where = stored.key(function, target, passes, donated)
-        stored.save(where, lowered)
-    return lowered.compile()
+            lowered = lower_for(function, target, passes, donated, True, processor(target))
+            if current().beam:  # searches have added to what the key follows from
+                where = stored.key(function, target, passes, donated)
+            stored.save(where, lowered)
+        return lowered.compile()
 
 
 if not TYPE_CHECKING:

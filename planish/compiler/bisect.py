@@ -18,6 +18,7 @@ from planish import compiler, ptir
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Executable
 from planish.compiler.lowering import steered
+from planish.compiler.progress import report
 from planish.dtypes import PtrDType
 from planish.errors import PlanishError
 from planish.llir.interpret import interpret as interpret_llir
@@ -130,6 +131,7 @@ def bisect(
 
     def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
         launches[kernel.name] = launches.get(kernel.name, 0) + 1
+        report(doing=f"kernel {kernel.name}, launch {launches[kernel.name]}")
         expected, found = first_wrong(
             kernel.sink, machine, memory, variables, rules=rules, stages=launches[kernel.name] <= _LAUNCHES
         )

@@ -10,7 +10,6 @@ Whatever compiles outside of a campaign searches as long as the settings say, an
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+from planish.compiler.progress import is_drawn, is_watched
 from planish.optimize.searched import Progress
 
 Told = Callable[[str, Progress], None]
@@ -95,9 +95,7 @@ class Bar:
 
     def __init__(self, what: str, shown: bool | None = None) -> None:
         self.what = what
-        self.shown = (
-            (sys.stderr.isatty() and "PYTEST_CURRENT_TEST" not in os.environ) if shown is None else shown
-        )
+        self.shown = is_watched() and not is_drawn() if shown is None else shown
 
     def __enter__(self) -> Self:
         return self

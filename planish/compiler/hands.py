@@ -108,8 +108,10 @@ def is_worth_sharing(left: int, done: int, seconds: float) -> int:
     return min(wanted_threads(), left, _MOST)
 
 
-def shared(numbers: Sequence[int], make: Callable[[int], T], hands: int) -> dict[int, T]:
-    """What `make` gives for each number, by so many processes."""
+def shared(
+    numbers: Sequence[int], make: Callable[[int], T], hands: int, told: Callable[[int], None] | None = None
+) -> dict[int, T]:
+    """What `make` gives for each number, by so many processes. `told` hears how many are taken."""
     source, sink = os.pipe()
     os.write(sink, b"".join(map(_TICKET.pack, numbers)))
     os.close(sink)
@@ -126,6 +128,8 @@ def shared(numbers: Sequence[int], make: Callable[[int], T], hands: int) -> dict
                 _help(source, memory, make)
             helpers.append((process, memory))
         for number in _tickets(source):
+            if told is not None:
+                told(numbers.index(number))
             found[number] = make(number)
         limit = time.monotonic() + _PATIENCE * (time.monotonic() - started) + 1.0
         while helpers:

@@ -22,6 +22,7 @@ from planish.compiler.kernels import FIRST
 from planish.compiler.launches import scratch_of
 from planish.compiler.native import source_of
 from planish.compiler.objects import object_key, object_of
+from planish.compiler.progress import report
 from planish.compiler.streams import streamed
 from planish.config import current, settings
 from planish.errors import ShapeError
@@ -134,6 +135,7 @@ def _make_kernels(
     beside, started, count = Beside(), perf_counter(), len(plan.kernels)
     try:
         for number in range(count):
+            report(number, count)
             # a search measures: nobody else is to work meanwhile
             hands = (
                 1 if current().beam else is_worth_sharing(count - number, number, perf_counter() - started)
@@ -141,13 +143,15 @@ def _make_kernels(
             if hands > 1:
                 # the largest first: whoever comes last has little left to wait for
                 sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}
-                found |= shared(sorted(sizes, key=lambda n: -sizes[n]), complete, hands)
+                order = sorted(sizes, key=lambda n: -sizes[n])
+                found |= shared(order, complete, hands, partial(_taken, number, count))
                 break
             made = found[number] = lowered(number)
             if compiled_for is not None:
                 text = source(number, made.program)
                 images[number] = beside.make(partial(object_of, text, compiled_for))
                 found[number] = made._replace(key=object_key(text, compiled_for))
+        report(count, count)
     finally:
         beside.close()
     kernels = [found[number] for number in range(count)]
@@ -157,6 +161,10 @@ def _make_kernels(
         images[n] if made.image is None else partial(_given, made.image) for n, made in enumerate(kernels)
     ]
     return kernels, tuple(ready)
+
+
+def _taken(begun: int, count: int, taken: int) -> None:
+    report(begun + taken, count)
 
 
 def _given(image: bytes) -> bytes:

@@ -18,7 +18,8 @@ from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.arguments import paths
 from planish.frontend.expression import Body, reopened, tensor_type, tracing
-from planish.frontend.tensor.application import apply
+from planish.frontend.flat import own
+from planish.frontend.tensor.application import apply_versions
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.operands import cast_to, constant
 from planish.frontend.tensor.operands import tensor as as_tensor
@@ -70,7 +71,7 @@ class _Traced:
         with tracing(op) as scope:
             params = [Tensor.parameter(type, scope) for type in types]
             scope.names.update((id(param), f"what {op} gives to {self.name}") for param in params)
-            returned = function(*arguments(params))
+            returned = function(*arguments([param._named() for param in params]))
             self.returned = returned
             self.results, self.structure, self.weak = _leaves(op, f"what {self.name} returns", returned)
         self.scope, self.params = scope, params
@@ -140,8 +141,8 @@ def cond(
 def _choice(
     op: str, chosen: Tensor, then: Callable[..., Tree], otherwise: Callable[..., Tree], given: Sequence[Tree]
 ) -> Tree:
-    first = _Traced(op, then, (), lambda _: given)
-    second = _Traced(op, otherwise, (), lambda _: given)
+    first = _Traced(op, then, (), lambda _: own(given))
+    second = _Traced(op, otherwise, (), lambda _: own(given))
     names = f"what {first.name} returns", f"what {second.name} returns"
     if names[0] == names[1]:
         names = f"{names[0]} (first)", f"{names[1]} (second)"
@@ -157,7 +158,7 @@ def _choice(
         a, b = first.results[number]._type, second.results[number]._type
         if a != b:
             raise _mismatch(op, *names, path, a, b)
-    made = apply(ops.cond, chosen, bodies=(first.body(), second.body()))
+    made = apply_versions(ops.cond, chosen, bodies=(first.body(), second.body()))
     return tree.unflatten(first.structure, made)
 
 
@@ -178,7 +179,7 @@ def switch(index: Tensor | int, branches: Sequence[Callable[..., Tree]], *operan
     def between(low: int, high: int) -> Tree:
         """One of branches[low:high]; half of them are ruled out at a time."""
         if high - low == 1:
-            return branches[low](*given)
+            return branches[low](*own(given))
         middle = (low + high) // 2
         left: Callable[..., Tree] = branches[low] if middle - low == 1 else lambda *_: between(low, middle)
         right: Callable[..., Tree] = (
@@ -279,12 +280,12 @@ def while_loop(
             remedy="compare, or take any() or all()",
         )
     if max_steps is None:
-        made = apply(ops.while_, *carry.tensors, bodies=(test.body(), step.body()))
+        made = apply_versions(ops.while_, *carry.tensors, bodies=(test.body(), step.body()))
     else:
         with reopened(test.scope):
             again = Tensor.apply(ops.and_, test.params[0] < max_steps, test.results[0])
         bodies = test.body([again]), step.body([_next(step), *step.results])
-        made = apply(ops.while_, constant(0, dtypes.int64), *carry.tensors, bodies=bodies)[1:]
+        made = apply_versions(ops.while_, constant(0, dtypes.int64), *carry.tensors, bodies=bodies)[1:]
     return carry.rebuilt(made)
 
 
@@ -321,7 +322,7 @@ def scan(
         if carry.agrees(step, kept, step.results, step.weak):
             break
     attrs = ScanAttrs(count, sequences.length, reverse)
-    made = apply(ops.scan, *carry.tensors, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
+    made = apply_versions(ops.scan, *carry.tensors, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
     return carry.rebuilt(made[:count]), tree.unflatten(outputs, made[count:])
 
 
@@ -391,10 +392,10 @@ def fori_loop(
     onward = step.body([_next(step), *step.results])
     if isinstance(lower, int) and isinstance(upper, int):
         attrs = ScanAttrs(1 + len(carry.tensors), max(0, upper - lower))
-        made = apply(ops.scan, first, *carry.tensors, attrs=attrs, bodies=(onward,))
+        made = apply_versions(ops.scan, first, *carry.tensors, attrs=attrs, bodies=(onward,))
     else:
         test = _Traced(op, lambda params: params[0] < last, [_COUNTER, *carry.types], lambda params: [params])
-        made = apply(ops.while_, first, *carry.tensors, bodies=(test.body(), onward))
+        made = apply_versions(ops.while_, first, *carry.tensors, bodies=(test.body(), onward))
     return carry.rebuilt(made[1:])
 
 
@@ -407,7 +408,7 @@ def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:
     sequences = _Sequences(op, xs, None)
     step = _Traced(op, function, sequences.slices, lambda params: [sequences.rebuilt(params)])
     attrs = ScanAttrs(0, sequences.length)
-    made = apply(ops.scan, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
+    made = apply_versions(ops.scan, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
     return tree.unflatten(step.structure, made)
 
 

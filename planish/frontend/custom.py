@@ -16,9 +16,9 @@ from planish import dtypes
 from planish.errors import GraphError, PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.expression import Body, current_scope
-from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_real_or_complex, shown
+from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_real_or_complex, own, shown
 from planish.frontend.markers import CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, CustomAttrs
-from planish.frontend.tensor.application import apply
+from planish.frontend.tensor.application import apply_versions
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, mistake
 from planish.ptir import ops
@@ -46,10 +46,17 @@ def stop_gradient(value: T) -> T:
 
 def _fixed(leaf: Tree) -> Tree:
     if not isinstance(leaf, Tensor) or not is_real_or_complex(leaf._type) or current_scope() is None:
-        return leaf
+        return own(leaf)
     # read as bits and back: bits have no derivative, and the compiler takes both out
     word = Tensor.apply(ops.bitcast, leaf, attrs=BitcastAttrs(_WORDS[leaf.dtype.bits]))
     return Tensor.apply(ops.bitcast, word, attrs=BitcastAttrs(leaf.dtype))
+
+
+def _called(function: Callable[..., R], args: Sequence[Any], kwargs: dict[str, Any]) -> R:
+    """The function itself, with tensors of its own as if it were traced."""
+    args, kwargs = own((tuple(args), kwargs))
+    made: R = own(function(*args, **kwargs))
+    return made
 
 
 def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
@@ -62,7 +69,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def checkpointed(*args: P.args, **kwargs: P.kwargs) -> R:
         if current_scope() is None:
-            return function(*args, **kwargs)
+            return _called(function, args, kwargs)
         given = Flat((args, kwargs))
 
         def call(params: Sequence[Tensor]) -> Tree:
@@ -70,7 +77,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
             return function(*positional, **named)
 
         traced = Traced("checkpoint", call, given.types, convert=False)
-        made = apply(CHECKPOINT, *given.tensors, bodies=(traced.body,))
+        made = apply_versions(CHECKPOINT, *given.tensors, bodies=(traced.body,))
         result: R = traced.result.rebuilt(made)
         return result
 
@@ -107,7 +114,7 @@ class _Custom(ABC, Generic[P, R]):
             )  # fmt: skip
         depth = _DEPTH.get().get(self, 0)
         if current_scope() is None or depth == _DEEPEST:
-            return self.function(*args, **kwargs)
+            return _called(self.function, args, {})
         given = Flat(args)
         traced = Traced(self.what, lambda params: self.function(*given.rebuilt(params)), given.types)  # type: ignore[call-arg] # as they were given
         token = _DEPTH.set(_DEPTH.get() | {self: depth + 1})
@@ -115,7 +122,7 @@ class _Custom(ABC, Generic[P, R]):
             bodies = (traced.body, *self._rules(given, traced.result))
         finally:
             _DEPTH.reset(token)
-        made = apply(self.op, *given.tensors, attrs=CustomAttrs(self.name), bodies=bodies)
+        made = apply_versions(self.op, *given.tensors, attrs=CustomAttrs(self.name), bodies=bodies)
         result: R = traced.result.rebuilt(made)
         return result
 

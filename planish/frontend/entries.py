@@ -64,7 +64,8 @@ def trace_call(signature: Signature, function: Callable[..., Any], call: Call) -
                 param = WeakTensor.of(param, leaf.python)
             scope.names[id(param)] = f"argument {name}"
             params.append(param)
-        args, kwargs = signature.together(call.key.structure, params, call.static)
+        given = [param if isinstance(param, WeakTensor) else param._named() for param in params]
+        args, kwargs = signature.together(call.key.structure, given, call.static)
         returned = function(*args, **kwargs)
         leaves, structure = tree.flatten(returned)
         results: dict[int, int] = {}
@@ -234,7 +235,12 @@ _HOLDERS: Final = 5
 def _lent(arrays: list[Any], number: int, tensor: Any) -> Array:
     """Memory that may be overwritten: the donated array itself if nobody else can see it, else a copy."""
     array: Array = arrays[number]
-    if not isinstance(tensor, Tensor) or tensor._used or sys.getrefcount(array) > _HOLDERS:
+    if (
+        not isinstance(tensor, Tensor)
+        or tensor._used
+        or tensor._latest is not None
+        or sys.getrefcount(array) > _HOLDERS
+    ):
         return array.copy()
     base: object = array.base
     if base is not None:

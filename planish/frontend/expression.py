@@ -248,14 +248,14 @@ class Node:
 
 
 class Body:
-    """A traced function: parameters, results, and the tensors from outside that it uses."""
+    """A traced function: parameters, results, and the tensors from outside that it uses; all of them versions."""
 
     __slots__ = ("free", "params", "results", "scope")
 
     def __init__(self, scope: Scope, params: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         self.scope = scope
         self.params = tuple(params)
-        self.results = tuple([result.latest for result in results])
+        self.results = tuple(results)
         self.free = tuple(self._free())
 
     @property

@@ -1,6 +1,7 @@
 """Python functions of trees as functions of tensors: what transforms trace.
 
-Tensors in arguments and results are what is traced; everything else in a tree (strings, flags, None) stays as it is.
+Tensors in arguments and results are what is traced, as the versions they are when the tree is taken apart; everything else in
+a tree (strings, flags, None) stays as it is.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def is_data(leaf: object) -> bool:
 
 
 def as_tensor(what: str, leaf: object) -> Tensor:
-    """A leaf as the tensor that it stands for."""
+    """A leaf as the version that it stands for."""
     if not is_data(leaf):
         raise mistake(
             DTypeError,
@@ -48,7 +49,7 @@ def is_real_or_complex(type: TensorType) -> bool:
 class Flat:
     """A tree taken apart: its tensors, and what else there is in it."""
 
-    __slots__ = ("leaves", "places", "structure")
+    __slots__ = ("leaves", "places", "structure", "tensors")
 
     def __init__(self, made: Tree, what: str | None = None) -> None:
         """With `what`, arrays and numbers are made tensors; without, only tensors are."""
@@ -56,11 +57,8 @@ class Flat:
         if what is not None:
             self.leaves = [as_tensor(what, leaf) if is_data(leaf) else leaf for leaf in self.leaves]
         self.places = [n for n, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor)]
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """The tensors, from left to right."""
-        return [self.leaves[n].latest for n in self.places]
+        self.tensors: list[Tensor] = [self.leaves[n].latest for n in self.places]
+        """The versions of its tensors, from left to right."""
 
     @property
     def types(self) -> list[TensorType]:
@@ -73,6 +71,17 @@ class Flat:
         for place, made in zip(self.places, tensors, strict=True):
             leaves[place] = made
         return tree.unflatten(self.structure, leaves)
+
+
+def own(given: Tree) -> Tree:
+    """A tree for a function to keep: the same tensors under names of its own, which it may assign to.
+
+    What holds no tensors is handed over as it is.
+    """
+    leaves, structure = tree.flatten(given)
+    if not any(type(leaf) is Tensor for leaf in leaves):
+        return given
+    return tree.unflatten(structure, [leaf.snapshot() if type(leaf) is Tensor else leaf for leaf in leaves])
 
 
 class Traced:
@@ -110,4 +119,4 @@ def shown(type: TensorType) -> str:
     return f"{type.dtype.name}{[dim if isinstance(dim, int) else str(dim) for dim in type.dims]}"
 
 
-__all__ = ["Flat", "Traced", "Tree", "as_tensor", "is_data", "is_real_or_complex", "shown"]
+__all__ = ["Flat", "Traced", "Tree", "as_tensor", "is_data", "is_real_or_complex", "own", "shown"]

@@ -33,6 +33,7 @@ from planish.frontend.arguments import (
 )
 from planish.frontend.entries import Entry, Traced, prepared, trace_call
 from planish.frontend.expression import current_scope
+from planish.frontend.flat import own
 from planish.frontend.matching import MISSED
 from planish.frontend.realize import evaluate, settings_number
 from planish.frontend.tensor.array import Tensor
@@ -136,12 +137,12 @@ class Jitted(Generic[P, R]):
     def _long_way(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """A call that is not like the last ones."""
         if current_scope() is not None:
-            return self._function(*args, **kwargs)
+            return self._called(args, kwargs)
         settings = current()
         call = self._signature.apart(args, kwargs, settings_number(settings))
         if not all(map(known, call.leaves)):
             # a parameter of a trace that somebody keeps, or a spec: only the function itself can say
-            return self._function(*args, **kwargs)
+            return self._called(args, kwargs)
         tensors = [leaf for leaf in call.leaves if isinstance(leaf, Tensor)]
         evaluate([tensor.latest for tensor in tensors])
         with self._lock:
@@ -163,6 +164,14 @@ class Jitted(Generic[P, R]):
         ]
         arrays += [call.leaves[number] for number in entry.donated]
         return entry.run(arrays)  # type: ignore[no-any-return] # what the function returns
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """The function itself. As with compiled code, what it assigns to its arguments stays inside, and its results are its own."""
+        static = self._signature.static
+        given = [arg if number in static else own(arg) for number, arg in enumerate(args)]
+        named = {name: arg if name in static else own(arg) for name, arg in kwargs.items()}
+        made: R = own(self._function(*given, **named))
+        return made
 
     def _miss(self, call: Call, settings: Settings) -> Entry:
         entry = prepared(

@@ -146,7 +146,6 @@ def _settle(tensor: Tensor, array: Array) -> None:
         if node.arrays is None:
             node.arrays = {}
         node.arrays[tensor._index] = array
-        tensor._scope = node.scope
         tensor._node = None  # what it was computed from is no longer needed
 
 

@@ -3,11 +3,14 @@
 `trace` calls a function with parameters, `capture` writes tensors down as a PTIR function, `inline` applies one to tensors.
 Transforms live on these three: a function is traced, captured, transformed as PTIR, and inlined where it was called. As the
 tensors may themselves be parameters of an outer trace, transforms compose in any order.
+
+All three hold versions of tensors (`planish.frontend.tensor.array`): what a function has seen is what it was given and what
+stood outside when it asked, whatever is assigned afterwards. What they hand to a program has a name of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import cast
 
@@ -17,7 +20,7 @@ from planish.frontend.expression import Body, Node, tracing
 from planish.frontend.markers import MARKERS
 from planish.frontend.realize import DEEPEST, settle_deep, whole
 from planish.frontend.replay import captured
-from planish.frontend.tensor.application import apply
+from planish.frontend.tensor.application import apply_versions
 from planish.frontend.tensor.array import Tensor
 from planish.ptir import ops
 from planish.ptir.function import Inst, Region
@@ -36,7 +39,7 @@ def trace(
     with tracing(what) as scope:
         params = [Tensor.parameter(type, scope) for type in types]
         scope.names.update(zip(map(id, params), names, strict=False))
-        results = list(function(*params))
+        results = [result.latest for result in function(*[param._named() for param in params])]
     return Body(scope, params, results)
 
 
@@ -61,12 +64,11 @@ def capture(
     params: Sequence[Tensor] | None = None,
     lifted: Sequence[Node] = (),
 ) -> tuple[ptir.Function, list[Tensor]]:
-    """Tensors as a function of the data that they are computed from, and the tensors that hold the data.
+    """Versions as a function of the data that they are computed from, and the tensors that hold the data.
 
     `params` says in which order the data comes; constants in `lifted` become parameters after it.
     """
     writer = _Writer(name)
-    roots = [root.latest for root in roots]
     found = leaves(roots) if params is None else list(params)
     for number, tensor in enumerate(found):
         writer.parameter(tensor, f"x{number}")
@@ -199,7 +201,7 @@ class _Writer:
 
 
 def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """A PTIR function applied to tensors."""
+    """A PTIR function applied to versions; its results have names of their own."""
     if len(tensors) != len(function.params):
         raise PlanishError(f"{function.name} takes {len(function.params)} tensors, not {len(tensors)}")
     values: dict[ptir.SSAValue, Tensor] = dict(zip(function.params, tensors, strict=True))
@@ -209,7 +211,17 @@ def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, 
     deepest = max((x._node for x in results if x._node is not None), key=attrgetter("depth"), default=None)
     if deepest is not None and deepest.depth >= DEEPEST and deepest.scope is None:
         settle_deep(results, deepest)
-    return results
+    return own_names(results, tensors)
+
+
+def own_names(results: Sequence[Tensor], taken: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Versions for a program to keep: each a name of its own, also where it is one of the `taken` or comes twice."""
+    seen = set(map(id, taken))
+    found = []
+    for version in results:
+        found.append(version._named() if id(version) in seen else version)
+        seen.add(id(version))
+    return tuple(found)
 
 
 def inline_known(function: ptir.Function, values: dict[ptir.SSAValue, Tensor]) -> None:
@@ -229,7 +241,7 @@ def _inline(region: Region, values: dict[ptir.SSAValue, Tensor]) -> tuple[Tensor
 def _apply_inst(inst: Inst, values: dict[ptir.SSAValue, Tensor]) -> None:
     bodies = tuple(_inlined_body(inst.op.name, inner, values) for inner in inst.regions)
     inputs = [values[operand] for operand in inst.operands]
-    made = apply(inst.op, *inputs, attrs=inst.attrs, bodies=bodies)
+    made = apply_versions(inst.op, *inputs, attrs=inst.attrs, bodies=bodies)
     if inst.loc is not None and made[0]._node is not None:
         # the line that the function was written in, not that of the transform
         made[0]._node.site = inst.loc

@@ -14,11 +14,11 @@ from typing import Any
 from planish import ptir
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend import autodiff, tree
-from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_data, is_real_or_complex, shown
+from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_data, is_real_or_complex, own, shown
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import eye
 from planish.frontend.tensor.operands import broadcast, cast_to, constant, mistake
-from planish.frontend.trace import inline, inline_known
+from planish.frontend.trace import inline, inline_known, own_names
 from planish.frontend.vmap import batch
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, product
@@ -78,13 +78,13 @@ class _Chosen:
         return [self.flat.types[n] for n in self.moving]
 
     def call(self, function: Function, params: Sequence[Tensor]) -> Tree:
-        replaced = list(self.args)
-        tensors = self.flat.tensors
+        replaced = [arg if n in self.numbers else own(arg) for n, arg in enumerate(self.args)]
+        tensors = [x._named() for x in self.flat.tensors]
         for place, param in zip(self.moving, params, strict=True):
             tensors[place] = param
         for number, part in zip(self.numbers, self.flat.rebuilt(tensors), strict=True):
             replaced[number] = part
-        return function(*replaced, **self.kwargs)
+        return function(*replaced, **{name: own(arg) for name, arg in self.kwargs.items()})
 
     def result(self, made: Sequence[Tensor]) -> Tree:
         """Gradients as the user sees them: a tree like the argument, or one for each; None for what has none."""
@@ -209,18 +209,22 @@ def vjp(function: Function, *args: Tree, has_aux: bool = False) -> tuple[Any, ..
     moving = [n for n, type in enumerate(given.types) if is_real_or_complex(type)]
     program = autodiff.vjp(primal, moving, range(count))
     inputs = [*given.tensors, *free]
+    for x in inputs:
+        x._used = True  # by the way back, which may come late
     values = dict(zip(program.params[: len(inputs)], inputs, strict=True))
     inline_known(program, values)
-    results = [values[result] for result in program.results[: len(primal.results)]]
+    results = own_names([values[result] for result in program.results[: len(primal.results)]], inputs)
     types = [x._type for x in results[:count]]
 
     def pull(cotangent: Tree) -> tuple[Tree, ...]:
         given_back = _alike("the cotangent", what, cotangent, main, types)
         pulled = values | dict(zip(program.params[len(inputs) :], given_back, strict=True))
+        taken = list(pulled.values())
         inline_known(program, pulled)
+        made = [pulled[result] for result in program.results[len(primal.results) :]]
         leaves: list[Tensor | None] = [None] * len(given.leaves)
-        for number, result in zip(moving, program.results[len(primal.results) :], strict=True):
-            leaves[given.places[number]] = pulled[result]
+        for number, cotangents in zip(moving, own_names(made, taken), strict=True):
+            leaves[given.places[number]] = cotangents
         return tuple(tree.unflatten(given.structure, leaves))
 
     result = main.rebuilt(results[:count])
@@ -406,7 +410,7 @@ def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Function:
         types = [x._type.with_dims(x._type.dims[1:]) for x in inputs]
 
         def call(params: Sequence[Tensor]) -> Tree:
-            leaves = list(given.leaves)
+            leaves = [own(leaf) for leaf in given.leaves]
             for place, param in zip(places, params, strict=True):
                 leaves[place] = param
             positional, named = tree.unflatten(given.structure, leaves)

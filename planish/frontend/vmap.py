@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from planish import dtypes
 from planish.errors import GraphError
+from planish.frontend.autodiff.loops import bound
 from planish.frontend.batching import (
     BATCHING,
     UNBATCHED,
@@ -204,7 +206,18 @@ def _while(mapped: Mapped, inst: Inst) -> None:
         kept = [_select(active, new, old) for new, old in zip(after, args, strict=True)]
         return [active.and_(runs(kept)), *kept]
 
-    _, *made_all = graph.while_loop(lambda active, *args: active.reduce_or(), step, runs(init), *init)
+    most = bound(inst)
+    if most is None:
+        made_all = graph.while_loop(lambda active, *args: active.reduce_or(), step, runs(init), *init)[1:]
+    else:
+        # the bound of each example bounds them all, and has to be seen for a reverse derivative
+        made_all = graph.while_loop(
+            lambda count, active, *args: count.lt(most).and_(active.reduce_or()),
+            lambda count, *args: [count.add(1), *step(*args)],
+            graph.full((), 0, dtypes.int64),
+            runs(init),
+            *init,
+        )[2:]
     mapped.put_all(inst, made_all, every)
 
 

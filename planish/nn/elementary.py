@@ -63,7 +63,7 @@ def dropout(
     if not 0 <= p <= 1:
         raise mistake(ShapeError, "dropout", f"{p} is not a probability")
     if not training or p == 0:
-        return x
+        return x.snapshot()
     if p == 1:
         return x * 0.0
     if key is None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+from planish.dtypes import int32, int64
 from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.operands import IndexOutOfRange, size_of
 from planish.nn.activations import log_sigmoid, log_softmax, softplus
 from planish.nn.arguments import floating, mistake
 
@@ -154,7 +156,8 @@ def nll_loss(
 ) -> Tensor:
     """The negative log probability (along axis 1) of the class that the target names, weighted by class.
 
-    Elements whose target is `ignore_index` cost nothing and do not count.
+    Elements whose target is `ignore_index` cost nothing and do not count. Any other label that is no class is an error if
+    the labels are known, and makes the loss and its gradient NaN if they are not.
     """
     axis = _classes("nll_loss", floating("nll_loss", x), target)
     return _picked("nll_loss", x, target, weight, ignore_index, reduction, axis)[0]
@@ -170,13 +173,36 @@ def _picked(
     axis: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss; which elements count; what they count for."""
+    target, is_class = _labels(op, target, x, axis, ignore_index)
     counts = target != ignore_index
     # A class that is ignored may lie outside.
     inside = fn.where(counts, target, 0)
     picked = fn.squeeze(fn.take_along_axis(x, fn.expand_dims(inside, axis=axis), axis=axis), axis)
     share = counts.astype(x.dtype) if weight is None else fn.where(counts, _of(weight, inside), 0.0)
-    loss = fn.where(counts, -picked * share, 0.0)
+    # multiplied, a NaN reaches the gradient too
+    scale = share if is_class is None else fn.where(is_class | ~counts, share, math.nan)
+    loss = fn.where(counts, -picked * scale, 0.0)
     return _shared(op, loss, share, reduction), counts, share
+
+
+def _labels(op: str, target: Tensor, x: Tensor, axis: int, ignore_index: int) -> tuple[Tensor, Tensor | None]:
+    """Labels in a dtype that holds every class, and which of them name one; None if all do.
+
+    Labels that are there already are looked at, and those outside are an error; for others that is up to the program.
+    """
+    classes = x._type.dims[axis]
+    known = target.latest._array
+    if known is not None and isinstance(classes, int):
+        wrong = known[((known < 0) | (known >= classes)) & (known != ignore_index)]
+        if wrong.size:
+            raise mistake(
+                IndexOutOfRange, op, f"the target has the label {wrong.flat[0]}, and there are {classes} classes",
+                f"labels are 0 to {classes - 1}, or ignore_index={ignore_index} for what does not count",
+            )  # fmt: skip
+    labels = target if target.dtype in (int32, int64) else target.astype(int64)
+    if known is not None and isinstance(classes, int):
+        return labels, None
+    return labels, (labels >= 0) & (labels < size_of(x, axis, labels.dtype))
 
 
 def _of(weight: Tensor, classes: Tensor) -> Tensor:
@@ -198,7 +224,10 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Tensor:
-    """`nll_loss` of `log_softmax(x)` along axis 1. The target holds classes, or probabilities in the shape of x."""
+    """`nll_loss` of `log_softmax(x)` along axis 1. The target holds classes, or probabilities in the shape of x.
+
+    Labels that are no class are treated as in `nll_loss`.
+    """
     floating("cross_entropy", x)
     if x.shape == target.shape and target.dtype.is_float:
         return _soft_cross_entropy(x, target, weight, label_smoothing, reduction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import planish as pn
 from planish import nn
+from planish.errors import PlanishError
 from tests.nn.compare import arrays, same_function, torch
 
 F = torch.nn.functional
@@ -214,3 +216,67 @@ def test_similarities():
 def test_mistakes(call: Any, complaint: str):
     with pytest.raises(pn.PlanishError, match=complaint):
         call()
+
+
+# --- labels that are no class -----------------------------------------------------------------------------
+
+
+LABELLED: dict[str, Callable[..., pn.Tensor]] = {
+    "cross_entropy": nn.cross_entropy,
+    "nll_loss": nn.nll_loss,
+    "weighted": lambda x, t, **kind: nn.cross_entropy(x, t, pn.asarray([1.0, 2.0, 3.0]), **kind),
+    "smoothed": lambda x, t, **kind: nn.cross_entropy(x, t, label_smoothing=0.1, **kind),
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("wrong", [3, -1, 1 << 40])
+def test_a_known_label_outside_is_an_error(name: str, wrong: int):
+    loss, x = LABELLED[name], pn.ones((2, 3))
+    labels = pn.asarray([0, wrong])
+    with pytest.raises(IndexError, match=f"label {wrong}, and there are 3 classes") as caught:
+        loss(x, labels)
+    assert isinstance(caught.value, PlanishError)
+    with pytest.raises(IndexError, match="labels are 0 to 2, or ignore_index=-100"):
+        pn.grad(lambda x: loss(x, labels))(x)
+    assert np.isfinite(loss(x, labels, ignore_index=wrong).item())
+
+
+@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("wrong", [3, -1, -101])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_an_unknown_label_outside_is_nan_in_value_and_gradient(name: str, wrong: int, reduction: str):
+    loss, x = LABELLED[name], pn.ones((3, 3))
+
+    def total(x, labels):
+        made = loss(x, labels, reduction=reduction)
+        return pn.sum(made), made
+
+    labels = pn.asarray([0, wrong, -100])
+    (value, each), slope = pn.jit(pn.value_and_grad(total, has_aux=True))(x, labels)
+    assert np.isnan(value.item())
+    assert np.isnan(slope.numpy()[1]).any()
+    assert np.isfinite(slope.numpy()[[0, 2]]).all() or reduction == "mean"
+    if reduction == "none":
+        assert np.isnan(each.numpy()).tolist() == [False, True, False]
+    # labels that wait are not computed to look at them
+    assert np.isnan(pn.sum(loss(x, labels + 0, reduction=reduction)).item())
+    assert np.isfinite(pn.jit(loss)(x, pn.asarray([0, 2, -100])).item())
+
+
+def test_labels_of_classes_whose_number_has_a_name():
+    count = pn.Dim("classes", 2, 8)
+    loss = pn.jit(nn.nll_loss, dims={"x": (None, count)})
+    for classes in (3, 5):
+        x = pn.ones((2, classes))
+        assert loss(x, pn.asarray([0, classes - 1])).item() == -1
+        assert np.isnan(loss(x, pn.asarray([0, classes])).item())
+
+
+@pytest.mark.parametrize("dtype", [pn.uint8, pn.int8, pn.int16, pn.uint64])
+def test_labels_of_any_integer_dtype(dtype):
+    x = pn.reshape(pn.arange(600, dtype=pn.float32), (2, 300))
+    labels = pn.asarray([1, 100], dtype=dtype)
+    expected = nn.cross_entropy(x, labels.astype(pn.int64)).item()
+    assert nn.cross_entropy(x, labels).item() == expected
+    assert pn.jit(nn.cross_entropy)(x, labels).item() == pytest.approx(expected)

@@ -1,7 +1,8 @@
 """Ops applied to tensors: a node of the graph for each, with the types that PTIR infers, and its results as tensors.
 
-Every operation of a program comes through here. Signatures that were seen before are found by the identity of types; what
-grows too deep without anybody asking for elements is computed on the way.
+Every operation of a program comes through here. Names become the versions they stand for; what is held as versions is
+applied with `apply_versions`. Signatures that were seen before are found by the identity of types; what grows too deep
+without anybody asking for elements is computed on the way.
 """
 
 from __future__ import annotations
@@ -26,7 +27,23 @@ def apply(
     """An op on tensors of exactly the types it takes; its results."""
     if op.num_results == 1 and not bodies:
         return (applied(op, inputs, attrs),)
-    node, device = _noted(op, inputs, attrs, bodies)
+    return _apply(op, tuple([x if x._latest is None else x.latest for x in inputs]), attrs, bodies)
+
+
+def apply_versions(
+    op: OpDef, *versions: Tensor, attrs: Attrs = NO_ATTRS, bodies: tuple[Body, ...] = ()
+) -> tuple[Tensor, ...]:
+    """An op on versions, whatever their names stand for by now; its results."""
+    for x in versions:
+        if x._latest is not None:
+            return _apply(op, versions, attrs, bodies)
+    return apply(op, *versions, attrs=attrs, bodies=bodies)
+
+
+def _apply(
+    op: OpDef, versions: tuple[Tensor, ...], attrs: Attrs, bodies: tuple[Body, ...]
+) -> tuple[Tensor, ...]:
+    node, device = _noted(op, versions, attrs, bodies)
     results = [Tensor(type, node=node, index=index, device=device) for index, type in enumerate(node.types)]
     node.made = tuple(map(ref, results))
     if node.depth >= DEEPEST and node.scope is None:
@@ -35,10 +52,9 @@ def apply(
 
 
 def _noted(
-    op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs, bodies: tuple[Body, ...]
+    op: OpDef, given: tuple[Tensor, ...], attrs: Attrs, bodies: tuple[Body, ...]
 ) -> tuple[Node, str | None]:
-    """An op applied, and the device of its operands."""
-    given = tuple([x if x._latest is None else x.latest for x in inputs])
+    """An op applied to versions, and the device of its operands."""
     types = tuple([x._type for x in given])
     try:
         if bodies:
@@ -108,7 +124,8 @@ def resulting(signature: Signature, inputs: tuple[Tensor, ...]) -> Tensor:
     made.site = call_site()
     result = _new(Tensor)
     result._type = signature.types[0]
-    result._array = result._latest = result._scope = None
+    result._array = result._latest = None
+    result._scope = scope
     result._node = made
     result._index = 0
     result._device = device

@@ -4,8 +4,10 @@ A tensor is data, or a result of an op on other tensors with the type PTIR infer
 raised where they are made), or a parameter of a function that is being traced. Asking for elements (`numpy()`, `item()`,
 printing, `bool()` …) computes everything below as one compiled function.
 
-A tensor used in an expression never changes: `x[i] = v` makes a new tensor and lets the *name* stand for it from then on
-(`latest`), so that what was computed from `x` before keeps its meaning.
+A tensor object is two things. It is a *version*: elements that never change, which expressions are made of. And it is a
+*name* that a program holds, which stands for a version: itself, until `x[i] = v` makes a new one and lets the name stand for
+that (`latest`); no program ever holds that other object. So what was computed from `x` before keeps its meaning. Functions
+ask names for their version when they are called; expressions, bodies and transforms hold versions and never ask again.
 """
 
 # ruff: noqa: PYI034
@@ -31,9 +33,7 @@ from planish.frontend.expression import (
     interned,
 )
 from planish.frontend.tensor import placement
-from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
-from planish.ptir.ops.movement import ReshapeAttrs
 from planish.ptir.types import TensorType, product
 
 if TYPE_CHECKING:
@@ -71,16 +71,18 @@ class Tensor:
         self._array = array
         self._node = node
         self._index = index
-        self._scope = scope
+        self._scope = current_scope() if scope is None else scope
+        """The trace that the name was made in."""
         self._device = device
         """None: wherever it is needed."""
         self._latest: Tensor | None = None
+        """The version that the name stands for, if it is not this one. It is nobody's name."""
         self._used = False
         """Whether an op was applied to it, which may still need its data."""
 
     @staticmethod
     def parameter(type: TensorType, scope: Scope) -> Tensor:
-        """A tensor without data, of a function that is being traced."""
+        """A tensor without data, of a function that is being traced, which is given a name for it."""
         return Tensor(type, scope=scope)
 
     @staticmethod
@@ -92,17 +94,15 @@ class Tensor:
 
     @property
     def scope(self) -> Scope | None:
-        """The trace it belongs to; data belongs to none."""
+        """The trace that the version belongs to; data belongs to none."""
         if self._array is not None:
             return None
         return self._scope if self._node is None else self._node.scope
 
     @property
     def latest(self) -> Tensor:
-        """What the name stands for after assignments to its elements."""
-        found = self
-        while found._latest is not None:
-            found = found._latest
+        """The version that the name stands for, after assignments to its elements."""
+        found = self if self._latest is None else self._latest
         if found._scope is GIVEN_AWAY:
             raise GraphError(
                 f"a tensor {self.dtype.name}{list(self.shape)} was donated: its memory holds a result now",
@@ -295,19 +295,15 @@ class Tensor:
         return functions.rebuilt, (self.numpy(), self.latest._device)
 
     def snapshot(self) -> Tensor:
-        """The same elements under a name of their own."""
-        now = self.latest
-        if now._array is None and now._node is None:
-            # a parameter is known by its identity: another name for it is an op
-            return Tensor.apply(ops.reshape, now, attrs=ReshapeAttrs(now._type.dims))
-        return Tensor(
-            now._type,
-            array=now._array,
-            node=now._node,
-            index=now._index,
-            scope=now._scope,
-            device=now._device,
-        )
+        """The same elements under a name of their own, made here: assigning to one leaves the other alone."""
+        return self.latest._named()
+
+    def _named(self) -> Tensor:
+        """Another name for this version, whatever its own name stands for by now."""
+        made = Tensor(self._type, array=self._array, node=self._node, index=self._index, device=self._device)
+        if self._array is None and self._node is None:
+            made._latest = self  # a parameter is known by its identity, and nobody's name
+        return made
 
     def __copy__(self) -> Tensor:
         return self.snapshot()
@@ -324,16 +320,18 @@ class Tensor:
         self._become("x[…] = …", functions.setitem(self, key, value))
 
     def _become(self, what: str, new: Tensor) -> None:
-        """From now on this name stands for another tensor."""
+        """From now on this name stands for another version."""
         now = current_scope()
-        born = self._scope if self._node is None else self._node.scope
-        if now is not None and born is not now:
+        if now is not None and self._scope is not now:
             raise GraphError(
                 f"{what}: a tensor from outside is assigned to while {now.what} traces the function",
                 location=Location.caller(),
                 remedy="use x.at[…].set(v) and return the result",
             )
-        self._latest = new
+        version = new.latest
+        is_parameter = version._array is None and version._node is None
+        # what was assigned may be somebody's name
+        self._latest = version if is_parameter else version._named()
 
     # --- operators ---
 

@@ -63,8 +63,8 @@ def astype(x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: str | N
             "say which part is meant: planish.real(x) or planish.imag(x)",
         )
     result = cast_to(given, wanted)
-    if result is given and copy:
-        result = given.snapshot()
+    if result is given:
+        result = given.snapshot() if copy or not isinstance(x, Tensor) else x
     return result if device is None else to_device(result, device)
 
 

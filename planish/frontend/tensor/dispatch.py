@@ -153,7 +153,7 @@ def _way(given: Operand, ready: Tensor) -> Steps | None:
     """How an operand was made ready; None where that depends on more than its type. A number becomes a constant."""
     if given.__class__ is Tensor:
         start = given.latest
-        if start._scope is not None or start._type is not given._type:
+        if start._type is not given._type:
             return None
         steps: list[Signature] = []
         now = ready

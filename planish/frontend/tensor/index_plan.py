@@ -24,10 +24,9 @@ from planish.frontend.tensor.operands import (
     from_data,
     mistake,
     reshaped,
+    size_of,
 )
-from planish.ptir import ops
 from planish.ptir.basic_index import IndexPlan, plan_index
-from planish.ptir.ops.sizes import DimensionSizeAttrs
 
 Item: TypeAlias = "int | slice | EllipsisType | Tensor | None"
 Nonzero: TypeAlias = Callable[[Tensor], tuple[Tensor, ...]]
@@ -76,7 +75,7 @@ def _item(item: object) -> Item:
         return cast("Item", item)
     if isinstance(item, Tensor):
         if item.dtype.is_int or item.dtype.is_bool:
-            return item
+            return item.latest
         raise mistake(
             IndexOutOfRange,
             "x[…]",
@@ -251,8 +250,4 @@ def counted_from_front(index: Tensor, x: Tensor, axis: int) -> Tensor:
     """Negative positions on an axis counted from its end."""
     from planish.frontend.tensor.elementwise import where
 
-    size = x._type.dims[axis]
-    if isinstance(size, int):
-        return where(index < 0, index + size, index)
-    known = Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis))
-    return where(index < 0, index + cast_to(known, index.dtype), index)
+    return where(index < 0, index + size_of(x, axis, index.dtype), index)

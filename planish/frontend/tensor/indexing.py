@@ -50,9 +50,10 @@ KINDS: Final = ("replace", "add", "mul", "min", "max")
 
 def getitem(x: Tensor, key: Index) -> Tensor:
     """x[key]."""
-    base, steps = plan(x, key, nonzero)
-    result = gathered(sliced(base.latest, steps.basic), steps)
-    return result.snapshot() if result is x else result
+    now = x.latest
+    base, steps = plan(now, key, nonzero)
+    result = gathered(sliced(base, steps.basic), steps)
+    return result.snapshot() if result is now else result
 
 
 def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
@@ -172,7 +173,13 @@ def setitem(x: Tensor, key: Index, value: Operand) -> Tensor:
 
 def updated(x: Tensor, key: Index, value: Operand, kind: str) -> Tensor:
     """x with elements replaced, added to … at x[key]."""
-    new = _value(x, value)
+    now = x.latest
+    new = _value(now, value)
+    made = _updated(now, key, new, kind)
+    return made.snapshot() if made is new else made
+
+
+def _updated(x: Tensor, key: Index, new: Tensor, kind: str) -> Tensor:
     mask = _only_mask(x, key)
     if mask is not None and kind == "replace" and new.ndim <= x.ndim - mask.ndim:
         wide = reshaped(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))

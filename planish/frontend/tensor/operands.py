@@ -15,7 +15,7 @@ import numpy as np
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
-from planish.frontend.expression import current_scope, tensor_type
+from planish.frontend.expression import tensor_type
 from planish.frontend.tensor.array import Array, Axis, Scalar, Tensor
 from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
@@ -24,6 +24,7 @@ from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
 from planish.ptir.ops.movement import BroadcastToAttrs, ReshapeAttrs, TransposeAttrs
+from planish.ptir.ops.sizes import DimensionSizeAttrs
 from planish.ptir.types import Dim, DimLike
 
 Operand: TypeAlias = Tensor | Scalar | Array
@@ -65,13 +66,13 @@ def from_data(array: Array, device: str | None = None) -> Tensor:
     """A tensor of an array that nobody else writes to."""
     array.flags.writeable = False
     type = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
-    return Tensor(type, array=array, scope=current_scope(), device=device)
+    return Tensor(type, array=array, device=device)
 
 
 def operand(name: str, x: object) -> Tensor | Scalar:
-    """A tensor or a Python number; arrays of NumPy are taken as tensors."""
+    """A tensor, as the version that its name stands for, or a Python number; arrays of NumPy are taken as tensors."""
     if isinstance(x, Tensor):
-        return x
+        return x if x._latest is None else x.latest
     if isinstance(x, np.ndarray | np.generic) and not isinstance(x, float | complex):
         return from_data(np.array(x, order="C"))
     if isinstance(x, _NUMBERS):
@@ -179,6 +180,14 @@ def common_shape(name: str, shapes: Sequence[Shape]) -> Shape:
             f"shapes {shown} do not broadcast together",
             "sizes of an axis must be equal, or one of them 1",
         ) from None
+
+
+def size_of(x: Tensor, axis: int, dtype: DType) -> Tensor | int:
+    """The size of an axis: a number, or a tensor where it has only a name."""
+    size = x._type.dims[axis]
+    if isinstance(size, int):
+        return size
+    return cast_to(Tensor.apply(ops.dimension_size, x, attrs=DimensionSizeAttrs(axis)), dtype)
 
 
 def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:

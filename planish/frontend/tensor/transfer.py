@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
-from planish.frontend.expression import current_scope
 from planish.frontend.tensor import placement
 from planish.frontend.tensor.array import Array, Nested, Scalar, Tensor
 from planish.frontend.tensor.evaluate import evaluate
@@ -80,7 +79,7 @@ def asarray(
         raise
     if copy is not False:
         array.flags.writeable = False
-    return Tensor(TensorType(found, array.shape), array=array, scope=current_scope(), device=place)
+    return Tensor(TensorType(found, array.shape), array=array, device=place)
 
 
 def dtypes_known(dtype: np.dtype[Any]) -> bool:
@@ -150,7 +149,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool |
     given = np.from_dlpack(cast("Any", x), copy=copy)
     found = dtypes.from_numpy(given.dtype)
     place = None if device is None else placement.checked(device)
-    return Tensor(TensorType(found, given.shape), array=given, scope=current_scope(), device=place)
+    return Tensor(TensorType(found, given.shape), array=given, device=place)
 
 
 def to_dlpack(

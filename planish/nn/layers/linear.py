@@ -23,7 +23,7 @@ class Identity(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """The same."""
-        return x
+        return x.snapshot()
 
 
 class Linear(Module):

@@ -1,0 +1,126 @@
+"""Progress: one line on the terminal while something takes long: what, how far, for how long. It is erased at the end.
+
+`with Progress("compiling f"):` around the work; whoever does a part of it says so with `report`, whether anybody listens or not.
+Nothing is drawn in the first second, nor where standard error is no terminal or the setting `progress` is off; then there is no
+thread either. What begins inside of another is its part, and draws nothing of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import Final, Self
+
+from planish.config import current
+
+_DELAY: Final = 1.0
+"""Seconds before the line appears: what takes less needs none."""
+_TICK: Final = 0.1
+_WIDTH: Final = 24
+_ERASE: Final = "\r\033[K"
+
+
+def is_watched() -> bool:
+    """Whether somebody sits at standard error and wants to know."""
+    settings = current()
+    if not settings.progress or settings.debug != "none" or "PYTEST_CURRENT_TEST" in os.environ:
+        return False
+    try:
+        return os.isatty(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # replaced, or closed
+        return False
+
+
+class Progress:
+    """Work that may take long."""
+
+    def __init__(self, what: str, shown: bool | None = None) -> None:
+        self.what = what
+        self.done = self.total = 0
+        self.doing = ""
+        self._shown = shown
+        self._outer: Progress | None = None
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._start = time.monotonic()
+
+    def __enter__(self) -> Self:
+        global _active
+        self._start = time.monotonic()
+        self._outer, _active = _active, self
+        if self._outer is None and (is_watched() if self._shown is None else self._shown):
+            # By its name those who fork know that it holds no lock that a fork would want.
+            self._thread = threading.Thread(target=self._draw, name="planish-progress", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        global _active  # noqa: PLW0603 - what is going on in this process
+        _active = self._outer
+        if self._thread is not None:
+            self._ended.set()
+            self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._start
+
+    def line(self, tick: int, part: Progress | None = None) -> str:
+        """The line at a moment, with how far its present part is; a bar that moves to and fro while that is not known."""
+        part = part or self
+        if part.total:
+            full = _WIDTH * min(part.done, part.total) // part.total
+            bar = "#" * full + " " * (_WIDTH - full)
+        else:
+            span = _WIDTH - 4
+            place = span - abs(tick % (2 * span) - span)
+            bar = " " * place + "####" + " " * (span - place)
+        counted = f"{part.done} of {part.total} kernels" if part.total else ""
+        told = ", ".join(filter(None, (counted, part.doing, f"{self.seconds:.1f} s")))
+        return f"{self.what} [{bar}] {told}"
+
+    def _draw(self) -> None:
+        # straight to the file: no lock of an object that a fork could find taken
+        out, tick = sys.stderr.fileno(), 0
+        if self._ended.wait(_DELAY):
+            return
+        try:
+            while True:
+                width = os.get_terminal_size(out).columns or 80 if os.isatty(out) else 80
+                os.write(out, f"\r{self.line(tick, _active)[: width - 1]}\033[K".encode(errors="replace"))
+                if self._ended.wait(_TICK):
+                    break
+                tick += 1
+            os.write(out, _ERASE.encode())
+        except OSError:  # the terminal is gone
+            return
+
+
+_active: Progress | None = None
+"""The innermost that is going on."""
+
+
+def report(done: int = 0, total: int = 0, doing: str = "") -> None:
+    """Say how far the work is: how many kernels of how many, and what is being done."""
+    if _active is not None:
+        _active.done, _active.total, _active.doing = done, total, doing
+
+
+def is_drawn() -> bool:
+    """Whether there is a line on the terminal already, or will be."""
+    found = _active
+    while found is not None and found._thread is None:
+        found = found._outer
+    return found is not None
+
+
+def _forget() -> None:
+    global _active  # noqa: PLW0603 - a fork has no thread that draws
+    _active = None
+
+
+os.register_at_fork(after_in_child=_forget)
+__all__ = ["Progress", "is_drawn", "is_watched", "report"]

@@ -1,0 +1,159 @@
+"""The line on the terminal while something is compiled: when it is drawn, what it says, and that it goes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from planish import ptir
+from planish.compiler.progress import Progress, is_drawn, report
+
+# Compiling takes as long as it takes to say that a kernel is done.
+SLOW = """
+import time
+import planish as pn
+from planish.compiler import lowering, progress
+progress._DELAY = 0.2
+lower = lowering.lower_to_llir
+def slow(*args):
+    time.sleep(0.3)
+    return lower(*args)
+lowering.lower_to_llir = slow
+lowering.is_worth_sharing = lambda *args: 1
+@pn.jit
+def layers(x):
+    for _ in range(3):
+        x = pn.sum(pn.exp(x @ x), axis=1, keepdims=True) * x
+    return x
+{run}
+print("done")
+"""
+RUN = "layers(pn.ones((8, 8))).realize()"
+
+
+def on_terminal(code: str, **environment: str) -> tuple[str, str]:
+    """What a program writes to standard output, and to a terminal that is its standard error."""
+    ours, theirs = pty.openpty()
+    variables = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
+    variables |= {"PLANISH_CACHE": "0", "PYTHONPATH": os.pathsep.join(sys.path)} | environment
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=variables
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while True:
+            select.select([ours], [], [], 1.0)
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other side is gone
+                break
+            if not part:
+                break
+            seen += part
+    finally:
+        os.close(ours)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, seen.decode()
+    return output.decode(), seen.decode()
+
+
+def test_a_line_while_jit_compiles_and_nothing_afterwards():
+    output, seen = on_terminal(SLOW.format(run=RUN))
+    assert output == "done\n"
+    assert "compiling layers [" in seen
+    assert " of " in seen
+    assert "kernels" in seen
+    # every line is written over the one before, and the last one is erased
+    assert "\n" not in seen
+    assert seen.endswith("\r\x1b[K")
+    steps = [part.split(" of ")[0].rsplit(" ", 1)[1] for part in seen.split("\r") if " of " in part]
+    assert steps == sorted(steps, key=int)
+
+
+@pytest.mark.parametrize(
+    ("run", "environment"),
+    [
+        (RUN, {"PLANISH_PROGRESS": "0"}),
+        (f"with pn.settings(progress=False):\n    {RUN}", {}),
+    ],
+    ids=["environment", "setting"],
+)
+def test_no_line_where_none_is_wanted(run: str, environment: dict[str, str]):
+    assert on_terminal(SLOW.format(run=run), **environment) == ("done\n", "")
+
+
+def test_nothing_is_written_and_nothing_started_without_a_terminal(capfd):
+    before = threading.active_count()
+    with Progress("compiling f") as outer:
+        assert threading.active_count() == before
+        assert not is_drawn()
+        report(1, 2)
+        assert (outer.done, outer.total) == (1, 2)
+    assert capfd.readouterr() == ("", "")
+    report(3, 4)  # to nobody
+    assert (outer.done, outer.total) == (1, 2)
+
+
+def test_what_takes_a_moment_draws_nothing(capfd):
+    with Progress("compiling f", shown=True):
+        assert is_drawn()
+        report(1, 2)
+    assert "compiling" not in capfd.readouterr().err
+    assert not is_drawn()
+
+
+def test_the_line(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 2.5)
+    with Progress("running model.onnx", shown=False) as outer:
+        assert outer.line(0) == "running model.onnx [####                    ] 0.0 s"
+        assert outer.line(10).index("####") == outer.line(0).index("####") + 10
+        with Progress("compiling main") as inner:
+            report(3, 12)
+            assert (
+                outer.line(0, inner) == "running model.onnx [######                  ] 3 of 12 kernels, 0.0 s"
+            )
+            report(doing="kernel k3, launch 2")
+            assert inner.line(0).endswith("] kernel k3, launch 2, 0.0 s")
+
+
+def test_errors_end_it():
+    with pytest.raises(ValueError, match="stop"), Progress("compiling f", shown=True):
+        raise ValueError("stop")
+    assert not is_drawn()
+
+
+@pytest.mark.parametrize("command", ["bisect", "opt"])
+def test_a_line_while_something_is_bisected(tmp_path, command: str):
+    file = tmp_path / "program.ptir"
+    function = ptir.Graph("f")
+    file.write_text(ptir.print(function.build(function.input("x", ptir.tensor("f32", (8,))).exp())))
+    code = f"""
+import sys, time
+from planish.cli import main
+from planish.compiler import bisect, progress
+progress._DELAY = 0.2
+first_wrong = bisect.first_wrong
+def slow(*args, **options):
+    time.sleep(0.5)
+    return first_wrong(*args, **options)
+bisect.first_wrong = slow
+"""
+    if command == "bisect":
+        output, seen = on_terminal(f"{code}main(['bisect', {str(file)!r}])")
+        assert "every stage gives the result" in output
+        assert "bisecting @f [" in seen
+        assert "kernel " in seen
+    else:
+        arguments = ["opt", str(file), "-p", "canonicalize", "--bisect", "sh -c 'sleep 0.4'"]
+        _, seen = on_terminal(f"{code}main({arguments!r})")
+        assert "bisecting [" in seen
+        assert "asked 1 times" in seen
+    assert "\x1b[K" in seen
