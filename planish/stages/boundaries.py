@@ -41,7 +41,7 @@ class Boundaries:
         self._directory: Path | None = None
         self._unchanged = ""
         if settings.dump_dir is not None:
-            self._directory = Path(settings.dump_dir) / re.sub(r"[^\w.-]", "_", name)
+            self._directory = Path(settings.dump_dir) / re.sub(r"[^\w-]", "_", name)
             self._directory.mkdir(parents=True, exist_ok=True)
         self.passed(0, "scheduled", "kernel", sink, None)
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import compiler, dtypes, ptir
-from planish.codegen import llvm
+from planish.codegen import llvm, symbols
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.llir.builder import Builder
@@ -179,7 +179,7 @@ def test_scratch_memory_is_apart_for_every_core():
     program = staged(cores, size)
     assert llvm.scratch_bytes(program) == cores * 64
     module = Module(llvm.render(program, scratch=True))
-    function = module.function(program.name, 1, 1, scratch=True)
+    function = module.function(symbols.kernel(program.name), 1, 1, scratch=True)
     found = np.zeros(cores * size, np.int32)
     raw = np.zeros(cores * 64 + 64, np.uint8)
     start = raw.ctypes.data + -raw.ctypes.data % 64
