@@ -224,3 +224,15 @@ def test_updates_in_a_loop_are_made_in_place():
     for found in (run(*arrays), lowered.compile()(*arrays)):
         np.testing.assert_allclose(found[0], want[0], rtol=1e-6)
     assert counts == [2 * 8 * 4] * 3
+
+
+def test_a_bound_may_be_as_large_as_memory_can_be():
+    for high in (2**31 - 1, 2**31, 2**60):
+        graph = ptir.Graph("long")
+        x = graph.input("x", ptir.tensor("f32", ("n",), n=(1, high)))
+        (found,) = compiler.lower(graph.build(x.mul(2.0))).compile()(numbers(5))
+        np.testing.assert_array_equal(found, numbers(5) * 2)
+    graph = ptir.Graph("endless")
+    x = graph.input("x", ptir.tensor("f32", ("n",)))
+    with pytest.raises(LoweringError, match="no upper bound"):
+        compiler.lower(graph.build(x.mul(2.0)))
