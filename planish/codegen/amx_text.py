@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from planish.codegen import symbols
 from planish.codegen.amx import BUFFER, BYTES, CONFIGURATION, ROW, Step
 from planish.codegen.llvm_table import immediate, llvm_type
 from planish.codegen.llvm_values import Values
@@ -32,7 +33,7 @@ def _llvm(operand: Operand) -> str:
 def _llvm_place(place: Register | Buffer | None) -> str:
     if place is None:
         return f"%{BUFFER}"
-    return f"%{place.name}" if isinstance(place, Buffer) else f"%r{place.number}"
+    return f"%{symbols.memory(place)}" if isinstance(place, Buffer) else f"%r{place.number}"
 
 
 def llvm_start(to: Values) -> None:
@@ -88,9 +89,11 @@ def c_end() -> list[str]:
 
 def c_step(step: Step, kind: str, value: str) -> list[str]:
     """A step in C; `kind` and `value` are the type and the text of its value."""
-    place = BUFFER if step.place is None else step.place.name
+    place = BUFFER if step.place is None else ""
     if isinstance(step.place, Register):
         place = f"r{step.place.number}"
+    elif step.place is not None:
+        place = symbols.memory(step.place)
     if step.verb == "zero":
         return [f"TILE_ZERO({step.tile});"]
     if step.verb in {"load", "store"}:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from planish.codegen import amx, amx_text
+from planish.codegen import amx, amx_text, symbols
 from planish.codegen.blocks import block_bytes, points
 from planish.codegen.c_table import (
     lanes_in_c,
@@ -84,7 +84,7 @@ class _Writer(Values):
             )
         self.memory()
         for variable in program.variables:
-            self.let(variable.result, f"({scalar_type(variable.result.dtype)}){variable.name}")
+            self.let(variable.result, f"({scalar_type(variable.result.dtype)}){symbols.size(variable.name)}")
         tiles = amx.plan(program)
         for line in [] if tiles is None else amx_text.c_start():
             self.emit(line)
@@ -98,9 +98,9 @@ class _Writer(Values):
             self.emit(line)
         if "store_past" in self.helpers:
             self.emit("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
-        integers = [v.name for v in program.variables]
-        integers += list(dict.fromkeys(s.name for s in program.specials))
-        params = [f"{self.pointer(b.pointer)}{b.name}" for b in program.params]
+        integers = [symbols.size(v.name) for v in program.variables]
+        integers += dict.fromkeys(symbols.place(s.name) for s in program.specials)
+        params = [f"{self.pointer(b.pointer)}{symbols.memory(b)}" for b in program.params]
         params += [f"int64_t {name}" for name in integers]
         params += ["uint8_t *scratch"] if self.scratch else []
         parts = [
@@ -112,7 +112,7 @@ class _Writer(Values):
         parts += [] if tiles is None else [amx_text.C_MACROS]
         parts += self.helpers.values()
         body = "\n".join(self.lines)
-        parts.append(f"void {program.name}({', '.join(params) or 'void'}) {{\n{body}\n}}")
+        parts.append(f"void {symbols.kernel(program.name)}({', '.join(params) or 'void'}) {{\n{body}\n}}")
         return "\n\n".join(parts) + "\n"
 
     def memory(self) -> None:
@@ -126,25 +126,25 @@ class _Writer(Values):
             self.emit(f"uint8_t arena[{arena.nbytes}] __attribute__((aligned({arena.alignment})));")
         places = {buffer: placed.offset for buffer, placed in zip(planned, arena.buffers, strict=True)}
         for buffer in self.program.locals:
-            kind = memory_type(buffer.dtype)
+            kind, name = memory_type(buffer.dtype), symbols.memory(buffer)
             if buffer in places:
-                self.emit(f"{kind} *{buffer.name} = ({kind} *)(void *)(arena + {places[buffer]});")
+                self.emit(f"{kind} *{name} = ({kind} *)(void *)(arena + {places[buffer]});")
             else:
                 self.emit(
-                    f"{kind} {buffer.name}[{max(buffer.elements, 1)}] __attribute__((aligned({buffer.alignment})));"
+                    f"{kind} {name}[{max(buffer.elements, 1)}] __attribute__((aligned({buffer.alignment})));"
                 )
 
     def block_number(self) -> str:
         """Which of all blocks this is."""
         number = "0"
         for special in {special.name: special for special in self.program.specials}.values():
-            number = f"({number} * {points(special)} + {special.name})"
+            number = f"({number} * {points(special)} + {symbols.place(special.name)})"
         return number
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
     def address(self, i: Address) -> None:
-        base = i.base.name if isinstance(i.base, Buffer) else self.value(i.base)
+        base = symbols.memory(i.base) if isinstance(i.base, Buffer) else self.value(i.base)
         pointer = i.base.pointer if isinstance(i.base, Buffer) else i.base.dtype
         element = getattr(pointer.scalar, "base", pointer.scalar)
         index, step = self.value(i.index), element.lanes
@@ -233,7 +233,7 @@ class _Writer(Values):
     # -- control ---------------------------------------------------------------------------------------------------
 
     def special(self, i: Special) -> None:
-        self.let(i.result, f"({scalar_type(i.result.dtype)}){i.name}")
+        self.let(i.result, f"({scalar_type(i.result.dtype)}){symbols.place(i.name)}")
 
     def open_loop(self, i: Loop) -> None:
         if i.unroll:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from planish import dtypes
-from planish.codegen import amx, amx_text, dot_products, transposition
+from planish.codegen import amx, amx_text, dot_products, symbols, transposition
 from planish.codegen.blocks import block_bytes, points, scratch_bytes
 from planish.codegen.llvm_table import (
     constant,
@@ -145,7 +145,7 @@ class _Writer(Values):
             raise LoweringError(f"{program.name} is on physical registers; LLVM allocates them itself")
         self.memory()
         for variable in program.variables:
-            self.integer_argument(variable.result, variable.name)
+            self.integer_argument(variable.result, symbols.size(variable.name))
         if self.tiles is not None:
             amx_text.llvm_start(self)
         together = stored_together(program)
@@ -164,15 +164,15 @@ class _Writer(Values):
             self.emit("fence seq_cst")  # what went past the caches is seen by whoever hears that this is done
         self.emit("ret void")
         own = signature(program)
-        params = [f"ptr{self.promise(b)} %{b.name}" for b in program.params]
-        params += [f"i64 %{name}" for name in (*own.variables, *own.specials)]
+        params = [f"ptr{self.promise(b)} %{symbols.memory(b)}" for b in program.params]
+        params += [f"i64 %{symbols.size(name)}" for name in own.variables]
+        params += [f"i64 %{symbols.place(name)}" for name in own.specials]
         params += ["ptr noalias align 64 %scratch"] if self.scratch else []
         declared = "".join(f"{line}\n" for line in sorted(self.declared.values()))
         metadata = "".join(f"{line}\n" for line in self.metadata)
         body = "\n".join(self.lines)
-        return (
-            f"{declared}define void @{program.name}({', '.join(params)}) {{\nentry:\n{body}\n}}\n{metadata}"
-        )
+        head = f"define void @{symbols.kernel(program.name)}({', '.join(params)})"
+        return f"{declared}{head} {{\nentry:\n{body}\n}}\n{metadata}"
 
     def promise(self, buffer: Buffer) -> str:
         alone = "" if buffer.name in self.aliased else " noalias"
@@ -194,18 +194,19 @@ class _Writer(Values):
         places = {buffer: placed.offset for buffer, placed in zip(planned, arena.buffers, strict=True)}
         block = self.own_scratch() if self.scratch else "%arena"
         for buffer in own:
+            name = symbols.memory(buffer)
             if buffer in places:
-                self.emit(f"%{buffer.name} = getelementptr inbounds i8, ptr {block}, i64 {places[buffer]}")
+                self.emit(f"%{name} = getelementptr inbounds i8, ptr {block}, i64 {places[buffer]}")
             else:
                 kind = f"[{buffer.size} x {element_type(buffer.dtype)}]"
-                self.emit(f"%{buffer.name} = alloca {kind}, align {buffer.alignment}")
+                self.emit(f"%{name} = alloca {kind}, align {buffer.alignment}")
 
     def own_scratch(self) -> str:
         """Where the scratch memory of this block begins: blocks have one piece each, by their number."""
         number = "0"
         for special in {special.name: special for special in self.program.specials}.values():
             longer = self.let(f"mul i64 {number}, {points(special)}")
-            number = self.let(f"add i64 {longer}, %{special.name}")
+            number = self.let(f"add i64 {longer}, %{symbols.place(special.name)}")
         offset = self.let(f"mul i64 {number}, {block_bytes(self.program)}")
         return self.let(f"getelementptr inbounds i8, ptr %scratch, i64 {offset}")
 
@@ -218,7 +219,7 @@ class _Writer(Values):
 
     def address(self, i: Address) -> None:
         if isinstance(i.base, Buffer):
-            base, element = f"ptr %{i.base.name}", i.base.dtype
+            base, element = f"ptr %{symbols.memory(i.base)}", i.base.dtype
         else:
             pointer = i.base.dtype.scalar
             base, element = self.typed(i.base), getattr(pointer, "base", pointer)
@@ -566,7 +567,7 @@ class _Writer(Values):
     # -- control ---------------------------------------------------------------------------------------------------
 
     def special(self, i: Special) -> None:
-        self.integer_argument(i.result, i.name)
+        self.integer_argument(i.result, symbols.place(i.name))
 
     def open_loop(self, i: Loop) -> None:
         counter, kind = self.value(i.counter), llvm_type(i.counter.dtype)

@@ -25,9 +25,9 @@ from planish.llir.interpret import interpret as interpret_llir
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Buffer, Program, Register, Variable
 from planish.runtime.plan import KernelCall
-from planish.schedule.memory import share
 from planish.schedule.plan import Kernel
 from planish.schedule.planner import plan as make_plan
+from planish.schedule.sharing import share
 from planish.stages import pipeline
 from planish.stages.bisection import Finding, close, difference, first_wrong, written_by
 from planish.stages.symptoms import CODE, LLIR, SCHEDULE, row_for, row_text

@@ -5,7 +5,6 @@ Everything that plans, schedules and renders is imported from here: whoever find
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,9 +32,11 @@ from planish.llir.text import print_program
 from planish.ptir.passes.manager import collector_off
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
-from planish.schedule.memory import Sharing, share
-from planish.schedule.plan import Launch, Plan, mapped
+from planish.schedule.memory import Sharing
+from planish.schedule.plan import Launch, Plan, Step, mapped
 from planish.schedule.planner import plan as make_plan
+from planish.schedule.sharing import settled, share
+from planish.schedule.verify import verify
 from planish.stages import pipeline
 from planish.stages.boundaries import text_of
 from planish.stages.rangeify.attempts import attempts
@@ -77,15 +78,17 @@ def lower_for(
     with collector_off(), Table() as table:
         plan = make_plan(prepared, table, _parameters(prepared, donate), target)
         sharing = share(plan, reuse=reuse)
-        count = itertools.count()
-        needed = mapped(plan.steps, lambda launch: None if next(count) in sharing.needless else launch)
-        plan = replace(plan, steps=needed)
+        if current().check != "none":
+            verify(plan, sharing)
+        plan = settled(plan, sharing)
         made, images = _make_kernels(plan, sharing, target, compiled_for)
     # what the stages found unused is no parameter any more
     slots = [[int(b.name.removeprefix("arg")) for b in each.program.params] for each in made]
 
-    def kept(launch: Launch) -> Launch | None:
-        return replace(launch, buffers=tuple(launch.buffers[slot] for slot in slots[launch.kernel]))
+    def kept(step: Step) -> Step:
+        if not isinstance(step, Launch):
+            return step
+        return replace(step, buffers=tuple(step.buffers[slot] for slot in slots[step.kernel]))
 
     plan = replace(plan, steps=mapped(plan.steps, kept))
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)

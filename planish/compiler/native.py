@@ -254,14 +254,14 @@ def _computed_slots(code: Code) -> set[int]:
 
 def kernel_call(program: Program, *, scratch: bool = False) -> KernelCall:
     """A kernel as machine code, its blocks one after another on this thread."""
-    from planish.codegen import llvm
+    from planish.codegen import llvm, symbols
     from planish.codegen.blocks import points
     from planish.runtime import cpu
 
     own = llvm.signature(program)
     integers = len(own.variables) + len(own.specials)
     module = cpu.Module(llvm.render(program, scratch=scratch, avx512=cpu.host().avx512))
-    function = module.function(program.name, len(own.buffers), integers, scratch=scratch)
+    function = module.function(symbols.kernel(program.name), len(own.buffers), integers, scratch=scratch)
     sizes = {special.name: points(special) for special in program.specials}
     grid = list(itertools.product(*(range(size) for size in sizes.values())))
 

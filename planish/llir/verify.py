@@ -2,7 +2,7 @@
 
 The invariants, by name:
 
-* `name`      the kernel, its buffers, variables and special indices have identifiers, each its own
+* `name`      the kernel, its buffers, variables and special indices have identifiers, each its own among its kind
 * `buffer`    sizes are not negative and below 2**63 bytes; alignments are powers of two that hold an element; offsets are
               aligned and not negative; parameters are GLOBAL, the kernel's own memory is LOCAL or REG
 * `tile`      a tile operation's layouts number every element once; its operands have the lanes a thread holds
@@ -105,8 +105,9 @@ def _header(program: Program) -> Iterator[Complaint]:
     for name in names:
         if not name.isidentifier() or not name.isascii():
             yield "name", f"{name!r} is not an identifier"
-    for name in sorted({name for name in names[1:] if names[1:].count(name) > 1}):
-        yield "name", f"{name} is declared twice"
+    for declared in ([b.name for b in program.buffers], [v.name for v in program.variables]):
+        for name in sorted({name for name in declared if declared.count(name) > 1}):
+            yield "name", f"{name} is declared twice"
     for buffer in program.params:
         if buffer.space is not AddrSpace.GLOBAL:
             yield "buffer", f"{buffer} is a parameter in {buffer.space.value} memory; parameters are global"

@@ -87,7 +87,7 @@ def _dividing(target: Target, rows: int, columns: int, lanes: int) -> Shape:
         for v in _VECTORS
         if ((not rows and r == 1) or (rows and rows % r == 0))
         and (columns % (v * lanes) == 0 if v > 1 else True)
-        and v * lanes <= MOST_LANES
+        and (v == 1 or v * lanes <= MOST_LANES)
         and r * v + v + 1 <= target.registers
     ]
     return max(fitting, key=rank)

@@ -26,6 +26,10 @@ _FEW: Final = 2048
 _BLOCK: Final = 256
 """Threads of a block."""
 _BLOCK_AXES: Final = 3
+_SHARED: Final = (256, 128, 64, 32)
+"""Threads that share a reduction: warps, since each takes as long as its slowest thread."""
+_MORE: Final = (1, 8)
+"""Terms that may be added to a reduction so that it divides; the smallest number of threads never adds more to a long one."""
 _AMOUNTS: Final = (256, 128, 64, 32, 16, 8, 4, 3, 2)
 _BLOCK_SIDE: Final = 16
 """Threads along one axis of a contraction: both operands are then shared."""
@@ -54,7 +58,11 @@ def _group(draft: Draft, view: View) -> bool:
             (r for r in reversed(reduction.src[1:]) if r.op is Ops.RANGE and size_of(r) >= _LONG), None
         )
         if axis is not None and not view.rows:
-            done = draft.take_first(ActionKind.GROUP, axis, (256, 128, 64, 32, 16)) > 1 or done
+            size = draft.left(axis)
+            if size and all(size % n for n in _SHARED):
+                padded = next(n for n in _SHARED if _MORE[1] * (-size % n) <= _MORE[0] * size)
+                draft.take(ActionKind.PADTO, axis, padded, "as many terms for every thread")
+            done = draft.take_first(ActionKind.GROUP, axis, _SHARED) > 1 or done
     return done
 
 

@@ -17,7 +17,9 @@ from planish.errors import ParseError, ShapeError
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TOKEN: Final = re.compile(r"\s*(\d+|[A-Za-z_][A-Za-z0-9_]*|//|\.\.|[-+*%()])")
 
-DEFAULT_BOUNDS: Final = (1, 2**31 - 1)
+UNBOUNDED: Final = 2**63 - 1
+"""The upper bound of a size that has none. No tensor is that long: its bytes, at least one each, are counted in 63 bits."""
+DEFAULT_BOUNDS: Final = (1, UNBOUNDED)
 # Parentheses and signs in front of a size; each costs the reader a few stack frames, and no real size has more.
 MAX_NESTING: Final = 64
 _MAX_DIGITS: Final = 100

@@ -1,44 +1,21 @@
-"""The memory planner: where in one arena each buffer of a plan lies, from lifetimes over its structured steps.
+"""The memory planner: where in one arena each buffer of a plan lies.
 
-A buffer lives from its first to its last use, in the order of the steps. A loop keeps what was made outside of it, and what
-one iteration leaves for the next, for as long as it runs; what an iteration makes for itself may share its place with
-others of the same iteration. Two buffers that live at the same time do not overlap. In one case they may be the same: a
-kernel that reads element i of a dying buffer only to write element i of a new one (`in_place`) writes over it. A result
-takes over a donated parameter in the same way, or once the parameter is no longer used; otherwise it is a new array.
+Which buffers are one block, and from when to when a block is in use, is decided before sizes are known (`sharing.py`). Two blocks
+that are in use at the same time do not overlap.
 
 Offsets are multiples of 64 bytes, of larger buffers of a page. The largest buffers are placed first, each in the lowest gap that fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from planish.errors import LoweringError
 from planish.ptir.dims import DimLike, bounds, substitute
-from planish.schedule.plan import (
-    Bind,
-    Branch,
-    Buffer,
-    Copy,
-    For,
-    Host,
-    Launch,
-    Plan,
-    Role,
-    Step,
-    Swap,
-    View,
-    While,
-    blocks,
-)
+from planish.schedule.plan import Buffer, Plan, Role
 
-if TYPE_CHECKING:
-    from planish.schedule.overwriting import Pairs
-
-Loops = tuple[tuple[int, int], ...]
-"""Loops around a step, outermost first, as the times they begin and end."""
 ALIGNMENT: Final = 64
 _PAGE: Final = 4096
 _PAGED: Final = 16 << 10
@@ -46,118 +23,6 @@ _PAGED: Final = 16 << 10
 looks at the place within a page first."""
 _LARGEST: Final = 2**63 - 1
 _NO_SIZES: Final[Mapping[str, int]] = {}
-
-
-# -- lifetimes -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """One use of a buffer."""
-
-    time: int
-    loops: Loops
-    writes: bool
-
-
-class _Timeline:
-    """All uses of the buffers of a plan, in order. A use of a View is one of what it is part of."""
-
-    def __init__(self, plan: Plan, writes: Sequence[frozenset[int]]) -> None:
-        self.writes = writes
-        self.accesses: dict[int, list[_Access]] = {}
-        self.launches: list[tuple[int, Launch]] = []
-        self.swaps: list[tuple[Swap, Loops]] = []
-        self.bases: dict[int, int] = {}
-        self.end = self._number(plan)
-
-    def base(self, buffer: int) -> int:
-        """What a buffer is, in the end, part of."""
-        while buffer in self.bases:
-            buffer = self.bases[buffer]
-        return buffer
-
-    def _number(self, plan: Plan) -> int:
-        """Give every step a time; the last one. How far a loop extends is known only when it has ended."""
-        time = 0
-        extents: list[tuple[int, int]] = []
-        uses: list[tuple[int, int, tuple[int, ...], bool]] = []
-        swaps: list[tuple[Swap, tuple[int, ...]]] = []
-        around: list[int] = []
-        stack: list[tuple[Iterator[Step], bool]] = [(iter(plan.steps), False)]
-        while stack:
-            step = next(stack[-1][0], None)
-            time += 1
-            if step is None:
-                if stack.pop()[1]:
-                    extents[around[-1]] = (extents[around[-1]][0], time)
-                    around.pop()
-                continue
-            uses += [(self.base(buffer), time, tuple(around), writes) for buffer, writes in self._uses(step)]
-            if isinstance(step, Launch):
-                self.launches.append((time, step))
-            elif isinstance(step, View):
-                self.bases[step.buffer] = step.base
-            elif isinstance(step, Swap):
-                swaps.append((step, tuple(around)))
-            if isinstance(step, While | For):
-                around.append(len(extents))
-                extents.append((time, time))
-                stack.append((_inside(step), True))
-            else:
-                stack += [(iter(block), False) for block in reversed(blocks(step))]
-        for buffer, when, loops, writes in uses:
-            access = _Access(when, tuple(extents[loop] for loop in loops), writes)
-            self.accesses.setdefault(buffer, []).append(access)
-        self.swaps = [(swap, tuple(extents[loop] for loop in loops)) for swap, loops in swaps]
-        return time
-
-    def _uses(self, step: Step) -> Iterator[tuple[int, bool]]:
-        """The buffers that a step reads, then those it writes."""
-        match step:
-            case Launch(kernel, buffers):
-                slots = self.writes[kernel]
-                yield from ((buffer, False) for slot, buffer in enumerate(buffers) if slot not in slots)
-                yield from ((buffer, True) for slot, buffer in enumerate(buffers) if slot in slots)
-            case Copy(source, target):
-                yield source, False
-                yield target, True
-            case Host():
-                yield from ((buffer, False) for buffer in step.inputs)
-                yield from ((buffer, True) for buffer in step.outputs)
-            case Bind():
-                yield step.buffer, False
-            case Branch():
-                yield step.predicate, False
-
-    def lifetime(self, buffer: int) -> tuple[int, int]:
-        """From when to when a buffer needs its memory, both included."""
-        accesses = self.accesses[buffer]
-        home = accesses[0].loops
-        for access in accesses:
-            same = 0
-            while same < min(len(home), len(access.loops)) and home[same] == access.loops[same]:
-                same += 1
-            home = home[:same]
-        begin, end = accesses[0].time, accesses[-1].time
-        for access in accesses:
-            if len(access.loops) > len(home):
-                loop = access.loops[len(home)]
-                begin, end = min(begin, loop[0]), max(end, loop[1])
-        if home and not accesses[0].writes:  # an iteration reads what the one before has left
-            begin, end = min(begin, home[-1][0]), max(end, home[-1][1])
-        return begin, end
-
-
-def _inside(step: While | For) -> Iterator[Step]:
-    """The steps of one iteration; a loop asks its flag between them."""
-    if isinstance(step, While):
-        yield from step.condition
-        yield Bind("", step.flag, 0, 1)
-    yield from step.body
-
-
-# -- sharing ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,139 +48,7 @@ class Sharing:
     launches: tuple[tuple[int, int], ...]
     """When each kernel is launched."""
     needless: frozenset[int]
-    """The launches, counted from 0, that copy a buffer over itself."""
-
-
-class _Groups:
-    """Buffers merged into blocks."""
-
-    def __init__(self, plan: Plan, timeline: _Timeline) -> None:
-        self.plan = plan
-        self.timeline = timeline
-        self.parent: dict[int, int] = {}
-        self.life = {buffer: timeline.lifetime(buffer) for buffer in timeline.accesses}
-        self.homes: dict[int, int] = {}
-        """Groups with an array of their own: the result or the donated parameter."""
-        self.swapped: set[int] = set()
-        for buffer, told in enumerate(plan.buffers):
-            if told.donated:
-                self.life[buffer] = (0, self.life.get(buffer, (0, 0))[1])
-            elif told.role is Role.RESULT:
-                self.life[buffer] = (self.life.get(buffer, (timeline.end, 0))[0], timeline.end)
-            else:
-                continue
-            self.homes[buffer] = buffer
-
-    def find(self, buffer: int) -> int:
-        while buffer in self.parent:
-            buffer = self.parent[buffer]
-        return buffer
-
-    def merge(self, first: int, second: int) -> None:
-        """Two groups become one; a donated parameter houses a result, either houses anything else."""
-        first, second = self.find(first), self.find(second)
-        (a, b), (c, d) = self.life[first], self.life[second]
-        self.parent[second] = first
-        self.life[first] = (min(a, c), max(b, d))
-        home = self.homes.pop(second, None)
-        if home is not None and (first not in self.homes or self.plan.buffers[home].donated):
-            self.homes[first] = home
-
-    def is_free(self, buffer: int) -> bool:
-        """Whether a buffer may share: it is ours to write, and no loop exchanges it with another."""
-        told = self.plan.buffers[buffer]
-        return (told.role in (Role.ARENA, Role.RESULT) or told.donated) and buffer not in self.swapped
-
-    def same_size(self, first: int, second: int) -> bool:
-        one, two = self.plan.buffers[first], self.plan.buffers[second]
-        return one.size == two.size and one.dtype.itemsize == two.dtype.itemsize
-
-    def carry(self, swap: Swap, loops: Loops, pairs: Sequence[Pairs]) -> None:
-        """Both buffers of a carry last as long as the loop and whoever sees its result."""
-        old, new = swap.first, swap.second
-        spans = [loops[-1], *(self.life[buffer] for buffer in (old, new) if buffer in self.life)]
-        for buffer in (old, new):
-            self.life[buffer] = (min(begin for begin, _ in spans), max(end for _, end in spans))
-        if self.same_size(old, new) and self._overwrites(old, new, loops, pairs):
-            self.merge(old, new)
-        self.swapped |= {old, new}
-
-    def _overwrites(self, old: int, new: int, loops: Loops, pairs: Sequence[Pairs]) -> bool:
-        """Whether the next value of a carry can be written over the old one: nobody reads that afterwards."""
-        inside = [a for a in self.timeline.accesses.get(new, ()) if a.loops[: len(loops)] == loops]
-        if not inside or not inside[0].writes or inside[0].loops != loops:
-            return False
-        time = inside[0].time
-        if any(a.time > time for a in self.timeline.accesses[old] if a.loops[: len(loops)] == loops):
-            return False
-        launch = next((launch for when, launch in self.timeline.launches if when == time), None)
-        return launch is not None and any(
-            (launch.buffers[out], launch.buffers[read]) == (new, old) for out, read in pairs[launch.kernel]
-        )
-
-    def overwrite(self, time: int, launch: Launch, pairs: Pairs) -> None:
-        """Let a kernel write over buffers that die in it, each output over one."""
-        for out, read in pairs:
-            new, old = launch.buffers[out], launch.buffers[read]
-            if self.is_free(new) and self.is_free(old) and self.same_size(new, old):
-                dying, born = self.life[self.find(old)], self.life[self.find(new)]
-                if dying[1] == time == born[0] and self.find(old) != self.find(new):
-                    self.merge(old, new)  # neither dies or is born here any more
-
-    def donate(self) -> None:
-        """Results take over the memory of donated parameters that are no longer used when they are made."""
-        given = [b for b in self.homes if self.plan.buffers[b].donated and self.is_free(b)]
-        for result in self.plan.results:
-            group = self.find(result)
-            if self.plan.buffers[self.homes[group]].donated or result in self.swapped:
-                continue
-            for parameter in given:
-                house = self.find(parameter)
-                unused = self.homes[house] == parameter and self.life[house][1] < self.life[group][0]
-                if unused and self.same_size(parameter, result):
-                    self.merge(parameter, result)
-                    break
-
-
-def share(plan: Plan, *, reuse: bool = True) -> Sharing:
-    """Decide which buffers of a plan are one block. Without `reuse` each is one of its own."""
-    from planish.schedule.overwriting import in_place, is_copy, written
-
-    writes = [written(kernel.sink) for kernel in plan.kernels]
-    pairs = [in_place(kernel.sink) if reuse else () for kernel in plan.kernels]
-    timeline = _Timeline(plan, writes)
-    groups = _Groups(plan, timeline)
-    for swap, loops in timeline.swaps:
-        groups.carry(swap, loops, pairs)
-    if reuse:
-        for time, launch in timeline.launches:
-            groups.overwrite(time, launch, pairs[launch.kernel])
-        groups.donate()
-    aliased: list[set[int]] = [set() for _ in plan.kernels]
-    needless: set[int] = set()
-    for number, (_, launch) in enumerate(timeline.launches):
-        for slots in pairs[launch.kernel]:
-            first, second = (groups.find(launch.buffers[slot]) for slot in slots)
-            if first == second:
-                aliased[launch.kernel].update(slots)
-                if is_copy(plan.kernels[launch.kernel].sink, slots[1]):
-                    needless.add(number)
-    members: dict[int, list[int]] = {}
-    homes: dict[int, int] = {}
-    for buffer, told in enumerate(plan.buffers):
-        group = groups.find(buffer)
-        if group in groups.homes:
-            homes[buffer] = groups.homes[group]
-        elif told.role is Role.ARENA and buffer in groups.life:
-            members.setdefault(group, []).append(buffer)
-    found = tuple(Block(tuple(each), *groups.life[group]) for group, each in members.items())
-    if not reuse:
-        found = tuple(Block(block.buffers, 0, timeline.end) for block in found)
-    launches = tuple((time, launch.kernel) for time, launch in timeline.launches)
-    return Sharing(found, homes, tuple(map(frozenset, aliased)), launches, frozenset(needless))
-
-
-# -- placing ---------------------------------------------------------------------------------------------------
+    """The steps without blocks, counted from 0, that copy a block over itself."""
 
 
 @dataclass(frozen=True, slots=True)

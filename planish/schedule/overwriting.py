@@ -99,7 +99,7 @@ def _is_memory(node: UOp) -> bool:
 def _element(place: UOp) -> tuple[int, UOp] | None:
     """The slot and the flat index of an INDEX that is read or written wherever it is reached; None for others."""
     view, *indices = place.src
-    if indices and indices[-1].dtype.is_bool:
+    if _slot(view) is None or (indices and indices[-1].dtype.is_bool):
         return None
     found = resolve(view, indices)
     base = found.base

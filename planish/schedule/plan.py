@@ -201,14 +201,11 @@ def renamed(steps: Sequence[Step], of: Renaming) -> Steps:
     return tuple(step.renamed(of) for step in steps)
 
 
-def mapped(steps: Sequence[Step], of: Callable[[Launch], Launch | None]) -> Steps:
-    """The same steps with other launches, or without some; `of` is asked in their order."""
+def mapped(steps: Sequence[Step], of: Callable[[Step], Step | None]) -> Steps:
+    """The same steps with others in the place of those without blocks, or without some; `of` is asked in their order."""
     found: list[Step] = []
     for step in steps:
         match step:
-            case Launch():
-                launch = of(step)
-                found += [] if launch is None else [launch]
             case Branch(predicate, then, otherwise):
                 found.append(Branch(predicate, mapped(then, of), mapped(otherwise, of)))
             case While(condition, flag, body):
@@ -216,7 +213,8 @@ def mapped(steps: Sequence[Step], of: Callable[[Launch], Launch | None]) -> Step
             case For():
                 found.append(replace(step, body=mapped(step.body, of)))
             case _:
-                found.append(step)
+                other = of(step)
+                found += [] if other is None else [other]
     return tuple(found)
 
 

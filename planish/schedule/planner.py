@@ -101,8 +101,6 @@ class _Planner:
         """Buffers that became others."""
         self.own: set[int] = set()
         """Buffers of the arena that this block has made, and may still make into something else."""
-        self.taken: set[int] = set()
-        """Donated parameters that a loop writes."""
         self.kernels: dict[UOp, int] = {}
         self.made: list[Kernel] = []
         self.counters = 0
@@ -205,11 +203,6 @@ class _Planner:
                 copies.append(Copy(source, target))
         self.block += copies
 
-    def forget(self, buffer: int) -> None:
-        """A buffer is about to be written again: whoever wants what it holds has to compute that anew."""
-        for node in [node for node in self.tensors.realised if self.whole(node) == buffer]:
-            del self.tensors.realised[node]
-
     @contextmanager
     def nested(self) -> Iterator[list[Step]]:
         """A block of its own. What is realised in it is known only there."""
@@ -303,25 +296,16 @@ class _Planner:
         self.block.append(Branch(predicate, *arms))
         self.tensors.values.update(zip(inst.results, (node for _, node in made), strict=True))
 
-    def carry(self, values: Sequence[Value], user: Inst) -> list[tuple[int, UOp]]:
-        """Buffers that start as the values, for a loop to write again."""
-        nodes = [self.node(value) for value in values]
-        self.cut(nodes)
-        sources = [cast("int", self.whole(node)) for node in nodes]
-        found: list[tuple[int, UOp]] = []
-        for value, node, source in zip(values, nodes, sources, strict=True):
-            alone = len(value.users) == 1 and value.users.get(user) == 1
-            donated = self.describe(source).donated and source not in self.taken
-            if alone and (source in self.own or donated):
-                number, memory = source, self.tensors.realised.get(node, node)
-                self.forget(source)
-                self.own.discard(source)
-                self.taken.add(source)
-            else:
-                number, memory = self.memory(value.type, Role.ARENA)
-                self.own.discard(number)
-                self.block.append(Copy(source, number))
-            found.append((number, memory))
+    def carry(self, values: Sequence[Value]) -> list[tuple[int, UOp]]:
+        """Buffers that start as the values, for a loop to write again.
+
+        Whether the loop may as well start in the memory of a value is seen when everybody who reads that is known (`sharing.py`).
+        """
+        sources = self.realise(values)
+        found = [self.memory(value.type, Role.ARENA) for value in values]
+        for source, (number, _) in zip(sources, found, strict=True):
+            self.own.discard(number)
+            self.block.append(Copy(source, number))
         return found
 
     def advance(
@@ -343,7 +327,7 @@ class _Planner:
 
     def while_(self, inst: Inst) -> None:
         self.capture(inst)
-        carried = self.carry(inst.operands, inst)
+        carried = self.carry(inst.operands)
         condition, body = inst.regions
         for region in inst.regions:
             self.tensors.values.update(zip(region.args, (node for _, node in carried), strict=True))
@@ -365,7 +349,7 @@ class _Planner:
         self.capture(inst)
         (body,) = inst.regions
         bases = self.realise(inst.operands[count:])
-        carried = self.carry(inst.operands[:count], inst)
+        carried = self.carry(inst.operands[:count])
         counter = f"counter.{self.counters}"
         self.counters += 1
         stacked = [self.memory(value.type, Role.ARENA) for value in inst.results[count:]]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import Location, LoweringError
-from planish.ptir.dims import DEFAULT_BOUNDS, DimLike, Quotient
+from planish.ptir.dims import UNBOUNDED, DimLike, Quotient
 from planish.ptir.function import Value
 from planish.ptir.types import TensorType
 from planish.target import TARGETS, Target
@@ -190,7 +190,7 @@ def is_empty(dims: Sequence[Dim]) -> bool:
 def check_size(type_: TensorType, op: str, location: Location | None) -> None:
     """A tensor has a largest size, and its bytes can be counted in 64 bits."""
     for symbol in type_.symbols():
-        if symbol.hi >= DEFAULT_BOUNDS[1]:
+        if symbol.hi >= UNBOUNDED:
             raise LoweringError(
                 f"dim {symbol.name} of {type_} has no upper bound, so that no memory can be set aside",
                 op=op,

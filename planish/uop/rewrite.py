@@ -25,11 +25,13 @@ from planish.config import current
 from planish.errors import RewriteError
 from planish.uop.matcher import Decisions, Listener, Matcher, Watch
 from planish.uop.node import UOp
+from planish.uop.ops import Ops
 from planish.uop.trial import active
 
 Order = Literal["sources_first", "sink_first"]
 
 _by_serial: Final = attrgetter("serial")
+_NO_OPS: Final[frozenset[Ops]] = frozenset()
 _BUDGET_BASE: Final = 20_000
 _BUDGET_PER_NODE: Final = 200
 """More rewrites than base + per node·N is taken for a loop: real rule sets need below ten per node."""
@@ -55,6 +57,7 @@ class _Run:
     decisions: Decisions
     ctx: object
     final: dict[UOp, UOp]
+    leaves: frozenset[Ops]
     budget: int
     rewrites: int = 0
     visits: int = 0
@@ -70,11 +73,13 @@ def rewrite(
     listener: Listener | None = None,
     stats: RewriteStats | None = None,
     memo: dict[UOp, UOp] | None = None,
+    leaves: frozenset[Ops] = _NO_OPS,
     budget: int | None = None,
 ) -> UOp:
     """The graph under `root` after applying the rules of `matcher` until none fires.
 
     `memo` (sources_first, without ctx) carries results from one call to the next: what is in it is not visited.
+    Nodes of the ops in `leaves` stay as they are, with all that is below them; a memo belongs to one set of leaves.
     """
     if order not in _ENGINES:
         raise RewriteError(f"unknown order {order!r}", remedy=f"one of {', '.join(_ENGINES)}")
@@ -86,7 +91,8 @@ def rewrite(
         decisions = trying.decisions(matcher)
     else:
         decisions = matcher.decisions if watch is None else matcher.watched(watch)
-    run = _Run(matcher, decisions, ctx, {} if memo is None else memo, -1 if budget is None else budget)
+    final = {} if memo is None else memo
+    run = _Run(matcher, decisions, ctx, final, leaves, -1 if budget is None else budget)
     result = _ENGINES[order](root, run)
     if stats is not None:
         stats.visits += run.visits
@@ -102,8 +108,11 @@ def _rewrite_sources_first(root: UOp, run: _Run) -> UOp:
     final, decisions, ctx = run.final, run.decisions, run.ctx
     if root in final:
         return final[root]
+    leaves = run.leaves
+    if root.op in leaves:
+        return root
     changed: set[UOp] = set()  # whose final form is another
-    todo = _unsettled(root, final, changed) if final else root.sorted_sources()
+    todo = _unsettled(root, run, changed) if final or leaves else root.sorted_sources()
     run.visits += len(todo)
     if run.budget < 0:
         run.budget = _default_budget(len(todo))
@@ -143,8 +152,9 @@ def _rewrite_sources_first(root: UOp, run: _Run) -> UOp:
     return final[root]
 
 
-def _unsettled(root: UOp, final: Mapping[UOp, UOp], changed: set[UOp]) -> list[UOp]:
+def _unsettled(root: UOp, run: _Run, changed: set[UOp]) -> list[UOp]:
     """What is below a node and not final yet, sources first; what is final as something else is added to `changed`."""
+    final, leaves = run.final, run.leaves
     seen = {root}
     todo = [root]
     for node in todo:
@@ -152,7 +162,9 @@ def _unsettled(root: UOp, final: Mapping[UOp, UOp], changed: set[UOp]) -> list[U
             if source not in seen:
                 seen.add(source)
                 known = final.get(source)
-                if known is None:
+                if source.op in leaves:
+                    final[source] = source
+                elif known is None:
                     todo.append(source)
                 elif known is not source:
                     changed.add(source)
@@ -169,6 +181,9 @@ def _settle(start: UOp, origin: UOp | None, run: _Run, offered: set[UOp] | None 
     known = final.get(start)
     if known is not None:
         return known
+    if start.op in run.leaves:
+        final[start] = start
+        return start
     waiting = {} if origin is None else {origin: start}  # node -> what replaces it, once that is final
     if offered is None:
         for source in start.src:
@@ -197,7 +212,7 @@ def _settle_after(start: UOp, result: UOp, waiting: dict[UOp, UOp], run: _Run) -
 
 def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run, offered: set[UOp] | None) -> UOp:
     """The final form of the first on a stack, once everything on it has one."""
-    final, decisions = run.final, run.decisions
+    final, decisions, leaves = run.final, run.decisions, run.leaves
     start = stack[0]
     remake = start.table.remake
     while stack:
@@ -208,6 +223,10 @@ def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run, offered: s
         replacement = waiting.get(node)
         if replacement is not None:
             final[node] = final[replacement]
+            stack.pop()
+            continue
+        if node.op in leaves:
+            final[node] = node
             stack.pop()
             continue
         result = None

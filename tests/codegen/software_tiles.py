@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.codegen import amx, amx_text, c, llvm
+from planish.codegen import amx, amx_text, c, llvm, symbols
 from planish.llir.program import Program, Tile
 from planish.runtime import cc, cpu
 from planish.runtime.elf import Loaded, mathematics
@@ -133,9 +133,9 @@ def run_llvm(program: Program, arrays: Sequence[Array]) -> Tiles:
     image = cpu.emit_object(
         source.replace("@llvm.x86.t", f"@{_PREFIX}t").replace("@llvm.x86.l", f"@{_PREFIX}l")
     )
-    symbols = {_PREFIX + name: address for name, address in _addresses(functions).items()}
-    loaded = Loaded(image, {**mathematics(image), **symbols})
-    _call(program, loaded.address(program.name), arrays)
+    made = {_PREFIX + name: address for name, address in _addresses(functions).items()}
+    loaded = Loaded(image, {**mathematics(image), **made})
+    _call(program, loaded.address(symbols.kernel(program.name)), arrays)
     return tiles
 
 
@@ -150,5 +150,5 @@ def run_c(program: Program, arrays: Sequence[Array]) -> Tiles:
     table = (ctypes.c_void_p * 6).from_address(module.address("software_tile"))
     for number, address in enumerate(_addresses(functions).values()):
         table[number] = address
-    _call(program, module.address(program.name), arrays)
+    _call(program, module.address(symbols.kernel(program.name)), arrays)
     return tiles

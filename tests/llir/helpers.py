@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.codegen import c, llvm
+from planish.codegen import c, llvm, symbols
 from planish.dtypes import DType
 from planish.llir.interpret import interpret
 from planish.llir.program import Program
@@ -29,7 +29,7 @@ def native(program: Program, arrays: Sequence[Array], **integers: int) -> None:
 def _call(module: Module, program: Program, arrays: Sequence[Array], integers: Mapping[str, int]) -> None:
     own = llvm.signature(program)
     names = (*own.variables, *own.specials)
-    address = module.address(program.name)
+    address = module.address(symbols.kernel(program.name))
     kinds = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * len(names)
     function = ctypes.CFUNCTYPE(None, *kinds)(address)
     function(*[array.ctypes.data for array in arrays], *[integers[name] for name in names])
@@ -46,7 +46,7 @@ def native_c(
     own = llvm.signature(program)
     names = (*own.variables, *own.specials)
     kinds = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * len(names)
-    function = ctypes.CFUNCTYPE(None, *kinds)(module.address(program.name))
+    function = ctypes.CFUNCTYPE(None, *kinds)(module.address(symbols.kernel(program.name)))
     function(*[array.ctypes.data for array in arrays], *[integers[name] for name in names])
 
 

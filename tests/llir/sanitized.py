@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planish import compiler, dtypes
-from planish.codegen import c
+from planish.codegen import c, symbols
 from planish.codegen.blocks import points
 from planish.compiler import Executable
 from planish.llir.interpret import interpret
@@ -45,12 +45,12 @@ def sanitized(program: Program) -> KernelCall:
     sizes = {special.name: range(points(special)) for special in program.specials}
     module = CModule(c.render(program), flags=FLAGS)
     kinds = [ctypes.c_void_p] * len(program.params) + [ctypes.c_int64] * (len(program.variables) + len(sizes))
-    function = ctypes.CFUNCTYPE(None, *kinds)(module.address(program.name))
+    function = ctypes.CFUNCTYPE(None, *kinds)(module.address(symbols.kernel(program.name)))
 
     def call(arrays: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
         for place in itertools.product(*sizes.values()):
             function(*[array.ctypes.data for array in arrays], *values, *place)
-        assert module.address(program.name)  # it is still there
+        assert module.address(symbols.kernel(program.name))  # it is still there
 
     return call
 

@@ -259,7 +259,7 @@ def test_hints_reach_llvm() -> None:
     text = llvm.render(b.program())
     for word in (
         "align 64, !nontemporal !", "!{i32 1}", "llvm.loop.unroll.count\", i32 4", "llvm.loop.unroll.disable",
-        "@llvm.prefetch.p0(ptr %r4, i32 0, i32 1, i32 1)", "ptr noalias align 64 %x",
+        "@llvm.prefetch.p0(ptr %r4, i32 0, i32 1, i32 1)", "ptr noalias align 64 %u_x",
     ):  # fmt: skip
         assert word in text
     assert "movnt" in Module(text).assembly

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import dtypes
-from planish.codegen import llvm
+from planish.codegen import llvm, symbols
 from planish.llir.builder import Builder
 from planish.llir.program import Ops, Program
 from planish.runtime.cpu import Module, host
@@ -37,7 +37,9 @@ def is_refined(program: Program) -> bool:
 
 def found(x: NDArray[Any]) -> NDArray[Any]:
     result = np.empty_like(x)
-    Module(llvm.render(roots(x.size), avx512=True)).function("roots", 2)(result.ctypes.data, x.ctypes.data)
+    Module(llvm.render(roots(x.size), avx512=True)).function(symbols.kernel("roots"), 2)(
+        result.ctypes.data, x.ctypes.data
+    )
     return result
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import dtypes
-from planish.codegen import c, llvm
+from planish.codegen import c, llvm, symbols
 from planish.dtypes import DType
 from planish.llir.builder import Builder
 from planish.llir.interpret import interpret
@@ -111,13 +111,15 @@ def test_gpus_and_machines_without_vectors_are_left_alone() -> None:
 
 
 def by_llvm(program: Program) -> Callable[..., None]:
-    return Module(llvm.render(program)).function(program.name, 2)
+    return Module(llvm.render(program)).function(symbols.kernel(program.name), 2)
 
 
 def by_c(program: Program) -> Callable[..., None]:
     module = CModule(c.render(program))
     assert module.warnings == ""
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(module.address(program.name))
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
+        module.address(symbols.kernel(program.name))
+    )
     function.module = module  # type: ignore[attr-defined]
     return function
 
@@ -223,7 +225,9 @@ def test_the_next_row_that_data_chooses_is_asked_for() -> None:
     interpret(made, given)  # no index is read beyond the end
     assert given[0].tobytes() == x.reshape(-1, 32)[indices].tobytes()
     found = np.zeros(256, np.float32)
-    Module(llvm.render(made)).function("gathered", 3)(found.ctypes.data, x.ctypes.data, indices.ctypes.data)
+    Module(llvm.render(made)).function(symbols.kernel("gathered"), 3)(
+        found.ctypes.data, x.ctypes.data, indices.ctypes.data
+    )
     assert found.tobytes() == given[0].tobytes()
 
 

@@ -91,7 +91,7 @@ BROKEN: dict[str, list[tuple[Program, str]]] = {
         (Program("two words", (), (), ()), "'two words' is not an identifier"),
         (Program("k", (X, X), (), ()), "x is declared twice"),
         (with_variable(0, 1, name="1st"), "'1st' is not an identifier"),
-        (with_body(Special(Register(9, i32), "x", Immediate(4, i32))), "x is declared twice"),
+        (replace(with_variable(0, 1), variables=with_variable(0, 1).variables * 2), "n is declared twice"),
     ],
     "buffer": [
         (with_buffer(size=-1), "size -1 is negative"),

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from planish import compiler, ptir
 from planish.dtypes import float32 as f32
 from planish.dtypes import void
 from planish.llir.interpret import interpret
@@ -329,3 +330,17 @@ def test_the_innermost_loop_does_nothing_else() -> None:
     assert not any(isinstance(i, Load) and i.gate is not None for i in inner)
     registers = [i for i in inner if isinstance(i, Load | Store) and "reg" in str(i.address.dtype)]
     assert len([i for i in inner if isinstance(i, Load)]) - sum(isinstance(i, Load) for i in registers) == 10
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_a_vector_longer_than_a_tile_is_a_tile(target: str, dtype: str) -> None:
+    """128 lanes of 8 bits are more than a tile has across; it then has one vector."""
+    g = ptir.Graph("product")
+    a, b = g.input("a", ptir.tensor(dtype, (8, 12))), g.input("b", ptir.tensor(dtype, (12, 16)))
+    lowered = compiler.lower(g.build(a.matmul(b)), TARGETS[target])
+    rng = np.random.default_rng(0)
+    given = [rng.integers(0, 100, shape).astype(f"{dtype[0]}1") for shape in ((8, 12), (12, 16))]
+    np.testing.assert_array_equal(
+        lowered.interpreted()(*given)[0], ptir.interpret(lowered.function, given)[0]
+    )

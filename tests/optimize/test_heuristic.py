@@ -157,6 +157,9 @@ def test_gpus_get_blocks_of_threads() -> None:
 
 def test_long_reductions_to_few_outputs_are_shared_by_threads() -> None:
     assert words(chosen(partial(row_sums, rows=4, columns=4096), CUDA)) == ["GROUP 256"]
+    # no number of threads divides these
+    assert words(chosen(partial(row_sums, rows=4, columns=5000), CUDA)) == ["PADTO 256", "GROUP 256"]
+    assert words(chosen(partial(row_sums, rows=4, columns=257), CUDA)) == ["PADTO 32", "GROUP 32"]
     assert words(chosen(total, CUDA)) == ["GROUP 128"]
 
 

@@ -21,7 +21,6 @@ from planish.llir.program import Program
 from planish.ptir.function import Function
 from planish.ptir.types import tensor
 from planish.runtime.plan import KernelCall
-from planish.schedule.memory import share
 from planish.schedule.plan import (
     Branch,
     Buffer,
@@ -37,6 +36,7 @@ from planish.schedule.plan import (
     View,
     While,
 )
+from planish.schedule.sharing import settled, share
 from planish.target import TARGETS
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
@@ -297,10 +297,28 @@ def executable(plan: Plan, calls: Sequence[KernelCall], *, reuse: bool) -> Execu
     function = Function("random", [tensor("f32", (buffer.size,)) for buffer in params])
     function.body.set_results(function.params[:1] * len(plan.results))
     programs = tuple(Program(kernel.name, (), (), ()) for kernel in plan.kernels)
-    lowered = Lowered(
-        function, Arguments(function), plan, share(plan, reuse=reuse), programs, TARGETS["scalar"]
-    )
-    return Executable(lowered, calls)
+    sharing = share(plan, reuse=reuse)
+    plan = settled(plan, sharing)
+    lowered = Lowered(function, Arguments(function), plan, sharing, programs, TARGETS["scalar"])
+    return Executable(lowered, _bounded(calls))
+
+
+class Endless(Exception):
+    """Whoever writes over the count of a loop may never come to its end."""
+
+
+def _bounded(calls: Sequence[KernelCall], most: int = 100_000) -> list[KernelCall]:
+    left = iter(range(most))
+
+    def bounded(call: KernelCall) -> KernelCall:
+        def run(arrays: Sequence[Array], values: Sequence[int], scratch: Array | None) -> None:
+            if next(left, None) is None:
+                raise Endless
+            call(arrays, values, scratch)
+
+        return run
+
+    return [bounded(call) for call in calls]
 
 
 def arguments(plan: Plan, seed: int) -> list[Array]:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import compiler, dtypes, ptir
-from planish.codegen import llvm
+from planish.codegen import llvm, symbols
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.llir.builder import Builder
@@ -179,7 +179,7 @@ def test_scratch_memory_is_apart_for_every_core():
     program = staged(cores, size)
     assert llvm.scratch_bytes(program) == cores * 64
     module = Module(llvm.render(program, scratch=True))
-    function = module.function(program.name, 1, 1, scratch=True)
+    function = module.function(symbols.kernel(program.name), 1, 1, scratch=True)
     found = np.zeros(cores * size, np.int32)
     raw = np.zeros(cores * 64 + 64, np.uint8)
     start = raw.ctypes.data + -raw.ctypes.data % 64
@@ -216,7 +216,7 @@ def test_updates_in_a_loop_are_made_in_place():
     (last,) = graph.scan(step, [cache], [rows, places])
     lowered = compiler.lower(graph.build(last))
     assert len(lowered.plan.launches) == 1
-    assert len(lowered.memory.places) == 1
+    assert lowered.memory.places == ()  # it lies in the array of the result from the first step on
     arrays = [numbers(16, 8), numbers(3, 2, 8), np.array([[0, 5], [5, 5], [15, 3]])]
     counts: list[int] = []
     run = lowered.interpreted(lambda program, counters: counts.append(counters.bytes_written))
@@ -224,3 +224,15 @@ def test_updates_in_a_loop_are_made_in_place():
     for found in (run(*arrays), lowered.compile()(*arrays)):
         np.testing.assert_allclose(found[0], want[0], rtol=1e-6)
     assert counts == [2 * 8 * 4] * 3
+
+
+def test_a_bound_may_be_as_large_as_memory_can_be():
+    for high in (2**31 - 1, 2**31, 2**60):
+        graph = ptir.Graph("long")
+        x = graph.input("x", ptir.tensor("f32", ("n",), n=(1, high)))
+        (found,) = compiler.lower(graph.build(x.mul(2.0))).compile()(numbers(5))
+        np.testing.assert_array_equal(found, numbers(5) * 2)
+    graph = ptir.Graph("endless")
+    x = graph.input("x", ptir.tensor("f32", ("n",)))
+    with pytest.raises(LoweringError, match="no upper bound"):
+        compiler.lower(graph.build(x.mul(2.0)))

@@ -20,7 +20,7 @@ from mpmath import mp, mpf
 from numpy.typing import NDArray
 
 from planish import dtypes
-from planish.codegen import llvm
+from planish.codegen import llvm, symbols
 from planish.dtypes import DType
 from planish.llir.lower import lower
 from planish.runtime.cpu import Module, host
@@ -99,7 +99,7 @@ def compiled(build: Callable[..., UOp], dtype_in: DType, arity: int, size: int, 
         program = lower("kernel", pipeline.run(table.sink(out.index(r).store(value).end(r)), machine))
         result_type = value.dtype.numpy
     module = Module(llvm.render(program, avx512=host().avx512))
-    call = module.kernel(program.name, len(program.params))
+    call = module.kernel(symbols.kernel(program.name), len(program.params))
 
     def run(*arrays: Array) -> Array:
         assert module is not None  # keeps the code alive

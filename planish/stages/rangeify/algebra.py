@@ -17,7 +17,9 @@ from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, Ops
 from planish.uop.pattern import node
-from planish.uop.symbolic import simplify, sym
+from planish.uop.rewrite import rewrite
+from planish.uop.symbolic import sym
+from planish.uop.symbolic.cost import cost
 
 _EXPRESSIONS: Final = ALU | {Ops.CONST, Ops.CAST}
 
@@ -58,8 +60,12 @@ kernel_sym: Final = sym + pm_drop_nowhere + pm_flatten_range
 
 
 def simplified(node: UOp) -> UOp:
-    """A part of a kernel in its simplest form; remembered in its table."""
-    return simplify(node, kernel_sym)
+    """A part of a kernel, with its stores and loops, in its simplest form; remembered in its table."""
+    memo = node.table.memos.setdefault(kernel_sym, {})
+    result = rewrite(node, kernel_sym, memo=memo)
+    if result is not node and cost(result) > cost(node):
+        memo[node] = result = node
+    return result
 
 
 def does_nothing(effect: UOp) -> bool:

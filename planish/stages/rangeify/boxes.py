@@ -30,7 +30,7 @@ from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.strides import stride
-from planish.uop.symbolic import sym
+from planish.uop.symbolic import LOADED, sym
 
 _QUARTER: Final = 4
 """A row that this many elements divide is copied as it is, if it is shorter than a vector."""
@@ -140,7 +140,9 @@ def _joined(found: Boxed, group: _Group, one: _Group, fresh: Fresh, neighbours: 
 def _simplified(read: UOp) -> UOp:
     """In normal form, at whatever cost: what a sum contains is the question, and equal terms have to meet for that."""
     memo = read.table.memos.setdefault(sym, {})
-    return read.replace(src=(read.src[0], *(rewrite(index, sym, memo=memo) for index in read.src[1:])))
+    return read.replace(
+        src=(read.src[0], *(rewrite(index, sym, memo=memo, leaves=LOADED) for index in read.src[1:]))
+    )
 
 
 def _in_vectors(found: Boxed, group: _Group, fresh: Fresh, target: Target) -> None:

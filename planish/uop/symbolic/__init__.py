@@ -15,6 +15,7 @@ from typing import Final
 
 from planish.uop.matcher import Matcher, Rule
 from planish.uop.node import UOp
+from planish.uop.ops import Ops
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic.bitwise import bitwise
 from planish.uop.symbolic.boolean import boolean
@@ -69,14 +70,19 @@ symbolic: Final = _tier("symbolic", *(family for family in FAMILIES if family no
 sym: Final = _tier("sym", *FAMILIES)
 
 
+LOADED: Final = frozenset({Ops.LOAD, Ops.AFTER})
+"""What a value has from memory, and what had to happen before. An expression is simplified up to there and no further: below are stores
+and loops, which the rest of the kernel has as well, and which would be there twice if this expression had its own form of them."""
+
+
 def simplify(node: UOp, matcher: Matcher = sym) -> UOp:
-    """The node in its simplest form. What is simplified once in a table is not looked at again.
+    """The expression in its simplest form, up to what is `LOADED`. What is simplified once in a table is not looked at again.
 
     Rules look at a few nodes at a time and may lose sharing that others counted on; a result that is dearer than what was
     given is not taken.
     """
     memo = node.table.memos.setdefault(matcher, {})
-    result = rewrite(node, matcher, memo=memo)
+    result = rewrite(node, matcher, memo=memo, leaves=LOADED)
     if result is not node and cost(result) > cost(node):
         memo[node] = result = node
     return result
@@ -87,4 +93,4 @@ def all_rules() -> tuple[Rule, ...]:
     return sym.rules
 
 
-__all__ = ["FAMILIES", "all_rules", "fastmath", "simplify", "sym", "symbolic", "symbolic_simple"]
+__all__ = ["FAMILIES", "LOADED", "all_rules", "fastmath", "simplify", "sym", "symbolic", "symbolic_simple"]
