@@ -52,6 +52,9 @@ def _parser() -> Parser:
     )
     parser.add_argument("--profile", action="store_true", help="show the slowest kernels")
     parser.add_argument(
+        "--dump-dir", metavar="DIR", help="write every execution there: program, counters, passes, time"
+    )
+    parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="run so often and show the best time"
     )
     return parser

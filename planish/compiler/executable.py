@@ -43,6 +43,9 @@ class KernelInfo:
     lowered: Lowered | None = field(default=None, repr=False, compare=False)
     number: int = field(default=0, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {self.launches} launches, {self.flops} flops, {self.nbytes} bytes>"
+
     @property
     def why(self) -> Why:
         """Its schedule: each action with its reason, and what the cost model expects of it."""
@@ -109,6 +112,12 @@ class Executable:
         self._fast = None if found is None else found.call
         self._threads = threads if self.is_parallel else _alone
         self._kept = found
+
+    def __repr__(self) -> str:
+        plan = self.lowered.plan
+        taken = f"{len(self.lowered.arguments.types)} arguments, {len(plan.results)} results"
+        name = self.lowered.arguments.function
+        return f"<executable {name}: {taken}, {len(plan.kernels)} kernels for {self.lowered.target.name}>"
 
     @property
     def kernels(self) -> tuple[KernelInfo, ...]:

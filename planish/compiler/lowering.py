@@ -24,7 +24,7 @@ from planish.compiler.native import source_of
 from planish.compiler.objects import object_key, object_of
 from planish.compiler.streams import streamed
 from planish.config import current, settings
-from planish.errors import ShapeError
+from planish.errors import PlanishError, ShapeError
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.streaming import with_streaming
@@ -45,6 +45,7 @@ from planish.uop.text import print_graph
 
 if TYPE_CHECKING:
     from planish.optimize.why import Why
+    from planish.ptir.passes import Passes
 
 
 def steered(target: Target) -> pipeline.Machine:
@@ -66,7 +67,7 @@ def _parameters(function: ptir.Function, donate: Iterable[int]) -> frozenset[int
 def lower_for(
     function: ptir.Function | ptir.Program,
     target: Target,
-    passes: str | None,
+    passes: Passes | None,
     donate: Iterable[int],
     reuse: bool,
     compiled_for: cpu.Processor | None,
@@ -76,9 +77,7 @@ def lower_for(
     with collector_off(), Table() as table:
         plan = make_plan(prepared, table, _parameters(prepared, donate))
         sharing = share(plan, reuse=reuse)
-        count = itertools.count()
-        needed = mapped(plan.steps, lambda launch: None if next(count) in sharing.needless else launch)
-        plan = replace(plan, steps=needed)
+        plan = without_needless(plan, sharing)
         made, images = _make_kernels(plan, sharing, target, compiled_for)
     # what the stages found unused is no parameter any more
     slots = [[int(b.name.removeprefix("arg")) for b in each.program.params] for each in made]
@@ -91,6 +90,14 @@ def lower_for(
     programs, choices = tuple(each.program for each in made), tuple(each.choice for each in made)
     keys = tuple(each.key for each in made) if images is not None else ()
     return Lowered(prepared, arguments, plan, sharing, programs, target, choices, images, keys)
+
+
+def without_needless(plan: Plan, sharing: Sharing) -> Plan:
+    """A plan without the launches that memory has made superfluous."""
+    count = itertools.count()
+    return replace(
+        plan, steps=mapped(plan.steps, lambda launch: None if next(count) in sharing.needless else launch)
+    )
 
 
 class _Made(NamedTuple):
@@ -181,6 +188,40 @@ def stages_of(lowered: Lowered) -> list[list[tuple[str, str]]]:
                 texts.append((str(step.stage.number), text_of(step.form)))
             kernels.append(texts)
     return kernels
+
+
+def planned_text(function: ptir.Function, donate: Iterable[int], level: str) -> str:
+    """The plan of a function, or its kernels, before any stage."""
+    with Table() as table:
+        plan = make_plan(function, table, _parameters(function, donate))
+        if level == "uop":
+            return "\n".join(print_graph(kernel.sink) for kernel in plan.kernels)
+        return str(without_needless(plan, share(plan)))
+
+
+def stage_text(
+    function: ptir.Function,
+    target: Target,
+    donate: Iterable[int],
+    number: int,
+    choices: Sequence[Choice] | None,
+) -> str:
+    """The kernels after a stage; only the stages up to it run."""
+    texts: list[str] = []
+    with Table() as table, settings(debug="none", dump_dir=None):
+        kernels = make_plan(function, table, _parameters(function, donate)).kernels
+        for position, kernel in enumerate(kernels):
+            choice = Choice(origin="none") if choices is None else choices[position]
+            machine = pipeline.Machine(target, partial(_as_chosen, choice))
+            ran: list[str] = []
+            for step in pipeline.steps(kernel.sink, machine, kernel.name):
+                ran.append(str(step.stage.number))
+                if step.stage.number == number:
+                    texts.append(text_of(step.form))
+                    break
+            else:
+                raise PlanishError(f"no stage {number}", remedy="one of " + ", ".join(ran))
+    return "\n".join(texts)
 
 
 def explained(lowered: Lowered) -> tuple[Why, ...]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast,
 
 from planish import compiler, ptir
 from planish.compiler import Cost, Executable, KernelInfo, Memory
+from planish.compiler.levels import Levels
 from planish.config import Settings, current
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
@@ -42,6 +43,7 @@ from planish.ptir.types import TensorType
 
 if TYPE_CHECKING:
     from planish.compiler import Program
+    from planish.ptir.passes import Passes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,10 +98,13 @@ class Jitted(Generic[P, R]):
     __name__: str
     __wrapped__: Callable[P, R]
 
-    def __init__(self, function: Callable[P, R], signature: Signature) -> None:
+    def __init__(
+        self, function: Callable[P, R], signature: Signature, passes: Passes = compiler.PIPELINE
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._signature = signature
+        self._passes = passes
         self._entries: dict[object, Entry] = {}
         self._recent: list[Entry] = []
         self._hits = 0
@@ -166,7 +171,10 @@ class Jitted(Generic[P, R]):
 
     def _miss(self, call: Call, settings: Settings) -> Entry:
         entry = prepared(
-            trace_call(self._signature, self._function, call), settings, _device(call.key.leaves)
+            trace_call(self._signature, self._function, call),
+            settings,
+            _device(call.key.leaves),
+            self._passes,
         )
         self._note(call)
         if len(self._entries) >= _KEPT:
@@ -213,14 +221,16 @@ class Jitted(Generic[P, R]):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function captured and lowered for such arguments, which may be specs; nothing is run."""
         call = self._signature.apart(args, kwargs, settings_number(current()))
-        return Lowered(self._signature, trace_call(self._signature, self._function, call))
+        return Lowered(self._signature, trace_call(self._signature, self._function, call), self._passes)
 
 
 class _JittedObject(Jitted[P, R]):
     """A callable container of tensors (a module): it is itself the first argument, so that its tensors may change."""
 
-    def __init__(self, function: Callable[P, R], signature: Signature) -> None:
-        super().__init__(cast("Callable[P, R]", type(function).__call__), signature)
+    def __init__(
+        self, function: Callable[P, R], signature: Signature, passes: Passes = compiler.PIPELINE
+    ) -> None:
+        super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes)
         self._object = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -252,17 +262,24 @@ def _frames_to_user() -> int:
 
 
 class Lowered:
-    """A function captured and cut into kernels for one kind of arguments."""
+    """A function captured for one kind of arguments; every level is made when it is asked for."""
 
-    def __init__(self, signature: Signature, traced: Traced) -> None:
+    def __init__(self, signature: Signature, traced: Traced, passes: Passes = compiler.PIPELINE) -> None:
         self._signature = signature
         self._traced = traced
-        self._lowered = compiler.lower(traced.function, donate=traced.donated)
+        self._levels = Levels(traced.function, passes=passes, donate=traced.donated)
+
+    def __repr__(self) -> str:
+        return f"<lowered {self._signature.name}>"
 
     @property
     def function(self) -> ptir.Function:
         """What was captured, before any pass."""
         return self._traced.function
+
+    @property
+    def _lowered(self) -> compiler.Lowered:
+        return self._levels.lowered
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -271,11 +288,11 @@ class Lowered:
 
     def as_text(self, level: str = "ptir") -> str:
         """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir, llvm, c or asm."""
-        return self._lowered.as_text(level)
+        return self._levels.as_text(level)
 
     def compile(self) -> Compiled:
         """Machine code."""
-        return Compiled(self._signature, self._traced, self._lowered.compile())
+        return Compiled(self._signature, self._traced, self._levels.compile())
 
 
 class Compiled:
@@ -286,6 +303,9 @@ class Compiled:
         self._traced = traced
         self._exe = exe
         self._entry = Entry(traced, current(), exe, exe)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._signature.name}: {len(self._exe.lowered.plan.kernels)} kernels>"
 
     @property
     def kernels(self) -> tuple[KernelInfo, ...]:
@@ -360,6 +380,7 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
+    passes: Passes = compiler.PIPELINE,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
 def jit(
@@ -370,6 +391,7 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
+    passes: Passes = compiler.PIPELINE,
 ) -> Jitted[P, R]: ...
 def jit(
     function: Callable[P, R] | None = None,
@@ -379,13 +401,17 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
+    passes: Passes = compiler.PIPELINE,
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Compile a function of tensors: captured once per signature, then replayed as machine code.
 
     Arguments and results are tensors, numbers, and containers of them. *Static* arguments are part of the program: each value has
     code of its own. *Donated* arguments give their memory to the results, and cannot be used afterwards. `dims` names sizes that
-    may change without compiling again: `dims={"x": (planish.Dim("batch", 1, 64), None)}`.
+    may change without compiling again: `dims={"x": (planish.Dim("batch", 1, 64), None)}`. `passes` run on the captured program in
+    place of the compiler's own: a pipeline's text, passes, or several of both, as `[planish.compiler.PIPELINE, MyPass()]`.
     """
+    # read now: a mistake in them belongs to the line that made it
+    pipeline = passes if passes is compiler.PIPELINE else ptir.PassManager.of(passes)
 
     def made(function: Callable[P, R]) -> Jitted[P, R]:
         if not callable(function):
@@ -396,9 +422,9 @@ def jit(
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         if tree.apart(function) is None:
-            return Jitted(function, Signature(function, *options))
+            return Jitted(function, Signature(function, *options), pipeline)
         named = Signature(type(function).__call__, *options)
         named.name = type(function).__name__
-        return _JittedObject(function, named)
+        return _JittedObject(function, named, pipeline)
 
     return made if function is None else made(function)

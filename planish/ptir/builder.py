@@ -52,6 +52,9 @@ class Graph:
         self._regions: list[Region] = [self.function.body]
         self._callees: dict[str, Function] = {}
 
+    def __repr__(self) -> str:
+        return f"<graph {self.function.name}: {len(self.function)} instructions{', built' if self.finished else ''}>"
+
     @property
     def region(self) -> Region:
         """Where the next op goes."""
