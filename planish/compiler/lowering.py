@@ -33,7 +33,8 @@ from planish.ptir.passes.manager import collector_off
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing, share
-from planish.schedule.plan import Launch, Plan, mapped
+from planish.schedule.origins import Origins
+from planish.schedule.plan import Launch, Plan, Role, mapped
 from planish.schedule.planner import plan as make_plan
 from planish.stages import pipeline
 from planish.stages.boundaries import text_of
@@ -222,6 +223,20 @@ def stage_text(
             else:
                 raise PlanishError(f"no stage {number}", remedy="one of " + ", ".join(ran))
     return "\n".join(texts)
+
+
+def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[ptir.Inst, ...]] | None:
+    """The instructions that each launch of a plan computes, of the same function with its lines; None if it is another."""
+    watch = Origins()
+    donated = frozenset(b.position for b in lowered.plan.buffers if b.role is Role.PARAMETER and b.donated)
+    with Table() as table:
+        plan = make_plan(lowered.function if function is None else function, table, donated, watch)
+        needless = share(plan).needless
+    kept = [n for n in range(len(plan.launches)) if n not in needless]
+    names = [plan.kernels[plan.launches[n].kernel].name for n in kept]
+    if names != [lowered.plan.kernels[launch.kernel].name for launch in lowered.plan.launches]:
+        return None
+    return [watch.launches[n] for n in kept]
 
 
 def explained(lowered: Lowered) -> tuple[Why, ...]:

@@ -43,6 +43,7 @@ from planish.ptir.types import TensorType
 
 if TYPE_CHECKING:
     from planish.compiler import Program
+    from planish.compiler.profile import Profile
     from planish.ptir.passes import Passes
 
 P = ParamSpec("P")
@@ -292,16 +293,17 @@ class Lowered:
 
     def compile(self) -> Compiled:
         """Machine code."""
-        return Compiled(self._signature, self._traced, self._levels.compile())
+        return Compiled(self._signature, self._traced, self._levels.compile(), self._levels)
 
 
 class Compiled:
     """A function compiled ahead of time: called with arguments like those it was lowered for."""
 
-    def __init__(self, signature: Signature, traced: Traced, exe: Executable) -> None:
+    def __init__(self, signature: Signature, traced: Traced, exe: Executable, levels: Levels) -> None:
         self._signature = signature
         self._traced = traced
         self._exe = exe
+        self._levels = levels
         self._entry = Entry(traced, current(), exe, exe)
 
     def __repr__(self) -> str:
@@ -326,6 +328,15 @@ class Compiled:
         """Why each kernel has the schedule it has, as text."""
         return self._exe.why()
 
+    def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
+        """How long each launch of a call takes, with the line that asked for it: the median of so many calls, after some to warm up.
+
+        The arguments are those of a call; without any, made-up ones. `records` are data, `str()` is a table.
+        """
+        arrays = self._arrays(args, kwargs) if args or kwargs else []
+        captured = self._entry.captured if arrays else []
+        return self._exe.profile(*arrays, *captured, repeat=repeat, function=self._levels.prepared)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results; other arguments than those it was lowered for are an error that says what differs."""
         entry = self._entry
@@ -333,6 +344,15 @@ class Compiled:
             made = entry.attempt(args, kwargs, current())
             if made is not MISSED:
                 return made
+        call = self._checked(args, kwargs)
+        arrays = self._data(call)
+        return entry.run([*arrays, *(call.leaves[number] for number in entry.donated)])
+
+    def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        return self._data(self._checked(args, kwargs))
+
+    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """A call like the one it was lowered for."""
         wanted = self._traced.call
         call = self._signature.apart(args, kwargs, wanted.key.settings)
         if call.key != wanted.key:
@@ -352,13 +372,14 @@ class Compiled:
                     location=Location.caller(),
                     remedy="lower it again for these",
                 )
-        tensors = [leaf.latest for leaf in call.leaves if isinstance(leaf, Tensor)]
-        evaluate(tensors)
-        arrays = [
+        return call
+
+    def _data(self, call: Call) -> list[Any]:
+        evaluate([leaf.latest for leaf in call.leaves if isinstance(leaf, Tensor)])
+        return [
             leaf.latest._array if isinstance(leaf, Tensor) else array_of(leaf, described)
-            for leaf, described in zip(call.leaves, wanted.key.leaves, strict=True)
+            for leaf, described in zip(call.leaves, self._traced.call.key.leaves, strict=True)
         ]
-        return entry.run([*arrays, *(call.leaves[number] for number in entry.donated)])
 
 
 def _fits(given: TensorType, wanted: TensorType) -> bool:

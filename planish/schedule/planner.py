@@ -24,6 +24,7 @@ from planish.ptir.types import TensorType
 from planish.schedule import tensors as tensor_level
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
+from planish.schedule.origins import Origins
 from planish.schedule.plan import (
     Bind,
     Branch,
@@ -178,6 +179,8 @@ class _Planner:
             if number == len(self.made):
                 self.made.append(kernel)
             self.block.append(Launch(number, kernel.buffers))
+            if self.tensors.origins is not None:
+                self.tensors.origins.launched(kernel)
         self.own.update(range(first, len(self.tensors.buffers)))
         for node, memory in list(self.tensors.realised.items())[known:]:
             number = cast("int", self.whole(memory))
@@ -237,6 +240,8 @@ class _Planner:
                 self.reinterpret(inst)
             else:
                 lower_inst(self.tensors, inst)
+                if self.tensors.origins is not None:
+                    self.tensors.origins.lowered(inst, self.tensors.values)
                 if isinstance(inst.attrs, BindDimAttrs):
                     self.bind(inst.attrs)
 
@@ -433,6 +438,10 @@ _CONTROL: Final[dict[str, Callable[[_Planner, Inst], None]]] = {
 }
 
 
-def plan(function: Function, table: Table, donate: frozenset[int] = frozenset()) -> Plan:
-    """The plan of a function. `donate` are the parameters whose memory may be overwritten."""
-    return _Planner(function, table, donate).plan()
+def plan(
+    function: Function, table: Table, donate: frozenset[int] = frozenset(), origins: Origins | None = None
+) -> Plan:
+    """The plan of a function. `donate` are the parameters whose memory may be overwritten; `origins` watches."""
+    planner = _Planner(function, table, donate)
+    planner.tensors.origins = origins
+    return planner.plan()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from numpy.typing import NDArray
 
@@ -23,6 +23,9 @@ from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.shape import Dim, Shape, shape
 from planish.uop.symbolic import simplify
+
+if TYPE_CHECKING:
+    from planish.schedule.origins import Origins
 
 Array = NDArray[Any]
 Dims = Shape
@@ -54,6 +57,8 @@ class Tensors:
     """Nodes that kernels have computed, and the memory (as a value) that holds each."""
     bound: dict[str, UOp] = field(default_factory=dict)
     """Variables whose value is data (`bind_dim`): the int64 scalar that is the size, within its bounds."""
+    origins: Origins | None = None
+    """Hears which instruction becomes which nodes, and which kernel computes them, if somebody wants to know."""
 
     # -- sizes -----------------------------------------------------------------------------------------------------
 
