@@ -9,28 +9,39 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv/.installed-bench
 # Long random testing takes this seed, so that a failure can be repeated.
 SEED ?= 0
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all fuzz lint bench replay clean
+.PHONY: demo test test-all fuzz onnx lint bench replay clean
+
+# The pip that is there installs into the environment, which is ready in a moment without one of its own.
+HAS_PIP := $(shell $(PYTHON) -m pip --python "$$(command -v $(PYTHON))" --version 2> /dev/null)
+PIP := $(if $(HAS_PIP),$(PYTHON) -m pip --python $(BIN)/python,$(BIN)/python -m pip) install --quiet --disable-pip-version-check
 
 $(BIN)/python:
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(if $(HAS_PIP),--without-pip) .venv
+
+# What the package needs to run, as pyproject.toml says it; nothing is built for it.
+$(RUN): pyproject.toml | $(BIN)/python
+	$(PIP) --no-compile $$($(BIN)/python -c \
+	  'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])')
+	touch $@
 
 # The extras change only with pyproject.toml; the package itself is installed editable.
 $(DEV): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 $(BENCH): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	$(PIP) --editable '.[dev,bench]'
 	touch $@
 
-demo: $(DEV)
-	$(BIN)/python examples/demo.py
+demo: $(RUN)
+	PYTHONPATH=. $(BIN)/python examples/demo.py
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -83,6 +84,9 @@ def test_wheel_and_source_distribution_build_install_and_import(tmp_path: Path):
     with tarfile.open(source) as archive:
         in_source = {name.partition("/")[2] for name in archive.getnames()}
     assert modules | {"planish/py.typed", "LICENSE", "README.md", "pyproject.toml"} <= in_source
+    # What is needed to read, try and test it, too: all that the repository has.
+    kept = run("git", "ls-files", cwd=ROOT).stdout.split()
+    assert not {name for name in kept if name != ".gitignore"} - in_source
 
     home = tmp_path / "venv"
     venv.create(home, with_pip=True)
@@ -135,6 +139,44 @@ def test_the_python_in_the_readme_runs_and_is_true(capsys: pytest.CaptureFixture
     (block,) = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     scope: dict[str, object] = {}
     exec(compile(block, "README.md", "exec"), scope)
-    assert "reduce_max" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "reduce_max" in shown
+    (learned,) = re.findall(r"^print\(f\"\{losses.*# (\S+ -> \S+)$", block, re.MULTILINE)
+    assert shown.startswith(f"{learned}\n")
+    first, last = map(float, learned.split(" -> "))
+    assert first > 10 * last > 0  # it learns, and nothing saturates
     last, told = re.findall(r"^(infix\(.*\))  +# (.*)$", block, re.MULTILINE)[0]
     assert eval(last, scope) == told
+
+
+def test_the_demo_needs_nothing_but_what_the_package_needs():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (needs,) = re.findall(r"^demo: (.*)$", makefile, re.MULTILINE)
+    (recipe,) = re.findall(r"^\$\(RUN\):.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    assert needs == "$(RUN)"
+    assert '["project"]["dependencies"]' in recipe
+    assert "optional" not in recipe
+    code = (ROOT / "examples" / "demo.py").read_text(encoding="utf-8")
+    imported = set(re.findall(r"^(?:from|import) (\w+)", code, re.MULTILINE))
+    assert imported - set(sys.stdlib_module_names) == {"numpy", "planish"}
+
+
+def test_what_is_said_of_the_package_is_there():
+    # Front ends and back ends that do not exist are not promised.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    told = (
+        (ROOT / "README.md").read_text(encoding="utf-8")
+        + project["description"]
+        + " ".join(project["keywords"])
+    )
+    assert "torch.compile" not in told
+    assert "CUDA C" not in told
+    assert {"frontend", "ptir", "schedule", "stages", "llir", "codegen", "runtime"} <= set(
+        re.findall(r"^ (\w+)/ ", told, re.MULTILINE)
+    )
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "planish").rglob("*.py"))
+    modules = {"onnx": "onnx", "images": "PIL"}
+    for extra in set(project["optional-dependencies"]) - {"dev", "bench"}:
+        assert re.search(
+            rf"import {modules[extra]}\b|from {modules[extra]} import|\"{modules[extra]}[.\"]", source
+        )

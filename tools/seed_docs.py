@@ -30,7 +30,7 @@ PARTS: Final = {
     "ptir": "the graph IR, its patterns and passes",
     "schedule": "kernels and memory planning",
     "llir": "the linear IR",
-    "codegen": "LLVM IR, C and CUDA C++",
+    "codegen": "LLVM IR and C",
     "runtime": "compilation, launch, profiling and traces",
     "cli": "the command line",
 }

@@ -26,11 +26,12 @@ from planish.cli.models import random_inputs, read_dims
 from planish.cli.run import open_model
 from planish.compiler import Executable, tuning
 from planish.compiler.campaign import Campaign
+from planish.compiler.launches import float_work, touched_bytes
 from planish.compiler.progress import Progress
 from planish.config import current, settings
 from planish.dtypes import float32
 from planish.errors import PlanishError
-from planish.runtime.limits import Limits, measure
+from planish.runtime.limits import Meter
 from planish.runtime.pool import wanted_threads
 from planish.runtime.sandbox import Sandbox
 from planish.target import host
@@ -38,6 +39,7 @@ from planish.target import host
 Array = NDArray[Any]
 _BEAM: Final = 4
 """How many schedules a search keeps if nothing is said."""
+_UNKNOWN: Final = "–"
 _SECONDS: Final = 0.3
 """How long the whole program is run."""
 
@@ -189,14 +191,20 @@ def _bench(args: argparse.Namespace, console: Console) -> None:
         with settings(beam=beam), Campaign(args.total or float("inf")):
             tuned = make()
     with Sandbox((), wanted_threads(), workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
-        limits = measure(sandbox, host().lanes(float32))
+        meter = Meter(sandbox, host().lanes(float32))
+        limits = meter.limits()
         console.say(
             f"limits on {_plural(wanted_threads(), 'thread')}: {limits.flops / 1e9:.0f} GFLOP/s, "
             f"{limits.bandwidth / 1e9:.1f} GB/s from memory"
         )
         before = _kernels(plain, sandbox)
         after = None if tuned is None else _kernels(tuned, sandbox)
-    console.write(_table(plain if tuned is None else tuned, before, after, limits))
+        shares = _shares(plain if tuned is None else tuned, after or before, meter)
+    console.write(_table(plain if tuned is None else tuned, before, after, shares))
+    if None in shares.values():
+        console.say(
+            f"{_UNKNOWN}: its limit could not be measured: other instructions, or something else ran meanwhile"
+        )
     total = _best(plain.call)
     if tuned is None:
         console.write(f"whole program: {total * 1e3:.3f} ms\n")
@@ -235,6 +243,18 @@ def _kernels(subject: _Subject, sandbox: Sandbox) -> dict[tuple[int, int], float
     return found
 
 
+def _shares(
+    subject: _Subject, seconds: dict[tuple[int, int], float], meter: Meter
+) -> dict[tuple[int, int], float | None]:
+    """How near each kernel comes to what the machine can do under the same conditions; None if that is not known."""
+    found: dict[tuple[int, int], float | None] = {}
+    for (number, place), spent in seconds.items():
+        program = subject.executables[number].lowered.programs[place]
+        work = float_work(program)
+        found[number, place] = None if work is None else meter.share(work, touched_bytes(program), spent)
+    return found
+
+
 def _best(call: Callable[[], object]) -> float:
     least, until = float("inf"), time.perf_counter() + _SECONDS
     while time.perf_counter() < until or least == float("inf"):
@@ -248,7 +268,7 @@ def _table(
     subject: _Subject,
     before: dict[tuple[int, int], float],
     after: dict[tuple[int, int], float] | None,
-    limits: Limits,
+    shares: dict[tuple[int, int], float | None],
 ) -> str:
     rows = []
     for number, executable in enumerate(subject.executables):
@@ -259,13 +279,15 @@ def _table(
             gain = (
                 "" if after is None else "    same" if same else f"  {before[number, place] / seconds:5.2f}x"
             )
-            share = limits.seconds(info.flops, info.nbytes) / seconds
+            share = shares[number, place]
+            limit = _UNKNOWN if share is None else f"{share:.0%}"
+            nbytes = touched_bytes(info.program)
             rows.append(
                 (
                     info.name,
                     (
                         f"{info.launches:5d}{was}  {seconds * 1e3:9.4f}{gain}  {info.flops / seconds / 1e9:8.1f}"
-                        f"  {info.nbytes / seconds / 1e9:7.1f}  {share:6.0%}  {info.cost.bound_by}"
+                        f"  {nbytes / seconds / 1e9:7.1f}  {limit:>6}  {info.cost.bound_by}"
                     ),
                 )
             )

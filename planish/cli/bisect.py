@@ -15,9 +15,9 @@ from pathlib import Path
 from planish.cli.console import CommandError, UsageError
 from planish.cli.watch import diff_lines
 from planish.compiler.progress import Progress, report
-from planish.ptir import Program, bisect_rewrites, canonicalization_patterns, text
+from planish.ptir import Program, bisect_rewrites, text
 from planish.ptir.function import Function
-from planish.ptir.passes import CanonicalizePass, Pass, PassManager, pass_text
+from planish.ptir.passes import CanonicalizePass, Instrument, Pass, PassManager, PassResult, pass_text
 
 
 class Oracle:
@@ -57,23 +57,44 @@ def bisect(program: Program, passes: Sequence[Pass], command: str, *, quiet: boo
         oracle = Oracle(command, Path(folder), quiet=quiet)
         if not oracle.good(program):
             raise CommandError("the command fails on the input already: there is nothing to bisect")
-        for number, step in enumerate(passes, 1):
-            before = program.clone()
-            PassManager([step]).run(program)
-            if oracle.good(program):
-                continue
-            lines = [f"pass {number} of {len(passes)} breaks it: {pass_text(step)}"]
-            if isinstance(step, CanonicalizePass):
-                lines += _rewrite(before, step, oracle)
-            else:
-                lines += _difference(before, program)
-            return "\n".join([*lines, f"the command was asked {oracle.asked} times"])
-        raise CommandError("the command succeeds on the result too: there is nothing to bisect")
+        watch = _Watch(oracle, program)
+        PassManager(passes, instruments=[watch]).run(program)
+        if watch.step is None:
+            raise CommandError("the command succeeds on the result too: there is nothing to bisect")
+        lines = [f"pass {watch.number} of {watch.ran} breaks it: {pass_text(watch.step)}"]
+        if isinstance(watch.step, CanonicalizePass):
+            lines += _rewrite(watch.before, watch.step, oracle)
+        else:
+            lines += _difference(watch.before, watch.after)
+        return "\n".join([*lines, f"the command was asked {oracle.asked} times"])
+
+
+class _Watch(Instrument):
+    """Asks the command after every pass that changed something, until it fails."""
+
+    __slots__ = ("after", "before", "number", "oracle", "ran", "step")
+
+    def __init__(self, oracle: Oracle, program: Program) -> None:
+        self.oracle = oracle
+        self.before = self.after = program
+        self.number = self.ran = 0
+        self.step: Pass | None = None
+
+    def before_pass(self, number: int, step: Pass, program: Program) -> None:
+        if self.step is None:
+            self.before = program.clone()
+
+    def after_pass(
+        self, number: int, step: Pass, program: Program, result: PassResult, seconds: float
+    ) -> None:
+        self.ran = number
+        if self.step is None and result.changed and not self.oracle.good(program):
+            self.step, self.number, self.after = step, number, program.clone()
 
 
 def _rewrite(program: Program, step: CanonicalizePass, oracle: Oracle) -> list[str]:
     """The rewrite at fault: functions are rewritten one after the other, as the pass does."""
-    patterns = canonicalization_patterns()
+    patterns = step.pattern_set()
     state = program
     for function in program:
 

@@ -7,17 +7,21 @@ from collections.abc import Sequence
 
 from planish.cli.console import UsageError
 from planish.cli.files import Source
+from planish.cli.pipeline import known_patterns
 from planish.errors import did_you_mean
-from planish.ptir import Inst, Program, canonicalization_patterns, explain
+from planish.ptir import Inst, Program, explain
+from planish.ptir.function import Function
 from planish.ptir.printer import FunctionPrinter
+from planish.ptir.rewrite.explain import printed_names
 
 ALL = "all"
 
 
 def explanation(program: Program, source: Source, where: str, pattern: str) -> str:
     """One line per pattern; `all` stands for every pattern whose root the instruction is."""
-    patterns = canonicalization_patterns()
+    patterns = known_patterns()
     inst = find_instruction(program, source, where)
+    called = names_in(inst.function, source)
     if pattern == ALL:
         names = [p.label for p in patterns.patterns if inst.op in p.roots or inst.op.key in p.roots]
         if not names:
@@ -29,7 +33,7 @@ def explanation(program: Program, source: Source, where: str, pattern: str) -> s
             close = did_you_mean(pattern, valid)
             hint = f"did you mean {close}? " if close else ""
             raise UsageError(f"there is no pattern {pattern!r}", remedy=f"{hint}--list-patterns lists them")
-    return "\n".join(str(explain(program, inst, name, patterns)) for name in names)
+    return "\n".join(str(explain(program, inst, name, patterns, called)) for name in names)
 
 
 def find_instruction(program: Program, source: Source, where: str) -> Inst:
@@ -69,6 +73,18 @@ def find_instruction(program: Program, source: Source, where: str) -> Inst:
         choices = ", ".join(f"@{inst.function.name}:#{inst.id}" for inst in found)
         raise UsageError(f"{where} could be several instructions", remedy=f"say which: {choices}")
     return found[0]
+
+
+def names_in(function: Function, source: Source) -> dict[int, str]:
+    """What the source calls the values of a function, by their ids; as they print where it is not that text."""
+    found = printed_names(function)
+    written = source.text.split("\n")
+    for inst in function.walk():
+        number = _line(inst, source, written)
+        if number is not None:
+            names = _names(written[number - 1].lstrip())
+            found |= {value.id: name for value, name in zip(inst.results, names, strict=False)}
+    return found
 
 
 def _line(inst: Inst, source: Source, written: Sequence[str]) -> int | None:

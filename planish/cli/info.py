@@ -20,7 +20,7 @@ from planish.runtime.memory import available_memory, wanted_limit
 from planish.runtime.pool import wanted_threads
 
 REQUIRED: Final = ("numpy", "llvmlite", "ml_dtypes")
-OPTIONAL: Final = ("onnx", "torch", "cuda-bindings", "rich")
+OPTIONAL: Final = ("onnx", "pillow")
 # The instruction sets that code generation looks at; a host has a hundred more.
 FEATURES: Final = (
     *("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"),

@@ -11,13 +11,15 @@ from typing import Final
 from planish import compiler
 from planish.cli.console import OK, Console, Parser, UsageError
 from planish.cli.files import add_file_arguments, check_input, parse_source, read_source, write_output
-from planish.cli.pipeline import read_passes, reproducer_directory
+from planish.cli.load import add_load_argument, load_files
+from planish.cli.pipeline import adjust, read_passes, reproducer_directory
+from planish.compiler.levels import Levels
 from planish.config import current, settings
 from planish.errors import did_you_mean
 from planish.llir_front import lower as lower_in_layout
 from planish.ptir import PassManager, Program, text
 from planish.ptir.passes import DumpDir
-from planish.target import TARGETS
+from planish.target import TARGETS, Target
 from planish.target import find as find_target
 
 LEVELS: Final = {
@@ -57,6 +59,7 @@ def _parser() -> Parser:
         default=compiler.PIPELINE,
         help=f"the passes to run before (default: {compiler.PIPELINE})",
     )
+    add_load_argument(parser)
     add_target_argument(parser)
     parser.add_argument(
         "--layout", choices=LAYOUTS, default="row_major", help="how parameters and results lie in memory"
@@ -115,7 +118,8 @@ def _width(word: str) -> int | str:
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     args = _parser().parse(arguments, console)
-    passes = read_passes(args.pipeline)
+    loaded = load_files(args.load)
+    passes = adjust(read_passes(args.pipeline), extra=loaded)
     program = parse_source(read_source(args.file, console))
     check_input(program, console)
     enter(program, args.entry)
@@ -123,25 +127,37 @@ def run(arguments: Sequence[str], console: Console) -> int:
     manager = PassManager(passes, reproducer_dir=reproducer_directory(directory))
     if directory is not None:
         manager.watch(DumpDir(directory))
-    manager.run(program)
-    if args.to == "ptir" and directory is None:
-        # Nothing has to be lowered for it, so it shows programs that cannot be lowered, too.
-        write_output(args.output, text.print(program), console)
-        return OK
-    with settings(dump_dir=directory):
-        lowered = _lowered(program, args)
-    if directory is not None:
-        _dump(lowered, Path(directory), len(manager.passes) + 1)
-    shown = text.print(program) if args.to == "ptir" else lowered.as_text(args.to)
+    ran = len(manager.run(program).runs)
+    if directory is None:
+        # Only as far as it is asked for, so that programs are shown that cannot be lowered, too.
+        shown = text.print(program) if args.to == "ptir" else _levels(program, args).as_text(args.to)
+    else:
+        with settings(dump_dir=directory):
+            lowered = _lowered(program, args)
+        _dump(lowered, Path(directory), ran + 1)
+        shown = text.print(program) if args.to == "ptir" else lowered.as_text(args.to)
     write_output(args.output, shown.rstrip("\n") + "\n" if shown else "", console)
     return OK
 
 
+def _levels(program: Program, args: argparse.Namespace) -> Levels | compiler.Lowered:
+    if _is_plain(args):
+        return Levels(program, _target(args), passes=None)
+    return _lowered(program, args)
+
+
 def _lowered(program: Program, args: argparse.Namespace) -> compiler.Lowered:
-    target = find_target(current().target if args.target is None else args.target)
-    if args.layout == "row_major" and args.vector_width == "native":
-        return compiler.lower(program, target, passes=None)
-    return lower_in_layout(program.entry, args.layout, args.vector_width, target).lowered
+    if _is_plain(args):
+        return compiler.lower(program, _target(args), passes=None)
+    return lower_in_layout(program.entry, args.layout, args.vector_width, _target(args)).lowered
+
+
+def _is_plain(args: argparse.Namespace) -> bool:
+    return bool(args.layout == "row_major" and args.vector_width == "native")
+
+
+def _target(args: argparse.Namespace) -> Target:
+    return find_target(current().target if args.target is None else args.target)
 
 
 def _dump(lowered: compiler.Lowered, directory: Path, first: int) -> None:

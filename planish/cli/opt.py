@@ -11,6 +11,7 @@ from planish.cli.bisect import bisect
 from planish.cli.console import OK, CommandError, Console, Parser, UsageError
 from planish.cli.explain import explanation
 from planish.cli.files import Source, add_file_arguments, check_input, parse_source, read_source, write_output
+from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, passes_text, patterns_text, read_passes, reproducer_directory
 from planish.cli.watch import DiffChanged, StepInstrument, StepPrinter, statistics_text, timing_text
 from planish.config import current
@@ -28,6 +29,7 @@ Without -p the pipeline is {DEFAULT_PIPELINE}, or the one a reproducer names in 
 examples:
   planish opt prog.ptir
   planish opt prog.ptir -p "canonicalize{{max-iterations=3}},cse,dce" --stats
+  planish opt prog.ptir --load my_passes.py -p "my-pass,canonicalize"
   planish opt prog.ptir --explain %3 FoldTransposeOfTranspose
   planish opt prog.ptir --bisect "python check.py {{}}"
 """
@@ -41,6 +43,7 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("-p", "--pipeline", metavar="TEXT", help=f"the passes to run (default: {DEFAULT_PIPELINE})")
     add("--run-reproducer", metavar="FILE", help="run a reproducer; it must name its pipeline")
+    add_load_argument(parser)
     add("--list-passes", action="store_true", help="list all passes with their options and exit")
     add("--list-patterns", action="store_true", help="list all canonicalisation patterns and exit")
 
@@ -109,6 +112,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     # The value of this option is optional and must not swallow the file after it, as argparse would let it.
     spelled = ["--print-changed=ir" if word == "--print-changed" else word for word in arguments]
     args = _parser().parse(spelled, console)
+    args.loaded = load_files(args.load)
     if args.list_passes or args.list_patterns:
         listed = [passes_text()] * args.list_passes + [patterns_text()] * args.list_patterns
         write_output(args.output, "\n".join(listed), console)
@@ -189,6 +193,7 @@ def _default_passes(source: Source, reproducer: Reproducer | None) -> list[Pass]
 def _adjusted(passes: list[Pass], args: argparse.Namespace) -> list[Pass]:
     return adjust(
         passes,
+        extra=args.loaded,
         enable=args.enable_pattern,
         disable=args.disable_pattern,
         max_rewrites=args.max_rewrites,

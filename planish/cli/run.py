@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,10 @@ from numpy.typing import NDArray
 from planish.cli import deployment
 from planish.cli.console import FAILED, OK, CommandError, Console, Parser, UsageError
 from planish.cli.models import DimSizes, random_inputs, read_dims, read_inputs, write_outputs
-from planish.cli.profile import Profile
+from planish.cli.profile import REPEAT, Recorder
 from planish.compiler.progress import Progress
+from planish.config import current
+from planish.ptir.trace import FileTraceSink, install_global_sink
 
 if TYPE_CHECKING:
     from planish.onnx import Model
@@ -50,9 +53,18 @@ def _parser() -> Parser:
     parser.add_argument(
         "--check-with", choices=("onnxruntime",), help="compare with what another runtime computes"
     )
-    parser.add_argument("--profile", action="store_true", help="show the slowest kernels")
     parser.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="run so often and show the best time"
+        "--profile", action="store_true", help="show the slowest kernels, and the nodes they compute"
+    )
+    parser.add_argument(
+        "--dump-dir", metavar="DIR", help="write every execution there: program, counters, passes, time"
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run so often and show the best time; for --profile, the median of so many",
     )
     return parser
 
@@ -61,25 +73,38 @@ def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     args = _parser().parse(arguments, console)
     sizes = read_dims(args.dim)
+    if args.repeat < 1:
+        raise UsageError("--repeat is at least 1")
     if Path(args.model).is_dir():
         return _deployed(args, sizes, console)
     model = open_model(args.model, sizes)
+    recorder = Recorder() if args.profile else None
+    if recorder is not None:
+        model.make = recorder.make
     for info in model.inputs:
         console.say(f"input   {info}")
     for info in model.outputs:
         console.say(f"output  {info}")
     feeds = _feeds(args, model.inputs, sizes)
-    with Progress(f"compiling {Path(args.model).name}") as progress:
+    with Progress(f"compiling {Path(args.model).name}") as progress, _tracing(args):
         results = model.run(None, feeds)
         first = progress.seconds
     console.say(f"first run in {first:.2f} s, {_plural(model.compilations, 'compilation')}")
     _repeat(args.repeat, lambda: model.run(None, feeds), console)
     _finish(args, [info.name for info in model.outputs], results, console)
-    if args.profile:
-        console.write(_profiled(args.model, sizes, feeds))
+    if recorder is not None:
+        with Progress("timing kernels"):
+            shown = recorder.report(args.repeat if args.repeat > 1 else REPEAT)
+        console.write(shown)
     if args.check_with:
         return _check(args.model, feeds, [info.name for info in model.outputs], results, console)
     return OK
+
+
+def _tracing(args: argparse.Namespace) -> AbstractContextManager[object]:
+    """The first run leaves its traces in the dump directory, if there is one."""
+    directory = args.dump_dir or current().dump_dir
+    return nullcontext() if directory is None else install_global_sink(FileTraceSink(directory))
 
 
 def open_model(path: str, sizes: DimSizes) -> Model:
@@ -96,8 +121,8 @@ def open_model(path: str, sizes: DimSizes) -> Model:
 def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> int:
     if not deployment.is_deployment(args.model):
         raise CommandError(f"{args.model} holds no compiled model", remedy="`planish compile` writes one")
-    if args.profile or args.check_with:
-        raise UsageError("--profile and --check-with need the .onnx file")
+    if args.check_with:
+        raise UsageError("--check-with needs the .onnx file")
     with Progress(f"loading {args.model}"):
         model = deployment.load(args.model)
     for port in model.inputs:
@@ -105,9 +130,14 @@ def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> in
     for port in model.outputs:
         console.say(f"output  {port}")
     feeds = _feeds(args, model.inputs, sizes)
-    results = model.run(None, feeds)
+    with _tracing(args):
+        results = model.run(None, feeds)
     _repeat(args.repeat, lambda: model.run(None, feeds), console)
     _finish(args, [port.name for port in model.outputs], results, console)
+    if args.profile:
+        given = [feeds[port.name] for port in model.inputs]
+        repeat = args.repeat if args.repeat > 1 else REPEAT
+        console.write(str(model.executable.profile(*given, *model.weights, repeat=repeat)))
     return OK
 
 
@@ -151,20 +181,6 @@ def _summary(value: Any) -> str:
         return f"{shape} {' '.join(f'{v}' for v in value.reshape(-1))}"
     wide = value.astype(np.float64) if value.dtype.kind != "c" else np.abs(value)
     return f"{shape} min {wide.min():.6g} max {wide.max():.6g} mean {wide.mean():.6g}"
-
-
-def _profiled(path: str, sizes: DimSizes, feeds: Mapping[str, Array]) -> str:
-    profile = Profile()
-    model = open_model(path, sizes)
-    model.make = profile.make
-    with Progress("compiling kernels one by one"):
-        model.run(None, feeds)
-    runs = []
-    for _ in range(3):
-        profile.clear()
-        model.run(None, feeds)
-        runs.append((sum(profile.seconds.values()), profile.table()))
-    return min(runs)[1]  # the one that was disturbed least
 
 
 def _check(

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from planish import compiler
 from planish.cli.console import FAILED, OK, CommandError, Console, Parser
 from planish.cli.files import check_input, parse_source, read_source
+from planish.cli.load import add_load_argument, load_files
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
 from planish.cli.models import read_arrays
-from planish.cli.pipeline import read_passes
+from planish.cli.pipeline import adjust, read_passes
 from planish.compiler.bisect import PASSES, Culprit, bisect, row_of
 from planish.compiler.progress import Progress
 from planish.config import current
@@ -56,6 +57,7 @@ def _parser() -> Parser:
         default=compiler.PIPELINE,
         help=f"the passes to run before (default: {compiler.PIPELINE})",
     )
+    add_load_argument(parser)
     add_entry_argument(parser)
     return parser
 
@@ -63,7 +65,8 @@ def _parser() -> Parser:
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     args = _parser().parse(arguments, console)
-    read_passes(args.pipeline)
+    loaded = load_files(args.load)
+    passes = adjust(read_passes(args.pipeline), extra=loaded)
     program = parse_source(read_source(args.file, console))
     check_input(program, console)
     enter(program, args.entry)
@@ -71,7 +74,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     arrays = _arrays(function, args)
     target = find_target(current().target if args.target is None else args.target)
     with Progress(f"bisecting @{function.name}"):
-        found = bisect(program, arrays, target, rules=args.rules, passes=args.pipeline)
+        found = bisect(program, arrays, target, rules=args.rules, passes=passes)
     if found is None:
         console.write(f"@{function.name}: every stage gives the result of the interpreter\n")
         return OK

@@ -22,7 +22,7 @@ from planish.compiler.executable import Cost, Executable, KernelInfo
 from planish.compiler.native import Backend
 from planish.compiler.progress import Progress
 from planish.config import current
-from planish.errors import PlanishError
+from planish.errors import PassError, PlanishError
 from planish.runtime.processors import processor
 from planish.schedule.memory import Memory, Sharing, layout
 from planish.schedule.plan import Plan
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from planish.compiler.choices import Choice
     from planish.llir.program import Program
     from planish.optimize.why import Why
+    from planish.ptir.passes import Passes
     from planish.runtime.entry import NativeKernel
     from planish.runtime.kernels import Observer
 
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 Level = Literal["ptir", "plan", "uop", "llir", "llvm", "c", "asm"]
-PIPELINE: Final = "inline,expand,expand-complex,canonicalize,cse,dce"
+PIPELINE: Final = "inline,expand,expand-complex,fixpoint(canonicalize,cse),dce"
 """What runs before a function is cut into kernels: composite ops become others, then what repeats goes."""
 
 
@@ -73,6 +74,10 @@ class Lowered:
     """The object code of each kernel, if it was compiled on the way."""
     keys: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Under which the cache has it, if that is known."""
+
+    def __repr__(self) -> str:
+        # Without what was kept but not read yet.
+        return f"<lowered for {self.target.name}: {len(self.plan.kernels)} kernels>"
 
     if not TYPE_CHECKING:
 
@@ -182,25 +187,42 @@ class Lowered:
         return Executable(self, calls)
 
 
-def prepare(function: ptir.Function | ptir.Program, passes: str | None) -> ptir.Function:
+def prepare(function: ptir.Function | ptir.Program, passes: Passes | None) -> ptir.Function:
     """The entry of a copy of a program, after the passes."""
     program = function.clone() if isinstance(function, ptir.Program) else ptir.Program([function.clone()])
-    if passes is not None:
-        ptir.PassManager.parse(passes).run(program)
+    if passes is None:
+        return program.entry
+    manager = ptir.PassManager.of(passes)
+    manager.run(program)
+    if not manager.ships:
+        # A mistake in a pass of the user's own is told as such, not as whatever it leads to later on.
+        ptir.verify(program)
+        _check_entry(function.entry if isinstance(function, ptir.Program) else function, program.entry)
     return program.entry
+
+
+def _check_entry(before: ptir.Function, after: ptir.Function) -> None:
+    was, now = ((len(each.params), len(each.results)) for each in (before, after))
+    if was != now:
+        raise PassError(
+            f"the passes have changed what @{before.name} takes and gives: {was[0]} parameters and {was[1]} results "
+            f"have become {now[0]} and {now[1]}",
+            remedy="a pass may rewrite a function, not its signature",
+        )
 
 
 def lower(
     function: ptir.Function | ptir.Program,
     target: str | Target | None = None,
     *,
-    passes: str | None = PIPELINE,
+    passes: Passes | None = PIPELINE,
     donate: Iterable[int] = (),
     reuse: bool = True,
 ) -> Lowered:
     """Cut a function into kernels and lower each to LLIR, for a target (by default the one in the settings).
 
-    The function is not changed: `passes` run on a copy (None: as it is). `donate` are the parameters whose memory a call may
+    The function is not changed: `passes` run on a copy (None: as it is). They are a pipeline's text, passes, or several of both:
+    `[PIPELINE, MyPass()]`. `donate` are the parameters whose memory a call may
     overwrite and give back as a result. Without `reuse`, every buffer has memory of its own.
     """
     if not isinstance(target, Target):
@@ -214,26 +236,45 @@ def compile(
     function: ptir.Function | ptir.Program,
     target: str | Target | None = None,
     *,
-    passes: str | None = PIPELINE,
+    passes: Passes | None = PIPELINE,
     donate: Iterable[int] = (),
 ) -> Executable:
-    """Machine code for a function: from the compilation cache, or lowered, compiled and kept there."""
+    """Machine code for a function: from the compilation cache, or lowered, compiled and kept there.
+
+    `passes` are those of `lower`. What passes of your own have done is not kept: nothing says when they have changed.
+    """
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
     donated = frozenset(donate)
     entry = function.entry if isinstance(function, ptir.Program) else function
     # a search has a line of its own
     with Progress(f"compiling {entry.name}", shown=False if current().beam else None):
-        where = stored.key(function, target, passes, donated)
-        lowered = stored.load(where, function, target)
+        lowered = kept(function, target, passes, donated)
         if lowered is None:
             from planish.compiler.lowering import lower_for
 
             lowered = lower_for(function, target, passes, donated, True, processor(target))
-            if current().beam:  # searches have added to what the key follows from
-                where = stored.key(function, target, passes, donated)
-            stored.save(where, lowered)
+            text = _text(passes)
+            if text is not None:
+                # asked for now: searches may have added to what the key follows from
+                stored.save(stored.key(function, target, text, donated), lowered)
         return lowered.compile()
+
+
+def kept(
+    function: ptir.Function | ptir.Program, target: Target, passes: Passes | None, donate: Iterable[int]
+) -> Lowered | None:
+    """What the compilation cache has of a function."""
+    text = _text(passes)
+    return None if text is None else stored.load(stored.key(function, target, text, donate), function, target)
+
+
+def _text(passes: Passes | None) -> str | None:
+    """The passes as text, if that says all there is to know of them: not if some are the user's own."""
+    if passes is None or passes == PIPELINE:
+        return str(passes)
+    manager = ptir.PassManager.of(passes)
+    return str(manager) if manager.ships else None
 
 
 if not TYPE_CHECKING:

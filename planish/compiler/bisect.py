@@ -9,7 +9,7 @@ to the PTIR interpreter.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ from planish.target import Target, host
 from planish.uop.node import Table
 from planish.uop.ops import Ops
 from planish.uop.ops import Variable as Named
+
+if TYPE_CHECKING:
+    from planish.ptir.passes import Passes
 
 Array = NDArray[Any]
 Memory = dict[int, Array]
@@ -68,7 +71,7 @@ def run_plan(
     arrays: Sequence[Array],
     target: Target,
     run: Runner,
-    passes: str | None = compiler.PIPELINE,
+    passes: Passes | None = compiler.PIPELINE,
 ) -> tuple[Array, ...]:
     """The results of a function whose kernels, as they are scheduled, are run by `run`.
 
@@ -117,7 +120,7 @@ def bisect(
     target: Target | None = None,
     *,
     rules: bool = False,
-    passes: str | None = compiler.PIPELINE,
+    passes: Passes | None = compiler.PIPELINE,
 ) -> Culprit | None:
     """The first thing that makes the results of a function differ from what it means; None if nothing does."""
     target = host() if target is None else target
@@ -196,7 +199,7 @@ def _as_code(
     function: ptir.Function | ptir.Program,
     arrays: Sequence[Array],
     target: Target,
-    passes: str | None,
+    passes: Passes | None,
     meant: Sequence[Array],
 ) -> Culprit | None:
     """Machine code, if it is for the machine we are on."""

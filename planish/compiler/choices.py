@@ -27,6 +27,9 @@ class Choice:
     search: Search | None = None
     """What a search saw, if there was one now."""
 
+    def __repr__(self) -> str:
+        return f"<schedule by {self.origin}: {', '.join(map(str, self.actions)) or 'no actions'}>"
+
 
 @dataclass(slots=True)
 class Steering:

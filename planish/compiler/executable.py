@@ -17,12 +17,13 @@ from planish.compiler.assemble import assemble
 from planish.compiler.native import Backend, NativeCode, fast_call
 from planish.compiler.objects import blocks, threads
 from planish.errors import InternalError, PlanishError
-from planish.runtime.plan import KernelCall, State, run
+from planish.runtime.plan import Code, KernelCall, State, run
 from planish.schedule.memory import ALIGNMENT, Memory, elements
 from planish.schedule.plan import Role
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.compiler.profile import Profile
     from planish.llir.program import Program
     from planish.optimize.cost import Estimate
     from planish.optimize.why import Why
@@ -42,6 +43,9 @@ class KernelInfo:
     program: Program
     lowered: Lowered | None = field(default=None, repr=False, compare=False)
     number: int = field(default=0, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {self.launches} launches, {self.flops} flops, {self.nbytes} bytes>"
 
     @property
     def why(self) -> Why:
@@ -110,6 +114,12 @@ class Executable:
         self._threads = threads if self.is_parallel else _alone
         self._kept = found
 
+    def __repr__(self) -> str:
+        plan = self.lowered.plan
+        taken = f"{len(self.lowered.arguments.types)} arguments, {len(plan.results)} results"
+        name = self.lowered.arguments.function
+        return f"<executable {name}: {taken}, {len(plan.kernels)} kernels for {self.lowered.target.name}>"
+
     @property
     def kernels(self) -> tuple[KernelInfo, ...]:
         """Its kernels, each once."""
@@ -146,6 +156,16 @@ class Executable:
         return self._fast
 
     @property
+    def native(self) -> NativeCode | None:
+        """Its machine code; None if its kernels are called one by one."""
+        return self._native
+
+    @property
+    def code(self) -> Code:
+        """The way through its kernels."""
+        return self._code
+
+    @property
     def is_parallel(self) -> bool:
         """Whether more than one thread could be of use."""
         return self._native is not None and self._native.parallel
@@ -163,12 +183,7 @@ class Executable:
 
     def general(self, *arrays: object) -> tuple[Array, ...]:
         """A call with whatever is given: arrays of any layout, sizes seen for the first time, mistakes."""
-        given, sizes = self.lowered.arguments.check(arrays)
-        layout = self._layout(sizes)
-        slots = list(self._code.slots)
-        for name, slot in self._sizes:
-            slots[slot] = sizes[name]
-        memory, scratch = layout.allocate(given)
+        memory, slots, scratch = self.begin(arrays)
         function = self.lowered.function
         with ptir.trace.execution(
             ptir.Program([function]),
@@ -191,6 +206,25 @@ class Executable:
                 found = found.view(dtype).reshape(shape[:-1] if dtype.kind == "c" else shape)
             results.append(found)
         return tuple(results)
+
+    def begin(self, arrays: Sequence[object]) -> tuple[list[Array], list[int], list[Array | None]]:
+        """What a call with these arguments starts from: an array per buffer, integers by slot, scratch memory by launch."""
+        given, sizes = self.lowered.arguments.check(arrays)
+        slots = list(self._code.slots)
+        for name, slot in self._sizes:
+            slots[slot] = sizes[name]
+        memory, scratch = self._layout(sizes).allocate(given)
+        return memory, slots, scratch
+
+    def profile(self, *arrays: object, repeat: int = 20, function: ptir.Function | None = None) -> Profile:
+        """How long each launch of a call takes: warmed up, so often, the median. Data first, `str()` for a table.
+
+        Without arrays, on made-up ones of the largest sizes. `function` is the one that was compiled, after the passes, with the lines
+        that are to be named: code from the cache does not know them.
+        """
+        from planish.compiler.profile import measure
+
+        return measure(self, arrays, repeat, function)
 
     def _layout(self, sizes: Mapping[str, int]) -> _Layout:
         key = tuple(sizes.values())

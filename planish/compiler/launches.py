@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Final
 
 from planish.codegen.blocks import block_bytes, scratch_bytes
 from planish.errors import InternalError
-from planish.llir.program import AnyLane, EndIf, EndLoop, If, Immediate, Instruction, Loop, Program
+from planish.llir.makers import Makers
+from planish.llir.program import (
+    AnyLane,
+    Compute,
+    EndIf,
+    EndLoop,
+    If,
+    Immediate,
+    Instruction,
+    Load,
+    Loop,
+    Ops,
+    Program,
+    Store,
+)
 from planish.runtime.entry import NativeKernel
 
 _STACK: Final = 320 << 10
@@ -64,3 +79,31 @@ def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
 def work_of(program: Program, points: int) -> int:
     """About how many nanoseconds a kernel takes on one thread, at the largest sizes: two instructions in each."""
     return min(sum(times for _, times in runs(program, points)) // 2, 1 << 62)
+
+
+def touched_bytes(program: Program) -> int:
+    """The bytes of its parameters that a kernel accesses at most: of no buffer more than it has, however often."""
+    makers = Makers(program)
+    points = prod(grid_of(program))
+    spent: dict[str, int] = {}
+    for instruction, times in runs(program, points):
+        if isinstance(instruction, Load | Store):
+            buffer = makers.buffer(instruction.address)
+            if buffer is not None:
+                dtype = instruction.result.dtype if isinstance(instruction, Load) else instruction.value.dtype
+                spent[buffer.name] = spent.get(buffer.name, 0) + times * dtype.itemsize * dtype.lanes
+    return sum(min(buffer.nbytes, spent.get(buffer.name, buffer.nbytes)) for buffer in program.params)
+
+
+def float_work(program: Program) -> dict[int, int] | None:
+    """Operations on floats by their bits; None where instructions of another kind do them (tiles)."""
+    if program.tiles:
+        return None
+    found: dict[int, int] = {}
+    for instruction, times in runs(program, prod(grid_of(program))):
+        if isinstance(instruction, Compute) and instruction.result.dtype.is_float:
+            dtype = instruction.result.dtype
+            bits = dtype.scalar.itemsize * 8
+            count = times * dtype.lanes * (2 if instruction.op is Ops.MULACC else 1)
+            found[bits] = found.get(bits, 0) + count
+    return found

@@ -24,7 +24,7 @@ from planish.compiler.objects import object_key, object_of
 from planish.compiler.progress import report
 from planish.compiler.streams import streamed
 from planish.config import current, settings
-from planish.errors import ShapeError
+from planish.errors import PlanishError, ShapeError
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.streaming import with_streaming
@@ -33,7 +33,8 @@ from planish.ptir.passes.manager import collector_off
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing
-from planish.schedule.plan import Launch, Plan, Step, mapped
+from planish.schedule.origins import Origins
+from planish.schedule.plan import Launch, Plan, Role, Step, blocks, mapped, walk
 from planish.schedule.planner import plan as make_plan
 from planish.schedule.sharing import settled, share
 from planish.schedule.verify import verify
@@ -47,6 +48,7 @@ from planish.uop.text import print_graph
 
 if TYPE_CHECKING:
     from planish.optimize.why import Why
+    from planish.ptir.passes import Passes
 
 
 def steered(target: Target) -> pipeline.Machine:
@@ -68,7 +70,7 @@ def _parameters(function: ptir.Function, donate: Iterable[int]) -> frozenset[int
 def lower_for(
     function: ptir.Function | ptir.Program,
     target: Target,
-    passes: str | None,
+    passes: Passes | None,
     donate: Iterable[int],
     reuse: bool,
     compiled_for: cpu.Processor | None,
@@ -194,6 +196,58 @@ def stages_of(lowered: Lowered) -> list[list[tuple[str, str]]]:
                 texts.append((str(step.stage.number), text_of(step.form)))
             kernels.append(texts)
     return kernels
+
+
+def planned_text(function: ptir.Function, target: Target, donate: Iterable[int], level: str) -> str:
+    """The plan of a function, or its kernels, before any stage."""
+    with Table() as table:
+        plan = make_plan(function, table, _parameters(function, donate), target)
+        if level == "uop":
+            return "\n".join(print_graph(kernel.sink) for kernel in plan.kernels)
+        return str(settled(plan, share(plan)))
+
+
+def stage_text(
+    function: ptir.Function,
+    target: Target,
+    donate: Iterable[int],
+    number: int,
+    choices: Sequence[Choice] | None,
+) -> str:
+    """The kernels after a stage; only the stages up to it run."""
+    texts: list[str] = []
+    with Table() as table, settings(debug="none", dump_dir=None):
+        kernels = make_plan(function, table, _parameters(function, donate), target).kernels
+        for position, kernel in enumerate(kernels):
+            choice = Choice(origin="none") if choices is None else choices[position]
+            machine = pipeline.Machine(target, partial(_as_chosen, choice))
+            ran: list[str] = []
+            for step in pipeline.steps(kernel.sink, machine, kernel.name):
+                ran.append(str(step.stage.number))
+                if step.stage.number == number:
+                    texts.append(text_of(step.form))
+                    break
+            else:
+                raise PlanishError(f"no stage {number}", remedy="one of " + ", ".join(ran))
+    return "\n".join(texts)
+
+
+def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[ptir.Inst, ...]] | None:
+    """The instructions that each launch of a plan computes, of the same function with its lines; None if it is another."""
+    watch = Origins()
+    donated = frozenset(b.position for b in lowered.plan.buffers if b.role is Role.PARAMETER and b.donated)
+    with Table() as table:
+        plan = make_plan(
+            lowered.function if function is None else function, table, donated, lowered.target, watch
+        )
+        needless = share(plan).needless
+    plain = [step for step in walk(plan.steps) if not blocks(step)]
+    needed = [number not in needless for number, step in enumerate(plain) if isinstance(step, Launch)]
+    kept = [number for number, is_needed in enumerate(needed) if is_needed]
+    names = [plan.kernels[plan.launches[n].kernel].name for n in kept]
+    if names != [lowered.plan.kernels[launch.kernel].name for launch in lowered.plan.launches]:
+        return None
+    return [watch.launches[n] for n in kept]
 
 
 def explained(lowered: Lowered) -> tuple[Why, ...]:

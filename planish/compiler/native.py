@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -31,7 +31,7 @@ from planish.compiler.objects import (
 from planish.errors import InternalError, ShapeError
 from planish.runtime import entry, fastcall
 from planish.runtime.elf import Loaded
-from planish.runtime.plan import Calculate, Code, Host, KernelCall, Read, State
+from planish.runtime.plan import Calculate, Call, Code, Host, KernelCall, Read, State
 from planish.runtime.processors import LEVELS, Processor, check_runs_here, processor
 from planish.schedule.plan import Role
 
@@ -108,7 +108,12 @@ class NativeCode:
         kernels = lowered.calls
         symbols = {kernel.name: address for kernel, address in zip(kernels, addresses, strict=True)}
         homes = lowered.memory.homes
-        self._way = Loaded(glue_of(entry.render(self.code, kernels, self.itemsizes, homes, results)), symbols)
+
+        def way(code: Code) -> Loaded:
+            return Loaded(glue_of(entry.render(code, kernels, self.itemsizes, homes, results)), symbols)
+
+        self._make_way = way
+        self._way = way(self.code)
         self.run = self._way.address("run")
         self.parallel = any(kernel.points > 1 for kernel in kernels)
         self._call = _SLOW_CALL(support().address("slow_call"))
@@ -124,17 +129,34 @@ class NativeCode:
         words[entry.HEAD : entry.HEAD + len(self.code.slots)] = self.code.slots
         return words
 
-    def __call__(self, memory: list[Array], slots: list[int], scratch: Sequence[Array | None]) -> None:
-        """One call, on arrays by buffer; afterwards `slots` and `memory` are as the code left them."""
-        layout, count = self.layout, len(slots)
+    def frame(
+        self, memory: Sequence[Array], slots: Sequence[int], scratch: Sequence[Array | None]
+    ) -> NDArray[np.int64]:
+        """What the code of a call works on."""
         frame = np.array(self.template(), np.int64)
         frame[entry.THREADS] = self.threads()
-        frame[entry.HEAD : entry.HEAD + count] = slots
+        frame[entry.HEAD : entry.HEAD + len(slots)] = slots
         for number, array in enumerate(memory):
-            frame[layout.buffer(number)] = array.ctypes.data
+            frame[self.layout.buffer(number)] = array.ctypes.data
         for site, own in enumerate(scratch):
             if own is not None:
-                frame[layout.scratch(site)] = own.ctypes.data
+                frame[self.layout.scratch(site)] = own.ctypes.data
+        return frame
+
+    def launcher(self, step: Call) -> Callable[[NDArray[np.int64]], int]:
+        """One launch of a kernel by itself, on the frame of a call, as the function launches it."""
+        way = self._make_way(replace(self.code, instructions=(step,)))
+        run = way.address("run")
+
+        def launch(frame: NDArray[np.int64], _alive: Loaded = way) -> int:
+            return int(self._call(run, frame.ctypes.data))
+
+        return launch
+
+    def __call__(self, memory: list[Array], slots: list[int], scratch: Sequence[Array | None]) -> None:
+        """One call, on arrays by buffer; afterwards `slots` and `memory` are as the code left them."""
+        count = len(slots)
+        frame = self.frame(memory, slots, scratch)
         while status := self._call(self.run, frame.ctypes.data):
             kind, position = status >> 32 << 32, status & 0xFFFFFFFF
             now = self._state(frame, memory, count)

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from planish.frontend.tensor.weak import WeakTensor
 from planish.frontend.trace import capture_body
 from planish.frontend.tree import Structure
 from planish.ptir.types import TensorType
+
+if TYPE_CHECKING:
+    from planish.ptir.passes import Passes
 
 Array = NDArray[Any]
 
@@ -255,13 +258,13 @@ def _lent(arrays: list[Any], number: int, tensor: Any) -> Array:
     return array
 
 
-def prepared(traced: Traced, settings: Settings, device: str) -> Entry:
+def prepared(traced: Traced, settings: Settings, device: str, passes: Passes = compiler.PIPELINE) -> Entry:
     function = traced.function
     if device != CPU or settings.check == "nan":
         run = execute.interpret_without_nan if settings.check == "nan" else execute.interpret
         return Entry(traced, settings, lambda *arrays: run(function, arrays), None)
     try:
-        exe = compiler.compile(function, donate=traced.donated)
+        exe = compiler.compile(function, passes=passes, donate=traced.donated)
     except MemoryError as error:
         raise GraphError("out of memory while compiling", location=Location.caller()) from error
     return Entry(traced, settings, exe, exe)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast,
 
 from planish import compiler, ptir
 from planish.compiler import Cost, Executable, KernelInfo, Memory
+from planish.compiler.levels import Levels
 from planish.config import Settings, current
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
@@ -43,6 +44,8 @@ from planish.ptir.types import TensorType
 
 if TYPE_CHECKING:
     from planish.compiler import Program
+    from planish.compiler.profile import Profile
+    from planish.ptir.passes import Passes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -97,10 +100,13 @@ class Jitted(Generic[P, R]):
     __name__: str
     __wrapped__: Callable[P, R]
 
-    def __init__(self, function: Callable[P, R], signature: Signature) -> None:
+    def __init__(
+        self, function: Callable[P, R], signature: Signature, passes: Passes = compiler.PIPELINE
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._signature = signature
+        self._passes = passes
         self._entries: dict[object, Entry] = {}
         self._recent: list[Entry] = []
         self._hits = 0
@@ -175,7 +181,10 @@ class Jitted(Generic[P, R]):
 
     def _miss(self, call: Call, settings: Settings) -> Entry:
         entry = prepared(
-            trace_call(self._signature, self._function, call), settings, _device(call.key.leaves)
+            trace_call(self._signature, self._function, call),
+            settings,
+            _device(call.key.leaves),
+            self._passes,
         )
         self._note(call)
         if len(self._entries) >= _KEPT:
@@ -222,14 +231,16 @@ class Jitted(Generic[P, R]):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function captured and lowered for such arguments, which may be specs; nothing is run."""
         call = self._signature.apart(args, kwargs, settings_number(current()))
-        return Lowered(self._signature, trace_call(self._signature, self._function, call))
+        return Lowered(self._signature, trace_call(self._signature, self._function, call), self._passes)
 
 
 class _JittedObject(Jitted[P, R]):
     """A callable container of tensors (a module): it is itself the first argument, so that its tensors may change."""
 
-    def __init__(self, function: Callable[P, R], signature: Signature) -> None:
-        super().__init__(cast("Callable[P, R]", type(function).__call__), signature)
+    def __init__(
+        self, function: Callable[P, R], signature: Signature, passes: Passes = compiler.PIPELINE
+    ) -> None:
+        super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes)
         self._object = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -261,17 +272,24 @@ def _frames_to_user() -> int:
 
 
 class Lowered:
-    """A function captured and cut into kernels for one kind of arguments."""
+    """A function captured for one kind of arguments; every level is made when it is asked for."""
 
-    def __init__(self, signature: Signature, traced: Traced) -> None:
+    def __init__(self, signature: Signature, traced: Traced, passes: Passes = compiler.PIPELINE) -> None:
         self._signature = signature
         self._traced = traced
-        self._lowered = compiler.lower(traced.function, donate=traced.donated)
+        self._levels = Levels(traced.function, passes=passes, donate=traced.donated)
+
+    def __repr__(self) -> str:
+        return f"<lowered {self._signature.name}>"
 
     @property
     def function(self) -> ptir.Function:
         """What was captured, before any pass."""
         return self._traced.function
+
+    @property
+    def _lowered(self) -> compiler.Lowered:
+        return self._levels.lowered
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -280,21 +298,25 @@ class Lowered:
 
     def as_text(self, level: str = "ptir") -> str:
         """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir, llvm, c or asm."""
-        return self._lowered.as_text(level)
+        return self._levels.as_text(level)
 
     def compile(self) -> Compiled:
         """Machine code."""
-        return Compiled(self._signature, self._traced, self._lowered.compile())
+        return Compiled(self._signature, self._traced, self._levels.compile(), self._levels)
 
 
 class Compiled:
     """A function compiled ahead of time: called with arguments like those it was lowered for."""
 
-    def __init__(self, signature: Signature, traced: Traced, exe: Executable) -> None:
+    def __init__(self, signature: Signature, traced: Traced, exe: Executable, levels: Levels) -> None:
         self._signature = signature
         self._traced = traced
         self._exe = exe
+        self._levels = levels
         self._entry = Entry(traced, current(), exe, exe)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._signature.name}: {len(self._exe.lowered.plan.kernels)} kernels>"
 
     @property
     def kernels(self) -> tuple[KernelInfo, ...]:
@@ -315,6 +337,15 @@ class Compiled:
         """Why each kernel has the schedule it has, as text."""
         return self._exe.why()
 
+    def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
+        """How long each launch of a call takes, with the line that asked for it: the median of so many calls, after some to warm up.
+
+        The arguments are those of a call; without any, made-up ones. `records` are data, `str()` is a table.
+        """
+        arrays = self._arrays(args, kwargs) if args or kwargs else []
+        captured = self._entry.captured if arrays else []
+        return self._exe.profile(*arrays, *captured, repeat=repeat, function=self._levels.prepared)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results; other arguments than those it was lowered for are an error that says what differs."""
         entry = self._entry
@@ -322,6 +353,15 @@ class Compiled:
             made = entry.attempt(args, kwargs, current())
             if made is not MISSED:
                 return made
+        call = self._checked(args, kwargs)
+        arrays = self._data(call)
+        return entry.run([*arrays, *(call.leaves[number] for number in entry.donated)])
+
+    def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        return self._data(self._checked(args, kwargs))
+
+    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """A call like the one it was lowered for."""
         wanted = self._traced.call
         call = self._signature.apart(args, kwargs, wanted.key.settings)
         if call.key != wanted.key:
@@ -341,13 +381,14 @@ class Compiled:
                     location=Location.caller(),
                     remedy="lower it again for these",
                 )
-        tensors = [leaf.latest for leaf in call.leaves if isinstance(leaf, Tensor)]
-        evaluate(tensors)
-        arrays = [
+        return call
+
+    def _data(self, call: Call) -> list[Any]:
+        evaluate([leaf.latest for leaf in call.leaves if isinstance(leaf, Tensor)])
+        return [
             leaf.latest._array if isinstance(leaf, Tensor) else array_of(leaf, described)
-            for leaf, described in zip(call.leaves, wanted.key.leaves, strict=True)
+            for leaf, described in zip(call.leaves, self._traced.call.key.leaves, strict=True)
         ]
-        return entry.run([*arrays, *(call.leaves[number] for number in entry.donated)])
 
 
 def _fits(given: TensorType, wanted: TensorType) -> bool:
@@ -369,6 +410,7 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
+    passes: Passes = compiler.PIPELINE,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
 def jit(
@@ -379,6 +421,7 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
+    passes: Passes = compiler.PIPELINE,
 ) -> Jitted[P, R]: ...
 def jit(
     function: Callable[P, R] | None = None,
@@ -388,13 +431,17 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
+    passes: Passes = compiler.PIPELINE,
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Compile a function of tensors: captured once per signature, then replayed as machine code.
 
     Arguments and results are tensors, numbers, and containers of them. *Static* arguments are part of the program: each value has
     code of its own. *Donated* arguments give their memory to the results, and cannot be used afterwards. `dims` names sizes that
-    may change without compiling again: `dims={"x": (planish.Dim("batch", 1, 64), None)}`.
+    may change without compiling again: `dims={"x": (planish.Dim("batch", 1, 64), None)}`. `passes` run on the captured program in
+    place of the compiler's own: a pipeline's text, passes, or several of both, as `[planish.compiler.PIPELINE, MyPass()]`.
     """
+    # read now: a mistake in them belongs to the line that made it
+    pipeline = passes if passes is compiler.PIPELINE else ptir.PassManager.of(passes)
 
     def made(function: Callable[P, R]) -> Jitted[P, R]:
         if not callable(function):
@@ -405,9 +452,9 @@ def jit(
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         if tree.apart(function) is None:
-            return Jitted(function, Signature(function, *options))
+            return Jitted(function, Signature(function, *options), pipeline)
         named = Signature(type(function).__call__, *options)
         named.name = type(function).__name__
-        return _JittedObject(function, named)
+        return _JittedObject(function, named, pipeline)
 
     return made if function is None else made(function)

@@ -478,6 +478,9 @@ class Program:
     body: tuple[Instruction, ...]
     variables: tuple[Variable, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<LLIR {self.name}: {len(self.params)} parameters, {len(self.body)} instructions>"
+
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         """Parameters first."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from onnx import FunctionProto, GraphProto, NodeProto
 
 from planish import ptir
-from planish.errors import PlanishError
+from planish.errors import Location, PlanishError
 from planish.onnx import registry
 from planish.onnx.attributes import Attributes
 from planish.onnx.functions import body_of
@@ -113,6 +113,8 @@ class Engine:
         """What quantised values were made of, by their ids: the value, its steps, its zero point, how they are laid out."""
         self.nodes: Sequence[NodeProto] = ()
         """The nodes of the graph that is being imported."""
+        self.number = 0
+        """Which node of the model that is, counted from 1: its place, as a line is that of a program's."""
         self.symbols: dict[int, tuple[GraphValue, Array]] = {}
         """Values that hold sizes with names, by id, and these."""
         self.prepared: Prepared = {}
@@ -134,7 +136,10 @@ class Engine:
             kept = self._ends[id(nodes)] = (nodes, last_uses(nodes, needed))
         ends, used = kept[1]
         around, self.nodes = self.nodes, nodes
-        for node, ended in zip(nodes, ends, strict=True):
+        for number, (node, ended) in enumerate(zip(nodes, ends, strict=True), 1):
+            if not around:
+                self.number = number
+            self.segment.graph.place = Location(self.name, self.number, None, _label(node))
             self.run_node(node, scope, used)
             for name in ended:
                 scope.names.pop(name, None)  # nobody asks for it again: a cut need not keep it
@@ -530,6 +535,11 @@ def title_of(node: NodeProto) -> str:
         if node.name
         else f"a {node.op_type} node (for {', '.join(node.output)})"
     )
+
+
+def _label(node: NodeProto) -> str:
+    """A node in short: its type, and its name or what it makes."""
+    return f"{node.op_type} {node.name or ', '.join(node.output)!r}"
 
 
 def _named(node: NodeProto, why: str) -> PlanishError:

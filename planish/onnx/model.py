@@ -93,6 +93,10 @@ class Model:
         """All outputs, for inputs by name."""
         return self.run(None, feeds)
 
+    def __repr__(self) -> str:
+        taken = f"{len(self.inputs)} inputs, {len(self.outputs)} outputs"
+        return f"<ONNX model {self._graph.name}: {len(self._graph.node)} nodes, {taken}>"
+
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The outputs named (None: all), for inputs by name."""
         if output_names:

@@ -52,6 +52,11 @@ class Why:
     because: tuple[str, ...] = ()
     """Why what the kernel makes is in memory."""
 
+    def __repr__(self) -> str:
+        return (
+            f"<why of {self.kernel}: {len(self.steps)} actions by {self.origin}, {self.cost.bound_by}-bound>"
+        )
+
     def __str__(self) -> str:
         lines = [f"{self.kernel}: {self.origin}"]
         lines += [f"  in memory: {reason}" for reason in dict.fromkeys(self.because)]

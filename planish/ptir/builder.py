@@ -40,17 +40,23 @@ Built: TypeAlias = GraphValue | Sequence[GraphValue]
 class Graph:
     """A function under construction. `build` ends it."""
 
-    __slots__ = ("_callees", "_regions", "finished", "function")
+    __slots__ = ("_callees", "_regions", "finished", "function", "place")
 
     function: Function
     finished: bool
+    place: Location | None
+    """Where what is built comes from; None: from the line of whoever builds it."""
 
     def __init__(self, name: str = "main", *, function: Function | None = None) -> None:
         """A new function, or more instructions at the end of an existing one whose results are not set yet."""
         self.function = Function(name, loc=Location.caller()) if function is None else function
         self.finished = False
+        self.place = None
         self._regions: list[Region] = [self.function.body]
         self._callees: dict[str, Function] = {}
+
+    def __repr__(self) -> str:
+        return f"<graph {self.function.name}: {len(self.function)} instructions{', built' if self.finished else ''}>"
 
     @property
     def region(self) -> Region:
@@ -137,11 +143,11 @@ class Graph:
             raise self.located(GraphError(f"graph {self.function.name} is finished", op=op.name))
         for operand in operands:
             self._check_visible(op.name, operand)
-        loc = Location.caller()
+        loc = self.place or Location.caller()
         try:
             return self.region.append(op, [operand.value for operand in operands], attrs, regions, loc=loc)
         except PlanishError as error:
-            error.location = error.location or loc
+            error.location = error.location or Location.caller()
             raise
 
     def _check_visible(self, op: str, operand: ElementwiseMethods) -> None:

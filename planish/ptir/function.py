@@ -77,6 +77,10 @@ class Region:
         for index, type in enumerate(arg_types):
             self.add_arg(type, arg_names[index] if index < len(arg_names) else None)
 
+    def __repr__(self) -> str:
+        whose = "body" if self.owner is None else f"region of {self.owner!r}"
+        return f"<{whose}: {len(self.args)} parameters, {self.count} instructions>"
+
     def add_arg(self, type: TensorType, name: str | None = None) -> Value:
         """Append a parameter."""
         value = Value(self.function._take_value_id(), type, None, len(self.args), self, name)

@@ -65,7 +65,8 @@ class FunctionPrinter:
         self.lines: list[str] = []
         self.line_of: dict[Inst, int] = {}
         """The index of the line an instruction (or the end of a region) begins on."""
-        self._names: dict[Value, str] = {}
+        self.names: dict[Value, str] = {}
+        """What each value is called."""
         self._taken: set[str] = set()
         self._count = 0
         self._types: dict[TensorType, str] = {}
@@ -100,12 +101,12 @@ class FunctionPrinter:
             while name in self._taken:
                 number += 1
                 name = f"{base}#{number}"
-        self._names[value] = name
+        self.names[value] = name
         self._taken.add(name)
         return name
 
     def _use(self, value: Value) -> str:
-        return self._names.get(value) or f"%?{value.id}"
+        return self.names.get(value) or f"%?{value.id}"
 
     def _type(self, type: TensorType) -> str:
         if type.quant is not None:
@@ -147,7 +148,7 @@ class FunctionPrinter:
             self.lines.append(f"{indent}{returned}{self._place(end.loc, None)}")
             stack.pop()
             if top.inst is not None:
-                self._taken -= {name for value in top.defined() if (name := self._names.get(value))}
+                self._taken -= {name for value in top.defined() if (name := self.names.get(value))}
                 outer = "  " * len(stack)
                 if top.index + 1 < len(top.inst.regions):
                     stack.append(self._open(top.inst, top.index + 1, outer + "}"))

@@ -31,7 +31,10 @@ def passes_markdown() -> str:
     for name, cls in sorted(PASSES.items()):
         if cls.__module__.startswith("planish."):
             fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-            options = ", ".join(f"`{field.name.replace('_', '-')}`" for field in fields) or "–"
+            options = (
+                ", ".join(f"`{field.name.replace('_', '-')}`" for field in fields if field.name != "passes")
+                or "–"
+            )
             doc = (cls.__doc__ or "").splitlines()[0]
             lines.append(f"| `{name}` | `{cls.__name__}` | {options} | {doc} |")
     return "\n".join(lines)

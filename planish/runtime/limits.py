@@ -1,8 +1,12 @@
-"""What this machine can do at most, measured: multiply-adds in registers, and bytes read from memory, on so many threads."""
+"""What this machine can do at most, measured: multiply-adds in registers, and bytes read, on so many threads.
+
+The limit of a kernel is measured under its own conditions: the width of its floats, and as many bytes as it touches, read again and
+again, so that they come from the cache that the kernel has them in. What has no such loop (tiles, narrow floats) has no limit here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,8 +15,11 @@ from planish.runtime.sandbox import Kernel, Place, Sandbox
 
 _ACCUMULATORS: Final = 12
 _ITERATIONS: Final = 200_000
-_READ: Final = 128 << 20
-"""Bytes that are read: more than caches hold."""
+_LEAST_READ: Final = 4 << 10
+_MOST_READ: Final = 128 << 20
+"""Bytes that are read for the limit of memory: more than caches hold."""
+_AGAIN: Final = 3
+"""Measurements of a limit that a kernel has beaten, which then was measured while something else ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +29,93 @@ class Limits:
     flops: float
     """Float32 operations per second, a multiply-add being two."""
     bandwidth: float
-    """Bytes per second."""
+    """Bytes per second, from memory."""
 
     def seconds(self, flops: float, nbytes: float) -> float:
         """The least time for so much of both."""
         return max(flops / self.flops, nbytes / self.bandwidth)
 
 
-def _loop(lanes: int, count: int, head: str, body: Callable[[int], str], step: int, bound: int) -> str:
+class Meter:
+    """Measures limits when they are asked for, and keeps the best of what it has seen."""
+
+    def __init__(self, sandbox: Sandbox, lanes: int) -> None:
+        """On the threads that a sandbox uses, by vectors of so many float32."""
+        self.sandbox = sandbox
+        self.lanes = lanes
+        self._flops: dict[int, float] = {}
+        self._bandwidth: dict[int, float] = {}
+
+    def limits(self) -> Limits:
+        """Of float32 and of memory."""
+        return Limits(self.flops(32), self.bandwidth(_MOST_READ))
+
+    def flops(self, bits: int) -> float:
+        """Operations per second on floats of so many bits, 32 or 64."""
+        if bits not in self._flops:
+            self._measure_flops(bits)
+        return self._flops[bits]
+
+    def bandwidth(self, nbytes: int) -> float:
+        """Bytes per second of whoever reads about so many, again and again."""
+        size = _bucket(nbytes)
+        if size not in self._bandwidth:
+            self._measure_bandwidth(size)
+        return self._bandwidth[size]
+
+    def share(self, flops: Mapping[int, int], nbytes: int, seconds: float) -> float | None:
+        """How near a kernel comes to the limit: 1 is at it. None if the limit of what it does cannot be measured."""
+        if any(bits not in _KINDS for bits in flops):
+            return None
+        for attempt in range(1 + _AGAIN):
+            needed = max(
+                nbytes / self.bandwidth(nbytes), sum(n / self.flops(bits) for bits, n in flops.items())
+            )
+            if needed <= seconds:
+                return needed / seconds
+            if attempt < _AGAIN:
+                self._measure_bandwidth(_bucket(nbytes))
+                for bits in flops:
+                    self._measure_flops(bits)
+        return None
+
+    def _measure_flops(self, bits: int) -> None:
+        threads = self.sandbox.setup.threads
+        lanes = self.lanes * 32 // bits
+        self.sandbox.use((_out(threads),))
+        work = Kernel(_fma_source(lanes, _KINDS[bits]), cpu.host(), (0,), (), (threads,), 0, 1_000_000_000)
+        (report,) = self.sandbox.time([work])
+        found = 2.0 * lanes * _ACCUMULATORS * _ITERATIONS * threads / report.seconds
+        self._flops[bits] = max(found, self._flops.get(bits, 0.0))
+
+    def _measure_bandwidth(self, size: int) -> None:
+        self.sandbox.use((_out(self.sandbox.setup.threads), Place("in", "float32", size // 4, False)))
+        best = self._bandwidth.get(size, 0.0)
+        # few bytes are read fastest by one thread alone
+        for threads in {1, self.sandbox.setup.threads}:
+            piece = size // threads // (self.lanes * 16) * (self.lanes * 16)
+            if piece:
+                source = _read_source(self.lanes, piece)
+                stream = Kernel(source, cpu.host(), (0, 1), (), (threads,), 0, 1_000_000_000)
+                (report,) = self.sandbox.time([stream])
+                best = max(best, piece * threads / report.seconds)
+        self._bandwidth[size] = best
+
+
+def _bucket(nbytes: int) -> int:
+    """The sizes that are measured: the power of two below, whose bytes come from a cache no slower."""
+    return min(max(1 << max(nbytes, 1).bit_length() - 1, _LEAST_READ), _MOST_READ)
+
+
+def _out(threads: int) -> Place:
+    return Place("out", "float32", 16 * max(threads, 1) + 64, True)
+
+
+_KINDS: Final = {32: "float", 64: "double"}
+
+
+def _loop(kind: str, count: int, head: str, body: Callable[[int], str], step: int, bound: int) -> str:
     """A loop over accumulators, which are stored in the end so that nothing of it can be left out."""
-    kind = f"<{lanes} x float>"
     phis = "".join(
         f"  %a{n} = phi {kind} [ zeroinitializer, %entry ], [ %b{n}, %loop ]\n" for n in range(count)
     )
@@ -46,20 +130,20 @@ def _loop(lanes: int, count: int, head: str, body: Callable[[int], str], step: i
     )
 
 
-def _fma_source(lanes: int) -> str:
-    kind = f"<{lanes} x float>"
-    name = f"@llvm.fma.v{lanes}f32"
+def _fma_source(lanes: int, scalar: str) -> str:
+    kind = f"<{lanes} x {scalar}>"
+    name = f"@llvm.fma.v{lanes}f{32 if scalar == 'float' else 64}"
     head = f"declare {kind} {name}({kind}, {kind}, {kind})\ndefine void @kernel(ptr %o, i64 %core) {{\n"
 
     def body(n: int) -> str:
         return f"  %b{n} = call {kind} {name}({kind} %a{n}, {kind} %a{n}, {kind} %a{n})\n"
 
-    return _loop(lanes, _ACCUMULATORS, head, body, 1, _ITERATIONS)
+    return _loop(kind, _ACCUMULATORS, head, body, 1, _ITERATIONS)
 
 
-def _read_source(lanes: int, threads: int) -> str:
+def _read_source(lanes: int, piece: int) -> str:
+    """Every thread reads a piece of its own, four vectors at a time."""
     kind, count = f"<{lanes} x float>", 4
-    piece = _READ // threads // (lanes * 4 * count) * (lanes * 4 * count)
     head = "define void @kernel(ptr %o, ptr %x, i64 %core) {\n"
 
     def body(n: int) -> str:
@@ -69,18 +153,9 @@ def _read_source(lanes: int, threads: int) -> str:
             f"  %b{n} = fadd {kind} %a{n}, %v{n}\n"
         )
 
-    return _loop(lanes, count, head, body, count * lanes * 4, piece)
+    return _loop(kind, count, head, body, count * lanes * 4, piece)
 
 
 def measure(sandbox: Sandbox, lanes: int) -> Limits:
     """The limits of the threads that a sandbox uses, by vectors of so many float32."""
-    threads = sandbox.setup.threads
-    out = Place("out", "float32", 16 * max(threads, 1) + lanes, True)
-    read = Place("in", "float32", _READ // 4, False)
-    sandbox.use((out, read))
-    grid, host = (threads,), cpu.host()
-    work = Kernel(_fma_source(lanes), host, (0,), (), grid, 0, 1_000_000_000)
-    stream = Kernel(_read_source(lanes, threads), host, (0, 1), (), grid, 0, 1_000_000_000)
-    seconds = [report.seconds for report in sandbox.time([work, stream])]
-    flops = 2.0 * lanes * _ACCUMULATORS * _ITERATIONS * threads
-    return Limits(flops / seconds[0], _READ / seconds[1])
+    return Meter(sandbox, lanes).limits()

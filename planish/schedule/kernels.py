@@ -353,6 +353,8 @@ class _Cut:
             name, named, numbers, tuple(variables), tuple(n for n in numbers if n in stored), because
         )
         reads = tuple(node for node in fusion.reads if node not in makes)
+        if self.tensors.origins is not None:
+            self.tensors.origins.made(kernel, makes, frozenset(reads))
         self.made.append(Made(kernel, reads, tuple(makes), tuple(replaces)))
         self.reads.update((node, reads) for node in makes)
         if len(makes) > 1:

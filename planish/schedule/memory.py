@@ -50,6 +50,9 @@ class Sharing:
     needless: frozenset[int]
     """The steps without blocks, counted from 0, that copy a block over itself."""
 
+    def __repr__(self) -> str:
+        return f"<sharing: {len(self.blocks)} blocks, {len(self.homes)} buffers in others' arrays>"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -77,6 +80,10 @@ class Memory:
     """Blocks of the arena. A block of no buffers is the scratch of a kernel."""
     homes: Mapping[int, int]
     """Buffers that live in the array of a result or of a donated parameter instead."""
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {getattr(self, name)}" for name in ("parameters", "constants", "results"))
+        return f"<memory: {self.peak} bytes of arena in {len(self.places)} places, {sizes}>"
 
     @property
     def offsets(self) -> dict[int, int]:

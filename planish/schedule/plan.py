@@ -255,6 +255,9 @@ class Plan:
         """Every launch, those in loops once."""
         return tuple(step for step in walk(self.steps) if isinstance(step, Launch))
 
+    def __repr__(self) -> str:
+        return f"<plan: {len(self.launches)} launches of {len(self.kernels)} kernels, {len(self.buffers)} buffers>"
+
     def __str__(self) -> str:
         lines = [
             f"b{number}: {buffer.dtype}[{buffer.size}] {buffer.role.name.lower()}"

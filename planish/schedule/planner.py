@@ -24,6 +24,7 @@ from planish.ptir.types import TensorType
 from planish.schedule import tensors as tensor_level
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
+from planish.schedule.origins import Origins
 from planish.schedule.plan import (
     Bind,
     Branch,
@@ -177,6 +178,8 @@ class _Planner:
             if number == len(self.made):
                 self.made.append(kernel)
             self.block.append(Launch(number, kernel.buffers))
+            if self.tensors.origins is not None:
+                self.tensors.origins.launched(kernel)
         self.own.update(range(first, len(self.tensors.buffers)))
         for node, memory in list(self.tensors.realised.items())[known:]:
             number = cast("int", self.whole(memory))
@@ -231,6 +234,8 @@ class _Planner:
                 self.reinterpret(inst)
             else:
                 lower_inst(self.tensors, inst)
+                if self.tensors.origins is not None:
+                    self.tensors.origins.lowered(inst, self.tensors.values)
                 if isinstance(inst.attrs, BindDimAttrs):
                     self.bind(inst.attrs)
 
@@ -419,7 +424,13 @@ _CONTROL: Final[dict[str, Callable[[_Planner, Inst], None]]] = {
 
 
 def plan(
-    function: Function, table: Table, donate: frozenset[int] = frozenset(), target: Target | None = None
+    function: Function,
+    table: Table,
+    donate: frozenset[int] = frozenset(),
+    target: Target | None = None,
+    origins: Origins | None = None,
 ) -> Plan:
-    """The plan of a function for a target. `donate` are the parameters whose memory may be overwritten."""
-    return _Planner(function, table, donate, target or TARGETS["x86-64-v4"]).plan()
+    """The plan of a function for a target. `donate` are the parameters whose memory may be overwritten; `origins` watches."""
+    planner = _Planner(function, table, donate, target or TARGETS["x86-64-v4"])
+    planner.tensors.origins = origins
+    return planner.plan()

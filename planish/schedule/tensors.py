@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from numpy.typing import NDArray
 
@@ -24,6 +24,9 @@ from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.shape import Dim, Shape, shape
 from planish.uop.symbolic import simplify
+
+if TYPE_CHECKING:
+    from planish.schedule.origins import Origins
 
 Array = NDArray[Any]
 Dims = Shape
@@ -57,6 +60,8 @@ class Tensors:
     """Variables whose value is data (`bind_dim`): the int64 scalar that is the size, within its bounds."""
     target: Target = field(default_factory=lambda: TARGETS["x86-64-v4"])
     """The machine that what is computed again, and what is stored, is judged for."""
+    origins: Origins | None = None
+    """Hears which instruction becomes which nodes, and which kernel computes them, if somebody wants to know."""
 
     # -- sizes -----------------------------------------------------------------------------------------------------
 

@@ -147,6 +147,7 @@ class UOp:
 
     def __repr__(self) -> str:
         arg = "" if self.arg is None else f", arg={self.arg!r}"
+        arg = arg if len(arg) <= 120 else f"{arg[:119]}…"  # a list of hundreds of axes says no more
         return f"<{self.op.name} {self.dtype} #{self.serial}, {len(self.src)} sources{arg}>"
 
     # -- derived properties ------------------------------------------------------------------------------------
@@ -445,6 +446,9 @@ class Table:
         self._serial = 0
         self.memos = {}
         self.sorted = {}
+
+    def __repr__(self) -> str:
+        return f"<table of {len(self._nodes)} nodes>"
 
     def __len__(self) -> int:
         return len(self._nodes)

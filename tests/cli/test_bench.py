@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -29,10 +30,28 @@ func @f(%a: tensor<f32, 64x32>, %b: tensor<f32, 32x64>) -> tensor<f32, 64x64> {
 FASTER = (Action(ActionKind.UPCAST, 1, 16), Action(ActionKind.UPCAST, 0, 4))
 
 
+class FakeMeter:
+    """A machine whose limits are known; a kernel at half of them."""
+
+    known: float | None = 0.5
+
+    asked: ClassVar[list[tuple[Mapping[int, int], int]]] = []
+
+    def __init__(self, sandbox: object, lanes: int) -> None:
+        self.asked.clear()
+
+    def limits(self) -> Limits:
+        return Limits(1e11, 1e10)
+
+    def share(self, flops: Mapping[int, int], nbytes: int, seconds: float) -> float | None:
+        self.asked.append((flops, nbytes))
+        return self.known
+
+
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # the limits themselves have a test of their own, and take seconds
-    monkeypatch.setattr("planish.cli.bench.measure", lambda sandbox, lanes: Limits(1e11, 1e10))
+    monkeypatch.setattr("planish.cli.bench.Meter", FakeMeter)
     with planish.settings(cache_dir=str(tmp_path / "cache")):
         yield
 
@@ -59,10 +78,23 @@ def test_kernels_and_the_whole_are_timed(cli: Cli, program: Path) -> None:
     assert "limits on 1 thread: 100 GFLOP/s, 10.0 GB/s from memory" in ran.err
     head, row, whole, *why = ran.out.splitlines()
     assert head.split() == ["kernel", "calls", "ms", "GFLOP/s", "GB/s", "limit", "bound", "by"]
-    assert re.fullmatch(r"reduce_64x64_\w+ +1 +[\d.]+ +[\d.]+ +[\d.]+ +\d+%  \w+", row)
+    assert re.fullmatch(r"reduce_64x64_\w+ +1 +[\d.]+ +[\d.]+ +[\d.]+ +50%  \w+", row)
     assert re.fullmatch(r"whole program: [\d.]+ ms", whole)
+    # a product of 64x32 by 32x64, each number touched once
+    ((flops, nbytes),) = FakeMeter.asked
+    assert flops[32] >= 2 * 64 * 64 * 32
+    assert nbytes == 4 * (64 * 32 + 32 * 64 + 64 * 64)
     assert why[0].endswith(": heuristic")
     assert any("UPCAST" in line for line in why)
+
+
+def test_a_limit_that_could_not_be_measured_is_told_as_such(
+    cli: Cli, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeMeter, "known", None)
+    ran = cli("bench", program, "--threads", "1")
+    assert re.search(r"^reduce_\S+ .* –  \w+$", ran.out, re.MULTILINE)
+    assert "–: its limit could not be measured" in ran.err
 
 
 @pytest.mark.usefixtures("searched")

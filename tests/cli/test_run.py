@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from planish.cli import main
+from planish.ptir import trace
 
 onnx = pytest.importorskip("onnx")
 
@@ -61,11 +63,39 @@ def test_random_inputs_need_sizes(model: str, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == first
 
 
-def test_the_slowest_kernels_are_shown(model: str, capsys: pytest.CaptureFixture[str]):
-    assert main(["run", model, "--random", "--dim", "batch=4", "--profile"]) == 0
+def test_the_slowest_kernels_are_shown_with_their_nodes(model: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", model, "--random", "--dim", "batch=4", "--profile", "--repeat", "5"]) == 0
     table = capsys.readouterr().out
     assert "share" in table
-    assert "kernels" in table
+    assert "small:1 in MatMul 'y'  dot_general" in table
+    assert "small:2 in ReduceSum 's'  reduce_sum" in table
+    assert table.rstrip().endswith("(median of 5)")
+
+
+def test_a_compiled_model_has_a_profile_too(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = str(tmp_path / "compiled")
+    assert main(["compile", model, "--dim", "batch=4", "-o", folder]) == 0
+    assert main(["run", folder, "--random", "--profile"]) == 0
+    assert "dot_general" in capsys.readouterr().out
+
+
+def test_a_dump_directory_gets_the_traces_of_the_first_run(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = tmp_path / "dump"
+    arguments = ["run", model, "--random", "--dim", "batch=4", "--repeat", "3", "--dump-dir", str(folder)]
+    assert main(arguments) == 0
+    (run,) = (folder / "executions.jsonl").read_text().splitlines()
+    assert json.loads(run)["backend"] == "llvm"
+    (execution,) = folder.glob("*_run")
+    assert "dot_general" in (execution / "program.ptir").read_text()
+    assert {"stats.json", "meta.json", "program.json"} <= {path.name for path in execution.iterdir()}
+    assert trace.current_sink() is None
+
+
+def test_repeating_takes_a_number(model: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", model, "--random", "--dim", "batch=4", "--repeat", "0"]) == 2
+    assert "--repeat is at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_a_line_while_something_is_bisected(tmp_path, command: str):
     file = tmp_path / "program.ptir"
     function = ptir.Graph("f")
     file.write_text(ptir.print(function.build(function.input("x", ptir.tensor("f32", (8,))).exp())))
-    code = f"""
+    code = """
 import sys, time
 from planish.cli import main
 from planish.compiler import bisect, progress

@@ -238,6 +238,31 @@ def test_limits_are_measured() -> None:
     assert found.seconds(0, 2 * found.bandwidth) == pytest.approx(2.0)
 
 
+def test_limits_are_those_of_the_same_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sandbox((), 1, workers=1) as box:
+        meter = limits.Meter(box, 4)
+        monkeypatch.setattr(meter, "_flops", {32: 1e9, 64: 5e8})
+        monkeypatch.setattr(meter, "_bandwidth", {1 << 20: 1e10, 1 << 12: 1e11})
+        assert meter.share({32: 10**6}, 1 << 12, 2e-3) == pytest.approx(0.5)
+        assert meter.share({64: 10**6}, 1 << 12, 2e-3) == pytest.approx(1.0)
+        assert meter.share({}, 1 << 20, 2e-4) == pytest.approx((1 << 20) / 1e10 / 2e-4)
+        assert meter.share({16: 1}, 8, 1.0) is None  # no loop shows what half floats could do
+        seen: list[int] = []
+        monkeypatch.setattr(meter, "_measure_bandwidth", seen.append)
+        monkeypatch.setattr(meter, "_measure_flops", seen.append)
+        # faster than the limit, also when that is measured again: it is not the limit
+        assert meter.share({32: 10**6}, 1 << 12, 1e-4) is None
+        assert seen == [1 << 12, 32] * 3
+
+
+def test_a_limit_is_measured_for_as_many_bytes_as_are_asked_for() -> None:
+    with Sandbox((), 1, workers=1) as box:
+        meter = limits.Meter(box, 4)
+        assert meter.bandwidth(5000) > 1e7
+        assert meter.flops(64) > 1e8
+        assert list(meter._bandwidth) == [4096]
+
+
 # -- comparing -------------------------------------------------------------------------------------------------------
 
 A = np.array([1.0, 2.0, 1000.0], np.float32)

@@ -107,11 +107,10 @@ def twice(i, c):
 @pytest.mark.parametrize("named", [False, True])
 def test_a_donated_input_is_overwritten_last(function, shape, named):
     x = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
-    dims = {0: (pn.Dim("n", 1, 8), ...)}
-    options = {"dims": dims} if named else {}
+    dims: dict[str | int, object] = {0: (pn.Dim("n", 1, 8), ...)}
     want = pn.jit(function)(pn.asarray(x))
     with pn.settings(check="spec", cache=False):
-        found = pn.jit(function, donate_argnums=0, **options)(pn.asarray(x.copy()))
+        found = pn.jit(function, donate_argnums=0, dims=dims if named else None)(pn.asarray(x.copy()))
     for one, other in zip(flat(found), flat(want), strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 

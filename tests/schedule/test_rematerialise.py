@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish import compiler, nn
+from planish import nn
+from planish.frontend.jit import Compiled
 from planish.frontend.tensor import Tensor
 from planish.schedule import fusion
 from planish.schedule.kernels import schedule
@@ -29,7 +30,7 @@ def residual(layers: int) -> tuple[Callable[..., object], Sequence[object]]:
     return pn.grad(loss), ([pn.zeros((WIDTH, WIDTH))] * layers, pn.zeros((ROWS, WIDTH)))
 
 
-def compiled(layers: int) -> compiler.Executable:
+def compiled(layers: int) -> Compiled:
     function, arguments = residual(layers)
     return pn.jit(function).lower(*arguments).compile()
 

@@ -1,18 +1,49 @@
-"""`canonicalize`: every canonicalisation pattern, folding and dead-code removal, to a fixpoint."""
+"""`canonicalize`: patterns, folding and dead-code removal, to a fixpoint.
+
+The patterns are those that ship (`canonicalization_patterns`), or others; they are given as objects, or by name once
+`register_pattern` has made them known. A cost model may say in which order they are tried at an instruction.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import ClassVar
+from functools import cache, lru_cache
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
+from planish.errors import RewriteError, did_you_mean
 from planish.ptir.function import Program
-from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
-from planish.ptir.rewrite.config import GreedyConfig, GreedyStats
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.passes.text import name_of
+from planish.ptir.rewrite.config import CostModel, GreedyConfig, GreedyStats
 from planish.ptir.rewrite.driver import apply_patterns_and_fold_greedily
 from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
-from planish.ptir.rewrite.pattern import FrozenPatternSet, PatternSet
+from planish.ptir.rewrite.pattern import BasePattern, FrozenPatternSet, PatternSet
 from planish.ptir.verify import problems, verify
+
+PatternLike: TypeAlias = str | BasePattern | type[BasePattern]
+"""A pattern: itself, its class, or the name it ships or is registered under."""
+Patterns: TypeAlias = Sequence[PatternLike] | PatternSet | FrozenPatternSet
+
+P = TypeVar("P", bound=BasePattern | type[BasePattern])
+M = TypeVar("M", bound=CostModel)
+PATTERNS: Final[dict[str, BasePattern | type[BasePattern]]] = {}
+"""Patterns that do not ship and that pipelines may name."""
+COST_MODELS: Final[dict[str, CostModel]] = {}
+
+
+def register_pattern(pattern: P) -> P:
+    """Make a pattern known to pipelines by its name: `canonicalize{extra-patterns=MyPattern}`. Also as a decorator."""
+    made = pattern() if isinstance(pattern, type) else pattern
+    PatternSet().add(made)  # what a set would complain about is a mistake of its author, here
+    PATTERNS[made.label] = pattern
+    return pattern
+
+
+def register_cost_model(model: M) -> M:
+    """Make a cost model known to pipelines by its name: `canonicalize{cost-model=my_model}`. Also as a decorator."""
+    COST_MODELS[name_of(model)] = model
+    return model
 
 
 @cache
@@ -23,6 +54,31 @@ def canonicalization_patterns() -> FrozenPatternSet:
     patterns = PatternSet()
     populate_canonicalization(patterns)
     return patterns.freeze()
+
+
+def _found(given: object) -> BasePattern | type[BasePattern]:
+    """A pattern by its name, or as it is."""
+    if not isinstance(given, str):
+        if isinstance(given, BasePattern) or (isinstance(given, type) and issubclass(given, BasePattern)):
+            return given
+        raise RewriteError(f"{given!r} is no pattern", remedy="give a pattern, its class or its name")
+    shipped = {pattern.label: pattern for pattern in canonicalization_patterns().patterns}
+    pattern = PATTERNS.get(given) or shipped.get(given)
+    if pattern is None:
+        close = did_you_mean(given, [*PATTERNS, *shipped])
+        hint = f"did you mean {close}?" if close else "register_pattern makes one known by its name"
+        raise RewriteError(f"there is no pattern {given!r}", remedy=hint)
+    return pattern
+
+
+@lru_cache(64)
+def _frozen(
+    base: tuple[BasePattern | type[BasePattern], ...] | None,
+    extra: tuple[BasePattern | type[BasePattern], ...],
+) -> FrozenPatternSet:
+    # Asked for again, a set is the same one, with the decision tables that it has made.
+    shipped = canonicalization_patterns().patterns
+    return PatternSet([*(shipped if base is None else base), *extra]).freeze()
 
 
 @register
@@ -45,6 +101,32 @@ class CanonicalizePass:
     enable: tuple[str, ...] | None = None
     """The only patterns to use; none: all."""
     disable: tuple[str, ...] = ()
+    patterns: Patterns | None = None
+    """What to rewrite with: a set, or patterns by name or as objects; none: all that ship."""
+    extra_patterns: Patterns = ()
+    """Patterns beside those."""
+    cost_model: CostModel | str | None = None
+    """Says in which order patterns are tried at an instruction, itself or by its registered name; none: by their benefit."""
+
+    def __post_init__(self) -> None:
+        for name in ("patterns", "extra_patterns"):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, tuple):
+                object.__setattr__(self, name, listed(given))
+
+    def pattern_set(self) -> FrozenPatternSet:
+        """The patterns, with nothing enabled or disabled yet."""
+        if self.patterns is None and not self.extra_patterns:
+            return canonicalization_patterns()
+        base = None if self.patterns is None else tuple(map(_found, listed(self.patterns)))
+        return _frozen(base, tuple(map(_found, listed(self.extra_patterns))))
+
+    def own_parts(self) -> tuple[object, ...]:
+        """The patterns and the cost model that do not ship: what the pass does follows from its text without them."""
+        chosen = [*listed(self.patterns or ()), *listed(self.extra_patterns)]
+        found = [part if isinstance(part, type) else type(part) for part in map(_found, chosen)]
+        own: list[object] = [cls for cls in found if not cls.__module__.startswith("planish.ptir.rules.")]
+        return (*own, *(() if self.cost_model is None else (self.cost_model,)))
 
     def config(self, context: PassContext = DEFAULT_CONTEXT) -> GreedyConfig:
         """What the driver is told."""
@@ -52,6 +134,7 @@ class CanonicalizePass:
             max_iterations=self.max_iterations,
             enable_constant_fold=self.constant_fold,
             enable_dce=self.dce,
+            cost_model=_cost_model(self.cost_model),
             expensive_checks=self.expensive_checks,
             rewrite_budget=self.rewrite_budget,
             enable=self.enable,
@@ -62,7 +145,7 @@ class CanonicalizePass:
         )
 
     def run(self, program: Program, context: PassContext = DEFAULT_CONTEXT) -> PassResult:
-        patterns = canonicalization_patterns()
+        patterns = self.pattern_set()
         config = self.config(context)
         total = GreedyStats()
         changed: list[str] = []
@@ -75,7 +158,26 @@ class CanonicalizePass:
             total.add(stats)
         if watched and changed:
             verify(program)
-        return PassResult(bool(changed), statistics_of(total), tuple(changed))
+        return PassResult(bool(changed), statistics_of(total), tuple(changed), settled=total.converged)
+
+
+def listed(patterns: Patterns) -> tuple[PatternLike, ...]:
+    """Patterns one by one, as they are given."""
+    if isinstance(patterns, str | BasePattern | type):
+        return (patterns,)
+    return patterns.patterns if isinstance(patterns, FrozenPatternSet | PatternSet) else tuple(patterns)
+
+
+def _cost_model(given: CostModel | str | None) -> CostModel | None:
+    if not isinstance(given, str):
+        return given
+    model = COST_MODELS.get(given)
+    if model is None:
+        known = ", ".join(sorted(COST_MODELS)) or "none is registered"
+        raise RewriteError(
+            f"there is no cost model {given!r}", remedy=f"valid: {known}; register_cost_model makes one known"
+        )
+    return model
 
 
 def statistics_of(stats: GreedyStats) -> dict[str, int | float]:

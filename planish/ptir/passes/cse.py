@@ -16,7 +16,7 @@ from typing import ClassVar, Final, TypeAlias
 from planish.ptir.exact import exact_key
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.definition import NO_ATTRS, RETURN, OpDef
-from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
 Key: TypeAlias = tuple[object, ...]
@@ -41,7 +41,7 @@ class CSEPass:
             if count:
                 function.version += 1
                 changed.append(function.name)
-        return PassResult(bool(merged), {"merged": merged}, tuple(changed))
+        return PassResult(bool(merged), {"merged": merged}, tuple(changed), settled=True)
 
 
 def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> int:

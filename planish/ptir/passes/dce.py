@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planish.ptir.function import Function, Inst, Program
-from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.rewrite.bound_sizes import BINDERS, erase_unmentioned
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 

@@ -19,8 +19,8 @@ from planish.ptir.library.splice import Splice
 from planish.ptir.ops.control import CustomCallAttrs
 from planish.ptir.ops.convert import DequantizeAttrs, QuantizeAttrs
 from planish.ptir.ops.definition import Attrs, ConstantAttrs
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.passes.expand_types import Parts, convert_function
-from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import TensorType
 

@@ -33,8 +33,8 @@ from planish.ptir.library.splice import Splice
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
 from planish.ptir.ops.numerics import part_dtype
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.passes.expand_types import Parts, convert_function
-from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import TensorType
 

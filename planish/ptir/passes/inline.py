@@ -15,7 +15,7 @@ from planish.ptir.dims import Dim, DimLike, bounds, substitute
 from planish.ptir.function import Function, Inst, Program, Value
 from planish.ptir.ops.control import CallAttrs
 from planish.ptir.ops.sizes import BindDimAttrs
-from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.printer import symbols_in
 from planish.ptir.rewrite.bound_sizes import SizeMentions
 from planish.ptir.rewrite.rewriter import ProgramRewriter

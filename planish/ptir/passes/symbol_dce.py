@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planish.ptir.function import Program
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.passes.inline import calls_in
-from planish.ptir.passes.manager import DEFAULT_CONTEXT, PassContext, PassResult, register
 
 
 @register

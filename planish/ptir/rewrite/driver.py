@@ -242,16 +242,11 @@ class _Driver:
             now = perf_counter()
             self.seconds[number] += now - clock
             clock = now
-            if watched:
+            if watched and isinstance(success, bool):
                 self._after_attempt(candidate, inst, success)
             # Both halves of a pattern's word are cheap to check, and a run might never end without it.
-            if success is (rw.changes == changes):
-                what = (
-                    "returned True but changed nothing"
-                    if success
-                    else "returned False but changed the function"
-                )
-                raise RewriteError(f"pattern {candidate.label} {what}", op=inst.op.name, location=inst.loc)
+            if success is not (rw.changes != changes):
+                raise _broken_word(candidate, inst, success, rw.changes != changes)
             if success:
                 self.hits[number] += 1
                 self.rewrites += 1
@@ -440,6 +435,17 @@ class _Driver:
             converged=finished,
             patterns=patterns,
         )
+
+
+def _broken_word(candidate: Candidate, inst: Inst, success: object, changed: bool) -> RewriteError:
+    """A pattern says what it did by returning True or False, and it is not so."""
+    joined = "but" if isinstance(success, bool) else "and"
+    return RewriteError(
+        f"pattern {candidate.label} returned {success!r} {joined} changed {'the function' if changed else 'nothing'}",
+        op=inst.op.name,
+        location=inst.loc,
+        remedy="return True after a rewrite, and False (or rw.fail) after leaving the function alone",
+    )
 
 
 def _by_order(inst: Inst) -> int:

@@ -1,17 +1,19 @@
 """Why a pattern does or does not fire at an instruction.
 
 `explain` tries the pattern on a copy and reports the first obstacle: the root op, an operand that another op
-defines, the guard, or the reason the pattern itself gave with `rw.fail`.
+defines, the guard, or the reason the pattern itself gave with `rw.fail`. Values are called as the printed text calls them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from planish.errors import GraphError, RewriteError, did_you_mean
 from planish.ptir.function import Function, Inst, Program, Value
 from planish.ptir.ops.definition import ConstantKind, OpKey
+from planish.ptir.printer import FunctionPrinter
 from planish.ptir.rewrite.listener import Listener
 from planish.ptir.rewrite.pattern import (
     BasePattern,
@@ -40,10 +42,31 @@ class Explanation:
         return f"{self.pattern} {verdict} at {self.inst}: {'; '.join(self.reasons)}"
 
 
-class _Reasons(Listener):
-    __slots__ = ("found", "made")
+class _Names:
+    """What values are called: by their ids, which a copy shares; what has no name yet is new."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[int, str]) -> None:
+        self.known = dict(known)
+        self.new = 0
+
+    def __call__(self, value: Value) -> str:
+        if value.id not in self.known:
+            self.new += 1
+            self.known[value.id] = f"%new{self.new}"
+        return self.known[value.id]
+
+    def shown(self, inst: Inst) -> str:
+        """An instruction in short."""
+        operands = ", ".join(map(self, inst.operands))
+        results = ", ".join(map(self, inst.results))
+        return f"{results} = {inst.op.name}({operands})" if results else f"{inst.op.name}({operands})"
+
+
+class _Reasons(Listener):
+    __slots__ = ("found", "made", "names")
+
+    def __init__(self, names: _Names) -> None:
+        self.names = names
         self.found: list[str] = []
         self.made: list[str] = []
 
@@ -51,7 +74,14 @@ class _Reasons(Listener):
         self.found.append(text)
 
     def inserted(self, inst: Inst) -> None:
-        self.made.append(repr(inst))
+        self.made.append(self.names.shown(inst))
+
+
+def printed_names(function: Function) -> dict[int, str]:
+    """What the printed text calls the values of a function, by their ids."""
+    printer = FunctionPrinter(function)
+    printer.print()
+    return {value.id: name for value, name in printer.names.items()}
 
 
 def explain(
@@ -59,22 +89,24 @@ def explain(
     op: Inst | Value | int,
     pattern: BasePattern | type[BasePattern] | str,
     patterns: FrozenPatternSet | None = None,
+    names: Mapping[int, str] | None = None,
 ) -> Explanation:
     """Why `pattern` fires or not at `op` (an instruction, its value, or its id), without changing anything.
 
-    A pattern given by name is looked up in `patterns`.
+    A pattern given by name is looked up in `patterns`. Values are called by `names`, by their ids; None: as they are printed.
     """
     function, inst = _locate(program, op)
     chosen = _find(pattern, patterns) if isinstance(pattern, str) else pattern
     base = chosen() if isinstance(chosen, type) else chosen
     subject = cast("Pattern[Inst | View]", base)
-    text = repr(inst)
+    called = _Names(printed_names(function) if names is None else names)
+    text = called.shown(inst)
     obstacle = _obstacle(subject, inst)
     if obstacle is not None:
         return Explanation(subject.label, text, False, (obstacle,))
     copy = function.clone()
     target = copy.inst(inst.id)
-    listener = _Reasons()
+    listener = _Reasons(called)
     rw = ProgramRewriter(copy, listener, pattern=subject.label)
     rw.root = target
     view = subject.view_for(target.op)

@@ -175,7 +175,7 @@ def _guarded(pattern: Pattern[Inst | View]) -> Callable[[Inst | View, ProgramRew
     may_match, match = pattern.may_match, pattern.match_and_rewrite
 
     def guarded(op: Inst | View, rw: ProgramRewriter) -> bool:
-        return may_match(op, rw) and match(op, rw)
+        return bool(may_match(op, rw)) and match(op, rw)
 
     return guarded
 
@@ -313,6 +313,13 @@ class PatternSet:
     def __len__(self) -> int:
         return len(self._patterns)
 
+    def __repr__(self) -> str:
+        return f"<{len(self)} patterns>"
+
+    @property
+    def patterns(self) -> tuple[BasePattern, ...]:
+        return tuple(self._patterns)
+
     def freeze(self) -> FrozenPatternSet:
         return FrozenPatternSet(self._patterns)
 
@@ -418,3 +425,6 @@ class FrozenPatternSet:
 
     def __len__(self) -> int:
         return len(self.patterns)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} patterns, frozen>"

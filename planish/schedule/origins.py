@@ -1,0 +1,50 @@
+"""Where kernels come from: the instructions of a function that each launch of its plan computes.
+
+Planning forgets them: kernels of equal graphs are one, whoever asked for them. Who wants to know plans the function once more
+and watches. Nothing of it costs anything otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from planish.ptir.function import Inst, Value
+from planish.schedule.plan import Kernel
+from planish.uop.node import UOp
+
+
+@dataclass(slots=True)
+class Origins:
+    """Watches a plan in the making; `launches` has the instructions of every launch, in their order."""
+
+    launches: list[tuple[Inst, ...]] = field(default_factory=list)
+    _makers: dict[UOp, Inst] = field(default_factory=dict)
+    """The instruction that a tensor-level node is the value of."""
+    _kernels: dict[int, tuple[Kernel, tuple[Inst, ...]]] = field(default_factory=dict)
+    """By the identity of a kernel, which is kept: equal ones come from different places."""
+
+    def lowered(self, inst: Inst, values: dict[Value, UOp]) -> None:
+        """An instruction has become nodes."""
+        for value in inst.results:
+            if value in values:
+                self._makers.setdefault(values[value], inst)
+
+    def made(self, kernel: Kernel, makes: Sequence[UOp], reads: Collection[UOp]) -> None:
+        """A kernel computes nodes from others that are in memory."""
+        found: dict[Inst, None] = {}
+        stack, seen = list(makes), set(makes)
+        while stack:
+            node = stack.pop()
+            maker = self._makers.get(node)
+            if maker is not None:
+                found[maker] = None
+            for source in node.src:
+                if source not in seen and source not in reads:
+                    seen.add(source)
+                    stack.append(source)
+        self._kernels[id(kernel)] = kernel, tuple(sorted(found, key=lambda inst: inst.id))
+
+    def launched(self, kernel: Kernel) -> None:
+        """A kernel is part of the plan."""
+        self.launches.append(self._kernels[id(kernel)][1])

@@ -1,0 +1,80 @@
+"""What a public object prints as at a prompt is one short line, however large the thing is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler, nn, ptir
+from planish.uop import Table
+
+LONGEST = 200
+
+
+def _objects() -> dict[str, object]:
+    x = pn.asarray(np.zeros((64, 48), np.float32))
+    step = pn.jit(lambda x: [pn.tanh(x @ x.T + number) for number in range(40)])
+    low = step.lower(x)
+    exe = low.compile()
+    lowered = compiler.lower(low.function)
+    table = Table()
+    total = table.variable("i", 0, 7)
+    for number in range(200):
+        total += table.variable(f"v{number}", 0, 5) * number
+    graph = ptir.Graph("large")
+    function = graph.build(graph.constant(np.arange(10_000, dtype=np.float32)).exp())
+    first = next(iter(function.walk()))
+    return {
+        "jitted": step,
+        "lowered": low,
+        "compiled": exe,
+        "kernel": exe.kernels[0],
+        "memory": exe.memory,
+        "cost": exe.cost,
+        "why": exe.kernels[0].why,
+        "compiler.Lowered": lowered,
+        "compiler.Executable": lowered.compile(),
+        "plan": lowered.plan,
+        "sharing": lowered.sharing,
+        "program": lowered.programs[0],
+        "choice": lowered.choices[0],
+        "uop": total,
+        "table": table,
+        "graph": graph,
+        "function": function,
+        "inst": first,
+        "region": function.body,
+        "patterns": ptir.canonicalization_patterns(),
+        "pass manager": ptir.PassManager.parse(compiler.PIPELINE),
+        "module": nn.Linear(1000, 1000, key=pn.random.key(0)),
+        "cache info": step.cache_info(),
+    }
+
+
+@pytest.fixture(name="objects", scope="module")
+def _made() -> dict[str, object]:
+    return _objects()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["jitted", "lowered", "compiled", "kernel", "memory", "cost", "why", "compiler.Lowered", "compiler.Executable",
+     "plan", "sharing", "program", "choice", "uop", "table", "graph", "function", "inst", "region", "patterns",
+     "pass manager", "module", "cache info"],
+)  # fmt: skip
+def test_a_repr_is_one_short_line(name: str, objects: dict[str, object]) -> None:
+    shown = repr(objects[name])
+    assert len(shown) <= LONGEST
+    assert "\n" not in shown
+    assert " object at 0x" not in shown
+
+
+def test_a_lowered_function_from_the_cache_prints_without_reading_the_rest(tmp_path) -> None:
+    graph = ptir.Graph("f")
+    function = graph.build(graph.input("x", ptir.tensor("f32", (8,))).exp())
+    with pn.settings(cache=True, cache_dir=str(tmp_path)):
+        compiler.compile(function)
+        again = compiler.compile(function).lowered
+    repr(again)
+    assert "programs" not in again.__dict__
