@@ -31,6 +31,7 @@ from planish.target import find as find_target
 
 if TYPE_CHECKING:
     from planish.compiler.choices import Choice
+    from planish.compiler.loops import Rolled
     from planish.llir.program import Program
     from planish.optimize.why import Why
     from planish.runtime.entry import NativeKernel
@@ -68,11 +69,17 @@ class Lowered:
     """One per kernel of the plan."""
     target: Target
     choices: tuple[Choice, ...] = field(default_factory=tuple)
-    """The schedule of each kernel, and who chose it."""
+    """The schedule of each kernel that the function was cut into, and who chose it."""
     images: tuple[Callable[[], bytes], ...] | None = field(default=None, repr=False, compare=False)
     """The object code of each kernel, if it was compiled on the way."""
     keys: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Under which the cache has it, if that is known."""
+    origins: tuple[int, ...] = field(default=(), repr=False)
+    """By kernel of the plan, its number among all that the function was cut into; kernels of loops come behind those."""
+    rolled: tuple[Rolled, ...] = ()
+    """The loops that are kernels."""
+    kept: tuple[str, ...] = ()
+    """Of the counted loops that are not, why."""
 
     if not TYPE_CHECKING:
 
@@ -125,9 +132,18 @@ class Lowered:
         """The memory of a call at the largest sizes."""
         return self.layout({})
 
+    def choice(self, number: int) -> Choice:
+        """Who scheduled a kernel, and how; of a loop, that it is one."""
+        origin = self.origins[number]
+        if origin < len(self.choices):
+            return self.choices[origin]
+        from planish.compiler.choices import Choice
+
+        return Choice(origin=self.rolled[origin - len(self.choices)].because)
+
     @property
     def stages(self) -> list[list[tuple[str, str]]]:
-        """Per kernel: (stage, text of the graph after it). Lowered once more to be looked at; compiling prints nothing."""
+        """Per kernel that the function was cut into: (stage, text of the graph after it). Lowered once more to be looked at; compiling prints nothing."""
         from planish.compiler import lowering
 
         return lowering.stages_of(self)
@@ -197,17 +213,19 @@ def lower(
     passes: str | None = PIPELINE,
     donate: Iterable[int] = (),
     reuse: bool = True,
+    loops: bool = True,
 ) -> Lowered:
     """Cut a function into kernels and lower each to LLIR, for a target (by default the one in the settings).
 
     The function is not changed: `passes` run on a copy (None: as it is). `donate` are the parameters whose memory a call may
-    overwrite and give back as a result. Without `reuse`, every buffer has memory of its own.
+    overwrite and give back as a result. Without `reuse`, every buffer has memory of its own; without `loops`, counted loops stay loops of
+    launches.
     """
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
     from planish.compiler.lowering import lower_for
 
-    return lower_for(function, target, passes, donate, reuse, None)
+    return lower_for(function, target, passes, donate, reuse, None, loops=loops)
 
 
 def compile(
