@@ -234,11 +234,19 @@ def compile(
     *,
     passes: str | None = PIPELINE,
     donate: Iterable[int] = (),
+    layout: str = "row_major",
+    vector_width: int | str = "native",
 ) -> Executable:
-    """Machine code for a function: from the compilation cache, or lowered, compiled and kept there."""
+    """Machine code for a function: from the compilation cache, or lowered, compiled and kept there.
+
+    `layout` is `row_major` or `column_major`: whether the last or the first index of parameters and results runs fastest.
+    `vector_width` is how many lanes of the widest dtype a register has; by default what the target has.
+    """
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
     donated = frozenset(donate)
+    if (layout, vector_width) != ("row_major", "native"):
+        return _compile_in_layout(function, target, passes, donated, layout, vector_width)
     entry = function.entry if isinstance(function, ptir.Program) else function
     # a search has a line of its own
     with Progress(f"compiling {entry.name}", shown=False if current().beam else None):
@@ -252,6 +260,24 @@ def compile(
                 where = stored.key(function, target, passes, donated)
             stored.save(where, lowered)
         return lowered.compile()
+
+
+def _compile_in_layout(
+    function: ptir.Function | ptir.Program,
+    target: Target,
+    passes: str | None,
+    donate: Iterable[int],
+    layout: str,
+    vector_width: int | str,
+) -> Executable:
+    from planish.compiler.layouts import ColumnMajor, in_layout, layout_of, with_lanes
+
+    entry = prepare(function, "inline")
+    chosen = layout_of(layout)
+    made = compile(
+        in_layout(entry, chosen), with_lanes(target, vector_width, entry), passes=passes, donate=donate
+    )
+    return made if chosen.value == "row_major" else ColumnMajor(made.lowered)
 
 
 if not TYPE_CHECKING:

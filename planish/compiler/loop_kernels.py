@@ -126,7 +126,7 @@ class LoopKernel:
 
     # -- registers -------------------------------------------------------------------------------------------------
 
-    def in_registers(self) -> Program:
+    def in_registers(self, chains: int) -> Program:
         """The loop inside of the loops of its one kernel."""
         (launch,) = self.launches
         if launch.kernel >= len(self.plan.kernels) or any(
@@ -177,7 +177,7 @@ class LoopKernel:
             ],
             [(source(b), starts[b]) for b in copies if b in slices],
         )
-        carried.carry(self.into, program, memory, given, turns)
+        carried.carry(self.into, program, memory, given, turns, chains)
         return self.into.program()
 
     # -- memory ----------------------------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ from typing import Final, NamedTuple
 
 from planish.compiler.launches import grid_of, scratch_of, work_of
 from planish.compiler.loop_kernels import LoopKernel
+from planish.errors import InternalError
 from planish.llir import carried, inlining
 from planish.llir.program import Program
+from planish.llir.regalloc import pressure
 from planish.schedule.memory import Sharing, elements
 from planish.schedule.plan import (
     Branch,
@@ -40,6 +42,8 @@ from planish.target import Target
 
 LAUNCH_NS: Final = 25
 """What a launch takes on one thread, besides what it does."""
+COPY_NS: Final = 10
+"""What a copy of a few bytes takes."""
 SHARED_NS: Final = 2500
 """What it takes to divide a launch among cores."""
 _WORTH: Final = 0.02
@@ -119,7 +123,7 @@ class Rolling:
     def loop(self, loop: For) -> Step:
         steps = list(walk(loop.body))
         launches = [step for step in steps if isinstance(step, Launch)]
-        if loop.stride > 1 or not launches or len(launches) > _MOST:
+        if loop.stride > 1 or len(launches) > _MOST or not any(isinstance(s, Launch | Copy) for s in steps):
             return loop
         if any(not isinstance(step, Launch | View | Copy | Swap | Branch) for step in steps):
             return loop
@@ -131,18 +135,32 @@ class Rolling:
         ):
             return loop
         price = Price(loop, programs, self.cores)
-        body = LoopKernel(self, loop, price)
-        if price.registers(self.plan, body.sliced):
+        if price.registers(self.plan, [step.buffer for step in steps if isinstance(step, View)]):
             try:
-                return self.add(body, body.in_registers(), "registers")
+                return self.in_registers(loop, price)
             except carried.Refused:
-                body = LoopKernel(self, loop, price)
+                pass
         if not price.memory():
             self.kept.append(f"{price}: a loop of launches, which add {price.launches:.0f} ns to each")
             return loop
+        body = LoopKernel(self, loop, price)
         return self.add(body, body.in_memory(), "memory")
 
-    def add(self, body: LoopKernel, program: Program, way: str) -> Step:
+    def in_registers(self, loop: For, price: Price) -> Step:
+        """With as many iterations side by side as there are registers for, by a linear scan over their lives."""
+        registers, width = self.target.registers, self.target.register_bytes
+        most = len(carried.CHAINS) - 1
+        for number, chains in enumerate(carried.CHAINS):
+            body = LoopKernel(self, loop, price)
+            program = body.in_registers(chains)
+            wanted = pressure(program, width if width > 1 else None).vector
+            if wanted <= registers or number == most:
+                return self.add(
+                    body, program, "registers", f" ({wanted} of {registers} vectors)" if wanted else ""
+                )
+        raise InternalError("a loop has no chains")
+
+    def add(self, body: LoopKernel, program: Program, way: str, told: str = "") -> Step:
         if scratch_of(program):
             return body.loop
         number = self.known + len(self.made)
@@ -151,7 +169,7 @@ class Rolling:
         names = tuple(variable.name for variable in program.variables)
         kernel = Kernel(program.name, None, buffers, names, tuple(b for b in buffers if b in body.writes))  # type: ignore[arg-type]
         self.made.append(Made(kernel, program, self.aliased(buffers)))
-        told = f"{body.price}: one kernel, what is carried in {way}; launches would add {body.price.launches:.0f} ns to each"
+        told = f"{body.price}: one kernel, what is carried in {way}{told}; launches would add {body.price.launches:.0f} ns to each"
         self.rolled.append(Rolled(program.name, parts, way, elements(body.loop.count), told))
         launch = Launch(number, buffers)
         if body.stride is None:
@@ -194,12 +212,14 @@ class Price:
 
     @property
     def turn(self) -> int:
+        """What it takes by itself."""
         return max(1, sum(self.works))
 
     @property
     def launches(self) -> float:
-        """What launches take in a turn."""
-        return sum(SHARED_NS if shared else LAUNCH_NS for shared in self.shared)
+        """What launches (and calls that copy) take in a turn."""
+        copies = sum(isinstance(step, Copy) for step in walk(self.loop.body))
+        return COPY_NS * copies + sum(SHARED_NS if shared else LAUNCH_NS for shared in self.shared)
 
     @property
     def apart(self) -> float:

@@ -39,8 +39,8 @@ from planish.llir.program import (
     Store,
 )
 
-_CHAINS: Final = 8
-"""Vectors that go around side by side, at most."""
+CHAINS: Final = (8, 4, 2, 1)
+"""How many iterations over elements may go around side by side: more than that wait for nothing."""
 _INSTRUCTIONS: Final = 400
 """What the body of a loop may become by that."""
 
@@ -122,8 +122,10 @@ def _nest(program: Program) -> _Nest:
 class _Carrying:
     """One kernel on its way."""
 
-    def __init__(self, into: Builder, program: Program, memory: Sequence[Memory], turns: Turns) -> None:
-        self.into, self.turns = into, turns
+    def __init__(
+        self, into: Builder, program: Program, memory: Sequence[Memory], turns: Turns, chains: int
+    ) -> None:
+        self.into, self.turns, self.chains = into, turns, chains
         self.inlining = Inlining(into, program, memory)
         params = program.params
         self.old = {params[each.read]: n for n, each in enumerate(turns.carried) if each.read is not None}
@@ -206,7 +208,8 @@ class _Carrying:
     def copies(self, nest: _Nest, count: int) -> int:
         size = sum(not isinstance(item, Address) for item in nest.items)
         return next(
-            (n for n in range(_CHAINS, 1, -1) if count and count % n == 0 and n * size <= _INSTRUCTIONS), 1
+            (n for n in range(self.chains, 1, -1) if count and count % n == 0 and n * size <= _INSTRUCTIONS),
+            1,
         )
 
     def side_by_side(
@@ -370,12 +373,20 @@ _APART: Final = 1 << 40
 
 
 def carry(
-    into: Builder, program: Program, memory: Sequence[Memory], integers: Mapping[str, Operand], turns: Turns
+    into: Builder,
+    program: Program,
+    memory: Sequence[Memory],
+    integers: Mapping[str, Operand],
+    turns: Turns,
+    chains: int = CHAINS[0],
 ) -> None:
-    """Write a kernel with the loop over turns inside of its own loops; Refused if its instructions do not allow it."""
-    carrying = _Carrying(into, program, memory, turns)
+    """Write a kernel with the loop over turns inside of its own loops; Refused if its instructions do not allow it.
+
+    At most so many `chains` go side by side: whoever asks knows how many registers there are.
+    """
+    carrying = _Carrying(into, program, memory, turns, chains)
     carrying.inlining.integers({name: each for name, each in integers.items() if name != turns.counter})
     carrying.walk(_nest(program), [])
 
 
-__all__ = ["Refused", "Turns", "carry"]
+__all__ = ["CHAINS", "Carried", "Refused", "Source", "Turns", "carry"]
