@@ -3,6 +3,7 @@
     low = llir.lower(function, layout="column_major", vector_width=8)
     low.programs          the kernels
     low.parameters        where the elements of each parameter lie: strides, bytes, alignment (low.results likewise)
+    low.compile()         machine code
     low.interpret(x, y)   runs them; with registers=8, on eight registers of each kind
 
 A thin front on the compiler. Column-major: the kernels are those of the function's mirror image (`planish.ptir.mirror`),
@@ -14,28 +15,25 @@ is what the target has. Neither changes a result (float sums: no more than any o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from numpy import array as new_array
 from numpy.typing import NDArray
 
 from planish import compiler
+from planish.compiler.layouts import ColumnMajor, in_layout, layout_of, with_lanes
 from planish.config import current
-from planish.errors import LoweringError, did_you_mean
 from planish.llir.front import LayoutName, VectorWidth
 from planish.llir.layout import MemoryLayout, TensorPlace, alignment, byte_size
 from planish.llir.program import Program
 from planish.llir.regalloc import allocate
 from planish.ptir.dims import product
 from planish.ptir.function import Function, Value
-from planish.ptir.mirror import mirrored
 from planish.ptir.types import TensorType
 from planish.target import Target
 from planish.target import find as find_target
 
 Array = NDArray[Any]
-
-_POWERS: Final = (64, 32, 16, 8, 4, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,12 @@ class LoweredFunction:
     def __str__(self) -> str:
         return self.lowered.as_text("llir")
 
+    def compile(self) -> compiler.Executable:
+        """Machine code that is called with arrays in this layout; others are copied."""
+        if self.layout is MemoryLayout.ROW_MAJOR:
+            return self.lowered.compile()
+        return ColumnMajor(self.lowered)
+
     def interpret(self, *arrays: Array, registers: int | None = None) -> tuple[Array, ...]:
         """What the LLIR interpreter makes of arguments, optionally with so many registers of each kind."""
         lowered = self.lowered
@@ -103,38 +107,13 @@ def lower(
     target: str | Target | None = None,
 ) -> LoweredFunction:
     """The LLIR of a function."""
-    chosen = _layout(layout)
+    chosen = layout_of(layout)
     machine = (
         target if isinstance(target, Target) else find_target(current().target if target is None else target)
     )
-    wanted = function if chosen is MemoryLayout.ROW_MAJOR else mirrored(function)
-    lowered = compiler.lower(wanted, target=_with_lanes(machine, vector_width, function))
+    machine = with_lanes(machine, vector_width, function)
+    lowered = compiler.lower(in_layout(function, chosen), target=machine)
     return LoweredFunction(function, chosen, vector_width, lowered)
-
-
-def _layout(given: str | MemoryLayout) -> MemoryLayout:
-    names = [layout.value for layout in MemoryLayout]
-    try:
-        return MemoryLayout(given)
-    except ValueError:
-        close = did_you_mean(str(given), names)
-        hint = "" if close is None else f"did you mean {close!r}? "
-        raise LoweringError(f"unknown layout {given!r}", remedy=f"{hint}valid: {', '.join(names)}") from None
-
-
-def _with_lanes(machine: Target, width: int | str, function: Function) -> Target:
-    """The target, with registers of so many lanes."""
-    if width == "native":
-        return machine
-    if not isinstance(width, int) or isinstance(width, bool) or width < 1:
-        raise LoweringError(
-            f"a vector width of {width!r} makes no sense", remedy='pass a number of lanes from 1, or "native"'
-        )
-    if width == 1:
-        return replace(machine, register_bytes=1, access_bytes=0, folds=(), half_folds=(), masked=False)
-    widest = max((value.type.dtype.itemsize for value in function.values()), default=1)
-    folds = (width, *(power for power in _POWERS if power < width))
-    return replace(machine, register_bytes=width * widest, access_bytes=0, folds=folds, half_folds=())
 
 
 __all__ = ["LoweredFunction", "lower", "place_of"]

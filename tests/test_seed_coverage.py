@@ -13,6 +13,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -163,6 +164,41 @@ def test_every_entry_points_to_something():
     assert link_problems(seed_docs.load()) == []
 
 
+MOST_ROWS = 9
+"""Entries that one test or golden may stand for: a table of that many rows, not a shelf for whatever has no test."""
+
+
+def crowded(ledger: seed_docs.Ledger) -> list[str]:
+    links = Counter(
+        entry.by for entry in ledger.entries if entry.by is not None and not entry.by.startswith("py:")
+    )
+    return [f"{link} stands for {count} entries" for link, count in links.items() if count > MOST_ROWS]
+
+
+def test_no_test_stands_for_many_entries():
+    assert crowded(seed_docs.load()) == []
+
+
+def test_what_realises_an_entry_is_reached_from_compile():
+    # a function that nothing calls realises nothing: link a test that shows what it is for
+    links = {entry.by for entry in seed_docs.load().entries if entry.by is not None}
+    targets = sorted(link.removeprefix("py:") for link in links if link.startswith("py:"))
+    assert unreached(targets) == []
+
+
+def unreached(targets: list[str]) -> list[str]:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.seed_reach"],
+        input="\n".join(targets),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
 def test_page_is_up_to_date(capsys):
     assert seed_docs.main(["--check"]) == 0, capsys.readouterr().err
 
@@ -300,6 +336,23 @@ def test_fields_without_default_resolve():
 
     assert declared_fields(Point) == {"x"}
     assert declared_fields(Point(1)) == set()
+
+
+def test_crowded_links_are_found():
+    tables = [
+        {**without("open"), "id": f"001.{n}", "by": "test:tests/test_x.py::test_y"}
+        for n in range(MOST_ROWS + 1)
+    ]
+    assert crowded(seed_docs.parse(ledger_text(*tables[:-1]))) == []
+    assert crowded(seed_docs.parse(ledger_text(*tables))) == [
+        "test:tests/test_x.py::test_y stands for 10 entries"
+    ]
+
+
+def test_what_compile_does_not_come_to_is_found():
+    dead = ["planish.ptir.trace:FileTraceSink", "planish.llir_front:lower"]
+    alive = ["planish.schedule.planner:plan", "planish.uop.symbolic:sym"]
+    assert unreached([*dead, *alive]) == dead
 
 
 class _Rule:

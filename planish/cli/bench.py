@@ -221,7 +221,8 @@ def _bench(args: argparse.Namespace, console: Console) -> None:
 def _searches(subject: _Subject, console: Console) -> None:
     for executable in subject.executables:
         lowered = executable.lowered
-        for program, choice in zip(lowered.programs, lowered.choices, strict=False):
+        for number, program in enumerate(lowered.programs):
+            choice = lowered.choice(number)
             found = choice.search
             if found is None:
                 console.say(f"{program.name}: {choice.origin}")
@@ -275,7 +276,7 @@ def _table(
         for place, info in enumerate(executable.kernels):
             seconds = (after or before)[number, place]
             was = "" if after is None else f"  {before[number, place] * 1e3:9.4f}"
-            same = executable.lowered.choices[place].origin.startswith("heuristic")
+            same = executable.lowered.choice(place).origin.startswith("heuristic")
             gain = (
                 "" if after is None else "    same" if same else f"  {before[number, place] / seconds:5.2f}x"
             )

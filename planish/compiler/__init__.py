@@ -31,6 +31,7 @@ from planish.target import find as find_target
 
 if TYPE_CHECKING:
     from planish.compiler.choices import Choice
+    from planish.compiler.loops import Rolled
     from planish.llir.program import Program
     from planish.optimize.why import Why
     from planish.ptir.passes import Passes
@@ -69,11 +70,17 @@ class Lowered:
     """One per kernel of the plan."""
     target: Target
     choices: tuple[Choice, ...] = field(default_factory=tuple)
-    """The schedule of each kernel, and who chose it."""
+    """The schedule of each kernel that the function was cut into, and who chose it."""
     images: tuple[Callable[[], bytes], ...] | None = field(default=None, repr=False, compare=False)
     """The object code of each kernel, if it was compiled on the way."""
     keys: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Under which the cache has it, if that is known."""
+    origins: tuple[int, ...] = field(default=(), repr=False)
+    """By kernel of the plan, its number among all that the function was cut into; kernels of loops come behind those."""
+    rolled: tuple[Rolled, ...] = ()
+    """The loops that are kernels."""
+    kept: tuple[str, ...] = ()
+    """Of the counted loops that are not, why."""
 
     def __repr__(self) -> str:
         # Without what was kept but not read yet.
@@ -130,9 +137,18 @@ class Lowered:
         """The memory of a call at the largest sizes."""
         return self.layout({})
 
+    def choice(self, number: int) -> Choice:
+        """Who scheduled a kernel, and how; of a loop, that it is one."""
+        origin = self.origins[number]
+        if origin < len(self.choices):
+            return self.choices[origin]
+        from planish.compiler.choices import Choice
+
+        return Choice(origin=self.rolled[origin - len(self.choices)].because)
+
     @property
     def stages(self) -> list[list[tuple[str, str]]]:
-        """Per kernel: (stage, text of the graph after it). Lowered once more to be looked at; compiling prints nothing."""
+        """Per kernel that the function was cut into: (stage, text of the graph after it). Lowered once more to be looked at; compiling prints nothing."""
         from planish.compiler import lowering
 
         return lowering.stages_of(self)
@@ -218,18 +234,19 @@ def lower(
     passes: Passes | None = PIPELINE,
     donate: Iterable[int] = (),
     reuse: bool = True,
+    loops: bool = True,
 ) -> Lowered:
     """Cut a function into kernels and lower each to LLIR, for a target (by default the one in the settings).
 
     The function is not changed: `passes` run on a copy (None: as it is). They are a pipeline's text, passes, or several of both:
-    `[PIPELINE, MyPass()]`. `donate` are the parameters whose memory a call may
-    overwrite and give back as a result. Without `reuse`, every buffer has memory of its own.
+    `[PIPELINE, MyPass()]`. `donate` are the parameters whose memory a call may overwrite and give back as a result. Without `reuse`,
+    every buffer has memory of its own; without `loops`, counted loops stay loops of launches.
     """
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
     from planish.compiler.lowering import lower_for
 
-    return lower_for(function, target, passes, donate, reuse, None)
+    return lower_for(function, target, passes, donate, reuse, None, loops=loops)
 
 
 def compile(
@@ -238,14 +255,20 @@ def compile(
     *,
     passes: Passes | None = PIPELINE,
     donate: Iterable[int] = (),
+    layout: str = "row_major",
+    vector_width: int | str = "native",
 ) -> Executable:
     """Machine code for a function: from the compilation cache, or lowered, compiled and kept there.
 
     `passes` are those of `lower`. What passes of your own have done is not kept: nothing says when they have changed.
+    `layout` is `row_major` or `column_major`: whether the last or the first index of parameters and results runs fastest.
+    `vector_width` is how many lanes of the widest dtype a register has; by default what the target has.
     """
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
     donated = frozenset(donate)
+    if (layout, vector_width) != ("row_major", "native"):
+        return _compile_in_layout(function, target, passes, donated, layout, vector_width)
     entry = function.entry if isinstance(function, ptir.Program) else function
     # a search has a line of its own
     with Progress(f"compiling {entry.name}", shown=False if current().beam else None):
@@ -275,6 +298,24 @@ def _text(passes: Passes | None) -> str | None:
         return str(passes)
     manager = ptir.PassManager.of(passes)
     return str(manager) if manager.ships else None
+
+
+def _compile_in_layout(
+    function: ptir.Function | ptir.Program,
+    target: Target,
+    passes: Passes | None,
+    donate: Iterable[int],
+    layout: str,
+    vector_width: int | str,
+) -> Executable:
+    from planish.compiler.layouts import ColumnMajor, in_layout, layout_of, with_lanes
+
+    entry = prepare(function, "inline")
+    chosen = layout_of(layout)
+    made = compile(
+        in_layout(entry, chosen), with_lanes(target, vector_width, entry), passes=passes, donate=donate
+    )
+    return made if chosen.value == "row_major" else ColumnMajor(made.lowered)
 
 
 if not TYPE_CHECKING:

@@ -162,7 +162,7 @@ class _Assembler:
         self.body[leave] = flat.Unless(step.flag, len(self.body))
 
     def for_(self, step: planned.For) -> None:
-        one, done = self.constant(1), self.slot()
+        one, by, done = self.constant(1), self.constant(step.stride), self.slot()
         count, counter = self.size(step.count), self.variable(step.counter)
         zero = self.constant(0)
         self.body.append(flat.Calculate(done, "+", zero, zero))
@@ -172,8 +172,12 @@ class _Assembler:
         if step.reverse:
             self.body.append(flat.Calculate(counter, "-", count, counter))
             self.body.append(flat.Calculate(counter, "-", counter, one))
+        if step.taken:
+            taken = self.variable(step.taken)
+            self.body.append(flat.Calculate(taken, "-", count, done))
+            self.body.append(flat.Calculate(taken, "min", taken, by))
         self.block(step.body)
-        self.body.append(flat.Calculate(done, "+", done, one))
+        self.body.append(flat.Calculate(done, "+", done, by))
         self.body.append(flat.Jump(start))
         self.body[leave] = flat.Below(done, count, len(self.body))
 

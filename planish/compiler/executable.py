@@ -147,8 +147,8 @@ class Executable:
         )
 
     def why(self) -> str:
-        """Why each kernel has the schedule it has, as text."""
-        return "\n".join(map(str, self.lowered.explained))
+        """Why each kernel has the schedule it has, and which loops are kernels, as text."""
+        return "\n".join([*map(str, self.lowered.explained), *self.lowered.kept])
 
     @property
     def builtin(self) -> Callable[..., tuple[Array, ...]] | None:

@@ -19,6 +19,7 @@ from planish.compiler.choices import Choice, Steering
 from planish.compiler.hands import Beside, is_worth_sharing, shared
 from planish.compiler.kernels import FIRST
 from planish.compiler.launches import scratch_of
+from planish.compiler.loops import Rolling, candidates, launched, roll
 from planish.compiler.native import source_of
 from planish.compiler.objects import object_key, object_of
 from planish.compiler.progress import report
@@ -74,6 +75,8 @@ def lower_for(
     donate: Iterable[int],
     reuse: bool,
     compiled_for: cpu.Processor | None,
+    *,
+    loops: bool = True,
 ) -> Lowered:
     """`compiler.lower` for a target; for a processor, kernels are compiled as they come."""
     prepared = prepare(function, passes)
@@ -83,20 +86,45 @@ def lower_for(
         if current().check != "none":
             verify(plan, sharing)
         plan = settled(plan, sharing)
-        made, images = _make_kernels(plan, sharing, target, compiled_for)
+        made, images, rolling = _make_kernels(plan, sharing, target, compiled_for, loops)
+    arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
+    plan, sharing, numbers = _renumbered(plan, sharing, rolling, [each.program for each in made])
+    used = [made[number] for number in numbers]
+    programs, choices = (
+        tuple(each.program for each in used),
+        tuple(each.choice for each in made[: rolling.known]),
+    )
+    keys = tuple(each.key for each in used) if images is not None else ()
+    ready = None if images is None else tuple(images[number] for number in numbers)
+    return Lowered(
+        prepared, arguments, plan, sharing, programs, target, choices, ready, keys, numbers, tuple(rolling.rolled), tuple(rolling.kept)
+    )  # fmt: skip
+
+
+def _renumbered(
+    plan: Plan, sharing: Sharing, rolling: Rolling, programs: Sequence[Program]
+) -> tuple[Plan, Sharing, tuple[int, ...]]:
+    """The plan with the kernels that it launches and no others, and the numbers that these had."""
+    steps, known = rolling.result, rolling.known
+    numbers = sorted(launched(steps))
+    new = {number: place for place, number in enumerate(numbers)}
+    kernels = (*plan.kernels, *(each.kernel for each in rolling.made))
+    aliased = (*sharing.aliased, *(each.aliased for each in rolling.made))
     # what the stages found unused is no parameter any more
-    slots = [[int(b.name.removeprefix("arg")) for b in each.program.params] for each in made]
+    slots = [[int(b.name.removeprefix("arg")) for b in program.params] for program in programs]
 
     def kept(step: Step) -> Step:
         if not isinstance(step, Launch):
             return step
-        return replace(step, buffers=tuple(step.buffers[slot] for slot in slots[step.kernel]))
+        buffers = tuple(step.buffers[slot] for slot in slots[step.kernel])
+        return Launch(new[step.kernel], buffers)
 
-    plan = replace(plan, steps=mapped(plan.steps, kept))
-    arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
-    programs, choices = tuple(each.program for each in made), tuple(each.choice for each in made)
-    keys = tuple(each.key for each in made) if images is not None else ()
-    return Lowered(prepared, arguments, plan, sharing, programs, target, choices, images, keys)
+    found = replace(plan, steps=mapped(steps, kept), kernels=tuple(kernels[number] for number in numbers))
+    # kernels of loops take no scratch memory, so that only those from outside have to be told
+    times = tuple(
+        (time, new[number]) for time, number in sharing.launches if number < known and number in new
+    )
+    return found, replace(sharing, aliased=tuple(aliased[n] for n in numbers), launches=times), tuple(numbers)
 
 
 class _Made(NamedTuple):
@@ -109,9 +137,12 @@ class _Made(NamedTuple):
 
 
 def _make_kernels(
-    plan: Plan, sharing: Sharing, target: Target, compiled_for: cpu.Processor | None
-) -> tuple[list[_Made], tuple[Callable[[], bytes], ...] | None]:
-    """The kernels of a plan, and for a processor their objects: perhaps still in the making."""
+    plan: Plan, sharing: Sharing, target: Target, compiled_for: cpu.Processor | None, loops: bool
+) -> tuple[list[_Made], dict[int, Callable[[], bytes]] | None, Rolling]:
+    """The kernels of a plan, then those of its loops, and for a processor their objects: perhaps still in the making.
+
+    What may become part of a loop waits to be compiled until that is known.
+    """
     steering = Steering(target)
     streams = streamed(plan, sharing, target)
 
@@ -124,20 +155,34 @@ def _make_kernels(
         choice = steering.choices.pop() if steering.choices else Choice(origin="stage 7 is disabled")
         return _Made(program, choice)
 
-    def source(number: int, program: Program) -> str:
+    def source(program: Program, aliased: frozenset[int]) -> str:
         avx512 = compiled_for is not None and compiled_for.avx512
-        return source_of(program, sharing.aliased[number], scratch=scratch_of(program), avx512=avx512)
+        return source_of(program, aliased, scratch=scratch_of(program), avx512=avx512)
 
     def complete(number: int) -> _Made:
         made = lowered(number)
-        if compiled_for is None:
+        if compiled_for is None or number in waiting:
             return made
-        text = source(number, made.program)
+        text = source(made.program, sharing.aliased[number])
         return made._replace(key=object_key(text, compiled_for), image=object_of(text, compiled_for))
 
     found: dict[int, _Made] = {}
     images: dict[int, Callable[[], bytes]] = {}
     beside, started, count = Beside(), perf_counter(), len(plan.kernels)
+    waiting = candidates(plan) if loops else frozenset()
+
+    def compiled(number: int, aliased: frozenset[int]) -> None:
+        """Have a kernel compiled, if that is wanted and not done."""
+        made = found[number]
+        if compiled_for is None:
+            return
+        if made.image is not None:
+            images[number] = partial(_given, made.image)
+            return
+        text = source(made.program, aliased)
+        images[number] = beside.make(partial(object_of, text, compiled_for))
+        found[number] = made._replace(key=object_key(text, compiled_for))
+
     try:
         for number in range(count):
             report(number, count)
@@ -150,22 +195,30 @@ def _make_kernels(
                 sizes = {n: len(plan.kernels[n].sink.toposort()) for n in range(number, count)}
                 order = sorted(sizes, key=lambda n: -sizes[n])
                 found |= shared(order, complete, hands, partial(_taken, number, count))
+                for each in range(number, count):
+                    if each not in waiting:
+                        compiled(each, sharing.aliased[each])
                 break
-            made = found[number] = lowered(number)
-            if compiled_for is not None:
-                text = source(number, made.program)
-                images[number] = beside.make(partial(object_of, text, compiled_for))
-                found[number] = made._replace(key=object_key(text, compiled_for))
+            found[number] = lowered(number)
+            if number not in waiting:
+                compiled(number, sharing.aliased[number])
         report(count, count)
+        programs = [found[number].program for number in range(count)]
+        rolling = roll(plan, sharing, programs, target, available_cores(), loops)
+        found |= {
+            count + n: _Made(each.program, Choice(origin="loop")) for n, each in enumerate(rolling.made)
+        }
+        for number in launched(rolling.result):
+            if number not in images:
+                aliased = sharing.aliased[number] if number < count else rolling.made[number - count].aliased
+                compiled(number, aliased)
     finally:
         beside.close()
-    kernels = [found[number] for number in range(count)]
-    if compiled_for is None:
-        return kernels, None
-    ready = [
-        images[n] if made.image is None else partial(_given, made.image) for n, made in enumerate(kernels)
-    ]
-    return kernels, tuple(ready)
+    return (
+        [found[number] for number in range(len(found))],
+        images if compiled_for is not None else None,
+        rolling,
+    )
 
 
 def _taken(begun: int, count: int, taken: int) -> None:
@@ -184,7 +237,7 @@ def _as_chosen(choice: Choice, sink: UOp) -> Sequence[Action]:
 
 
 def stages_of(lowered: Lowered) -> list[list[tuple[str, str]]]:
-    """Per kernel: (stage, text of the graph after it)."""
+    """Per kernel that the function was cut into: (stage, text of the graph after it). Loops are made of kernels that have passed them."""
     kernels: list[list[tuple[str, str]]] = []
     with Table() as table, settings(debug="none", dump_dir=None):
         for kernel, choice in zip(
@@ -252,7 +305,7 @@ def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[p
 
 def explained(lowered: Lowered) -> tuple[Why, ...]:
     """Per kernel: its actions with their reasons, and what the cost model expects."""
-    from planish.optimize.why import explain
+    from planish.optimize.why import explain, loop
 
     target = lowered.target
     attempt = attempts(target)
@@ -273,7 +326,9 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
                     kernel.because,
                 )
             )  # fmt: skip
-    return tuple(found)
+    for rolled in lowered.rolled:
+        found.append(loop(rolled.name, rolled.because, [found[part] for part in rolled.parts], rolled.turns))
+    return tuple(found[origin] for origin in lowered.origins)
 
 
 def text_of_kernels(lowered: Lowered, level: str) -> str:

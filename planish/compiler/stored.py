@@ -42,6 +42,9 @@ _NOW: Final = {
     "variables": "tuple[tuple[str, ...], ...]",
     "calls": "tuple[NativeKernel, ...]",
     "is_plain": "bool",
+    "origins": "tuple[int, ...]",
+    "rolled": "tuple[Rolled, ...]",
+    "kept": "tuple[str, ...]",
 }
 
 

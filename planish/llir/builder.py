@@ -78,6 +78,11 @@ class Builder:
             self.name, tuple(self._params), tuple(self._locals), tuple(self.body), tuple(self._variables)
         )
 
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """What has been declared so far, parameters first."""
+        return (*self._params, *self._locals)
+
     def fresh(self, dtype: DType) -> Register:
         """A register that nothing has assigned yet."""
         self._count += 1

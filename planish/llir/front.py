@@ -46,6 +46,9 @@ class LoweredFunction(Protocol):
     def results(self) -> tuple[TensorPlace, ...]:
         """Where the elements of the results lie."""
 
+    def compile(self) -> Callable[..., tuple[Array, ...]]:
+        """Machine code that is called with arrays in this layout."""
+
     def interpret(self, *arrays: Array, registers: int | None = None) -> tuple[Array, ...]:
         """What the LLIR interpreter makes of arguments, optionally with so many registers of each kind."""
 

@@ -51,6 +51,8 @@ class Why:
     cost: Estimate
     because: tuple[str, ...] = ()
     """Why what the kernel makes is in memory."""
+    parts: tuple[Why, ...] = ()
+    """Of a loop that is a kernel: the kernels that it was made of."""
 
     def __repr__(self) -> str:
         return (
@@ -59,9 +61,28 @@ class Why:
 
     def __str__(self) -> str:
         lines = [f"{self.kernel}: {self.origin}"]
+        if self.parts:
+            inside = "\n".join(map(str, self.parts))
+            return "\n".join([*lines, *(f"  {line}" for line in inside.splitlines()), f"  {self.cost}"])
         lines += [f"  in memory: {reason}" for reason in dict.fromkeys(self.because)]
         lines += [f"  {step}" for step in self.steps] or ["  no actions: the loops as they are"]
         return "\n".join([*lines, f"  {self.cost}"])
+
+
+def loop(kernel: str, because: str, parts: Sequence[Why], turns: int) -> Why:
+    """A loop that is a kernel: what its parts cost, so many times."""
+    costs = [part.cost for part in parts]
+    names = dict.fromkeys(name for cost in costs for name in cost.parts)
+    whole = Estimate(
+        turns * sum(cost.cycles for cost in costs),
+        {name: turns * sum(cost.parts.get(name, 0.0) for cost in costs) for name in names},
+        turns * sum(cost.flops for cost in costs),
+        tuple(turns * sum(moved) for moved in zip(*(cost.moved for cost in costs), strict=True)),
+        max((cost.registers for cost in costs), default=0),
+        min((cost.vector_efficiency for cost in costs), default=1.0),
+        min((cost.pieces for cost in costs), default=1),
+    )
+    return Why(kernel, because, (), whole, (), tuple(parts))
 
 
 def explain(

@@ -315,6 +315,8 @@ class _Writer:
             signs = self.let(f"icmp slt i64 {self.let(f'xor i64 {rest}, {y}')}, 0")
             off = self.let(f"zext i1 {self.let(f'and i1 {some}, {signs}')} to i64")
             return self.let(f"sub i64 {quotient}, {off}")
+        if op == "min":
+            return self.let(f"select i1 {self.let(f'icmp slt i64 {x}, {y}')}, i64 {x}, i64 {y}")
         return self.let(f"{_WORDS[op]} i64 {x}, {y}")
 
     def call(self, i: Call) -> None:

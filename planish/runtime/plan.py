@@ -125,6 +125,7 @@ OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
     "-": lambda x, y: x - y,
     "*": lambda x, y: x * y,
     "//": lambda x, y: x // y,
+    "min": min,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, cast
 
 from planish.dtypes import PtrDType
@@ -70,6 +71,25 @@ def in_place(sink: UOp) -> Pairs:
         and sizes[slot].base.itemsize == sizes[target[0]].base.itemsize
         and sizes[slot].size == sizes[target[0]].size
     )
+
+
+def element_by_element(sink: UOp, carried: Collection[int]) -> bool:
+    """Whether a kernel stores one element at a time, and reads these parameters nowhere but at that element."""
+    nodes = sink.toposort()
+    stores = [node for node in nodes if node.op is Ops.STORE]
+    if any(node.op in _SEQUENTIAL or node.op is Ops.REDUCE for node in nodes) or not stores:
+        return False
+    targets = {_element(store.src[0]) for store in stores}
+    indices = {None if target is None else target[1] for target in targets}
+    if len(indices) != 1 or None in indices or sum(node.op is Ops.END for node in nodes) > 1:
+        return False
+    places = {store.src[0] for store in stores}
+    for node in nodes:
+        if node.op is Ops.INDEX and node not in places and not _is_memory(node) and _slot(node) in carried:
+            found = _element(node)
+            if found is None or found[1] not in indices:
+                return False
+    return True
 
 
 def _read_by(value: UOp) -> set[int]:

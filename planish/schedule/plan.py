@@ -181,12 +181,17 @@ class While:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """The body for counter = 0, 1, … below count; from the end if reverse."""
+    """The body for counter = 0, 1, … below count; from the end if reverse.
+
+    With a stride, the counter goes up by that much, and `taken` is how many of the count each run of the body is for.
+    """
 
     count: DimLike
     counter: str
     reverse: bool
     body: Steps
+    stride: int = 1
+    taken: str = ""
 
     def renamed(self, of: Renaming) -> For:
         return replace(self, body=renamed(self.body, of))
@@ -295,8 +300,9 @@ class Plan:
                 return [(f"if b{predicate}", then), *([("else", otherwise)] if otherwise else [])]
             case While(condition, flag, body):
                 return [("loop", condition), (f"while b{flag}", body)]
-            case For(count, counter, reverse, body):
-                return [(f"for {counter} below {count}{' from the end' if reverse else ''}", body)]
+            case For(count, counter, reverse, body, stride):
+                order = f" by {stride}" if stride > 1 else " from the end" if reverse else ""
+                return [(f"for {counter} below {count}{order}", body)]
 
 
 def _names(buffers: Sequence[int]) -> str:

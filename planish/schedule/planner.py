@@ -22,6 +22,7 @@ from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.types import TensorType
 from planish.schedule import tensors as tensor_level
+from planish.schedule.counted import MOST_TURNS, Turns, at_turn, counters, known_turns, turns, turns_of
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
 from planish.schedule.origins import Origins
@@ -105,6 +106,8 @@ class _Planner:
         self.kernels: dict[UOp, int] = {}
         self.made: list[Kernel] = []
         self.counters = 0
+        self.sizes = _names(function)
+        """Sizes that have a name."""
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -332,6 +335,10 @@ class _Planner:
 
     def while_(self, inst: Inst) -> None:
         self.capture(inst)
+        found = turns_of(inst)
+        if found is not None:
+            self.counted_while(inst, found)
+            return
         carried = self.carry(inst.operands)
         condition, body = inst.regions
         for region in inst.regions:
@@ -348,20 +355,45 @@ class _Planner:
         self.block.append(While(tuple(deciding), decided, tuple(steps)))
         self.tensors.values.update(zip(inst.results, (node for _, node in carried), strict=True))
 
+    def counted_while(self, inst: Inst, found: Turns) -> None:
+        """A loop whose turns are known before the first: a number, or one that is read from memory there."""
+        start = inst.operands[found.number]
+        length: DimLike | None = known_turns(start, found)
+        if length is None:
+            count = turns(self.tensors, self.node(start), self.node(found.end), found)
+            self.cut([count])
+            name = self.variable("turns")
+            self.block.append(Bind(name, cast("int", self.whole(count)), 0, MOST_TURNS))
+            length = Dim.named(name, 0, MOST_TURNS)
+        self.counted(inst, len(inst.operands), length, reverse=False)
+
     def scan(self, inst: Inst) -> None:
         attrs = cast("ScanAttrs", inst.attrs)
-        count = attrs.num_carries
         self.capture(inst)
-        (body,) = inst.regions
+        self.counted(inst, attrs.num_carries, attrs.length, attrs.reverse)
+
+    def counted(self, inst: Inst, count: int, length: DimLike, reverse: bool) -> None:
+        """A block per turn. What only counts is the counter of the plan; other carried values have memory."""
+        body = inst.regions[-1]
+        counting = counters(body, count)
+        starts = {number: self.node(inst.operands[number]) for number in counting}
+        self.cut([node for node in starts.values() if not self.is_cheap(node)])
+        numbers = [number for number in range(count) if number not in counting]
         bases = self.realise(inst.operands[count:])
-        carried = self.carry(inst.operands[:count])
-        counter = f"counter.{self.counters}"
-        self.counters += 1
+        carried = self.carry([inst.operands[number] for number in numbers])
+        results = [inst.results[number] for number in numbers]
+        counter = self.variable("counter")
+        turn, last = self.turn(counter, length, reverse)
         stacked = [self.memory(value.type, Role.ARENA) for value in inst.results[count:]]
+        values = self.tensors.values
         with self.nested() as steps:
-            self.tensors.values.update(zip(body.args, (node for _, node in carried), strict=False))
+            for number, step in counting.items():
+                values[body.args[number]] = at_turn(self.tensors, starts[number], step, turn)
+            values.update(
+                (body.args[number], node) for number, (_, node) in zip(numbers, carried, strict=True)
+            )
             for base, argument in zip(bases, body.args[count:], strict=True):
-                number, self.tensors.values[argument] = self.memory(argument.type, Role.VIEW)
+                number, values[argument] = self.memory(argument.type, Role.VIEW)
                 steps.append(View(number, base, counter))
             slices = []
             for (base, _), result in zip(stacked, body.results[count:], strict=True):
@@ -369,12 +401,32 @@ class _Planner:
                 slices.append(number)
                 steps.append(View(number, base, counter))
             nodes = self.results(body)
-            following = self.advance(nodes[:count], carried, inst.results[:count])
-            self.realise_into(nodes, [*following, *slices])
-            steps.extend(self.swaps(carried, following))
-        self.block.append(For(attrs.length, counter, attrs.reverse, tuple(steps)))
-        nodes = [node for _, node in (*carried, *stacked)]
-        self.tensors.values.update(zip(inst.results, nodes, strict=True))
+            following = [nodes[number] for number in numbers]
+            targets = self.advance(following, carried, results)
+            self.realise_into([*following, *nodes[count:]], [*targets, *slices])
+            steps.extend(self.swaps(carried, targets))
+        self.block.append(For(length, counter, reverse, tuple(steps)))
+        for number, step in counting.items():
+            values[inst.results[number]] = at_turn(self.tensors, starts[number], step, last)
+        values.update(zip(results, (node for _, node in carried), strict=True))
+        values.update(zip(inst.results[count:], (node for _, node in stacked), strict=True))
+
+    def variable(self, kind: str) -> str:
+        """A name for an integer of the plan that no size has."""
+        while True:
+            name = f"{kind}{self.counters}"
+            self.counters += 1
+            if name not in self.sizes:
+                return name
+
+    def turn(self, counter: str, length: DimLike, reverse: bool) -> tuple[UOp, UOp]:
+        """How many turns were before this one, and in the end, as index expressions."""
+        table = self.tensors.table
+        count = self.tensors.dim(length)
+        total = table.const(count) if isinstance(count, int) else count
+        most = tensor_level.largest(count) - 1
+        here = table.variable(counter, 0, most) if most > 0 else table.const(0)
+        return (total - here - 1 if reverse else here), total
 
     def call(self, inst: Inst) -> None:
         raise LoweringError(
@@ -413,6 +465,15 @@ class _Planner:
         buffers = tuple(self.describe(number) for number in order)
         dims = tuple(value.type.dims for value in self.function.results)
         return Plan(steps, tuple(self.made), buffers, numbered, dims)
+
+
+def _names(function: Function) -> frozenset[str]:
+    """The names of all sizes in a function."""
+    types = [value.type for value in function.params]
+    for inst in function.body.walk():
+        types += [value.type for value in inst.results]
+        types += [value.type for region in inst.regions for value in region.args]
+    return frozenset(symbol.name for type in set(types) for symbol in type.symbols())
 
 
 _CONTROL: Final[dict[str, Callable[[_Planner, Inst], None]]] = {

@@ -14,7 +14,7 @@ from planish import dtypes, llir, ptir
 from planish.dtypes import DType
 from planish.errors import LoweringError
 from planish.llir.layout import MemoryLayout
-from planish.llir.program import Address, EndLoop, Loop, Store
+from planish.llir.program import Address, Compute, EndLoop, Immediate, Loop, Ops, Store
 from planish.ptir.function import Function
 from planish.target import TARGETS, Target
 
@@ -233,6 +233,86 @@ def test_counted_loops(layout: Any) -> None:
     for width in (1, 4, "native"):
         low = llir.lower(function, layout=layout, vector_width=width)
         same(low.interpret(*arrays), reference(function, arrays))
+        same(low.compile()(*arrays), reference(function, arrays))
+
+
+def test_a_counted_loop_is_a_loop_of_the_kernel() -> None:
+    (program,) = llir.lower(counted_loop(), target="x86-64-v4").programs
+    (loop,) = [i for i in program.body if isinstance(i, Loop)]
+    assert loop.bound == Immediate(8, dtypes.int64)
+    inside = program.body[program.body.index(loop) + 1 : -1]
+    end = next(n for n, i in enumerate(inside) if isinstance(i, EndLoop))
+    # the body: what is carried stays in a register, the slice is read where it lies
+    assert {i.op for i in inside[:end] if isinstance(i, Compute) and i.result.dtype.is_float} == {
+        Ops.MUL,
+        Ops.ADD,
+        Ops.NEG,
+    }
+
+
+def from_to(start: int, end: int, step: int) -> Function:
+    """for (i = start; i < end; i += step) c += i."""
+    g = ptir.Graph("f")
+    x = g.input("x", ptir.tensor(dtypes.int64, (4,)))
+    first, last, by = (g.constant(value, dtypes.int64) for value in (start, end, step))
+
+    def turn(i: Value, c: Value) -> tuple[Value, Value]:
+        return i.add(by), c.add(i.broadcast_to((4,)))
+
+    return g.build(*g.while_loop(lambda i, c: i.lt(last), turn, first, x))
+
+
+@pytest.mark.parametrize(("start", "end", "step"), [(0, 6, 1), (2, 9, 1), (-3, 10, 4), (5, 5, 1), (7, 3, 2)])
+def test_lower_bound_upper_bound_and_step_are_carried_over(start: int, end: int, step: int) -> None:
+    function = from_to(start, end, step)
+    arrays = inputs(function)
+    low = llir.lower(function)
+    same(low.interpret(*arrays), reference(function, arrays))
+    bounds = [i.bound for program in low.programs for i in program.body if isinstance(i, Loop)]
+    assert bounds in ([Immediate(len(range(start, end, step)), dtypes.int64)], [])
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_reduction_is_loops_around_an_accumulator_and_one_store() -> None:
+    function = built(lambda x: x.reduce_sum([0, 2]), t(f32, 3, 4, 5))
+    (program,) = llir.lower(function, vector_width=1, target="scalar").programs
+    stores = open_loops(program)
+    (accumulator,) = [buffer.name for buffer in program.locals]
+    assert stores["arg0"] == {4}
+    assert stores[accumulator] == {4, 4 * 3 * 5}  # set once, then updated over both axes
+
+
+@pytest.mark.parametrize("kind", ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min"])
+def test_reductions_apply_their_operation(kind: str) -> None:
+    function = built(lambda x: getattr(x, kind)([1]), t(f32, 3, 7))
+    (program,) = llir.lower(function, vector_width=1, target="scalar").programs
+    op = {"reduce_sum": Ops.ADD, "reduce_prod": Ops.MUL, "reduce_max": Ops.MAX, "reduce_min": Ops.MIN}[kind]
+    assert op in {i.op for i in program.body if isinstance(i, Compute) and i.result.dtype is f32}
+    arrays = inputs(function)
+    same(llir.lower(function).interpret(*arrays), reference(function, arrays))
+
+
+def test_reduced_axes_may_be_kept() -> None:
+    for keep, dims in ((True, (3, 1, 5)), (False, (3, 5))):
+        function = built(lambda x, keep=keep: x.reduce_max([1], keepdims=keep), t(f32, 3, 4, 5))
+        assert function.results[0].type.dims == dims
+        arrays = inputs(function)
+        same(llir.lower(function).interpret(*arrays), reference(function, arrays))
+
+
+def test_a_broadcast_addition_reads_both_and_writes_the_result() -> None:
+    function = built(lambda x, y: x.add(y.broadcast_to((3, 5))), t(f32, 3, 5), t(f32, 5))
+    (program,) = llir.lower(function, vector_width=1, target="scalar").programs
+    memory = [np.zeros(15, np.float32), *(a.reshape(-1) for a in inputs(function))]
+    counters = llir.interpret(program, memory)
+    assert counters.traffic["arg0"].written == 15 * 4
+    assert {name: counters.traffic[name].read for name in ("arg1", "arg2")} == {
+        "arg1": 15 * 4,
+        "arg2": 15 * 4,
+    }
+    same((memory[0].reshape(3, 5),), reference(function, inputs(function)))
 
 
 # -- what is told of memory -----------------------------------------------------------------------------------------------

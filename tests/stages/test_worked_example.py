@@ -122,3 +122,69 @@ def test_the_document_is_what_the_compiler_does(document: str, request: pytest.F
         return
     assert DOCUMENT.is_file()
     assert DOCUMENT.read_text(encoding="utf-8") == document, "docs/worked_example.md: pytest --update-golden"
+
+
+# -- what the specification says of the first kernel, stage by stage ---------------------------------------------------
+
+
+def section(document: str, title: str) -> str:
+    """A section of the first example."""
+    first = document.split("\n## ")[1]
+    (found,) = [part for part in first.split("\n### ") if part.startswith(title)]
+    return found
+
+
+def changes(document: str, *numbers: int) -> list[bool]:
+    return ["Nothing changes." not in section(document, f"{number}. ") for number in numbers]
+
+
+def test_the_example_is_an_addition_of_two_buffers(document: str):
+    assert "%0 = add %a, %b : tensor<f32, 100x100>" in document
+    scheduled = section(document, "As scheduled")
+    assert scheduled.count("define_global") == 3
+    assert "add %9, %13 : f32" in scheduled
+
+
+def test_what_finds_nothing_changes_nothing(document: str):
+    # no reduction, no modulo, nothing to simplify; not for GPUs; no reduction to remove
+    assert not any(changes(document, 2, 3, 4, 6, 8, 10, 11))
+
+
+def test_adjacent_loops_become_one(document: str):
+    assert changes(document, 1, 5) == [True, True]
+    assert "reshape" not in section(document, "1. ")
+    assert "range 10000 axis=L0 : index" in section(document, "5. ")
+
+
+def test_four_elements_are_kept_in_lanes(document: str):
+    assert "range 4 axis=u0_1 : index" in section(document, "7. ")
+    expanded = section(document, "9. ")
+    assert expanded.count("vconst [0, 1, 2, 3]") == 1  # shared by both loads and the store
+    assert "add %8, %10 : f32x4" in expanded
+    assert "add %6, %9 : f32x4" in section(document, "14. ")
+
+
+def test_a_core_has_loops_and_explicit_loads(document: str):
+    assert changes(document, 12, 13) == [False, True]
+    assert section(document, "13. ").count("= load ") == 2
+
+
+def test_indices_have_32_bits_from_stage_15_on(document: str):
+    assert ": index" in section(document, "14. ")
+    assert ": index" not in section(document, "15. ")
+    assert "range 2500 axis=L0_0 : i32" in section(document, "15. ")
+
+
+def test_the_last_stages_have_little_left(document: str):
+    assert changes(document, 16, 17, 18, 19, 20, 22) == [False, False, True, False, False, False]
+    assert "shl %1, 2 : i32" in section(document, "18. ")
+
+
+def test_the_list_is_in_order(document: str):
+    lines = [
+        line.split(" = ")[1].split()[0] for line in section(document, "21. ").splitlines() if " = " in line
+    ]
+    assert lines == [
+        "define_global", "define_global", "define_global", "const", "const", "range", "shl", "index", "load", "index", "load",
+        "index", "add", "store", "end", "sink",
+    ]  # fmt: skip

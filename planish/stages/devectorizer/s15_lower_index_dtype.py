@@ -75,11 +75,6 @@ def _is_data(value: UOp) -> bool:
     return any(n.op is Ops.LOAD or n.op is Ops.INDEX for n in value.toposort())
 
 
-def least_upper_int_dtype(*types: DType) -> DType:
-    """The narrowest of int32 and int64 that holds them all."""
-    return dtypes.int64 if any(t.scalar is dtypes.int64 for t in types) else dtypes.int32
-
-
 def unwrap_cast_index(value: UOp) -> UOp | None:
     """What a rule of this stage has wrapped; None if the value is not lowered yet."""
     if value.op is Ops.CAST and value.dtype.is_index and value.src[0].dtype.is_int:
