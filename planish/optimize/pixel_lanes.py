@@ -19,7 +19,7 @@ from planish.uop.actions import ActionKind
 from planish.uop.node import UOp
 
 _MOST_ROWS: Final = 8
-_OFTEN: Final = 64
+_OFTEN: Final = 12
 """Products of one element of the image, from which on it is worth a copy."""
 _LOADED: Final = 2
 """Rows that a tile loads besides its own, in the time of computing one."""
