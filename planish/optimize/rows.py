@@ -20,7 +20,7 @@ from dataclasses import replace
 from math import lcm, prod
 from typing import Final, NamedTuple
 
-from planish.optimize.cores import pieces_for
+from planish.optimize.cores import amounts_for, is_done_again, pieces_for
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, size_of
 from planish.optimize.lanes import rounded_up
@@ -204,9 +204,8 @@ def _share(draft: Draft, view: View, block: _Block, width: int) -> None:
     room = max(2 * target.workers, 2 * target.far_bytes // (block.row_bytes * width))
     pieces = min(pieces_for(target, view), room)
     for axis in view.outputs:
-        if all(axis in product.ranges for product in block.products):
-            size = draft.left(axis)
-            amounts = [amount for amount in range(min(pieces, size), 1, -1) if size % amount == 0]
+        if all(axis in product.ranges for product in block.products) and not is_done_again(view, axis):
+            amounts = amounts_for(target, draft.left(axis), pieces)
             pieces //= draft.take_first(ActionKind.THREAD, axis, amounts)
 
 
