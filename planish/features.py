@@ -67,6 +67,11 @@ def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
     return frozenset()
 
 
+def vnni(flags: Iterable[str]) -> frozenset[str]:
+    """What of dot products of integers a processor has, in LLVM's words, given its flags."""
+    return frozenset({"avx512vnni"} if "avx512_vnni" in frozenset(flags) else ())
+
+
 def ask_permission() -> bool:
     """Ask Linux for the state of tiles, for this process and what it forks."""
     try:

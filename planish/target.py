@@ -155,13 +155,18 @@ _X86_V4: Final = Target(
     tensor_cores=tensor_cores.PAIRS[16],
 )
 
+_X86_VNNI: Final = replace(
+    _X86_V4, name="x86-64-vnni", tensor_cores=(*tensor_cores.QUADS, *_X86_V4.tensor_cores)
+)
+
 TARGETS: Final = {
     target.name: target
     for target in (
         Target("x86-64", 16, 16, supported_ops=MACHINE_OPS - {Ops.MULACC}),
         Target("x86-64-v3", 32, 16, masked=True, tensor_cores=tensor_cores.PAIRS[8]),
         _X86_V4,
-        replace(_X86_V4, name="x86-64-amx", tensor_cores=(*tensor_cores.AMX, *tensor_cores.PAIRS[16])),
+        _X86_VNNI,
+        replace(_X86_VNNI, name="x86-64-amx", tensor_cores=(*tensor_cores.AMX, *_X86_VNNI.tensor_cores)),
         Target("aarch64", 16, 32, caches=(64 << 10, 1 << 20, 32 << 20)),
         Target("scalar", 1, 16, (), parallel=Parallel.NONE, cores=1),
         Target(
@@ -186,7 +191,7 @@ def host() -> Target:
     """The machine we run on."""
     has = features.cpu_flags()
     if "avx512f" in has:
-        return host_with(features.amx().features)
+        return host_with(features.amx().features | features.vnni(has))
     if "avx2" in has:
         name = "x86-64-v3"
     else:
@@ -194,11 +199,12 @@ def host() -> Target:
     return _here(TARGETS[name])
 
 
-def host_with(tiles: Collection[str]) -> Target:
-    """An AVX-512 machine that we run on, with what it has of AMX (in LLVM's words)."""
-    cores = tuple(core for core in tensor_cores.AMX if core.feature in tiles)
-    named = TARGETS["x86-64-amx" if cores else "x86-64-v4"]
-    return _here(replace(named, tensor_cores=(*cores, *_X86_V4.tensor_cores)))
+def host_with(has: Collection[str]) -> Target:
+    """An AVX-512 machine that we run on, with what it has of AMX and of dot products (in LLVM's words)."""
+    tiles = tuple(core for core in tensor_cores.AMX if core.feature in has)
+    quads = tuple(core for core in tensor_cores.QUADS if core.feature in has)
+    named = TARGETS["x86-64-amx" if tiles else "x86-64-vnni" if quads else "x86-64-v4"]
+    return _here(replace(named, tensor_cores=(*tiles, *quads, *_X86_V4.tensor_cores)))
 
 
 def _here(named: Target) -> Target:

@@ -54,6 +54,11 @@ def test_the_host_has_the_cores_that_it_may_use() -> None:
     assert both.name == "x86-64-amx"
     assert both.native
     assert [core for core in both.tensor_cores if core.feature] == list(AMX)
+    quads = host_with({"avx512vnni"})
+    assert quads.name == "x86-64-vnni"
+    assert quads.tensor_cores == TARGETS["x86-64-vnni"].tensor_cores
+    assert features.vnni({"avx512f", "avx512_vnni"}) == {"avx512vnni"}
+    assert not features.vnni({"avx512f"})
     integers = host_with({"amx-tile", "amx-int8"})
     assert {core.feature for core in integers.tensor_cores} == {"amx-int8", ""}
     plain = host_with(())

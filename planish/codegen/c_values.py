@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from planish import dtypes
-from planish.codegen import amx, amx_text
+from planish.codegen import amx, amx_text, dot_products
 from planish.codegen.c_helpers import GENERIC, NEEDS, SINGLE
 from planish.codegen.c_table import (
     MATH,
@@ -60,6 +60,10 @@ def is_wide(dtype: DType) -> bool:
 def _is_whole(dtype: DType) -> bool:
     """Whether it is as many floats as the widest register holds."""
     return dtype.is_float and dtype.bits >= 32 and dtype.bits * dtype.lanes == 512
+
+
+_MOST_SHUFFLED: Final = 128
+"""Lanes of a vector that compilers are asked to shuffle as one; of longer ones, some do not survive it (GCC 12)."""
 
 
 class Values:
@@ -331,6 +335,10 @@ class Values:
             self.let(i.result, self.lane(operand, str(i.lanes[0])))
         elif not is_wide(operand.dtype):
             self.spread(i.result, [operand] * dtype.lanes)
+        elif operand.dtype.lanes > _MOST_SHUFFLED and isinstance(operand, Register):
+            self.emit(f"{self.type(dtype)} r{i.result.number};")
+            for lane, source in enumerate(i.lanes):
+                self.emit(f"r{i.result.number}[{lane}] = {self.value(operand)}[{source}];")
         elif lanes_in_c(operand.dtype.lanes) == lanes_in_c(dtype.lanes) or isinstance(operand, Register):
             order = [*map(str, i.lanes), *["-1"] * (lanes_in_c(dtype.lanes) - dtype.lanes)]
             given = self.value(operand)
@@ -399,6 +407,14 @@ class Values:
         lane = {m: {int(place): n for n, place in enumerate(tile.places(m)[0])} for m in "abc"}
         kind, number = scalar_type(wide), i.result.number
         self.emit(f"{self.type(i.result.dtype)} r{number} = {self.value(i.c)};")
+        if dot_products.is_pairs(i) or dot_products.is_quads(i):
+            text = f"r{number}[l]"
+            for k in range(tile.k):
+                a = self.cast_text(self.lane(i.a, str(k)), i.a.dtype, wide)
+                b = self.cast_text(self.lane(i.b, f"l * {tile.k} + {k}"), i.b.dtype, wide)
+                text = self.scalar(Ops.MULACC, wide, [a, b, text])
+            self.emit(f"for (int l = 0; l < {tile.n}; l++) r{number}[l] = ({kind}){text};")
+            return
         # the rows and columns of the matrices by lane; the loops are the definition
         for m in range(tile.m):
             for n in range(tile.n):

@@ -541,6 +541,11 @@ class _Writer(Values):
             dot_products.add_pairs(self, i, texts[0], texts[1], texts[2], texts[3])
             return
 
+        if self.avx512 and dot_products.is_quads(i):
+            texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]
+            dot_products.add_quads(self, i, texts[0], texts[1], texts[2], texts[3])
+            return
+
         def rows(matrix: str, operand: Operand, count: int) -> list[str]:
             """The rows of a matrix, in the dtype of the sum."""
             value, dtype = self.value(operand), operand.dtype

@@ -65,7 +65,7 @@ def fits(sink: UOp, core: Core, wanted: Callable[[Product], Sizes], least: int) 
     return sorted(found, key=lambda fit: (fit.waste, -fit.work))
 
 
-_PREPARED: Final = frozenset({Ops.CAST, Ops.ADD, Ops.SUB})
+_PREPARED: Final = frozenset({Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.XOR})
 
 
 def slot_of(operand: UOp) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Final, NamedTuple
 
 from planish.optimize.draft import Draft
@@ -25,6 +26,10 @@ ROUNDS: Final = 2
 """Pieces that a core takes one after the other, if they are for free: a core that is late takes fewer of them."""
 _ROWS: Final = 4
 """Rows one after the other that a core is given, if there are enough."""
+_SMALLER: Final = 4
+"""How many times more pieces there may be than are wanted, if fewer are not possible."""
+_SHARED: Final = 4
+"""The part of a kernel's work that each piece may do again."""
 _COPIED: Final = 40
 """Iterations of a contraction in the time in which one element is copied."""
 
@@ -41,9 +46,23 @@ def share_among_cores(draft: Draft, view: View) -> None:
             view.rows and axis not in view.rows
         ):  # who has several rows can ask for the next one (`llir/next_row.py`)
             most = min(most, max(size // _ROWS, 2 * ROUNDS * draft.target.workers))
-        amounts = [amount for amount in range(most, 1, -1) if size % amount == 0]
-        if draft.take_first(ActionKind.THREAD, axis, amounts[:4]) > 1:
-            return
+        if most > 1 and not is_done_again(view, axis):
+            if draft.take_first(ActionKind.THREAD, axis, amounts_for(draft.target, size, most)[:4]) > 1:
+                return
+
+
+def amounts_for(target: Target, size: int, wanted: int) -> list[int]:
+    """Numbers of equal pieces, the best first; of a size without such divisors, more pieces than are wanted rather than none."""
+    if wanted < 2:
+        return []
+    fewer = [amount for amount in range(min(wanted, size), 1, -1) if size % amount == 0]
+    return fewer or [n for n in range(wanted + 1, min(target.cores, _SMALLER * wanted) + 1) if size % n == 0][:1]
+
+
+def is_done_again(view: View, axis: UOp) -> bool:
+    """Whether pieces of an axis would each make, or reduce, most of what the kernel does: it does not depend on the axis."""
+    apart = [node for node in view.reductions if axis not in node.ranges and axis not in node.src[1:]]
+    return _SHARED * sum(prod(r.vmax + 1 for r in node.src[0].ranges) for node in apart) > view.work
 
 
 def pieces_for(target: Target, view: View) -> int:

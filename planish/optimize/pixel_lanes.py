@@ -19,7 +19,7 @@ from planish.uop.actions import ActionKind
 from planish.uop.node import UOp
 
 _MOST_ROWS: Final = 8
-_OFTEN: Final = 64
+_OFTEN: Final = 12
 """Products of one element of the image, from which on it is worth a copy."""
 _LOADED: Final = 2
 """Rows that a tile loads besides its own, in the time of computing one."""
@@ -46,6 +46,8 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
         # a row alone: several sums at once hide the time that one takes
         width *= next((v for v in (4, 3, 2) if size >= 2 * v * width), 1)
     copied = _copy_image(loops, view, window, sizes, pixel)
+    if copied and width < lanes and target.masked:
+        width = lanes
     padded = size % width != 0
     if padded and not (
         target.masked and loops.take(ActionKind.PADTO, pixel, width, "whole vectors of pixels")

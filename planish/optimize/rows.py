@@ -20,7 +20,7 @@ from dataclasses import replace
 from math import lcm, prod
 from typing import Final, NamedTuple
 
-from planish.optimize.cores import pieces_for
+from planish.optimize.cores import amounts_for, is_done_again, pieces_for
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, size_of
 from planish.optimize.lanes import rounded_up
@@ -45,6 +45,8 @@ class _Block(NamedTuple):
     """Sums of products in which rows share an operand."""
     row_bytes: int
     """What is kept for each row."""
+    across: UOp | None = None
+    """The axis along which results lie next to each other, if that is not the one of the rows: squares are turned."""
 
 
 def block_rows(draft: Draft, view: View) -> bool:
@@ -54,7 +56,8 @@ def block_rows(draft: Draft, view: View) -> bool:
         return False
     lanes = draft.target.lanes(view.writes[0].dtype.scalar)
     for vectors in sorted(
-        _COST, key=lambda count: _COST[count] * rounded_up(size_of(found.rows), count * lanes)
+        _COST if found.across is None else (1,),
+        key=lambda count: _COST[count] * rounded_up(size_of(found.rows), count * lanes),
     ):
         if not _fits(found, view, draft.target, vectors * lanes):
             continue
@@ -89,12 +92,13 @@ def _find(view: View) -> _Block | None:
             and reduction.src[0].op is Ops.MUL
             and any(axis not in place.ranges for place in _operands(reduction, view))
         ]
-        if products or _side_by_side(view, axis):
+        across = None if products or _side_by_side(view, axis) else _across(view, axis)
+        if products or across is not None or _side_by_side(view, axis):
             # each row is made of the one before, in its place
             size = max(
                 prod(place.vmax + 1 for place in node.src[1:]) * node.src[0].dtype.itemsize for node in kept
             )
-            return _Block(axis, products, size)
+            return _Block(axis, products, size, across)
     return None
 
 
@@ -102,6 +106,17 @@ def _side_by_side(view: View, axis: UOp) -> bool:
     """Whether neighbouring elements of memory belong to neighbouring rows (which then are columns), wherever memory is."""
     places = [p for p in (*view.writes, *view.reads) if p.src[0].op is Ops.DEFINE_GLOBAL and axis in p.ranges]
     return all(view.stride(place, axis) == 1 for place in (*view.writes, *places))
+
+
+def _across(view: View, axis: UOp) -> UOp | None:
+    """The axis along which results are written of rows that are only read side by side (a norm over channels that come first)."""
+    reads = [p for p in view.reads if p.src[0].op is Ops.DEFINE_GLOBAL and axis in p.ranges]
+    if not reads or any(view.stride(place, axis) != 1 for place in reads):
+        return None
+    for other in reversed(view.outputs):
+        if other is not axis and all(view.stride(place, other) == 1 for place in view.writes):
+            return other
+    return None
 
 
 def _fits(block: _Block, view: View, target: Target, width: int) -> bool:
@@ -124,6 +139,12 @@ def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int)
         return False
     if not draft.take(ActionKind.LANES, rows, width, f"{vectors} vectors of rows run side by side"):
         return False
+    if block.across is not None:
+        across = block.across
+        if size_of(across) % lanes and not draft.take(ActionKind.PADTO, across, lanes, "whole squares"):
+            return False
+        if not draft.take(ActionKind.UPCAST, across, lanes, "squares of rows and columns are turned in registers"):
+            return False
     sums = max(1, min(draft.target.registers // 2, draft.target.registers - vectors - 1) // vectors)
     for product in block.products:
         _in_registers(draft, view, product, rows, sums)
@@ -183,9 +204,8 @@ def _share(draft: Draft, view: View, block: _Block, width: int) -> None:
     room = max(2 * target.workers, 2 * target.far_bytes // (block.row_bytes * width))
     pieces = min(pieces_for(target, view), room)
     for axis in view.outputs:
-        if all(axis in product.ranges for product in block.products):
-            size = draft.left(axis)
-            amounts = [amount for amount in range(min(pieces, size), 1, -1) if size % amount == 0]
+        if all(axis in product.ranges for product in block.products) and not is_done_again(view, axis):
+            amounts = amounts_for(target, draft.left(axis), pieces)
             pieces //= draft.take_first(ActionKind.THREAD, axis, amounts)
 
 

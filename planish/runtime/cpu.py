@@ -72,6 +72,11 @@ def _module(source: str, made_for: Processor) -> llvm.ModuleRef:
         raise PlanishError(
             f"a kernel uses tiles, which {made_for.name} does not have", remedy="compile it for x86-64-amx"
         )
+    if "@llvm.x86.avx512.vpdpbusd" in source and not made_for.has("avx512vnni"):
+        raise PlanishError(
+            f"a kernel multiplies quads of bytes, which {made_for.name} does not",
+            remedy="compile it for x86-64-vnni",
+        )
     if "@llvm.x86.avx512." in source and not made_for.avx512:
         raise PlanishError(
             f"a kernel uses AVX-512, which {made_for.name} does not have", remedy="compile it for x86-64-v4"

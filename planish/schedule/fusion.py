@@ -34,6 +34,7 @@ from planish.schedule.reasons import (
     REDUCED_ONCE,
     RESULT,
     SCAN,
+    TAKEN_HERE,
     WRITTEN,
     Case,
     Reason,
@@ -268,12 +269,12 @@ class Fusion:
         return often / max(1, most(shape(node)))
 
     def _decide_computed(self, node: UOp, places: Sequence[Place]) -> None:
-        # elements at positions are in memory, or will be: what they are taken from decides
-        if node is not self.roots[0] and node.op is not Ops.INDEX and not node.dtype.is_index:
+        if node is not self.roots[0] and not node.dtype.is_index:
             case = Case(self, node, places, self.times(node, places))
-            if is_worth_a_row(case) and self._keep(node, places):
+            if node.op is not Ops.INDEX and is_worth_a_row(case) and self._keep(node, places):
                 return
-            reason = first_of(COMPUTED_HERE, case)
+            # elements at positions are in memory, or will be: what they are taken from decides
+            reason = first_of(TAKEN_HERE if node.op is Ops.INDEX else COMPUTED_HERE, case)
             if reason is not None:
                 self._need(node, reason)
                 return

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.schedule.elements import COMPUTED, Place
+from planish.schedule.graph import THROUGH
 from planish.schedule.limits import (
     AGAIN,
     CHEAP,
@@ -26,9 +27,16 @@ from planish.schedule.nest import most, runs
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import shape
+from planish.uop.strides import stride
 
 if TYPE_CHECKING:
     from planish.schedule.fusion import Fusion
+
+
+_RESIZED: Final = 4
+"""How many times larger than its source a tensor may be that is taken from it at places, and still be worth memory."""
+_PROBE: Final = 1 << 20
+"""The first number of ranges that only stand for the axes of a tensor while its places are looked at."""
 
 
 class Case(NamedTuple):
@@ -175,6 +183,28 @@ def _is_windowed(case: Case) -> bool:
     return False
 
 
+def _is_gathered(case: Case) -> bool:
+    """Whether its elements are taken from places that no fixed step leads through: a mirror image, a resized image, rows by number.
+
+    Every use would find the place anew and load a single element; a copy is read in vectors, and can be staged. What a window
+    of its own takes, with its taps as axes, is not meant: that is many times larger than what it is taken from.
+    """
+    graph, node = case.fusion.around.graph, case.node
+    if node.op is not Ops.INDEX or len(node.src) < 2:
+        return False
+    x, *positions = node.src
+    elements = case.fusion.elements
+    places = [position for position in positions if not position.dtype.is_bool]
+    if not all(elements.is_pure(position) for position in places):
+        return any(most(shape(each)) > 1 for place in places for each in graph.operands(place))
+    if not _is_windowed(case) and most(shape(node)) > _RESIZED * most(shape(x)):
+        return False
+    table = case.fusion.table
+    at = tuple(table.range(dim, _PROBE + axis) for axis, dim in enumerate(shape(node)))
+    found = [elements.now(place, at) for place in places]
+    return any(stride(place, r) is None for place in found for r in place.ranges)
+
+
 def _hides_costly(case: Case) -> bool:
     """Whether it is made of what gets memory itself, by cheap steps: then this may as well be what is stored."""
     node, realised = case.node, case.fusion.around.realised
@@ -269,6 +299,38 @@ def _is_second_product(case: Case) -> bool:
     return fusion.product is not node
 
 
+def _is_window_of_rows(case: Case) -> bool:
+    """Whether a sum over windows (a convolution, a pool) would be computed inside of rows.
+
+    The lanes and the rows of the image in registers that make it fast belong to a kernel of its own. Rows of another kernel cut
+    it element by element, each with its own window.
+    """
+    (place, *_) = case.places
+    inside = len(case.places) > 1 or not place.ranges <= case.fusion.nest.outputs
+    return inside and most(shape(case.node)) * case.terms > SMALL and _slides(case)
+
+
+def _slides(case: Case) -> bool:
+    """Whether a sum takes its operands by positions that overlap."""
+    stack, seen = [case.node.src[0]], {case.node.src[0]}
+    while stack:
+        each = stack.pop()
+        if each in case.fusion.around.realised or each.op not in THROUGH or len(each.src) == 0:
+            continue
+        if each.op is Ops.INDEX and len(each.src) > 1:
+            if most(shape(each)) >= 2 * most(shape(each.src[0])):
+                return True
+            new = [each.src[0]]
+        elif each.op is Ops.INDEX:
+            continue
+        else:
+            new = list(each.src)
+        fresh = [source for source in new if source not in seen]
+        seen.update(fresh)
+        stack.extend(fresh)
+    return False
+
+
 def _may_nest(case: Case, row: int) -> bool:
     """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
     return case.terms <= NARROW and row * case.terms * case.node.dtype.itemsize <= MOST_NESTED
@@ -326,6 +388,16 @@ COMPUTED_HERE: Final = (
 )
 """Tensors that are computed element by element."""
 
+TAKEN_HERE: Final = (
+    Reason(
+        "gathered",
+        "it is taken from places that no fixed step leads through, and read again",
+        _is_gathered,
+        lambda case: case.times,
+    ),
+)
+"""Elements of a tensor at positions."""
+
 REDUCED_HERE: Final = (
     Reason("shared", "several kernels need this sum", is_shared),
     Reason("by position", "it is taken at positions that are computed", _is_unknown),
@@ -341,6 +413,11 @@ REDUCED_ONCE: Final = (
         _is_product_of_rows,
     ),
     Reason("summed up", "a product of matrices that is reduced again, and small", _is_summed_up),
+    Reason(
+        "window of rows",
+        "a sum over windows, whose lanes and registers are those of a kernel of its own",
+        _is_window_of_rows,
+    ),
     Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
     Reason("second product", "the kernel has another product of matrices", _is_second_product),
 )
@@ -352,6 +429,11 @@ REDUCED_AGAIN: Final = (
         "product of rows",
         "a product of matrices that is too large to be computed row by row",
         _is_wide_product,
+    ),
+    Reason(
+        "window of rows",
+        "a sum over windows, whose lanes and registers are those of a kernel of its own",
+        _is_window_of_rows,
     ),
     Reason("few rows", "the rows are too few for all cores, and long", _has_few_long_rows),
 )

@@ -29,12 +29,15 @@ class Product(NamedTuple):
     m: UOp
     n: UOp
     k: UOp
+    offset: UOp | None = None
+    """What was added to a, the same everywhere; None: nothing."""
 
 
 class _Operands(NamedTuple):
     reduce: UOp
     a: UOp
     b: UOp
+    offset: UOp | None
 
 
 def axis_size(axis: UOp) -> int:
@@ -62,6 +65,32 @@ def _narrow(x: UOp, core: Core, dtype: DType) -> UOp | None:
     if x.op is Ops.WHERE and _is_zero(x.src[2]):
         inner = _narrow(x.src[1], core, dtype)
         return None if inner is None else x.src[0].where(inner, inner.const_like(0))
+    return None
+
+
+class _Shifted(NamedTuple):
+    """An operand in the dtype of a core, and what was added to it for that; None: nothing."""
+
+    value: UOp
+    offset: UOp | None = None
+
+
+def _left(x: UOp, core: Core) -> _Shifted | None:
+    """The left operand in the dtype that the core reads."""
+    found = _narrow(x, core, core.inputs)
+    if found is not None or not core.shifts or x.dtype is not core.output:
+        return None if found is None else _Shifted(found)
+    dtype = core.inputs
+    if x.op is Ops.CAST and x.src[0].dtype.is_signed and x.src[0].dtype.itemsize == dtype.itemsize:
+        half = 1 << dtype.bits - 1  # of as many bits: the sign, turned
+        return _Shifted(x.src[0].bitcast(dtype) ^ half, x.const_like(half))
+    if _fits(x - x.vmin, dtype):
+        return _Shifted((x - x.vmin).cast(dtype), x.const_like(-x.vmin))
+    if x.op in {Ops.ADD, Ops.SUB} and not x.src[1].ranges:
+        inner = _left(x.src[0], core)
+        if inner is not None:
+            point = x.src[1] if x.op is Ops.SUB else -x.src[1]
+            return _Shifted(inner.value, point if inner.offset is None else inner.offset + point)
     return None
 
 
@@ -107,9 +136,10 @@ def _operands(reduce: UOp, core: Core) -> tuple[list[_Operands], str]:
         return [], "no sum of products"
     found: list[_Operands] = []
     for left, right in (value.src, value.src[::-1]):
-        a, b = _narrow(left, core, core.inputs), _narrow(right, core, core.right or core.inputs)
-        if a is None or b is None:
+        shifted, b = _left(left, core), _narrow(right, core, core.right or core.inputs)
+        if shifted is None or b is None:
             continue
+        a, offset = shifted
         if any(node.op in _HEAVY for factor in (a, b) for node in factor.toposort()):
             return [], "a factor is itself a reduction or staged"
         if clauses:
@@ -117,8 +147,11 @@ def _operands(reduce: UOp, core: Core) -> tuple[list[_Operands], str]:
             shared = a.ranges & b.ranges
             if not all(clause.ranges <= shared for clause in clauses):
                 return [], "a condition on the products is about one factor alone"
-            a, b = _guarded(a, clauses), _guarded(b, clauses)
-        found.append(_Operands(reduce, a, b))
+            if core.output.is_float:
+                a = _guarded(a, clauses)
+            if offset is not None or core.output.is_float or _guarded(a, clauses) is not a:
+                b = _guarded(b, clauses)
+        found.append(_Operands(reduce, a, b, offset))
     read = str(core.inputs) if core.right is None else f"{core.inputs} and {core.right}"
     return found, "" if found else f"the factors are not {read}"
 
@@ -144,7 +177,7 @@ def _axes(found: list[_Operands]) -> Iterator[Product]:
     outputs = [r for r in ranges if _kind(r) in _OUTPUTS]
     reduced = sorted((r for r in reduce.src[1:] if r.op is Ops.RANGE), key=lambda r: r.order, reverse=True)
     for n in outputs:
-        for _, a, b in found:
+        for _, a, b, offset in found:
             if n not in b.ranges or n in a.ranges:
                 continue
             for m in outputs:
@@ -153,7 +186,7 @@ def _axes(found: list[_Operands]) -> Iterator[Product]:
                 for k in reduced:
                     if _kind(k) is not AxisType.REDUCE or k not in a.ranges or k not in b.ranges:
                         continue
-                    yield Product(reduce, a, b, m, n, k)
+                    yield Product(reduce, a, b, m, n, k, offset)
 
 
 def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:

@@ -61,6 +61,8 @@ class Core:
     """Whether it sums even and odd k apart and flushes subnormals (`multiply_pairs`), instead of adding up k in order."""
     widens: bool = False
     """Whether it is also used for operands of narrower integers, which are converted when they are staged."""
+    shifts: bool = False
+    """Whether integers of A that its dtype holds only when something is added to them are shifted; what that adds is taken off."""
     feature: str = ""
     """What a processor must have beyond what its target's name promises, in LLVM's words."""
 
@@ -217,11 +219,22 @@ def _pairs(n: int) -> Core:
     )  # fmt: skip
 
 
+def _quads(n: int) -> Core:
+    """c[n] += a[0]·b[0, n] + … + a[3]·b[3, n]: a vector of dot products of four 8-bit integers, those of a without a sign."""
+    bits = [f"r{bit}" for bit in range(n.bit_length() + 1)]
+    return Core(
+        f"quads_u8i8_n{n}", 1, n, 4, dtypes.uint8, dtypes.int32, 1, ("r0", "r1"), (*bits[2:], *bits[:2]), tuple(bits[:-2]),
+        right=dtypes.int8, widens=True, shifts=True, feature="avx512vnni",
+    )  # fmt: skip
+
+
 PAIRS: Final = {n: (_pairs(n),) for n in (8, 16)}
 """Integer dot products in vector registers (`vpmaddwd`, `vpdpwssd`), by how many lanes of 32 bits these have."""
+QUADS: Final = (_quads(16),)
+"""The same of four bytes each (`vpdpbusd`)."""
 
 CORES: Final[dict[str, Core]] = {
-    core.name: core for core in (*NVIDIA, *AMX, *(core for cores in PAIRS.values() for core in cores))
+    core.name: core for core in (*NVIDIA, *AMX, *QUADS, *(core for cores in PAIRS.values() for core in cores))
 }
 """Every tensor core there is, by the name its WMMA nodes carry."""
 

@@ -1,4 +1,4 @@
-"""Integer products in pairs: the schedule, the same integers by interpreter and machine code, and the instructions of the inner loop."""
+"""Integer products in pairs and quads: the schedule, the same integers by interpreter and machine code, and the instructions of the inner loop."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
+from planish.llir.interpret import interpret
 from planish.runtime import cpu
 from planish.target import TARGETS
 from planish.uop.actions import ActionKind
 
 Array = NDArray[Any]
-V3, V4 = TARGETS["x86-64-v3"], TARGETS["x86-64-v4"]
+V3, V4, VNNI = TARGETS["x86-64-v3"], TARGETS["x86-64-v4"], TARGETS["x86-64-vnni"]
+HAS_VNNI = cpu.host().has("avx512vnni")
 
 
 def product(
@@ -80,14 +82,81 @@ def test_the_inner_loop_multiplies_pairs(target: Any, register: str) -> None:
     )  # what is narrow was converted and shifted when it was staged
 
 
-@pytest.mark.skipif(
-    not cpu.host().has("avx512vnni"), reason="this machine has no dot products of its own: not executed"
-)
+@pytest.mark.skipif(not HAS_VNNI, reason="this machine has no dot products of its own: not executed")
 def test_dot_products_add_up_in_one_instruction() -> None:
-    text = compiler.lower(product(512, 512, 512), "host").as_text("asm")
+    text = compiler.lower(product(512, 512, 512, ("i16", "i16")), "host").as_text("asm")
     words = {word: len(re.findall(word, text)) for word in ("vpdpwssd", "vpmaddwd")}
-    assert words["vpdpwssd"] >= 16 or "tdpbssd" in text
+    assert words["vpdpwssd"] >= 16
     assert words["vpmaddwd"] == 0
+
+
+QUADS = [
+    (40, 64, 64, ("u8", "i8"), 0, False),
+    (37, 50, 33, ("u8", "i8"), 9, False),  # less than a zero point that is data
+    (40, 64, 64, ("i8", "i8"), 0, False),
+    (37, 50, 33, ("i8", "i8"), 0, False),  # no multiple of anything
+    (37, 50, 35, ("i8", "i8"), -7, True),
+    (9, 300, 1030, ("i8", "i8"), 0, True),
+]
+
+
+@pytest.mark.parametrize(("m", "n", "k", "kinds", "zero", "turned"), QUADS)
+def test_quads_of_bytes_are_exact(
+    m: int, n: int, k: int, kinds: tuple[str, str], zero: int, turned: bool
+) -> None:
+    """Signed bytes are shifted to where they have no sign, and what that adds is taken off: the same in every oracle."""
+    lowered = compiler.lower(product(m, n, k, kinds, zero=zero, turned=turned), VNNI)
+    assert [core_of(choice.actions) for choice in lowered.choices] == ["quads_u8i8_n16"]
+    a = numbers(kinds[0], m, k, seed=1)
+    b = numbers(kinds[1], *((n, k) if turned else (k, n)), seed=2)
+    a[0], b[0] = np.iinfo(a.dtype).min, np.iinfo(b.dtype).min
+    arrays = [a, b] + ([np.array(zero, a.dtype)] if zero else [])
+    wide = b.astype(np.int64).T if turned else b.astype(np.int64)
+    expected = ((a.astype(np.int64) - zero) @ wide).astype(np.int32)
+    for run in [lowered.interpreted(), *([lowered.compile(), lowered.compile("c")] if HAS_VNNI else [])]:
+        (found,) = run(*arrays)
+        np.testing.assert_array_equal(found, expected)
+
+
+def core_of(actions: Any) -> str:
+    """The tensor core of a schedule."""
+    return str(next(VNNI.tensor_cores[a.amount].name for a in actions if a.kind is ActionKind.TC))
+
+
+def test_the_inner_loop_multiplies_quads() -> None:
+    """24 products of 64 bytes for 4 vectors and 6 quads that are loaded, and nothing else; the sums of columns apart."""
+    text = compiler.lower(product(512, 512, 512), VNNI).as_text("asm")
+    blocks = re.split(r"^\.?LBB\w+:", text, flags=re.MULTILINE)
+    loop = max(blocks, key=lambda block: len(re.findall("vpdpbusd", block))).split("\tj")[0]
+    products, spread = len(re.findall("vpdpbusd", loop)), len(re.findall("vpbroadcastd", loop))
+    loaded = len(re.findall("vmovdqa", loop))
+    assert products % 24 == 0
+    steps = products // 24
+    assert (spread, loaded) <= (6 * steps, 4 * steps)
+    assert len(re.findall(r"^\tv", loop, flags=re.MULTILINE)) == products + spread + loaded
+
+
+def test_the_sums_that_an_offset_adds_are_made_once_for_all_rows() -> None:
+    """A row of ones for all rows of a piece: the panel is read once more."""
+    a, b = numbers("i8", 96, 64, seed=1), numbers("i8", 64, 64, seed=2)
+    shifted, pieces = tiles_run(product(96, 64, 64), a, b)
+    plain, _ = tiles_run(product(96, 64, 64, ("u8", "i8")), a.view(np.uint8), b)
+    assert plain >= 96 * 4 * 16
+    assert shifted == plain + 4 * 16 * pieces
+
+
+def tiles_run(function: ptir.Function, *arrays: Array) -> tuple[int, int]:
+    """How many times a tensor core multiplies, and how many pieces of work there are."""
+    lowered = compiler.lower(function, VNNI)
+    (program,), (choice,) = lowered.programs, lowered.choices
+    buffers = [np.zeros(96 * 64, np.int32), *(a.reshape(-1) for a in arrays)]
+    pieces = [action.amount for action in choice.actions if action.kind is ActionKind.THREAD]
+    return interpret(program, buffers).instructions["tile"], pieces[0] if pieces else 1
+
+
+def test_bytes_that_do_not_fit_quads_go_in_pairs() -> None:
+    lowered = compiler.lower(product(64, 64, 64, ("u8", "u8")), VNNI)
+    assert [core_of(choice.actions) for choice in lowered.choices] == ["pairs_i16_n16"]
 
 
 def test_little_work_is_left_to_vectors() -> None:

@@ -21,7 +21,13 @@ from planish.uop.node import Table
 
 IMAGE, KERNEL = (1, 32, 14, 14), (32, 32, 3, 3)
 FEW, NARROW = (1, 16, 14, 14), (32, 16, 3, 3)
-TABLE = (*reasons.COMPUTED_HERE, *reasons.REDUCED_HERE, *reasons.REDUCED_ONCE, *reasons.REDUCED_AGAIN)
+TABLE = (
+    *reasons.COMPUTED_HERE,
+    *reasons.TAKEN_HERE,
+    *reasons.REDUCED_HERE,
+    *reasons.REDUCED_ONCE,
+    *reasons.REDUCED_AGAIN,
+)
 conv = partial(functional.conv2d, padding=1)
 
 
@@ -64,6 +70,18 @@ CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[
         ["sums inside", "result"],
     ),
     "summed up": (lambda x, k: pn.mean(conv(x, k), axis=(2, 3)), (FEW, NARROW), ["summed up", "result"]),
+    "gathered": (
+        lambda x, k: functional.conv1d(pn.pad(x, ((0, 0), (0, 0), (4, 4)), mode="reflect"), k),
+        ((1, 1, 400), (16, 1, 9)),
+        ["gathered", "result"],
+    ),
+    "window of rows": (
+        lambda x, k: functional.layer_norm(
+            pn.permute_dims(functional.conv2d(x, k, padding=3, groups=32), (0, 2, 3, 1)), (32,)
+        ),
+        (IMAGE, (32, 1, 7, 7)),
+        ["window of rows", "result"],
+    ),
     "needed again": (
         lambda x: sum((pn.sqrt(x)[n : n + 6400] for n in range(9)), start=pn.zeros(6400)),
         ((10000,),),
@@ -88,7 +106,13 @@ def test_an_executable_tells_why_a_tensor_is_in_memory() -> None:
 
 
 def test_reasons_have_names_and_sentences() -> None:
-    for table in (reasons.COMPUTED_HERE, reasons.REDUCED_HERE, reasons.REDUCED_ONCE, reasons.REDUCED_AGAIN):
+    for table in (
+        reasons.COMPUTED_HERE,
+        reasons.TAKEN_HERE,
+        reasons.REDUCED_HERE,
+        reasons.REDUCED_ONCE,
+        reasons.REDUCED_AGAIN,
+    ):
         assert len({reason.name for reason in table}) == len(table)
     for reason in (*TABLE, reasons.SCAN, reasons.WRITTEN, reasons.RESULT):
         assert reason.name

@@ -89,3 +89,47 @@ def test_results_are_the_same_on_every_number_of_threads() -> None:
         with pn.settings(threads=threads):
             found.append(np.asarray(pn.jit(lambda x, k: functional.conv2d(x, k, padding=1))(x, k)))
     assert all(array.tobytes() == found[0].tobytes() for array in found)
+
+
+BORDERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "reflect": lambda x: pn.pad(x, ((0, 0), (0, 0), (2, 2), (2, 2)), mode="reflect"),
+    "edge": lambda x: pn.pad(x, ((0, 0), (0, 0), (2, 2), (2, 2)), mode="edge"),
+    "wrap": lambda x: pn.pad(x, ((0, 0), (0, 0), (2, 2), (2, 2)), mode="wrap"),
+    "resized": lambda x: functional.interpolate(x, scale_factor=2),
+    "chosen rows": lambda x: pn.take(x, pn.asarray(np.arange(16)[::-1].copy()), axis=1),
+}
+
+
+@pytest.mark.parametrize("name", BORDERS)
+def test_what_no_fixed_step_leads_through_is_copied_before_windows_read_it(name: str) -> None:
+    """A convolution reads a plain image: no place is worked out again for every tap and channel."""
+    border = BORDERS[name]
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((1, 16, 12, 12), np.float32)
+    k = rng.standard_normal((24, 16, 3, 3), np.float32)
+    function = pn.jit(lambda x, k: functional.conv2d(border(x), k))
+    found = kernels(lambda x, k: functional.conv2d(border(x), k), x.shape, k.shape)
+    assert [line.split()[1].split("_")[0] for line in found][-1] == "reduce"
+    assert len(found) >= 2
+    image = border(pn.asarray(x)).numpy()
+    wanted = np.zeros((24, image.shape[2] - 2, image.shape[3] - 2))
+    for a in range(3):
+        for b in range(3):
+            part = image[0, :, a : a + wanted.shape[1], b : b + wanted.shape[2]].astype(np.float64)
+            wanted += np.einsum("chw,oc->ohw", part, k[:, :, a, b])
+    np.testing.assert_allclose(function(x, k).numpy()[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("channels", [32, 96])
+def test_a_convolution_is_no_part_of_the_rows_that_normalise_it(channels: int) -> None:
+    """Every product is computed once, whatever rows are made of it: as many as the convolution alone has, and those of the norm."""
+
+    def block(x: Tensor, k: Tensor) -> Tensor:
+        y = functional.conv2d(x, k, padding=3, groups=channels)
+        return functional.layer_norm(pn.permute_dims(y, (0, 2, 3, 1)), (channels,))
+
+    x, k = pn.zeros((1, channels, 14, 14)), pn.zeros((channels, 1, 7, 7))
+    alone = pn.jit(lambda x, k: functional.conv2d(x, k, padding=3, groups=channels)).lower(x, k).compile()
+    whole = pn.jit(block).lower(x, k).compile()
+    assert len(whole.kernels) == 2
+    assert whole.cost.flops <= alone.cost.flops + 10 * channels * 14 * 14

@@ -305,8 +305,13 @@ def _swap(sink: UOp, action: Action, target: Target) -> UOp:
     facts = Facts(sink)
     if a in facts.ordered and b in facts.ordered:
         raise Refusal(f"SWAP: the order of both axes matters: {facts.ordered[a]}")
+    outer, inner = sorted((a, b), key=lambda r: r.order)
     for node in facts.nodes:
-        if node.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN} and (a in node.ranges) is not (b in node.ranges):
+        if (
+            node.op in {Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN}
+            and outer in node.ranges
+            and inner not in node.ranges
+        ):
             raise Refusal("SWAP: a loop that depends on one of the axes only would run more often")
         if node.op is Ops.RANGE and not node.src[0].ranges.isdisjoint((a, b)):
             raise Refusal("SWAP: the length of another loop depends on one of the axes")

@@ -274,15 +274,31 @@ def _prepared(facts: Facts, read: UOp) -> UOp:
             return found
         (use,) = uses
         others = [source for source in use.src if source is not found]
-        shift = use.op in {Ops.ADD, Ops.SUB} and len(others) == 1 and not others[0].ranges
-        if use.op is not Ops.CAST and not (shift and not _is_gated(read)):
+        shift = use.op in {Ops.ADD, Ops.SUB, Ops.XOR} and len(others) == 1 and not others[0].ranges
+        if use.op not in {Ops.CAST, Ops.BITCAST} and not shift:
             return found
         found = use
 
 
-def _is_gated(read: UOp) -> bool:
-    """Whether a read is nowhere for some values of its loops: it is 0 there, and what is made of it need not be."""
-    return any(n.op is Ops.INVALID for n in read.src[1].toposort()) or len(read.src) > 2
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """What was copied for a read, and how it is read from there."""
+
+    wanted: UOp
+    found: UOp
+
+    def serves(self, wanted: UOp) -> UOp | None:
+        """The same copy as another read sees it that differs only in the loops it runs over; None if it needs its own."""
+        mine, its = (
+            sorted(one.ranges - other.ranges, key=lambda r: r.order)
+            for one, other in ((self.wanted, wanted), (wanted, self.wanted))
+        )
+        if [_size(axis) for axis in mine] != [_size(axis) for axis in its]:
+            return None
+        axes = dict(zip(mine, its, strict=True))
+        if simplify(substitute(self.wanted, axes)) is not simplify(wanted):
+            return None
+        return self.found.replace(src=(self.found.src[0], substitute(self.found.src[1], axes)))
 
 
 def stage(sink: UOp, loop: UOp | None, slot: int, pad: int, target: Target) -> UOp:
@@ -307,11 +323,17 @@ def stage(sink: UOp, loop: UOp | None, slot: int, pad: int, target: Target) -> U
         (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order
     )
     exchange: dict[UOp, UOp] = {}
-    for read in reads:
-        inner = _inner(facts, read, loop)
+    copies: list[_Copy] = []
+    insides = {read: _inner(facts, read, loop) for read in reads}
+    for read in sorted(reads, key=lambda read: -len(insides[read])):
+        inner = insides[read]
         if plain_index(read) is None:
             raise Refusal(f"STAGE: parameter {slot} is read at more than one index")
-        if not inner:
+        wanted = read if threads else _prepared(facts, read)
+        shared = next((found for copy in copies if (found := copy.serves(wanted)) is not None), None)
+        if shared is not None:
+            exchange[wanted] = shared
+        if not inner or shared is not None:
             continue
         if any(
             n.op is Ops.INDEX and not n.ranges.isdisjoint(inner) for i in read.src[1:] for n in i.toposort()
@@ -328,10 +350,10 @@ def stage(sink: UOp, loop: UOp | None, slot: int, pad: int, target: Target) -> U
             kept = _copy_alone(box.read, tile, twins, target, box.turned)
             places = tuple(box.at[axis] for axis in tile.axes)
         at = tile.place(places, read.table.const(0))
-        wanted = read if threads else _prepared(facts, read)
         if wanted is not read:
             kept = _kept(substitute(wanted, {read: kept.src[0]}), kept.src[1])
         exchange[wanted] = read.table.make(Ops.INDEX, wanted.dtype, (kept, at))
+        copies.append(_Copy(wanted, exchange[wanted]))
     if not exchange:
         raise Refusal(f"STAGE: nothing of parameter {slot} is read again inside of that loop")
     return substitute(sink, exchange)

@@ -13,12 +13,16 @@ Before → after::
     REDUCE[ADD](UNROLL(WMMA(CONTRACT(a[m'(w, ra), k'(w, ra)]), CONTRACT(b[k'(w, rb), n'(w, rb)]), 0), rc), k/K)
         with m -> m/M * M + m'(w, rc), n -> n/N * N + n'(w, rc) everywhere else
 
+Signed integers that the core reads without a sign are shifted (`Core.shifts`), and what that adds to the sums is taken off:
+Σ a·b = Σ (a + 128)·b - 128·Σ b, the last being a product with a row of ones. Sums wrap, so that is exact.
+
 What is left of m, n and k are ordinary ranges that further actions may take. A core that reads fewer mantissa bits than its
 inputs have (tf32) is refused unless `fastmath` is on; the rounding is then written out, so that every interpreter agrees.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, cast
 
 from planish import dtypes
@@ -41,8 +45,9 @@ _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 class _Split:
     """The axes of one kernel, cut to the sizes of a core."""
 
-    def __init__(self, core: Core, product: Product) -> None:
+    def __init__(self, sink: UOp, core: Core, product: Product) -> None:
         self.core = core
+        self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
         table = product.reduce.table
         self.thread = (
@@ -94,7 +99,22 @@ class _Split:
         value = table.make(Ops.UNROLL, core.output, (computed,), lanes)
         left = [r for r in reduce.src[1:] if r is not product.k]
         left += sorted(outer_k.ranges, key=lambda r: r.order)
-        return reduce.replace(src=(value, *left)) if left else value
+        total = reduce.replace(src=(value, *left)) if left else value
+        return total if product.offset is None else total - self.summed(b, left, lanes) * product.offset
+
+    def summed(self, b: UOp, loops: Sequence[UOp], lanes: Lanes) -> UOp:
+        """The sums of the right operand, which an offset of the left one adds that many times.
+
+        Over axes of their own: they are the same for all rows, and are not made again for each of them.
+        """
+        core, table = self.core, b.table
+        first = 1 + max(_path(n)[0] for n in self.nodes if n.op is Ops.RANGE)
+        own = {r: table.range(r.src[0], first + n, AxisType.REDUCE) for n, r in enumerate(loops)}
+        ones = table.const(core.inputs.const(1), core.dtype("a"))
+        start = table.const(core.output.const(0), core.dtype("c"))
+        computed = table.make(Ops.WMMA, core.dtype("c"), (ones, substitute(b, own), start), core.arg)
+        value = table.make(Ops.UNROLL, core.output, (computed,), lanes)
+        return value.reduce(Ops.ADD, *own.values()) if own else value
 
 
 def _path(axis: UOp) -> tuple[int, ...]:
@@ -149,8 +169,10 @@ def apply_tensor_core(sink: UOp, action: Action, target: Target) -> UOp:
     (`planish.uop.products.products`). All reductions of the kernel that fit the same output axes are done by it.
     """
     core, product = _chosen(sink, action, target)
-    split = _Split(core, product)
-    row, column, lanes = split.spread("c", (*_path(split.m), _LANES_OF_A))
+    split = _Split(sink, core, product)
+    # lanes that are columns belong to them: the vectors of a row then lie one behind the other
+    across = split.n if core.m == 1 else split.m
+    row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))
     exchanged: dict[UOp, UOp] = {split.m: split.outer_m + row, split.n: split.outer_n + column}
     for each in products(sink, core):
         if (each.m, each.n) == (split.m, split.n) and each.reduce not in exchanged:
