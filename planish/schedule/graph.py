@@ -77,22 +77,29 @@ class Graph:
             found = self._products[reduction] = most(shape(source)) >= _REUSE * max(1, memory)
         return found
 
-    def memory_of(self, node: UOp, realised: Container[UOp]) -> frozenset[UOp] | None:
-        """The memory that a tensor is computed from; None if there is a product of matrices on the way."""
+    def memory_of(
+        self, node: UOp, realised: Container[UOp], pending: Container[UOp]
+    ) -> frozenset[UOp] | None:
+        """The memory that a tensor is computed from, that to be made included; None if there is a product of matrices on the way,
+        or below what is to be made: it may be made on the way, too."""
         found: set[UOp] = set()
         seen = {node}
-        stack = [node]
+        stack = [(node, True)]
         while stack:
-            for each in stack.pop().src:
+            at, is_mine = stack.pop()
+            for each in at.src:
                 if each in seen:
                     continue
                 seen.add(each)
                 if each in realised or (each.op is Ops.INDEX and len(each.src) == 1):
-                    found.add(each)
+                    if is_mine:
+                        found.add(each)
+                        if each in pending:
+                            stack.append((each, False))
                 elif each.op is Ops.REDUCE_AXIS and self.is_product(each):
                     return None
                 else:
-                    stack.append(each)
+                    stack.append((each, is_mine))
         return frozenset(found)
 
     def is_used_by(self, node: UOp, roots: Collection[UOp], realised: Mapping[UOp, UOp]) -> bool:

@@ -195,10 +195,10 @@ class _Cut:
         # what is to be made is memory too: what is computed from it is another kernel's, or done on the way
         realised = self.tensors.realised
         # products of matrices are better off with all registers for themselves
-        mine = self.graph.memory_of(root, realised) if alike else None
+        mine = self.graph.memory_of(root, realised, self.pending) if alike else None
         found: list[UOp] = []
         for node in sorted(alike, key=lambda n: -n.serial):
-            theirs = self.graph.memory_of(node, realised) if mine and node not in mine else None
+            theirs = self.graph.memory_of(node, realised, self.pending) if mine and node not in mine else None
             if mine and theirs and not mine.isdisjoint(theirs) and len(found) + 1 < _MOST_RESULTS:
                 found.append(node)
         return found

@@ -4,7 +4,7 @@ Before a program is cut into kernels, every tensor that is computed element by e
 are the different places at which the kernels to come will want an element: of which kernel (its *anchor*), and at which
 offset (`x[1:] + x[:-1]` asks twice). With n kernels and e asks,
 
-    again  = e · (ops of an element) + n · (bytes that it is made of)
+    again  = e · (ops of an element, in a product for each block) + n · (bytes that it is made of)
     stored = ops + bytes it is made of + write + n · read + one more kernel
 
 in cycles of one core of the target; the cheaper wins. Operands are judged before what they are part of, so that a chain is cut where
@@ -33,6 +33,10 @@ _MOST_ASKS: Final = 16
 """Asks that are told apart: what is needed more often is stored anyhow."""
 _RIM: Final = 1.25
 """How much larger a rim makes a tensor at most."""
+_PACKED_AGAIN: Final = 2.0
+"""How often a product of matrices computes an element of an operand at least: blocks overlap, and cores each pack their own."""
+_BLOCK: Final = 256
+"""Rows or columns for which an operand of a product is packed once."""
 _ROUNDS: Final = 3
 
 _HERE: Final = Path()
@@ -180,6 +184,17 @@ class _Judge:
                     stack.append(user)
         return False
 
+    def _evaluations(self, node: UOp, anchor: Anchor) -> float:
+        """How often a kernel computes each element for one of its asks: a product does so for each block of what it multiplies with."""
+        if (
+            not isinstance(anchor, UOp)
+            or anchor.op is not Ops.REDUCE_AXIS
+            or not self.graph.is_product(anchor)
+        ):
+            return 1.0
+        reuse = most(shape(anchor.src[0])) / max(most(shape(node)), 1)
+        return max(_PACKED_AGAIN, reuse / _BLOCK)
+
     # -- what it costs --------------------------------------------------------------------------------------------
 
     def _verdict(self, node: UOp, asks: Mapping[tuple[Anchor, Path], None]) -> Verdict | None:
@@ -189,7 +204,8 @@ class _Judge:
         price = self.prices.of(node, self.stored)
         if not price.memory:
             return None  # arithmetic on positions is simplified where it is used
-        again = len(asks) * price.compute + kernels * price.read
+        evaluations = sum(self._evaluations(node, anchor) for anchor, _ in asks)
+        again = evaluations * price.compute + kernels * price.read
         stored = price.compute + price.read + price.write + kernels * max(price.load, price.access)
         stored += (len(asks) - kernels) * price.access + self.target.launch
         return Verdict(again, stored, kernels, len(asks))

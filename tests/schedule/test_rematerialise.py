@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish import nn
+from planish import nn, optim
 from planish.frontend.jit import Compiled
 from planish.frontend.tensor import Tensor
 from planish.schedule import fusion
@@ -128,3 +128,24 @@ def test_masks_are_made_again_unless_they_are_dear() -> None:
         kernel.name for kernel in pn.jit(lambda a: (a > 0).astype(pn.float32) @ a).lower(x).compile().kernels
     ]
     assert len(names) == 1
+
+
+def test_an_update_is_part_of_the_kernel_of_its_gradient() -> None:
+    """Three kernels a layer, whatever the depth: the product, and both gradients, the second with all that AdamW does."""
+    adam = optim.AdamW(1e-3)
+
+    def loss(weights: list[Tensor], x: Tensor) -> Tensor:
+        for weight in weights:
+            x = pn.tanh(x @ weight)
+        return pn.mean(x * x)
+
+    def step(weights: list[Tensor], state: optim.State, x: Tensor) -> object:
+        return adam.update(weights, pn.grad(loss)(weights, x), state)
+
+    launches = []
+    for layers in (2, 3, 6):
+        weights = [pn.zeros((WIDTH, WIDTH))] * layers
+        exe = pn.jit(step).lower(weights, adam.init(weights), pn.zeros((ROWS, WIDTH))).compile()
+        launches.append(exe.cost.launches)
+    assert launches[1] - launches[0] == 3
+    assert launches[2] - launches[1] == 9
