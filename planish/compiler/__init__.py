@@ -25,13 +25,12 @@ from planish.config import current
 from planish.errors import PassError, PlanishError
 from planish.runtime.processors import processor
 from planish.schedule.memory import Memory, Sharing, layout
-from planish.schedule.plan import Plan
+from planish.schedule.plan import Plan, Rolled
 from planish.target import Target
 from planish.target import find as find_target
 
 if TYPE_CHECKING:
     from planish.compiler.choices import Choice
-    from planish.compiler.loops import Rolled
     from planish.llir.program import Program
     from planish.optimize.why import Why
     from planish.ptir.passes import Passes

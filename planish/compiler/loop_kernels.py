@@ -11,7 +11,7 @@ from planish import dtypes
 from planish.llir import carried, inlining
 from planish.llir.builder import Builder
 from planish.llir.inlining import Memory
-from planish.llir.program import Address, Immediate, Operand, Ops, Program, Register
+from planish.llir.program import Address, Buffer, Immediate, Operand, Ops, Program, Register, Store
 from planish.ptir.dims import DimLike, Symbol, bounds
 from planish.schedule.memory import elements
 from planish.schedule.overwriting import element_by_element, in_place, written
@@ -136,30 +136,35 @@ class LoopKernel:
         program, sink = self.rolling.program(launch.kernel), self.plan.kernels[launch.kernel].sink
         buffers, told = self.slots(launch), self.plan.buffers
         stored = self.stored(launch)
-        swaps = [(step.first, step.second) for step in self.loop.body if isinstance(step, Swap)]
-        copies = {step.target: step.source for step in self.loop.body if isinstance(step, Copy)}
-        olds = [old for old, _ in swaps]
+        stores = _stored(program)
+        steps = [step for step in self.loop.body if isinstance(step, Copy | Swap)]
+        swaps = {step.first: step.second for step in steps if isinstance(step, Swap)}
+        copies = [step for step in steps if isinstance(step, Copy)]
+        targets = {step.target for step in copies}
+        # what one turn leaves for the next, or for whoever comes after: exchanged, or written where it is
+        left = {*stored, *targets} - self.sliced.keys() - {*swaps, *swaps.values()}
+        olds = [*swaps, *sorted(left)]
+        moved = {*olds, *stored, *targets, *(step.source for step in copies)}
         slots = [slot for slot, buffer in enumerate(launch.buffers) if buffer in olds]
-        moved = {*olds, *stored, *copies, *copies.values()}
         if not element_by_element(sink, slots) or len({told[b].size for b in moved}) > 1:
             raise carried.Refused
-
-        def source(buffer: int) -> carried.Source:
-            if buffer in stored:
-                return carried.Source(stored=buffers.index(buffer))
-            if buffer in copies:
-                return source(copies[buffer])
-            if buffer not in olds:
+        # where everything is after the launch, after the copies, and after the exchange
+        at = {old: carried.Source(carried=number) for number, old in enumerate(olds)}
+        written_by = {b: n for n, b in enumerate(buffers) if n in stores}
+        at |= {b: carried.Source(stored=number) for b, number in written_by.items()}
+        for step in copies:
+            if step.source not in at:
                 raise carried.Refused
-            return carried.Source(carried=olds.index(buffer))
-
-        slices = {b: self.sliced[b].base for b in (*buffers, *copies) if b in self.sliced}
-        self.writes = {*olds, *(base for b, base in slices.items() if b in stored or b in copies)}
+            at[step.target] = at[step.source]
+        if any(b not in at for b in (*swaps.values(), *targets)):
+            raise carried.Refused
+        slices = {b: self.sliced[b].base for b in (*buffers, *targets) if b in self.sliced}
+        self.writes = {*olds, *(base for b, base in slices.items() if b in stored or b in targets)}
         given = self.given(program)
         total, count, first = self.turns()
         starts = {b: partial(self.slice, b, self.size(told[b].size)) for b in slices}
         # what a turn would write is never memory: the place of the last value stands for it
-        of = {new: old for old, new in swaps}
+        of = {new: old for old, new in swaps.items()}
         memory = [self.memory(slices.get(b, of.get(b, b))) for b in buffers]
         turns = carried.Turns(
             count,
@@ -170,12 +175,12 @@ class LoopKernel:
                 carried.Carried(
                     self.memory(old),
                     told[old].dtype,
-                    buffers.index(old) if old in buffers else None,
-                    source(new),
+                    tuple(n for n, b in enumerate(buffers) if b == old and n != written_by.get(old)),
+                    at[swaps.get(old, old)],
                 )
-                for old, new in swaps
+                for old in olds
             ],
-            [(source(b), starts[b]) for b in copies if b in slices],
+            [(at[b], starts[b]) for b in targets if b in slices],
         )
         carried.carry(self.into, program, memory, given, turns, chains)
         return self.into.program()
@@ -328,8 +333,19 @@ class LoopKernel:
         """Whether a kernel writes every element after it has read it for the last time."""
         if not isinstance(step, Launch) or step.kernel >= len(self.plan.kernels):
             return False
-        pair = step.buffers.index(new), step.buffers.index(old)
-        return pair in in_place(self.plan.kernels[step.kernel].sink)
+        slots = {b: [slot for slot, each in enumerate(step.buffers) if each == b] for b in (old, new)}
+        pairs = in_place(self.plan.kernels[step.kernel].sink)
+        return all(any((out, read) in pairs for out in slots[new]) for read in slots[old])
+
+
+def _stored(program: Program) -> set[int]:
+    """The parameters that a kernel writes, by their number."""
+    places: dict[Register, Buffer] = {}
+    for i in program.body:
+        if isinstance(i, Address):
+            places[i.result] = i.base if isinstance(i.base, Buffer) else places[i.base]
+    found = {places[i.address] for i in program.body if isinstance(i, Store)}
+    return {number for number, buffer in enumerate(program.params) if buffer in found}
 
 
 _COPIES: Final = 4

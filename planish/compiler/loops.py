@@ -13,7 +13,7 @@ what the kernels take (`launches.work_of`). A loop that would run for long is a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -31,13 +31,16 @@ from planish.schedule.plan import (
     Kernel,
     Launch,
     Plan,
+    Rolled,
     Step,
     Steps,
     Swap,
     View,
     While,
+    renamed,
     walk,
 )
+from planish.schedule.sharing import blocks_of
 from planish.target import Target
 
 LAUNCH_NS: Final = 25
@@ -53,20 +56,6 @@ _RUN_NS: Final = 10_000_000
 """A kernel that may take longer than the first runs so many turns at a time that it takes about the second."""
 _MOST: Final = 24
 """Launches in a turn that become one kernel at most: what they compute then outweighs a launch each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rolled:
-    """A loop that is a kernel."""
-
-    name: str
-    parts: tuple[int, ...]
-    """The kernels of a turn, each once."""
-    way: str
-    """Where what is carried is: in registers, or in memory."""
-    turns: int
-    """The most that there are."""
-    because: str
 
 
 class Made(NamedTuple):
@@ -90,8 +79,12 @@ class Rolling:
     rolled: list[Rolled] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     """Of loops that stay what they are: why."""
+    blocks: Mapping[int, int] = field(init=False)
     result: Steps = ()
     """The steps of the plan, with loops as launches."""
+
+    def __post_init__(self) -> None:
+        self.blocks = blocks_of(self.sharing)
 
     @property
     def known(self) -> int:
@@ -120,7 +113,14 @@ class Rolling:
                     found.append(step)
         return tuple(found)
 
-    def loop(self, loop: For) -> Step:
+    def loop(self, found: For) -> Step:
+        # what shares a block is one buffer
+        block = self.blocks
+        loop = replace(found, body=renamed(found.body, lambda buffer: block.get(buffer, buffer)))
+        made = self.rolled_loop(loop)
+        return found if made is loop else made
+
+    def rolled_loop(self, loop: For) -> Step:
         steps = list(walk(loop.body))
         launches = [step for step in steps if isinstance(step, Launch)]
         if loop.stride > 1 or len(launches) > _MOST or not any(isinstance(s, Launch | Copy) for s in steps):
@@ -178,19 +178,13 @@ class Rolling:
         return For(loop.count, loop.counter, False, (launch,), body.stride, body.taken)
 
     def aliased(self, buffers: Sequence[int]) -> frozenset[int]:
-        """Of the parameters of a kernel, those that may share memory: planned as one, or for different times of a turn."""
+        """Of the parameters of a kernel, those that may share memory: used at different times of a turn."""
         block = {buffer: each for each in self.sharing.blocks for buffer in each.buffers}
-        homes = self.sharing.homes
         found: set[int] = set()
         for slot, buffer in enumerate(buffers):
             for other in range(slot):
-                second = buffers[other]
-                one, two = block.get(buffer), block.get(second)
-                if one is not None and two is not None:
-                    shares = one is two or one.end < two.begin or two.end < one.begin
-                else:
-                    shares = homes.get(buffer, buffer) == homes.get(second, second)
-                if shares:
+                one, two = block.get(buffer), block.get(buffers[other])
+                if one is not None and two is not None and (one.end < two.begin or two.end < one.begin):
                     found |= {slot, other}
         return frozenset(found)
 

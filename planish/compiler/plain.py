@@ -300,7 +300,7 @@ _KNOWN: Final[dict[str, Codec]] = {
 _RECORDS: Final[dict[str, type]] = {
     kind.__name__: kind
     for kind in (
-        plan.Plan, plan.Kernel, plan.Buffer, memory.Sharing, memory.Block, TensorType, Quant, NativeKernel,
+        plan.Plan, plan.Kernel, plan.Buffer, memory.Sharing, memory.Block, TensorType, Quant, NativeKernel, plan.Rolled,
     )
 }  # fmt: skip
 

@@ -103,7 +103,14 @@ def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> 
 
 
 def _check(
-    arguments: Arguments, plan: Plan, sharing: Sharing, keys: Sized, is_plain: bool, **kernels: Sized
+    arguments: Arguments,
+    plan: Plan,
+    sharing: Sharing,
+    keys: Sized,
+    is_plain: bool,
+    rolled: Sized,
+    kept: Sized,
+    **kernels: Sized,
 ) -> None:
     """That all numbers are those of something: the parts may each be well-formed, and yet of different plans."""
     buffers, count = len(plan.buffers), len(plan.kernels)

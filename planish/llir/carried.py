@@ -59,11 +59,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What goes around: where it lies before and after, the parameter that reads it, and what it is next."""
+    """What goes around: where it lies before and after, the parameters that read it, and what it is next."""
 
     memory: Memory
     dtype: DType
-    read: int | None
+    read: tuple[int, ...]
     following: Source
 
 
@@ -128,7 +128,7 @@ class _Carrying:
         self.into, self.turns, self.chains = into, turns, chains
         self.inlining = Inlining(into, program, memory)
         params = program.params
-        self.old = {params[each.read]: n for n, each in enumerate(turns.carried) if each.read is not None}
+        self.old = {params[read]: n for n, each in enumerate(turns.carried) for read in each.read}
         """Parameters that read what is carried."""
         self.new = {
             params[source.stored]: source.stored for source in self._sources() if source.stored is not None

@@ -197,6 +197,20 @@ class For:
         return replace(self, body=renamed(self.body, of))
 
 
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """A loop that is a kernel."""
+
+    name: str
+    parts: tuple[int, ...]
+    """The kernels of a turn, each once."""
+    way: str
+    """Where what is carried is: in registers, or in memory."""
+    turns: int
+    """The most that there are."""
+    because: str
+
+
 Step: TypeAlias = Launch | Copy | Swap | View | Bind | Host | Branch | While | For
 Steps: TypeAlias = tuple[Step, ...]
 
