@@ -165,8 +165,6 @@ class _Machine(Accesses, Tiles):
         r = nest.ranges[level]
         bound = self.values[r.src[0]]
         size = max(int(bound.max()), 0) if bound.size else 0
-        if size > _LONGEST:
-            self._fail(node, "crash", f"{size} positions are more than a run can take")
         for number in range(size):
             self._bind(r, number, bound)
             self._run_nodes(nest.bodies[level])
