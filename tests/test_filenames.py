@@ -10,6 +10,7 @@ import pytest
 import planish as pn
 from planish import compiler, ptir
 from planish.cli import main
+from planish.cli.console import tamed
 from planish.cli.models import write_outputs
 from planish.config import settings
 from planish.filenames import file_name
@@ -77,3 +78,8 @@ def test_outputs_of_odd_names_are_members_of_one_folder(tmp_path: Path) -> None:
             assert not key.startswith(".")
         assert found["file"][0] == names.index("file")
         assert found["a_b"][0] == names.index("a/b")
+
+
+def test_names_do_not_steer_a_terminal() -> None:
+    assert tamed("a\x1b]0;title\x07b\x1b[2Jc\r\x9b") == "a\\x1b]0;title\\x07b\\x1b[2Jc\\r\\x9b"
+    assert tamed("\x1b[1;31merror:\x1b[0m é\tx\n") == "\x1b[1;31merror:\x1b[0m é\tx\n"

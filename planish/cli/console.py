@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -43,6 +44,9 @@ _STYLES: Final = {
     "+": "32",
     "-": "31",
 }
+
+
+_CONTROL: Final = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
 class CommandError(Exception):
@@ -250,7 +254,14 @@ def _alternatives(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
+def tamed(text: str) -> str:
+    """Text for a terminal: characters that would steer it (in names of files and models, say) as escapes; colours stay."""
+    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
+
+
 def _write(stream: TextIO, text: str) -> None:
+    if stream.isatty():
+        text = tamed(text)
     try:
         stream.write(text)
     except UnicodeEncodeError:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Final, cast
 
 import numpy as np
@@ -389,7 +390,7 @@ def _scan(run: Run, node: UOp) -> Array:
         values = values.reshape(*shape[: len(values.shape) - 1], lanes, -1)
         axes.append(values.ndim - 2)
     front = np.moveaxis(values, axes, range(len(axes)))
-    flat = front.reshape(-1, *front.shape[len(axes) :])
+    flat = front.reshape(prod(front.shape[: len(axes)]), *front.shape[len(axes) :])
     parts: list[Array] = []
     op, exact = cast("Ops", node.arg), node.dtype.is_index
     for here in flat:

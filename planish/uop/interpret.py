@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from planish.errors import PlanishError
 from planish.uop import arithmetic
 from planish.uop.evaluate import RULES
 from planish.uop.machine.accesses import Accesses
@@ -29,6 +30,8 @@ from planish.uop.node import UOp
 from planish.uop.ops import ALU, DEFINES, MOVEMENT, Ops
 
 _NO_VARIABLES: Final[Mapping[str, int]] = {}
+_LONGEST: Final = 1 << 31
+"""Positions of an axis, each of which takes memory."""
 _SILENT: Final = (
     DEFINES | MOVEMENT | {Ops.SINK, Ops.GROUP, Ops.END, Ops.CONTIGUOUS, Ops.IF, Ops.ENDIF, Ops.BUFFER}
 )
@@ -46,9 +49,22 @@ def interpret(
 
     `buffers` are flat arrays by slot; what those in `undefined` hold at the start may not be read.
     """
+    try:
+        return _interpreted(kernel, buffers, variables, frozenset(undefined))
+    except (TypeError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
+        if isinstance(error, PlanishError):
+            raise
+        # a graph that breaks the laws of its phase can mean anything: what NumPy makes of it is no answer
+        raise ExecutionError(
+            f"this kernel cannot be executed: {type(error).__name__}: {error}", remedy="check it by its spec"
+        ) from error
+
+
+def _interpreted(
+    kernel: UOp | Sequence[UOp], buffers: Arrays, variables: Mapping[str, int], unknown: frozenset[int]
+) -> dict[int, Array]:
     nodes = kernel.toposort() if isinstance(kernel, UOp) else list(kernel)
     root = kernel if isinstance(kernel, UOp) else None
-    unknown = frozenset(undefined)
     with np.errstate(all="ignore"):
         if root is not None:
             try:
@@ -97,6 +113,8 @@ class _Machine(Accesses, Tiles):
         """A range or special index as an axis."""
         bound = self.values[node.src[0]]
         size = max(int(bound.max()), 0) if bound.size else 0
+        if size > _LONGEST:
+            self._fail(node, "crash", f"{size} positions are more than a run can take")
         dims = [1] * len(self.axes)
         dims[self.axes[node]] = size
         counted = np.arange(size, dtype=arithmetic.carrier(node.dtype)).reshape(dims)

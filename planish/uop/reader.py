@@ -206,7 +206,7 @@ class Reader:
         number = self.match(_NUMBER)
         if number is not None:
             found = self.number(number)
-            if math.isnan(found):
+            if isinstance(found, float) and math.isnan(found):
                 # A NaN differs from itself, so an argument that holds one would never be found in the table.
                 self.fail("an argument cannot hold NaN", offset=number.start())
             return found

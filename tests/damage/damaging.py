@@ -12,6 +12,7 @@ import random
 import re
 import resource
 import signal
+import sys
 import traceback
 import warnings
 from collections import Counter
@@ -46,13 +47,17 @@ def limited(seconds: float = 10.0, more: int = 2 << 30) -> Iterator[None]:
         used = int(file.read().split()[0]) * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     before = signal.signal(signal.SIGALRM, stop)
+    told = sys.unraisablehook
+    # one that comes while Python cleans up is dropped by it: another comes
+    sys.unraisablehook = lambda given: None if given.exc_type is TooLong else told(given)
     resource.setrlimit(resource.RLIMIT_AS, (used + more, hard))
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = told
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 

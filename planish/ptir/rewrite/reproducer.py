@@ -7,6 +7,7 @@ The file is a program in text form with comments on top, so the tool runs it as 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from dataclasses import dataclass
 from importlib import metadata
@@ -62,7 +63,10 @@ def write_reproducer(
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     path = Path(directory) / f"reproducer-{digest}.ptir"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    # the folder may be one that all users share: what lies there under this name is not followed
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
     return path
 
 

@@ -106,7 +106,7 @@ class Facts:
         (From stage 11 on an AFTER says so.)
         """
         memory = memory_below(store.src[0])
-        reads = {r for r in self.read if _is_memory_itself(r.src[0], memory)}
+        reads = {r for r in self.read if r.src and _is_memory_itself(r.src[0], memory)}
         if not reads:
             return
         inside = self.open(store)

@@ -41,7 +41,10 @@ class Places(State):
         indices = []
         for each in listed:
             value = self._lanes(self.values[each], each.dtype.lanes, lanes)
-            indices.append(value.astype(np.int64))
+            try:
+                indices.append(value.astype(np.int64))
+            except OverflowError:
+                self._fail(node, "outside", "an index has more than 64 bits")
             if each in self.invalid:
                 is_open = is_open & ~self._lanes(self.invalid[each], each.dtype.lanes, lanes)
         base = buffer
@@ -183,6 +186,8 @@ class Places(State):
             if node.op is Ops.GEP:
                 picked = list(cast("tuple[int, ...]", node.arg))
                 chosen = picked if chosen is None else [picked[lane] for lane in chosen]
+            if not node.src:
+                self._fail(node, "crash", f"{node.op.name} is no place in memory")
             node = node.src[0]
         place = self.place[node]
         if chosen is None:
