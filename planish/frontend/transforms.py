@@ -209,10 +209,10 @@ def vjp(function: Function, *args: Tree, has_aux: bool = False) -> tuple[Any, ..
     moving = [n for n, type in enumerate(given.types) if is_real_or_complex(type)]
     program = autodiff.vjp(primal, moving, range(count))
     inputs = [*given.tensors, *free]
-    for x in inputs:
-        x._used = True  # by the way back, which may come late
     values = dict(zip(program.params[: len(inputs)], inputs, strict=True))
     inline_known(program, values)
+    for x in values.values():
+        x._used = True  # by the way back, which may come late
     results = own_names([values[result] for result in program.results[: len(primal.results)]], inputs)
     types = [x._type for x in results[:count]]
 
