@@ -14,6 +14,7 @@ from typing import Any
 from planish import ptir
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend import autodiff, tree
+from planish.frontend.expression import current_scope
 from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_data, is_real_or_complex, own, shown
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import eye
@@ -364,7 +365,7 @@ def _along_basis(program: ptir.Function, inputs: Sequence[Tensor], type: TensorT
     if not isinstance(size, int):
         raise mistake(ShapeError, program.name, f"the Jacobian of {shown(type)} has no fixed size")
     basis = _reshaped(eye(size, dtype=type.dtype), (size, *type.dims))
-    batched, flags = batch(program, [*[False] * len(inputs), True], size)
+    batched, flags = batch(program, [*[False] * len(inputs), True], size, guards=current_scope() is not None)
     made = inline(batched, [*inputs, basis])
     return [x if flag else broadcast(x, (size, *x._type.dims)) for x, flag in zip(made, flags, strict=True)]
 
@@ -418,7 +419,8 @@ def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Function:
 
         traced = Traced(what, call, types)
         primal, free = traced.captured()
-        batched, flags = batch(primal, [*[True] * len(inputs), *[False] * len(free)], size)
+        given_flags = [*[True] * len(inputs), *[False] * len(free)]
+        batched, flags = batch(primal, given_flags, size, guards=current_scope() is not None)
         made = inline(batched, [*inputs, *free])
         wanted = _spread(what, "out_axes", out_axes, traced.result.structure)
         chosen = [wanted[n] for n in traced.result.places]
