@@ -1,7 +1,7 @@
-"""Ops that only the transforms know: a function with derivatives of its own, one that is computed again on the way back, and one
-that is computed for all examples of a batch though only some of them ask for it.
+"""Ops that only the transforms know.
 
-All hold the function as their first region and are worth exactly that: what is written down for the compiler has the body
+There is a function with derivatives of its own, one that is computed again on the way back, and one that is computed for all
+examples of a batch though only some of them ask for it. All hold the function as their first region and are worth exactly that: what is written down for the compiler has the body
 in their place (`planish.frontend.trace`), so that no pass, no text form and no target ever meets them. Differentiation and
 batching find them in what they are given, whatever was traced around them: loops, `jit`, other transforms.
 """
