@@ -1,6 +1,7 @@
-"""Ops that only the transforms know: a function with derivatives of its own, and one that is computed again on the way back.
+"""Ops that only the transforms know.
 
-Both hold the function as their first region and are worth exactly that: what is written down for the compiler has the body
+There is a function with derivatives of its own, one that is computed again on the way back, and one that is computed for all
+examples of a batch though only some of them ask for it. All hold the function as their first region and are worth exactly that: what is written down for the compiler has the body
 in their place (`planish.frontend.trace`), so that no pass, no text form and no target ever meets them. Differentiation and
 batching find them in what they are given, whatever was traced around them: loops, `jit`, other transforms.
 """
@@ -58,6 +59,12 @@ CUSTOM_VJP: Final = _marker(
     3,
     "x… to y…; x… to y… and what the way back needs; that and cotangents of y…, to those of x….",
 )
-MARKERS: Final = frozenset({CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP})
+GUARDED: Final = _marker(
+    "guarded",
+    NoAttrs,
+    1,
+    "A mask of examples and x… with as many, to y…: those outside of the mask are computed and never used.",
+)
+MARKERS: Final = frozenset({CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, GUARDED})
 
-__all__ = ["CHECKPOINT", "CUSTOM_JVP", "CUSTOM_VJP", "MARKERS", "CustomAttrs"]
+__all__ = ["CHECKPOINT", "CUSTOM_JVP", "CUSTOM_VJP", "GUARDED", "MARKERS", "CustomAttrs"]

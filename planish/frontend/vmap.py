@@ -3,7 +3,7 @@
 `batch` is a transform of PTIR: every instruction that depends on a batched parameter is replaced by what does the same for
 all examples at once (`planish.frontend.batching` has the table), all others stay as they are. The batch is axis 0 throughout.
 A `cond` whose predicate differs from example to example computes both branches and selects; such a `while` runs until the
-last example is done, the others waiting.
+last example is done, the others waiting. For whoever differentiates that, it says which examples each part is for (`GUARDED`).
 """
 
 from __future__ import annotations
@@ -22,24 +22,28 @@ from planish.frontend.batching import (
     moved_axis,
     spread,
 )
-from planish.frontend.markers import MARKERS
+from planish.frontend.markers import GUARDED, MARKERS
 from planish.frontend.replay import Replay, Values, captured, emit, inlined
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.ops.control import ScanAttrs
+from planish.ptir.ops.definition import NO_ATTRS
 from planish.ptir.types import TensorType
 
 
 def batch(
-    function: Function | Program, batched: Sequence[bool], size: DimLike
+    function: Function | Program, batched: Sequence[bool], size: DimLike, *, guards: bool = False
 ) -> tuple[Function, list[bool]]:
-    """The function with a batch in front of some parameters, and which of its results have one."""
+    """The function with a batch in front of some parameters, and which of its results have one.
+
+    With `guards`, marked for a derivative that may be taken of it.
+    """
     function = inlined(function)
     if len(batched) != len(function.params):
         raise GraphError(f"{function.name} takes {len(function.params)} parameters, not {len(batched)}")
     graph = Replay(f"{function.name}_vmap")
-    mapped = Mapped(graph, size)
+    mapped = Mapped(graph, size, guards=guards)
     for number, (param, flag) in enumerate(zip(function.params, batched, strict=True)):
         own = batched_type(param.type, size) if flag else param.type
         mapped.put(param, graph.input(f"x{number}", own), flag)
@@ -51,19 +55,25 @@ def batch(
 class Mapped:
     """What each value of the function has become, and which of them have the batch in front."""
 
-    __slots__ = ("batched", "graph", "size", "values")
+    __slots__ = ("batched", "graph", "guards", "size", "values")
 
     def __init__(
-        self, graph: Replay, size: DimLike, values: Values | None = None, batched: set[Value] | None = None
+        self,
+        graph: Replay,
+        size: DimLike,
+        values: Values | None = None,
+        batched: set[Value] | None = None,
+        guards: bool = False,
     ) -> None:
         self.graph = graph
         self.size = size
+        self.guards = guards
         self.values: Values = {} if values is None else values
         self.batched: set[Value] = set() if batched is None else batched
 
     def inner(self, region: Region, args: Sequence[GraphValue], flags: Sequence[bool]) -> Mapped:
         """The same inside a region."""
-        inside = Mapped(self.graph, self.size, dict(self.values), set(self.batched))
+        inside = Mapped(self.graph, self.size, dict(self.values), set(self.batched), self.guards)
         for param, arg, flag in zip(region.args, args, flags, strict=True):
             inside.put(param, arg, flag)
         return inside
@@ -161,7 +171,8 @@ def _cond(mapped: Mapped, inst: Inst) -> None:
     predicate = mapped.values[inst.operands[0]]
     if inst.operands[0] in mapped.batched:
         every = [True] * len(inst.results)
-        chosen, other = (mapped.inner(region, (), ()).results(region, every) for region in (first, second))
+        chosen = _guarded(mapped, predicate, first, (), every)
+        other = _guarded(mapped, predicate.not_(), second, (), every)
         mapped.put_all(inst, [_select(predicate, a, b) for a, b in zip(chosen, other, strict=True)], every)
         return
     pairs = zip(_result_flags(mapped, first, ()), _result_flags(mapped, second, ()), strict=True)
@@ -172,6 +183,26 @@ def _cond(mapped: Mapped, inst: Inst) -> None:
         lambda: mapped.inner(second, (), ()).results(second, wanted),
     )
     mapped.put_all(inst, made, wanted)
+
+
+def _guarded(
+    mapped: Mapped, mask: GraphValue, region: Region, args: Sequence[GraphValue], wanted: Sequence[bool]
+) -> Sequence[GraphValue]:
+    """A region for all examples, of which only those in a mask are used; its arguments are batched."""
+    flags = [True] * len(args)
+    if not mapped.guards:
+        return mapped.inner(region, args, flags).results(region, wanted)
+    outside = [value for value in captured(region) if value in mapped.batched]
+    operands = [mask, *args, *(mapped.values[value] for value in outside)]
+
+    def build(_: GraphValue, *given: GraphValue) -> Sequence[GraphValue]:
+        inside = mapped.inner(region, given[: len(args)], flags)
+        for value, own in zip(outside, given[len(args) :], strict=True):
+            inside.put(value, own, True)
+        return inside.results(region, wanted)
+
+    built = mapped.graph.build_region(GUARDED, build, [operand.type for operand in operands])
+    return mapped.graph.emit_many(GUARDED, operands, NO_ATTRS, [built])
 
 
 def _select(predicate: GraphValue, chosen: GraphValue, other: GraphValue) -> GraphValue:
@@ -202,7 +233,7 @@ def _while(mapped: Mapped, inst: Inst) -> None:
         return mapped.inner(condition, args, every).results(condition, [True])[0]
 
     def step(active: GraphValue, *args: GraphValue) -> list[GraphValue]:
-        after = mapped.inner(body, args, every).results(body, every)
+        after = _guarded(mapped, active, body, args, every)
         kept = [_select(active, new, old) for new, old in zip(after, args, strict=True)]
         return [active.and_(runs(kept)), *kept]
 

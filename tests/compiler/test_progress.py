@@ -12,8 +12,9 @@ import time
 
 import pytest
 
+import planish as pn
 from planish import ptir
-from planish.compiler.progress import Progress, is_drawn, report
+from planish.compiler.progress import Progress, is_drawn, is_watched, report
 
 # Compiling takes as long as it takes to say that a kernel is done.
 SLOW = """
@@ -32,17 +33,16 @@ def layers(x):
     for _ in range(3):
         x = pn.sum(pn.exp(x @ x), axis=1, keepdims=True) * x
     return x
-{run}
+layers(pn.ones((8, 8))).realize()
 print("done")
 """
-RUN = "layers(pn.ones((8, 8))).realize()"
 
 
-def on_terminal(code: str, **environment: str) -> tuple[str, str]:
+def on_terminal(code: str) -> tuple[str, str]:
     """What a program writes to standard output, and to a terminal that is its standard error."""
     ours, theirs = pty.openpty()
     variables = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
-    variables |= {"PLANISH_CACHE": "0", "PYTHONPATH": os.pathsep.join(sys.path)} | environment
+    variables |= {"PLANISH_CACHE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=variables
     )
@@ -66,7 +66,7 @@ def on_terminal(code: str, **environment: str) -> tuple[str, str]:
 
 
 def test_a_line_while_jit_compiles_and_nothing_afterwards():
-    output, seen = on_terminal(SLOW.format(run=RUN))
+    output, seen = on_terminal(SLOW)
     assert output == "done\n"
     assert "compiling layers [" in seen
     assert " of " in seen
@@ -78,16 +78,18 @@ def test_a_line_while_jit_compiles_and_nothing_afterwards():
     assert steps == sorted(steps, key=int)
 
 
-@pytest.mark.parametrize(
-    ("run", "environment"),
-    [
-        (RUN, {"PLANISH_PROGRESS": "0"}),
-        (f"with pn.settings(progress=False):\n    {RUN}", {}),
-    ],
-    ids=["environment", "setting"],
-)
-def test_no_line_where_none_is_wanted(run: str, environment: dict[str, str]):
-    assert on_terminal(SLOW.format(run=run), **environment) == ("done\n", "")
+def test_a_setting_turns_it_off(monkeypatch):
+    assert not is_watched()
+    monkeypatch.setattr(os, "isatty", lambda file: True)
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    monkeypatch.setattr(sys, "stderr", sys.__stderr__)
+    assert is_watched()
+    with pn.settings(progress=False):
+        assert not is_watched()
+    with pn.settings(debug="ir"):  # which writes there itself
+        assert not is_watched()
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not is_watched()
 
 
 def test_nothing_is_written_and_nothing_started_without_a_terminal(capfd):

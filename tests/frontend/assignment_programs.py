@@ -9,141 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from types import SimpleNamespace
 from typing import Any, Final
 
-import planish as pn
-
-Function = Callable[[Any, Any], Any]
-
-
-# --- transforms of functions of two vectors that give one ---------------------------------------------------
-
-
-def _weights(xp: Any) -> Any:
-    return xp.asarray([0.5, -1.0, 0.25, 1.5])
-
-
-def _grad(xp: Any, f: Function) -> Function:
-    return lambda a, b: xp.grad(lambda x, y: xp.sum(f(x, y) * _weights(xp)))(a, b)
-
-
-def _value_and_grad(xp: Any, f: Function) -> Function:
-    def both(a: Any, b: Any) -> Any:
-        value, slope = xp.value_and_grad(lambda x, y: xp.sum(f(x, y) * _weights(xp)))(a, b)
-        return slope + value
-
-    return both
-
-
-def _jvp(xp: Any, f: Function) -> Function:
-    def along(a: Any, b: Any) -> Any:
-        value, slope = xp.jvp(f, (a, b), (b, a))
-        return value + slope
-
-    return along
-
-
-def _vjp(xp: Any, f: Function) -> Function:
-    def back(a: Any, b: Any) -> Any:
-        value, pull = xp.vjp(f, a, b)
-        first, second = pull(_weights(xp))
-        return value + first - second
-
-    return back
-
-
-def _vmap(xp: Any, f: Function) -> Function:
-    def rows(a: Any, b: Any) -> Any:
-        return xp.sum(xp.vmap(f, (0, None))(xp.stack([a, b, a * b]), b), axis=0)
-
-    return rows
-
-
-def _vmap_both(xp: Any, f: Function) -> Function:
-    def rows(a: Any, b: Any) -> Any:
-        return xp.vmap(f, (0, 0))(xp.stack([a, b]), xp.stack([b, a]))[1]
-
-    return rows
-
-
-def _cond(xp: Any, f: Function) -> Function:
-    return lambda a, b: xp.cond(a[0] > b[1], f, lambda x, y: f(y, x) - x, a, b)
-
-
-def _fori_loop(xp: Any, f: Function) -> Function:
-    return lambda a, b: xp.fori_loop(0, 2, lambda i, c: xp.sin(f(c, b[:])), a)
-
-
-def _while_loop(xp: Any, f: Function) -> Function:
-    def loop(a: Any, b: Any) -> Any:
-        start = xp.concat([a, xp.asarray([0.0])])
-
-        def step(c: Any) -> Any:
-            count = c[4:5] + 1.0
-            return xp.concat([xp.sin(f(c[0:4], b[:])), count])
-
-        return xp.while_loop(lambda c: xp.sum(c[4:5]) + 0.1 * c[0] < 1.5, step, start, max_steps=3)[0:4]
-
-    return loop
-
-
-def _scan(xp: Any, f: Function) -> Function:
-    def loop(a: Any, b: Any) -> Any:
-        def step(c: Any, x: Any) -> Any:
-            made = f(c, x)
-            return xp.sin(made), made - c
-
-        last, all_ = xp.scan(step, a, xp.stack([b, a]))
-        return last + xp.sum(all_, axis=0)
-
-    return loop
-
-
-TRANSFORMS: Final[dict[str, Callable[[Any, Function], Function]]] = {
-    "jit": lambda xp, f: xp.jit(f),
-    "checkpoint": lambda xp, f: xp.checkpoint(f),
-    "custom": lambda xp, f: xp.custom(f),
-    "grad": _grad,
-    "value_and_grad": _value_and_grad,
-    "jvp": _jvp,
-    "vjp": _vjp,
-    "vmap": _vmap,
-    "vmap_both": _vmap_both,
-    "cond": _cond,
-    "fori_loop": _fori_loop,
-    "while_loop": _while_loop,
-    "scan": _scan,
-}
-_DERIVATIVES: Final = frozenset({"grad", "value_and_grad", "jvp", "vjp"})
-
-
-def wrapper(xp: Any) -> Callable[[str, Function], Function]:
-    """`wrap("jit grad", f)` is jit(grad(f)), in a namespace."""
-
-    def wrap(chain: str, function: Function) -> Function:
-        for name in reversed(chain.split()):
-            function = TRANSFORMS[name](xp, function)
-        return function
-
-    return wrap
-
-
-def _custom(function: Function) -> Function:
-    """The function with its own derivative for a rule."""
-    made = pn.custom_jvp(function)
-    made.defjvp(lambda primals, tangents: pn.jvp(function, primals, tangents))
-    return made
-
-
-PLANISH: Final = SimpleNamespace(
-    asarray=lambda x, copy=None: pn.asarray(x, copy=copy) if isinstance(x, pn.Tensor) else pn.asarray(x, dtype=pn.float64),
-    integers=lambda x: pn.asarray(x),
-    sin=pn.sin, stack=pn.stack, concat=pn.concat, where=pn.where, sum=pn.sum, jit=pn.jit, checkpoint=pn.checkpoint,
-    custom=_custom, jvp=pn.jvp, vjp=pn.vjp, grad=pn.grad, value_and_grad=pn.value_and_grad, vmap=pn.vmap,
-    cond=pn.cond, fori_loop=pn.fori_loop, while_loop=pn.while_loop, scan=pn.scan,
-)  # fmt: skip
-
+from tests.frontend.transform_chains import SLOPES, TRANSFORMS
 
 # --- source -------------------------------------------------------------------------------------------------
 
@@ -265,7 +133,7 @@ class _Block:
 
 
 def _slopes(chain: str) -> int:
-    return len(_DERIVATIVES.intersection(chain.split()))
+    return sum(SLOPES.get(name, 0) for name in chain.split())
 
 
 class _Writer:
@@ -282,9 +150,9 @@ class _Writer:
         found: list[str] = []
         for _ in range(self.random.choice((1, 1, 2, 3))):
             name = self.random.choice(list(TRANSFORMS))
-            if name not in _DERIVATIVES or (self.slopes < self.steepest and name not in found):
+            if self.slopes + SLOPES.get(name, 0) <= self.steepest:
                 found.append(name)
-                self.slopes += name in _DERIVATIVES
+                self.slopes += SLOPES.get(name, 0)
         return " ".join(found or ["jit"])
 
     def function(self, outer: _Block, seen: Sequence[str]) -> str:

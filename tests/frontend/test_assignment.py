@@ -84,6 +84,12 @@ def test_a_way_back_survives_a_donation():
     _, back = pn.vjp(lambda s: s * x, vector(3, 4))
     pn.jit(lambda x: x * 7, donate_argnums=0)(x).realize()
     assert back(vector(1, 1))[0].tolist() == [1, 2]
+    value, back = pn.vjp(lambda s: pn.exp(s) * 1, vector(0, 0))
+    value.realize()
+    pn.jit(lambda x: x * 7, donate_argnums=0)(value).realize()
+    assert back(vector(1, 1))[0].tolist() == [1, 1]
+    with pytest.raises(GraphError, match="was donated"):
+        value.numpy()
 
 
 # --- tensors of one's own -----------------------------------------------------------------------------------

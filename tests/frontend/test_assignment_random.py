@@ -7,7 +7,8 @@ import pytest
 
 import planish as pn
 from tests.frontend import transform_oracle
-from tests.frontend.assignment_programs import PLANISH, compiled, source, wrapper
+from tests.frontend.assignment_programs import compiled, source
+from tests.frontend.transform_chains import PLANISH, wrapper
 
 GIVEN = ([0.3, -0.7, 1.1, 0.45], [-0.2, 0.9, 0.6, -1.3])
 

@@ -115,3 +115,57 @@ def test_errors():
         vmap(lambda a: a)("text")
     with pytest.raises(ShapeError, match="out_axes is 5"):
         vmap(lambda a: a, out_axes=5)(x)
+
+
+# --- gradients of what only some examples ask for ---
+
+
+def rooted(v):
+    """Flat or steep without end where the other branch is taken."""
+    return pn.cond(v > 0, lambda v: pn.sqrt(v) * v, lambda v: pn.log(1 - v), v)
+
+
+def dwindling(v):
+    """Its steps have no slope where it has ended."""
+    return pn.while_loop(lambda c: c > 0, lambda c: pn.sqrt(c) - 1, v, max_steps=4)
+
+
+def choosing(v):
+    count = (v > 0).astype(pn.int64) + (v > 2).astype(pn.int64)
+    return pn.switch(count, [lambda v: v * 3, pn.sqrt, lambda v: 1 / (v - 2)], v)
+
+
+GUARDED = {"cond": rooted, "while_loop": dwindling, "switch": choosing}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_gradients_do_not_see_what_other_examples_take(name: str):
+    f = GUARDED[name]
+    x = pn.asarray([4.0, 0.0, 1.0, 2.0, 30.0, -1.0], dtype=pn.float64)
+    expected = vmap(grad(f))(x)
+    assert np.isfinite(expected.numpy()).all()
+
+    def total(x):
+        return pn.sum(vmap(f)(x) * x)
+
+    product = expected * x + vmap(f)(x)
+    close(grad(total)(x), product)
+    close(pn.jit(grad(total))(x), product)
+    close(grad(lambda x: pn.sum(vmap(vmap(f))(x.reshape(2, 3)).reshape(6) * x))(x), product)
+    close(vmap(grad(lambda x: pn.sum(vmap(f)(x))))(x.reshape(2, 3)).reshape(6), expected)
+    close(grad(lambda x: pn.sum(pn.map(lambda row: pn.sum(vmap(f)(row)), x.reshape(3, 2))))(x), expected)
+    close(pn.jvp(grad(total), (x,), (pn.ones_like(x),))[0], product)
+    # and the way back of the way back
+    second = vmap(grad(grad(f)))(x)
+    close(pn.sum(pn.hessian(lambda x: pn.sum(vmap(f)(x)))(x), axis=1), second)
+
+
+def test_gradients_by_what_all_examples_share():
+    x = pn.asarray([4.0, 0.0, -1.0], dtype=pn.float64)
+
+    def total(w, x):
+        return pn.sum(vmap(lambda v: pn.cond(v > 0, lambda v: pn.sqrt(v) * w, lambda v: v * w, v))(x))
+
+    w = pn.asarray(2.0, dtype=pn.float64)
+    close(grad(total)(w, x), 1.0)
+    close(grad(total)(w, -x - 1), -6.0)  # none takes the first branch

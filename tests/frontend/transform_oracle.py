@@ -129,7 +129,7 @@ def _of(x: Any) -> Any:
 
 def _plain(key: Any) -> Any:
     if isinstance(key, tuple):
-        return tuple(map(_plain, key))
+        return tuple([_plain(part) for part in key])
     return key.data.astype(int) if isinstance(key, Array) else key
 
 
@@ -140,8 +140,16 @@ def asarray(x: Any, copy: bool | None = None) -> Array:
     return x if isinstance(x, Array) and not copy else Array(_of(x))
 
 
-def integers(x: Sequence[int]) -> Array:
+def integers(x: Any) -> Array:
     return Array(x)
+
+
+def floats(x: Array) -> Array:
+    return x
+
+
+def count(x: Any) -> Any:
+    return int(np.sum(x))
 
 
 def sin(x: Array) -> Array:
@@ -171,14 +179,18 @@ def sum(x: Array, axis: int | None = None) -> Array:
 
 
 def jit(function: Callable[..., Array]) -> Callable[..., Array]:
-    return lambda *args: _copied(function(*map(_copied, args)))
+    return lambda *args: _copied(function(*_copies(args)))
 
 
-checkpoint = custom = jit
+checkpoint = custom = custom_back = jit
 
 
 def _copied(x: Array) -> Array:
     return Array(x.data)
+
+
+def _copies(args: Sequence[Array]) -> list[Array]:
+    return [_copied(x) for x in args]
 
 
 def jvp(
@@ -201,7 +213,7 @@ def jvp(
 
 def vjp(function: Callable[..., Array], *args: Array) -> tuple[Array, Callable[[Array], tuple[Array, ...]]]:
     """The whole Jacobian, now: what changes later does not matter."""
-    value = function(*map(_copied, args))
+    value = function(*_copies(args))
     columns: list[list[tuple[Any, Array]]] = []
     for number, x in enumerate(args):
         own = []
@@ -225,7 +237,7 @@ def vjp(function: Callable[..., Array], *args: Array) -> tuple[Array, Callable[[
 
 def value_and_grad(function: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
     def both(*args: Array) -> tuple[Array, Array]:
-        value, pull = vjp(lambda x: function(x, *map(_copied, args[1:])), args[0])
+        value, pull = vjp(lambda x: function(x, *_copies(args[1:])), args[0])
         return value, pull(Array(1.0))[0]
 
     return both
@@ -233,6 +245,42 @@ def value_and_grad(function: Callable[..., Array]) -> Callable[..., tuple[Array,
 
 def grad(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda *args: value_and_grad(function)(*args)[1]
+
+
+def grad_both(function: Callable[..., Any]) -> Callable[..., Any]:
+    def both(*args: Array) -> Any:
+        _, pull = vjp(lambda *args: function(*args)[0], *args)
+        return pull(Array(1.0)), function(*_copies(args))[1]
+
+    return both
+
+
+def jacfwd(function: Callable[..., Array]) -> Callable[..., Array]:
+    def jacobian(*args: Array) -> Array:
+        value = function(*_copies(args))
+        made = Array(np.zeros((*value.data.shape, *args[0].data.shape)))
+        for place in np.ndindex(args[0].data.shape):
+            tangents = [Array(np.zeros(y.data.shape)) for y in args]
+            tangents[0].data[place] = 1.0
+            made.data[(..., *place)] = jvp(function, args, tangents)[1].data
+        return made
+
+    return jacobian
+
+
+jacrev = jacfwd
+
+
+def hessian(function: Callable[..., Array]) -> Callable[..., Array]:
+    return jacfwd(grad(function))
+
+
+def columns(x: Array) -> Array:
+    return Array(x.data.T)
+
+
+def vmap_columns(function: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda a, b: columns(vmap(function, (0, None))(columns(a), b))
 
 
 def vmap(function: Callable[..., Array], in_axes: Sequence[int | None]) -> Callable[..., Array]:
@@ -251,7 +299,7 @@ def vmap(function: Callable[..., Array], in_axes: Sequence[int | None]) -> Calla
 
 
 def cond(choice: Any, then: Callable[..., Array], other: Callable[..., Array], *args: Array) -> Array:
-    return _copied((then if choice else other)(*map(_copied, args)))
+    return _copied((then if choice else other)(*_copies(args)))
 
 
 def fori_loop(low: int, high: int, body: Callable[[Any, Array], Array], init: Array) -> Array:
@@ -270,9 +318,28 @@ def while_loop(
     return value
 
 
+def switch(number: Any, branches: Sequence[Callable[..., Array]], *args: Array) -> Array:
+    chosen = min(max(int(_of(number)), 0), len(branches) - 1)
+    return _copied(branches[chosen](*_copies(args)))
+
+
+def map(function: Callable[[Array], Array], xs: Array) -> Array:
+    return stack([function(xs[number]) for number in range(len(xs.data))])
+
+
+def scan_back(body: Callable[[Any, Array], Any], init: dict[str, Any], xs: Array) -> Any:
+    """Of the carry and the pair that `transform_chains` has."""
+    carry, made = {**init, "state": _copied(init["state"])}, []
+    for number in reversed(range(len(xs.data))):
+        carry, ys = body(carry, xs[number])
+        made.append(ys)
+    made.reverse()
+    return carry, (stack([y for y, _ in made]), stack([n for _, n in made]))
+
+
 def scan(body: Callable[[Array, Array], tuple[Array, Array]], init: Array, xs: Array) -> tuple[Array, Array]:
     value, made = _copied(init), []
     for number in range(len(xs.data)):
-        value, y = map(_copied, body(value, xs[number]))
+        value, y = (_copied(part) for part in body(value, xs[number]))
         made.append(y)
     return value, stack(made)

@@ -9,7 +9,6 @@ from planish.frontend.autodiff.instruction import At, added, is_differentiable, 
 from planish.frontend.autodiff.reverse import differentiable_parameters
 from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
 from planish.frontend.autodiff.sweep import transposed
-from planish.frontend.markers import CHECKPOINT
 from planish.frontend.replay import Replay, Values, emit, inlined, replay
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
@@ -195,7 +194,7 @@ def _push_scan(graph: Replay, inst: Inst, values: Values, tangents: Tangents) ->
 
 
 def _push_checkpoint(graph: Replay, inst: Inst, values: Values, tangents: Tangents) -> None:
-    """One that holds the tangents too: what the way back over it computes again is both."""
+    """One that holds the tangents too: what the way back over it computes again is both. So for what is guarded."""
     (body,) = inst.regions
     flags = [operand in tangents for operand in inst.operands]
     wanted = _active(body, flags, tangents)
@@ -207,8 +206,8 @@ def _push_checkpoint(graph: Replay, inst: Inst, values: Values, tangents: Tangen
         results, own = _inside(graph, body, flags, wanted, values, tangents, args[:count], args[count:])
         return (*results, *own)
 
-    region = graph.build_region(CHECKPOINT, build, [value.type for value in (*given, *moving)])
-    made = graph.emit_many(CHECKPOINT, (*given, *moving), inst.attrs, (region,))
+    region = graph.build_region(inst.op, build, [value.type for value in (*given, *moving)])
+    made = graph.emit_many(inst.op, (*given, *moving), inst.attrs, (region,))
     _store(inst, made, wanted, values, tangents)
 
 
@@ -238,6 +237,7 @@ _CONTROL: Final[Mapping[str, Callable[[Replay, Inst, Values, Tangents], None]]] 
     "while": _push_while,
     "scan": _push_scan,
     "checkpoint": _push_checkpoint,
+    "guarded": _push_checkpoint,
     "custom_jvp": _push_custom_jvp,
     "custom_vjp": _push_custom_vjp,
 }

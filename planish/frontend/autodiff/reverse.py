@@ -13,10 +13,10 @@ from typing import Final
 from planish import dtypes
 from planish.errors import GraphError
 from planish.frontend.autodiff import loops
-from planish.frontend.autodiff.instruction import is_differentiable
+from planish.frontend.autodiff.instruction import is_differentiable, zeros
 from planish.frontend.autodiff.sweep import BACK, THERE, Cotangents, Sweep, transposed
 from planish.frontend.replay import Replay, Values, captured, inlined, replay
-from planish.ptir.dims import Dim, bounds
+from planish.ptir.dims import Dim, bounds, product
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import TensorType
@@ -156,6 +156,55 @@ class _Barrier:
 
 _WORDS: Final = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
+# -- examples that ask for nothing --------------------------------------------------------------------------------
+
+
+def _guarded_back(sweep: Sweep, inst: Inst, pulled: Cotangents) -> None:
+    """Where nothing comes back, 0 times a slope would still be NaN if that is infinite there.
+
+    So the body is computed again, with what an example inside of the mask has in place of what those outside have.
+    """
+    (body,) = inst.regions
+    mask, *operands = (sweep.values[operand] for operand in inst.operands)
+    inner: Values = dict(sweep.values)
+    inner |= zip(body.args, (mask, *(_taken_inside(mask, x) for x in operands)), strict=True)
+    outside = sweep.seen(body)
+    wanted = [arg for arg, operand in zip(body.args, inst.operands, strict=True) if operand in sweep.live]
+    again = Sweep(sweep.graph, body, inner, (*wanted, *outside))
+    again.forward()
+    own = again.backward(
+        (result, pulled.found[outer])
+        for result, outer in zip(body.results, inst.results, strict=True)
+        if outer in pulled.found
+    )
+    for arg in wanted:
+        if arg in own.found:
+            found = own.found[arg]
+            pulled.add(
+                inst.operands[arg.index], _over(mask, found).select(found, zeros(sweep.graph, arg.type))
+            )
+    some = mask.reduce_or()
+    for value in outside:
+        if value in own.found:
+            found = own.found[value]
+            pulled.add(value, some.broadcast_to(found.dims).select(found, zeros(sweep.graph, value.type)))
+
+
+def _over(mask: GraphValue, x: GraphValue) -> GraphValue:
+    """A mask of examples for each element of theirs."""
+    return mask.reshape([*mask.dims, *[1] * (x.rank - mask.rank)]).broadcast_to(x.dims)
+
+
+def _taken_inside(mask: GraphValue, x: GraphValue) -> GraphValue:
+    """What each example has; for those outside of the mask, what the first one inside has."""
+    count = product(mask.dims)
+    if count == 0:
+        return x
+    first = mask.reshape([count]).cast(dtypes.int32).argmax(0)
+    row = x.reshape([count, *x.dims[mask.rank :]]).gather([first], [0])
+    return _over(mask, x).select(x, row.broadcast_to(x.dims))
+
+
 # -- derivatives of one's own ----------------------------------------------------------------------------------
 
 
@@ -197,6 +246,7 @@ BACK.update(
     {
         "cond": _cond_back,
         "checkpoint": _checkpoint_back,
+        "guarded": _guarded_back,
         "custom_jvp": _custom_jvp_back,
         "custom_vjp": _custom_vjp_back,
     }
