@@ -131,7 +131,14 @@ class Console:
     def warnings_as_notes(self) -> None:
         """From now on, a warning is a line for users and not one of the source that gave it."""
 
-        def show(message: Warning | str, *where: object) -> None:
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
             self.say_labelled("note", str(message))
 
         warnings.showwarning = show

@@ -9,7 +9,7 @@ this make is not there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,7 @@ from planish.target import Target
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.compiler.loops import Rolled
 
 _RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic")
 """Settings that change what is generated."""
@@ -103,7 +104,14 @@ def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> 
 
 
 def _check(
-    arguments: Arguments, plan: Plan, sharing: Sharing, keys: Sized, is_plain: bool, **kernels: Sized
+    arguments: Arguments,
+    plan: Plan,
+    sharing: Sharing,
+    keys: Sized,
+    is_plain: bool,
+    rolled: Sequence[Rolled],
+    kept: Sized,
+    **kernels: Sized,
 ) -> None:
     """That all numbers are those of something: the parts may each be well-formed, and yet of different plans."""
     buffers, count = len(plan.buffers), len(plan.kernels)
