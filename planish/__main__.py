@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if importlib.util.find_spec("planish.cli") is not None:
         cli_main = importlib.import_module("planish.cli").main
-        return int(cli_main(given) or 0)
+        return int(cli_main(arguments) or 0)
     if not given or given in (["--help"], ["-h"]):
         print(_HELP, end="")
         return 0

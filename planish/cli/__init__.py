@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "run": "run an ONNX model, or a compiled one",
     "compile": "compile an ONNX model into a folder that runs without it",
     "opt": "rewrite a program with a pipeline of passes",
-    "lower": "show a program at a later level: uop, llir, llvm, asm",
+    "lower": "show a program at a later level: plan, uop, llir, llvm, c, asm",
     "bench": "time a program and its kernels, and search for better schedules",
     "bisect": "find the stage, and the rule, that makes a program's result wrong",
     "cache": "show or clear what is kept of earlier compilations",
@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     console = Console()
+    if arguments is None:  # this is the whole program: nobody else wants to hear of warnings
+        console.warnings_as_notes()
     return console.guard(lambda: _dispatch(given, console))
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
-from planish.cli.console import OK, CommandError, Console, Parser, UsageError
+from planish.cli.console import OK, CommandError, Console, Parser, UsageError, examples
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.lower import add_entry_argument, enter
 from planish.cli.models import random_inputs, read_dims
@@ -45,7 +45,9 @@ _SECONDS: Final = 0.3
 
 
 def _parser() -> Parser:
-    parser = Parser("planish bench", "Time a program and its kernels; search for better schedules.", __doc__)
+    parser = Parser(
+        "planish bench", "Time a program and its kernels; search for better schedules.", examples(__doc__)
+    )
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="prog.ptir or model.onnx")
     parser.add_argument("--tune", action="store_true", help="search for schedules, and show before and after")
     parser.add_argument(

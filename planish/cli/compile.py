@@ -12,7 +12,7 @@ from typing import Any
 
 from planish.cli import deployment
 from planish.cli.cache import size
-from planish.cli.console import OK, CommandError, Console, Parser, UsageError
+from planish.cli.console import OK, CommandError, Console, Parser, UsageError, examples
 from planish.cli.models import read_dims
 from planish.cli.run import open_model
 from planish.compiler.progress import Progress
@@ -21,7 +21,9 @@ from planish.compiler.progress import Progress
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     parser = Parser(
-        "planish compile", "Compile an ONNX model into a folder: program, weights, machine code.", __doc__
+        "planish compile",
+        "Compile an ONNX model into a folder: program, weights, machine code.",
+        examples(__doc__),
     )
     parser.add_argument("model", metavar="MODEL", help="model.onnx")
     parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write")
@@ -39,6 +41,12 @@ def run(arguments: Sequence[str], console: Console) -> int:
         raise CommandError(f"{folder} holds something else", remedy="name an empty folder, or a new one")
     model = open_model(args.model, read_dims(args.dim))
     shapes = _shapes(args.shape)
+    known = [info.name for info in model.inputs]
+    for name in shapes:
+        if name not in known:
+            raise UsageError(
+                f"the model has no input {name!r}", remedy=f"it has {', '.join(known) or 'none'}"
+            )
     with Progress(f"compiling {Path(args.model).name}") as progress:
         program = model.program(shapes)
         inputs = [

@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NoReturn, TextIO
 
@@ -64,6 +65,12 @@ class UsageError(CommandError):
     """The command line itself is wrong."""
 
     status = MISUSED
+
+
+def examples(doc: str | None) -> str:
+    """The command lines below the first line of a module's docstring, for the end of its help."""
+    lines = (doc or "").strip().split("\n")[1:]
+    return "\n".join(["examples:", *(f"  {line}" for line in lines if line.strip())])
 
 
 class Parser(argparse.ArgumentParser):
@@ -125,6 +132,21 @@ class Console:
         for line in lines:
             self.say(self.style(line[0], line) if line[:1] in ("+", "-") else line)
 
+    def warnings_as_notes(self) -> None:
+        """From now on, a warning is a line for users and not one of the source that gave it."""
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            self.say_labelled("note", str(message))
+
+        warnings.showwarning = show
+
     # --- errors ---
 
     def guard(self, run: Callable[[], int]) -> int:
@@ -168,12 +190,16 @@ class Console:
         elif isinstance(error, OSError):
             place = "" if error.filename is None else f"{error.filename}: "
             self.complain(f"{place}{error.strerror or error}")
+        elif isinstance(error, MemoryError):
+            self.complain(
+                f"out of memory{f': {error}' if str(error) else ''}", remedy="smaller sizes, or more memory"
+            )
         else:
             self.complain(f"this is a bug in planish: {type(error).__name__}: {error}")
         self._notes(error)
         if self.wants_traceback():
             self.say("".join(traceback.format_exception(error)))
-        elif not isinstance(error, PlanishError | OSError):
+        elif not isinstance(error, PlanishError | OSError | MemoryError):
             self.say_labelled("note", "run again with -v for the traceback")
         return MISUSED if isinstance(error, SettingsError) else FAILED
 

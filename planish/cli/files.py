@@ -50,7 +50,12 @@ def read_source(path: str, console: Console) -> Source:
     except OSError as error:
         raise CommandError(f"cannot read {name}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise CommandError(f"{name} is no text: byte {error.start} is not UTF-8") from None
+        remedy = None
+        if name.endswith(".onnx"):
+            remedy = (
+                "it takes PTIR: `planish compile` writes that of a model into its folder, as program.ptir"
+            )
+        raise CommandError(f"{name} is no text: byte {error.start} is not UTF-8", remedy=remedy) from None
     console.sources[name] = contents
     return Source(name, contents)
 

@@ -66,13 +66,17 @@ def read_array(file: str) -> Array:
     """`file.npy`, or `file.npz:key`."""
     path, _, key = file.partition(".npz:")
     loaded = read_arrays(path + ".npz" if key else file)
-    if isinstance(loaded, dict):
-        if key not in loaded:
-            raise CommandError(
-                f"{file} holds several arrays: {', '.join(loaded)}", remedy="write NAME=FILE.npz:KEY"
-            )
-        return loaded[key]
-    return loaded
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    if not key and len(loaded) == 1:
+        return next(iter(loaded.values()))
+    if key not in loaded:
+        held = ", ".join(loaded) or "nothing"
+        why = f"has no array {key!r}" if key else "holds several arrays"
+        raise CommandError(
+            f"{path}{'.npz' if key else ''} {why}", remedy=f"write NAME=FILE.npz:KEY; it holds {held}"
+        )
+    return loaded[key]
 
 
 def read_arrays(file: str) -> Array | dict[str, Array]:
@@ -83,8 +87,13 @@ def read_arrays(file: str) -> Array | dict[str, Array]:
                 return np.lib.format.open_memmap(file, mode="r")
             stream.seek(0)
             return dict(np.load(stream, allow_pickle=False))
-    except Exception as error:  # noqa: BLE001 - NumPy, zipfile and zlib have many ways to say so
-        raise CommandError(f"cannot read {file}: {str(error)[:200]}") from None
+    except OSError as error:
+        raise CommandError(f"cannot read {file}: {error.strerror or error}") from None
+    except Exception:  # noqa: BLE001 - NumPy, zipfile and zlib have many ways to say so, some of them misleading
+        raise CommandError(
+            f"{file} holds no arrays that can be read",
+            remedy="it takes what numpy.save and numpy.savez write: numbers, no Python objects",
+        ) from None
 
 
 def random_inputs(
@@ -110,7 +119,13 @@ def random_inputs(
             shape.append(size if isinstance(size, int) else size[0])
         if port.dims is None:
             raise UsageError(f"the shape of {port} is not known", remedy=f"--input {port.name}=FILE.npy")
-        found[port.name] = _random(rng, port.dtype, shape)
+        try:
+            found[port.name] = _random(rng, port.dtype, shape)
+        except (MemoryError, ValueError):  # a size beyond what an index can say is a ValueError
+            text = "x".join(map(str, shape))
+            raise CommandError(
+                f"there is no memory for {port} of {text}", remedy="smaller sizes by --dim"
+            ) from None
     return found
 
 
@@ -137,18 +152,34 @@ def _members(names: Iterable[str]) -> list[str]:
     return found
 
 
+def check_output(path: str | None, count: int) -> None:
+    """Whether so many outputs can be written there: asked before anything is computed."""
+    if path is None:
+        return
+    place = Path(path)
+    if place.suffix not in (".npy", ".npz"):
+        raise UsageError(f"{path} is neither .npy nor .npz")
+    if place.suffix == ".npy" and count != 1:
+        raise UsageError(f"{count} outputs do not fit into one .npy", remedy="write to an .npz")
+    if place.is_dir() or not place.parent.is_dir():
+        raise CommandError(
+            f"cannot write {path}: {'it is a folder' if place.is_dir() else 'there is no such folder'}"
+        )
+
+
 def write_outputs(path: str, names: Sequence[str], values: Sequence[Any]) -> None:
     """One array as .npy, several as .npz."""
     place = Path(path)
     arrays = {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
-    if place.suffix == ".npy":
-        if len(arrays) != 1:
-            raise UsageError(f"{len(arrays)} outputs do not fit into one .npy", remedy="write to an .npz")
-        np.save(place, next(iter(arrays.values())), allow_pickle=False)
-    elif place.suffix == ".npz":
+    try:
+        if place.suffix == ".npy":
+            np.save(place, next(iter(arrays.values())), allow_pickle=False)
+            return
         with zipfile.ZipFile(place, "w", allowZip64=True) as archive:
             for name, array in zip(_members(arrays), arrays.values(), strict=True):
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
-    else:
-        raise UsageError(f"{path} is neither .npy nor .npz")
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from None
+    except ValueError:
+        raise CommandError(f"{path} cannot hold an output of text or lists") from None

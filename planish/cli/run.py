@@ -18,8 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.cli import deployment
-from planish.cli.console import FAILED, OK, CommandError, Console, Parser, UsageError
-from planish.cli.models import DimSizes, random_inputs, read_dims, read_inputs, write_outputs
+from planish.cli.console import FAILED, OK, CommandError, Console, Parser, UsageError, examples
+from planish.cli.models import (
+    DimSizes,
+    check_output,
+    random_inputs,
+    read_dims,
+    read_inputs,
+    write_outputs,
+)
 from planish.cli.profile import REPEAT, Recorder
 from planish.compiler.progress import Progress
 from planish.config import current
@@ -34,7 +41,9 @@ _TOLERANCE: Final = 1e-3
 
 
 def _parser() -> Parser:
-    parser = Parser("planish run", "Run an ONNX model, or the folder that `planish compile` wrote.", __doc__)
+    parser = Parser(
+        "planish run", "Run an ONNX model, or the folder that `planish compile` wrote.", examples(__doc__)
+    )
     parser.add_argument("model", metavar="MODEL", help="model.onnx, or a folder of a compiled model")
     parser.add_argument(
         "-i",
@@ -57,7 +66,9 @@ def _parser() -> Parser:
         "--profile", action="store_true", help="show the slowest kernels, and the nodes they compute"
     )
     parser.add_argument(
-        "--dump-dir", metavar="DIR", help="write every execution there: program, counters, passes, time"
+        "--dump-dir",
+        metavar="DIR",
+        help="write a trace of the first run there: program, passes, counters, time",
     )
     parser.add_argument(
         "--repeat",
@@ -85,6 +96,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
         console.say(f"input   {info}")
     for info in model.outputs:
         console.say(f"output  {info}")
+    check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
     with Progress(f"compiling {Path(args.model).name}") as progress, _tracing(args):
         results = model.run(None, feeds)
@@ -115,6 +127,11 @@ def open_model(path: str, sizes: DimSizes) -> Model:
         raise CommandError(
             f"reading {path} needs the package {error.name}", remedy="pip install 'planish[onnx]'"
         ) from None
+    if path.endswith((".ptir", ".json")):
+        raise CommandError(
+            f"{path} is a program, not an ONNX model",
+            remedy="`planish bench` runs programs, `planish lower` shows them",
+        )
     return planish.onnx.load(path, sizes)
 
 
@@ -129,6 +146,7 @@ def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> in
         console.say(f"input   {port}")
     for port in model.outputs:
         console.say(f"output  {port}")
+    check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
     with _tracing(args):
         results = model.run(None, feeds)

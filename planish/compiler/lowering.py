@@ -35,7 +35,7 @@ from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing
 from planish.schedule.origins import Origins
-from planish.schedule.plan import Launch, Plan, Role, Step, blocks, mapped, walk
+from planish.schedule.plan import Launch, Plan, Role, Step, mapped
 from planish.schedule.planner import plan as make_plan
 from planish.schedule.sharing import settled, share
 from planish.schedule.verify import verify
@@ -285,8 +285,8 @@ def stage_text(
     return "\n".join(texts)
 
 
-def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[ptir.Inst, ...]] | None:
-    """The instructions that each launch of a plan computes, of the same function with its lines; None if it is another."""
+def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[ptir.Inst, ...]]:
+    """The instructions that each launch of a plan computes, of the same function with its lines; none where it is another."""
     watch = Origins()
     donated = frozenset(b.position for b in lowered.plan.buffers if b.role is Role.PARAMETER and b.donated)
     with Table() as table:
@@ -294,13 +294,20 @@ def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[p
             lowered.function if function is None else function, table, donated, lowered.target, watch
         )
         needless = share(plan).needless
-    plain = [step for step in walk(plan.steps) if not blocks(step)]
-    needed = [number not in needless for number, step in enumerate(plain) if isinstance(step, Launch)]
-    kept = [number for number, is_needed in enumerate(needed) if is_needed]
-    names = [plan.kernels[plan.launches[n].kernel].name for n in kept]
-    if names != [lowered.plan.kernels[launch.kernel].name for launch in lowered.plan.launches]:
-        return None
-    return [watch.launches[n] for n in kept]
+    by_name: dict[str, list[tuple[ptir.Inst, ...]]] = {}
+    for number, launch in enumerate(plan.launches):
+        if number not in needless:
+            by_name.setdefault(plan.kernels[launch.kernel].name, []).append(watch.launches[number])
+    # a loop that became a kernel computes what the kernels of a turn do
+    for loop in lowered.rolled:
+        parts = [plan.kernels[part].name for part in loop.parts if part < len(plan.kernels)]
+        inside = dict.fromkeys(inst for name in parts for insts in by_name.get(name, ()) for inst in insts)
+        by_name.setdefault(loop.name, []).append(tuple(inside))
+    found = []
+    for launch in lowered.plan.launches:
+        left = by_name.get(lowered.plan.kernels[launch.kernel].name, [])
+        found.append(left.pop(0) if left else ())
+    return found
 
 
 def explained(lowered: Lowered) -> tuple[Why, ...]:

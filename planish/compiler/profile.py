@@ -176,7 +176,7 @@ def measure(
     records = []
     for site, (name, flops, nbytes) in enumerate(way.described()):
         times = [run[site] for run in runs]
-        insts = origins[site] if origins is not None and site < len(origins) else ()
+        insts = origins[site] if site < len(origins) else ()
         ops, lines = _named(insts) if site < len(exe.code.sites) else ((f"{name} on the host",), ())
         calls = way.counts[site]
         records.append(

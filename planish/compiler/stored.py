@@ -9,7 +9,7 @@ this make is not there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,7 @@ from planish.target import Target
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.compiler.loops import Rolled
 
 _RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic")
 """Settings that change what is generated."""
@@ -108,7 +109,7 @@ def _check(
     sharing: Sharing,
     keys: Sized,
     is_plain: bool,
-    rolled: Sized,
+    rolled: Sequence[Rolled],
     kept: Sized,
     **kernels: Sized,
 ) -> None:

@@ -7,7 +7,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
+from planish.optimize.kernel_view import View, work_of
 from planish.target import Parallel, Target
 from planish.uop.actions import ActionKind
 from planish.uop.node import UOp
@@ -24,6 +24,8 @@ _SLOWER: Final = 5
 """How many other operations one of those takes the time of."""
 ROUNDS: Final = 2
 """Pieces that a core takes one after the other, if they are for free: a core that is late takes fewer of them."""
+_MORE: Final = 8
+"""What is done again may be so small a part of the work."""
 _ROWS: Final = 4
 """Rows one after the other that a core is given, if there are enough."""
 _SMALLER: Final = 4
@@ -41,7 +43,7 @@ def share_among_cores(draft: Draft, view: View) -> None:
     pieces = pieces_for(draft.target, view)
     for axis in view.outputs:
         size = draft.left(axis)
-        most = min(pieces, size)
+        most = min(pieces, size, _pieces_of(view, axis))
         if (
             view.rows and axis not in view.rows
         ):  # who has several rows can ask for the next one (`llir/next_row.py`)
@@ -56,13 +58,22 @@ def amounts_for(target: Target, size: int, wanted: int) -> list[int]:
     if wanted < 2:
         return []
     fewer = [amount for amount in range(min(wanted, size), 1, -1) if size % amount == 0]
-    return fewer or [n for n in range(wanted + 1, min(target.cores, _SMALLER * wanted) + 1) if size % n == 0][:1]
+    return (
+        fewer or [n for n in range(wanted + 1, min(target.cores, _SMALLER * wanted) + 1) if size % n == 0][:1]
+    )
 
 
 def is_done_again(view: View, axis: UOp) -> bool:
     """Whether pieces of an axis would each make, or reduce, most of what the kernel does: it does not depend on the axis."""
     apart = [node for node in view.reductions if axis not in node.ranges and axis not in node.src[1:]]
     return _SHARED * sum(prod(r.vmax + 1 for r in node.src[0].ranges) for node in apart) > view.work
+
+
+def _pieces_of(view: View, axis: UOp) -> int:
+    """In how many an axis may be cut: a sum that does not depend on it is made again in every piece."""
+    work = view.work
+    again = sum(work_of(each) for each in view.reductions if axis not in each.ranges)
+    return work if not again else 1 + work // (_MORE * again)
 
 
 def pieces_for(target: Target, view: View) -> int:

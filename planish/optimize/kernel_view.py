@@ -19,6 +19,12 @@ def size_of(axis: UOp) -> int:
     return cast("int", bound.arg) if bound.op is Ops.CONST else 0
 
 
+def work_of(node: UOp) -> int:
+    """How many iterations the nest of a node has that closes loops."""
+    own = {r for listed in node.src[1:] for r in listed.ranges}
+    return prod(max(r.vmax + 1, 1) for r in own | node.src[0].ranges)
+
+
 def _index_of(place: UOp) -> UOp | None:
     """Where in its buffer a place is, the gate left out."""
     indices = [index for index in place.src[1:] if not index.dtype.is_bool]
@@ -87,6 +93,5 @@ class View:
         most = 1
         for node in self.sink.toposort():
             if node.op in FIRST_RANGE:
-                own = {r for listed in node.src[1:] for r in listed.ranges}
-                most = max(most, prod(max(r.vmax + 1, 1) for r in own | node.src[0].ranges))
+                most = max(most, work_of(node))
         return most

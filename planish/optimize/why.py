@@ -10,6 +10,8 @@ from planish.target import Target
 from planish.uop.actions import Action
 from planish.uop.node import UOp
 
+_LITTLE = 0.01
+"""Of the whole: what no effect is told by."""
 Apply = Callable[[UOp, Action, Sequence[Action]], UOp | None]
 
 
@@ -33,6 +35,9 @@ class Step:
         gain = self.before.cycles / self.after.cycles if self.after.cycles else 1.0
         if not name or abs(gain - 1) < 0.005:
             return "by itself it changes nothing that the model counts"
+        if abs(parts[name]) < _LITTLE * self.before.cycles:
+            # the same work, done by more cores at once
+            return f"{self.before.pieces} -> {self.after.pieces} pieces, {gain:.2f}x by the model"
         was, now = self.before.parts.get(name, 0.0), self.after.parts.get(name, 0.0)
         return f"{name} {was:.3g} -> {now:.3g} cycles, {gain:.2f}x by the model"
 

@@ -212,3 +212,32 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NO_COLOR", "1")
     Console().complain("y")
     assert terminal.getvalue().endswith("planish: error: y\n")
+
+
+def test_running_out_of_memory_is_no_bug(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> None:
+        raise MemoryError("Unable to allocate 2 PiB")
+
+    monkeypatch.setattr("planish.cli.opt.read_source", full)
+    ran = cli("opt")
+    assert (ran.status, ran.out) == (1, "")
+    assert (
+        ran.err
+        == "planish opt: error: out of memory: Unable to allocate 2 PiB\nhelp: smaller sizes, or more memory\n"
+    )
+
+
+def test_warnings_are_lines_for_users():
+    script = "import sys, warnings; sys.argv = ['planish', 'info']; from planish.cli import main, info; "
+    script += "info.versions = lambda: warnings.warn('nothing is cached') or {'a': 'b'}; sys.exit(main())"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "note: nothing is cached\n")
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "bench", "opt"])
+def test_help_ends_with_examples_that_parse(cli: Cli, command: str):
+    shown = cli(command, "--help").out
+    _, _, lines = shown.partition("\nexamples:\n")
+    told = [line.strip() for line in lines.splitlines() if line.strip()]
+    assert len(told) >= 2
+    assert all(line.startswith("planish ") for line in told)

@@ -103,7 +103,7 @@ def test_repeating_takes_a_number(model: str, capsys: pytest.CaptureFixture[str]
     [
         (["--input", "z=a.npy"], "no input 'z'"),
         (["--input", "a.npy"], "names no input"),
-        (["--input", "x=none.npy"], "cannot read none.npy"),
+        (["--input", "x=none.npy"], "cannot read none.npy: No such file"),
         (["--random", "--dim", "batch"], "is no size"),
         (["--random", "--dim", "other=4"], "no input of the model has a dim 'other'"),
         (["--random", "--dim", "batch=2", "-o", "out.txt"], "neither .npy nor .npz"),
@@ -151,3 +151,56 @@ def test_what_is_no_compiled_model_is_refused(model: str, tmp_path: Path, capsys
     (tmp_path / "out" / "weights.bin").write_bytes(b"")
     assert main(["run", str(tmp_path / "out"), "--random"]) == 1
     assert "is no compiled model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["-o", "out.txt"], 2, "out.txt is neither .npy nor .npz"),
+        (["-o", "out.npy"], 2, "2 outputs do not fit into one .npy"),
+        (["-o", "no/where.npz"], 1, "cannot write no/where.npz: there is no such folder"),
+        (["--dim", "batch=999999999999"], 1, "there is no memory for x: float32[batch, 3] of 999999999999x3"),
+        (["-i", "x=empty.npy"], 1, "empty.npy holds no arrays that can be read"),
+        (["-i", "x=text.npy"], 1, "text.npy holds no arrays that can be read"),
+        (["-i", "x=no.npy"], 1, "cannot read no.npy: No such file or directory"),
+        (
+            ["-i", "x=two.npz"],
+            1,
+            "two.npz holds several arrays\nhelp: write NAME=FILE.npz:KEY; it holds a, b",
+        ),
+        (["-i", "x=two.npz:c"], 1, "two.npz has no array 'c'"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_computed(
+    model: str, arguments: list[str], status: int, message: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+):  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("empty.npy").write_bytes(b"")
+    Path("text.npy").write_text("no array")
+    np.savez("two.npz", a=X, b=X)
+    given = [] if "--dim" in arguments else ["--dim", "batch=2"]
+    monkeypatch.setattr("planish.onnx.Model.run", lambda *_: pytest.fail("it ran"))
+    assert main(["run", model, "--random", *given, *arguments]) == status
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert message in told.err
+
+
+def test_an_archive_of_one_array_is_that_array(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    np.savez(tmp_path / "one.npz", anything=X)
+    assert main(["run", model, "-i", f"x={tmp_path / 'one.npz'}"]) == 0
+    assert "y: float32[2, 30]" in capsys.readouterr().out
+
+
+def test_programs_and_models_are_told_apart(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    program = tmp_path / "prog.ptir"
+    program.write_text("ptir 1\n")
+    assert main(["run", str(program)]) == 1
+    assert "is a program, not an ONNX model\nhelp: `planish bench` runs programs" in capsys.readouterr().err
+    assert main(["opt", model]) == 1
+    assert "`planish compile` writes that of a model into its folder" in capsys.readouterr().err
+    assert main(["compile", model, "-o", str(tmp_path / "c"), "--shape", "q=3x3"]) == 2
+    assert "the model has no input 'q'\nhelp: it has x" in capsys.readouterr().err
