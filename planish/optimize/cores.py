@@ -56,7 +56,9 @@ def amounts_for(target: Target, size: int, wanted: int) -> list[int]:
     if wanted < 2:
         return []
     fewer = [amount for amount in range(min(wanted, size), 1, -1) if size % amount == 0]
-    return fewer or [n for n in range(wanted + 1, min(target.cores, _SMALLER * wanted) + 1) if size % n == 0][:1]
+    return (
+        fewer or [n for n in range(wanted + 1, min(target.cores, _SMALLER * wanted) + 1) if size % n == 0][:1]
+    )
 
 
 def is_done_again(view: View, axis: UOp) -> bool:

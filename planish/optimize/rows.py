@@ -143,7 +143,9 @@ def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int)
         across = block.across
         if size_of(across) % lanes and not draft.take(ActionKind.PADTO, across, lanes, "whole squares"):
             return False
-        if not draft.take(ActionKind.UPCAST, across, lanes, "squares of rows and columns are turned in registers"):
+        if not draft.take(
+            ActionKind.UPCAST, across, lanes, "squares of rows and columns are turned in registers"
+        ):
             return False
     sums = max(1, min(draft.target.registers // 2, draft.target.registers - vectors - 1) // vectors)
     for product in block.products:
