@@ -284,8 +284,10 @@ def _has_few_rows(case: Case) -> bool:
 
 
 def _is_beside_a_product(case: Case) -> bool:
-    """Whether it is a sum for some axes of a result that a product of matrices is made for all of: that product has a schedule
-    for itself only. Sums that are made of the product, or that it is made of, are not meant."""
+    """Whether it is a sum for some axes of a result that a product of matrices is made for all of.
+
+    That product has a schedule for itself only. Sums that are made of it, or that it is made of, are not meant.
+    """
     fusion, node = case.fusion, case.node
     (place,) = case.places
     if case.is_product or not place.ranges < fusion.nest.outputs:
