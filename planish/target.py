@@ -139,6 +139,11 @@ class Target:
         return self.caches[-1] // 8
 
     @property
+    def streamed_bytes(self) -> int:
+        """From how many bytes on a result is written past the caches: below, its reader finds it in the last one (by timing both)."""
+        return max(2 * self.caches[1], self.caches[-1] // 4) if len(self.caches) > 1 else 0
+
+    @property
     def is_gpu(self) -> bool:
         """Whether blocks of threads run it."""
         return self.parallel is Parallel.GRID

@@ -31,5 +31,5 @@ def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str
         if line_stage.number not in off:
             lines = line_stage.run(lines, machine)
     program = lower_to_llir(name, lines)
-    large = 2 * target.caches[1] if len(target.caches) > 1 else 0
+    large = target.streamed_bytes
     return with_streaming(program, target, [b.name for b in program.params if large and b.nbytes >= large])

@@ -279,14 +279,6 @@ def _step() -> Codec:
     return Codec(dump, load)
 
 
-@cache
-def _rolled() -> Codec:
-    """Loops that became kernels. What makes them is imported where there is one: most functions have none."""
-    from planish.compiler.loops import Rolled
-
-    return _record(Rolled)
-
-
 _INT: Final = Codec(_exactly(int).dump, _load_int)
 _INT_PAIR: Final = _pair(_INT, _INT)
 _KNOWN: Final[dict[str, Codec]] = {
@@ -304,9 +296,6 @@ _KNOWN: Final[dict[str, Codec]] = {
     "tuple[int, int]": _INT_PAIR,
     "UOp": Codec(lambda value, blobs: None, lambda value, blobs: None),  # a kernel is its LLIR from here on
     "Step": _step(),
-    "Rolled": Codec(
-        lambda value, blobs: _rolled().dump(value, blobs), lambda value, blobs: _rolled().load(value, blobs)
-    ),
 }
 _RECORDS: Final[dict[str, type]] = {
     kind.__name__: kind

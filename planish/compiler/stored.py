@@ -22,12 +22,11 @@ from planish.ptir.dims import bounds
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.processors import processor
 from planish.schedule.memory import Sharing
-from planish.schedule.plan import Launch, Plan, Role, walk
+from planish.schedule.plan import Launch, Plan, Role, Rolled, walk
 from planish.target import Target
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
-    from planish.compiler.loops import Rolled
 
 _RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic")
 """Settings that change what is generated."""

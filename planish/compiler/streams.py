@@ -1,6 +1,6 @@
 """Which buffers of a plan stream by: written once and too large to be found in a cache by whoever reads them next.
 
-A result that nothing in the plan reads streams from twice the second cache on: its reader is another call. What a kernel
+A result that nothing in the plan reads streams from a quarter of the last cache on: its reader is another call. What a kernel
 of the same plan reads next is still in the last cache unless it is twice as large as that. What is written in place is not
 streamed: its lines were just read.
 """
@@ -20,7 +20,7 @@ def streamed(plan: Plan, sharing: Sharing, target: Target) -> list[frozenset[str
     """Per kernel, the parameters whose memory streams by in every launch of it. The launches name a buffer for every slot."""
     if len(target.caches) < 2:
         return [frozenset() for _ in plan.kernels]
-    soon, late = 2 * target.caches[1], 2 * target.caches[-1]
+    soon, late = target.streamed_bytes, 2 * target.caches[-1]
     reads = [_read(kernel.sink) for kernel in plan.kernels]
     used: set[int] = set()
     """Buffers that the plan itself looks at once more."""

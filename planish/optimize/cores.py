@@ -48,9 +48,10 @@ def share_among_cores(draft: Draft, view: View) -> None:
             view.rows and axis not in view.rows
         ):  # who has several rows can ask for the next one (`llir/next_row.py`)
             most = min(most, max(size // _ROWS, 2 * ROUNDS * draft.target.workers))
-        if most > 1 and not is_done_again(view, axis):
-            if draft.take_first(ActionKind.THREAD, axis, amounts_for(draft.target, size, most)[:4]) > 1:
-                return
+        if most < 2 or is_done_again(view, axis):
+            continue
+        if draft.take_first(ActionKind.THREAD, axis, amounts_for(draft.target, size, most)[:4]) > 1:
+            return
 
 
 def amounts_for(target: Target, size: int, wanted: int) -> list[int]:

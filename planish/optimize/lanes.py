@@ -114,7 +114,7 @@ def take_lanes(
 def is_large(target: Target, place: UOp) -> bool:
     """Whether the memory that a place is in is so large that it is written past the caches, if nobody reads it soon."""
     memory = place.src[0].dtype
-    return isinstance(memory, PtrDType) and memory.size * place.dtype.itemsize >= 2 * target.caches[1]
+    return isinstance(memory, PtrDType) and memory.size * place.dtype.itemsize >= target.streamed_bytes
 
 
 def align_rows(draft: Draft, view: View, axis: UOp, lanes: int) -> bool:

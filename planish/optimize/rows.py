@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import lcm, prod
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from planish.optimize.cores import amounts_for, is_done_again, pieces_for
 from planish.optimize.draft import Draft
@@ -53,7 +53,7 @@ def block_rows(draft: Draft, view: View) -> bool:
     """Schedule a kernel whose rows share the operands of products; false, and nothing done, if it is none."""
     found = _find(view)
     if found is None:
-        return False
+        return _in_groups(draft, view)
     lanes = draft.target.lanes(view.writes[0].dtype.scalar)
     for vectors in sorted(
         _COST if found.across is None else (1,),
@@ -67,6 +67,25 @@ def block_rows(draft: Draft, view: View) -> bool:
             draft.sink, draft.actions, draft.reasons = trial.sink, trial.actions, trial.reasons
             draft.upcast = trial.upcast
             return True
+    return False
+
+
+def _in_groups(draft: Draft, view: View) -> bool:
+    """The same for rows of which groups share an operand (heads that have keys in common): such an axis is cut into groups first."""
+    if not view.rows:
+        return False
+    for axis in view.outputs:
+        for node in view.sink.toposort():
+            if node.op is not Ops.FLOORDIV or node.src[0] is not axis or node.src[1].op is not Ops.CONST:
+                continue
+            size = cast("int", node.src[1].arg)
+            trial = replace(draft, actions=[*draft.actions], reasons=[*draft.reasons], upcast={**draft.upcast})
+            if size_of(axis) % size or not trial.take(ActionKind.SPLIT, axis, size, "rows that share an operand"):
+                continue
+            if _find(inner := View(trial.sink)) is not None and block_rows(trial, inner):
+                draft.sink, draft.actions, draft.reasons = trial.sink, trial.actions, trial.reasons
+                draft.upcast = trial.upcast
+                return True
     return False
 
 

@@ -104,6 +104,8 @@ class Fusion:
         """Tensors in memory that are made by kernels, and read here."""
         self.on_the_way: dict[UOp, Place] = {}
         """Other results that are computed here anyway, and where."""
+        self.products = frozenset[UOp]().union(*(self._products(root) for root in self.roots))
+        """All products of matrices that the results are made of, as far as they are not in memory."""
         self.product: UOp | None = None
         """The product of matrices whose elements are those of the result, if there is one."""
         self.filling: set[UOp] = set()

@@ -123,6 +123,29 @@ def _is_summed_again(case: Case) -> bool:
     return case.times > AGAIN and case.fusion.reduces(case.node)
 
 
+def _is_row_of_a_sum(case: Case) -> bool:
+    """Whether each of its elements is made of a sum of its own, over a row, and all that is done with it is to sum it up.
+
+    Rows run in lanes, and on all cores, where an output axis numbers them; a reduced one does neither. What is stored is one
+    element for each row.
+    """
+    fusion, node = case.fusion, case.node
+    (place, *more) = case.places
+    outputs = fusion.nest.outputs
+    if (
+        more
+        or place.ranges <= outputs
+        or runs(place.ranges & outputs) >= FEW_ROWS
+        or not fusion.reduces(node)
+    ):
+        return False
+    count, row = most(shape(node)), 0
+    for each in fusion.around.graph.operands(node):
+        if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised and most(shape(each)) == count:
+            row = max(row, most(shape(each.src[0])) // max(1, count))
+    return row > 1 and count >= FEW_ROWS and count * row > SMALL and case.times <= AGAIN
+
+
 def is_worth_a_row(case: Case) -> bool:
     """Whether keeping rows saves a matrix that would otherwise be written: computed, and seen by reductions of its rows."""
     fusion, node, places, _ = case
@@ -288,6 +311,25 @@ def _has_few_rows(case: Case) -> bool:
     return leading != outputs and not case.is_product and few
 
 
+def _is_beside_a_product(case: Case) -> bool:
+    """Whether it is a sum for some axes of a result that a product of matrices is made for all of.
+
+    That product has a schedule for itself only. Sums that are made of it, or that it is made of, are not meant.
+    """
+    fusion, node = case.fusion, case.node
+    (place,) = case.places
+    if case.is_product or not place.ranges < fusion.nest.outputs:
+        return False
+    graph = fusion.around.graph
+    for product in fusion.products:
+        axes = cast("ReduceAxes", product.arg).axes
+        terms = most(shape(product.src[0])[axis] for axis in axes)
+        whole = most(shape(product)) >= runs(fusion.nest.outputs)
+        if whole and most(shape(product)) * terms > SMALL and not graph.is_used_by(node, {product}, {}):
+            return not graph.is_used_by(product, {node}, {})
+    return False
+
+
 def _is_second_product(case: Case) -> bool:
     """Whether another product of matrices is computed for the same elements: of two sums side by side, neither has the registers."""
     fusion, node = case.fusion, case.node
@@ -365,6 +407,11 @@ COMPUTED_HERE: Final = (
         _is_in_a_large_kernel,
         with_epilogue=False,
     ),
+    Reason(
+        "row of a sum",
+        "its elements are made of sums over rows, which run in lanes and on all cores if it is stored",
+        _is_row_of_a_sum,
+    ),
     Reason("sums inside", "it is made of sums, which would be computed again and again", _is_summed_again),
     Reason(
         "costly",
@@ -420,6 +467,11 @@ REDUCED_ONCE: Final = (
     ),
     Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
     Reason("second product", "the kernel has another product of matrices", _is_second_product),
+    Reason(
+        "beside a product",
+        "a sum for some axes of what a product of matrices is made for all of",
+        _is_beside_a_product,
+    ),
 )
 """Reductions of which every element would be computed once."""
 

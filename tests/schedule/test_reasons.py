@@ -82,6 +82,16 @@ CASES: dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...], list[
         (IMAGE, (32, 1, 7, 7)),
         ["window of rows", "result"],
     ),
+    "row of a sum": (
+        lambda x: pn.mean(pn.log(pn.sum(pn.exp(x), axis=1))),
+        ((128, 21, 32),),
+        ["row of a sum", "result"],
+    ),
+    "beside a product": (
+        lambda x, y: pn.sum(x * x, axis=1)[:, None] - 2.0 * (x @ y),
+        ((128, 32), (32, 128)),
+        ["beside a product", "result"],
+    ),
     "needed again": (
         lambda x: sum((pn.sqrt(x)[n : n + 6400] for n in range(9)), start=pn.zeros(6400)),
         ((10000,),),
