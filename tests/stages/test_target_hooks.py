@@ -10,6 +10,7 @@ import pytest
 
 from planish import dtypes
 from planish.config import settings
+from planish.errors import RewriteError
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.stages.linearizer.s17_pre_matcher import pre_matcher
@@ -111,6 +112,25 @@ def test_the_extra_matcher_has_the_last_word() -> None:
         assert Ops.MUL in ops(sink, TOY)
         assert Ops.MUL not in ops(sink, PLAIN)
         assert final_rewrite(sink, PLAIN) is final_rewrite(sink)
+
+
+def test_what_the_extra_matcher_makes_is_decomposed() -> None:
+    """The rule makes an exponential and a subtraction, which the machine lacks."""
+    roots = rule(node(Ops.SQRT, _X), node(Ops.EXP, _X) - _X, on=FLOAT, says="sqrt(x) -> exp(x) - x")
+    target = replace(TOY, extra_matcher=Matcher("roots", [roots]))
+    with Table() as t:
+        made = ops(kernel(t, lambda x, y: y.alu(Ops.SQRT)), target)
+        assert not made & {Ops.EXP, Ops.SUB}
+        assert Ops.ADD in made
+
+
+def test_rules_that_undo_a_decomposition_are_an_error() -> None:
+    back = rule(
+        node(Ops.ADD, _X, node(Ops.NEG, _Y)), _X - _Y, on=FLOAT, says="x + -y -> x - y"
+    )  # TOY has no subtraction
+    target = replace(TOY, extra_matcher=Matcher("back", [back]))
+    with Table() as t, pytest.raises(RewriteError, match="rules of toy and the decompositions undo"):
+        ops(kernel(t, lambda x, y: x - y), target)
 
 
 @pytest.mark.parametrize("target", [TOY, PLAIN, *TARGETS.values()], ids=lambda target: target.name)

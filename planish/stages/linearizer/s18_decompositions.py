@@ -19,6 +19,10 @@ In four steps, each a fixpoint of its own: contraction (on what the program says
 their own), `pm_decomp` with the simple algebra, guards (which must see final divisors and amounts), and late forms
 (which the algebra would undo).
 
+That `pm_decomp` ends: there is an order of what it rewrites (an op, on narrow or wide numbers, by what kind of divisor) in which every
+rule leads to lower things only, and the algebra makes nothing higher than what it replaces. A function leads to arithmetic, a narrow
+float to a wide one, floor division to truncation and never back. `tests/stages/test_s18_order.py` finds the order for each target.
+
 Would break without it: code generation has no template for these ops, and integer division would trap.
 
 Holds afterwards: every ALU op is one of the target's (integers below 8 bits and floats below 32 aside, which the

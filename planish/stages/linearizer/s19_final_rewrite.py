@@ -9,8 +9,9 @@ Before → after::
     STORE(INDEX(b, i, p), x)         STORE(INDEX(b, i), x, p)
     RARE(p, x, y)                    an accumulator and a gated store: see `branches.py`
 
-A target may bring rules of its own (`Target.extra_matcher`): what they make is what code generation sees. They are tried
-before the common ones, so that they see an END or a gate before it is taken apart.
+A target may bring rules of its own (`Target.extra_matcher`). They are tried before the common ones, so that they see an END or a gate
+before it is taken apart. What they make may hold ops that the machine lacks: those are decomposed as in stage 18, and the rules
+see the outcome, until nothing changes. That is what code generation sees.
 
 Would break without it: stage 20 could not say which loop nests in which.
 
@@ -20,9 +21,12 @@ Holds afterwards: every END closes exactly one RANGE; no INDEX has a gate; no RA
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
+from planish.errors import RewriteError
 from planish.stages.gates import pm_move_gates_from_index
 from planish.stages.linearizer.branches import branch_rare
+from planish.stages.linearizer.s18_decompositions import decompositions
 from planish.target import Target
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
@@ -46,6 +50,9 @@ pm_split_ends = Matcher(
 )
 
 
+_ROUNDS: Final = 8
+"""How often rules and decompositions may bring each other something to do."""
+
 _RULES = pm_move_gates_from_index + pm_split_ends
 
 
@@ -55,6 +62,16 @@ def _with(extra: Matcher) -> Matcher:
 
 
 def final_rewrite(sink: UOp, target: Target | None = None) -> UOp:
-    """Split ENDs; move gates from indices to accesses; apply the target's own last rules."""
-    extra = None if target is None else target.extra_matcher
-    return branch_rare(rewrite(sink, _RULES if extra is None else _with(extra)))
+    """Split ENDs; move gates from indices to accesses; apply the target's own last rules, and decompose what they make."""
+    if target is None or target.extra_matcher is None:
+        return branch_rare(rewrite(sink, _RULES))
+    matcher = _with(target.extra_matcher)
+    for _ in range(_ROUNDS):
+        made = rewrite(sink, matcher)
+        sink = decompositions(made, target)
+        if sink is made:
+            return branch_rare(sink)
+    raise RewriteError(
+        f"the last rules of {target.name} and the decompositions undo each other",
+        remedy=f"a rule of {target.extra_matcher.name} makes what stage 18 takes apart; add the op to the target's `supported_ops`",
+    )

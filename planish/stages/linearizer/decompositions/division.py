@@ -130,7 +130,7 @@ def _truncdiv_constant(x: UOp, c: UOp) -> UOp | None:
     if divisor == 0:
         return x.const_like(0)
     if x.vmin >= 0 and divisor > 0:
-        return x // c
+        return _floordiv_constant(x, c)  # not x // c: that may be a truncating division again
     width = x.dtype.bits
     if divisor < 0:
         if divisor == -(1 << (width - 1)):
@@ -153,7 +153,7 @@ def _truncmod_constant(x: UOp, c: UOp) -> UOp | None:
     if divisor == 0:
         return x.const_like(0)
     if x.vmin >= 0 and divisor > 0:
-        return x % c
+        return _floormod_constant(x, c)
     if x.dtype.bits < 8:
         return None
     return x - x.alu(Ops.TRUNCDIV, c) * c
