@@ -80,8 +80,9 @@ class Graph:
     def memory_of(
         self, node: UOp, realised: Container[UOp], pending: Container[UOp]
     ) -> frozenset[UOp] | None:
-        """The memory that a tensor is computed from, that to be made included; None if there is a product of matrices on the way,
-        or below what is to be made: it may be made on the way, too.
+        """The memory that a tensor is computed from, that to be made included; None if there is a product of matrices on the way.
+
+        A product below what is to be made counts: it may be made on the way, too.
         """
         found: set[UOp] = set()
         seen = {node}
