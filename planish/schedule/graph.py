@@ -82,9 +82,10 @@ class Graph:
     ) -> frozenset[UOp] | None:
         """The memory that a tensor is computed from, that to be made included; None if there is a product of matrices on the way.
 
-        A product below what is to be made counts: it may be made on the way, too.
+        A product below what is to be made counts if that may be made on the way, too.
         """
         found: set[UOp] = set()
+        size = most(shape(node))
         seen = {node}
         stack = [(node, True)]
         while stack:
@@ -96,7 +97,7 @@ class Graph:
                 if each in realised or (each.op is Ops.INDEX and len(each.src) == 1):
                     if is_mine:
                         found.add(each)
-                        if each in pending:
+                        if each in pending and most(shape(each)) <= size:
                             stack.append((each, False))
                 elif each.op is Ops.REDUCE_AXIS and self.is_product(each):
                     return None

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.graph import Graph
@@ -26,7 +26,7 @@ from planish.schedule.nest import most
 from planish.schedule.prices import Path, Prices, moved
 from planish.schedule.tensors import Tensors
 from planish.uop.node import UOp
-from planish.uop.ops import MOVEMENT, Ops
+from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import shape
 
 _MOST_ASKS: Final = 16
@@ -163,8 +163,11 @@ class _Judge:
             return asks
         if op in MOVEMENT:
             return [(anchor, moved(node, path)) for anchor, path in asks]
-        if op is Ops.REDUCE_AXIS and not self.graph.is_product(node) and self._comes_back(node):
-            return asks  # a row kernel: who reduces and who uses the result are one
+        if op is Ops.REDUCE_AXIS and not self.graph.is_product(node):
+            if self._comes_back(node):
+                return asks  # a row kernel: who reduces and who uses the result are one
+            # sums over the same axes share their loop
+            return [((shape(node.src[0]), cast("ReduceAxes", node.arg).axes, self.products[node]), _HERE)]
         if op is Ops.INDEX and position:
             return asks
         return [(node, _HERE)]
