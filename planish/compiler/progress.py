@@ -2,7 +2,7 @@
 
 `with Progress("compiling f"):` around the work; whoever does a part of it says so with `report`, whether anybody listens or not.
 Nothing is drawn in the first second, nor where standard error is no terminal or the setting `progress` is off; then there is no
-thread either. What begins inside of another is its part, and draws nothing of its own.
+thread either. What begins inside of another is its part, and draws nothing of its own; of several threads the first one draws.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from contextvars import ContextVar, Token
 from typing import Final, Self
 
 from planish.config import current
@@ -42,35 +43,49 @@ class Progress:
         self.doing = ""
         self._shown = shown
         self._outer: Progress | None = None
+        self._part = self
+        """What is going on of it."""
+        self._token: Token[Progress | None] | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._start = time.monotonic()
 
     def __enter__(self) -> Self:
-        global _active
         self._start = time.monotonic()
-        self._outer, _active = _active, self
-        if self._outer is None and (is_watched() if self._shown is None else self._shown):
+        self._outer = _ACTIVE.get()
+        self._token = _ACTIVE.set(self)
+        if self._outer is not None:
+            self._outermost()._part = self
+        elif (is_watched() if self._shown is None else self._shown) and _LINE.acquire(blocking=False):
             # By its name those who fork know that it holds no lock that a fork would want.
             self._thread = threading.Thread(target=self._draw, name="planish-progress", daemon=True)
             self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        global _active  # noqa: PLW0603 - what is going on in this process
-        _active = self._outer
+        if self._token is not None:
+            _ACTIVE.reset(self._token)
+        if self._outer is not None:
+            self._outermost()._part = self._outer
         if self._thread is not None:
             self._ended.set()
             self._thread.join()
+            _LINE.release()
+
+    def _outermost(self) -> Progress:
+        found = self
+        while found._outer is not None:
+            found = found._outer
+        return found
 
     @property
     def seconds(self) -> float:
         """Since it began."""
         return time.monotonic() - self._start
 
-    def line(self, tick: int, part: Progress | None = None) -> str:
+    def line(self, tick: int) -> str:
         """The line at a moment, with how far its present part is; a bar that moves to and fro while that is not known."""
-        part = part or self
+        part = self._part
         if part.total:
             full = _WIDTH * min(part.done, part.total) // part.total
             bar = "#" * full + " " * (_WIDTH - full)
@@ -90,7 +105,7 @@ class Progress:
         try:
             while True:
                 width = os.get_terminal_size(out).columns or 80 if os.isatty(out) else 80
-                os.write(out, f"\r{self.line(tick, _active)[: width - 1]}\033[K".encode(errors="replace"))
+                os.write(out, f"\r{self.line(tick)[: width - 1]}\033[K".encode(errors="replace"))
                 if self._ended.wait(_TICK):
                     break
                 tick += 1
@@ -99,27 +114,29 @@ class Progress:
             return
 
 
-_active: Progress | None = None
-"""The innermost that is going on."""
+_ACTIVE: Final[ContextVar[Progress | None]] = ContextVar("progress", default=None)
+"""The innermost that is going on here."""
+_LINE: Final = threading.Lock()
+"""Of whoever draws: there is one terminal."""
 
 
 def report(done: int = 0, total: int = 0, doing: str = "") -> None:
     """Say how far the work is: how many kernels of how many, and what is being done."""
-    if _active is not None:
-        _active.done, _active.total, _active.doing = done, total, doing
+    active = _ACTIVE.get()
+    if active is not None:
+        active.done, active.total, active.doing = done, total, doing
 
 
 def is_drawn() -> bool:
     """Whether there is a line on the terminal already, or will be."""
-    found = _active
-    while found is not None and found._thread is None:
-        found = found._outer
-    return found is not None
+    return _LINE.locked()
 
 
 def _forget() -> None:
-    global _active  # noqa: PLW0603 - a fork has no thread that draws
-    _active = None
+    """A fork has no thread that draws."""
+    _ACTIVE.set(None)
+    if _LINE.locked():
+        _LINE.release()
 
 
 os.register_at_fork(after_in_child=_forget)

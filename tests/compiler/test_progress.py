@@ -119,9 +119,7 @@ def test_the_line(monkeypatch):
         assert outer.line(10).index("####") == outer.line(0).index("####") + 10
         with Progress("compiling main") as inner:
             report(3, 12)
-            assert (
-                outer.line(0, inner) == "running model.onnx [######                  ] 3 of 12 kernels, 0.0 s"
-            )
+            assert outer.line(0) == "running model.onnx [######                  ] 3 of 12 kernels, 0.0 s"
             report(doing="kernel k3, launch 2")
             assert inner.line(0).endswith("] kernel k3, launch 2, 0.0 s")
 
@@ -159,3 +157,27 @@ bisect.first_wrong = slow
         assert "bisecting [" in seen
         assert "asked 1 times" in seen
     assert "\x1b[K" in seen
+
+
+def test_threads_that_end_in_another_order_leave_nothing():
+    begun, ended = threading.Event(), threading.Event()
+
+    def work():
+        with Progress("compiling g", shown=True) as own:
+            report(1, 2)
+            begun.set()
+            ended.wait()
+            assert (own.done, own.total) == (1, 2)
+            assert own._thread is None  # the other one draws
+
+    with Progress("compiling f", shown=True) as first:
+        thread = threading.Thread(target=work)
+        thread.start()
+        begun.wait()
+        assert first.line(0).startswith("compiling f [####")
+    assert not is_drawn()
+    ended.set()
+    thread.join()
+    with Progress("compiling h", shown=True):
+        assert is_drawn()
+    assert not is_drawn()
