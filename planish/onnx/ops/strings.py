@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from planish.onnx.engine import At
 from planish.onnx.registry import op
+from planish.onnx.regular import Pattern
 
 Array = NDArray[Any]
 
@@ -68,10 +69,10 @@ def string_normalizer(at: At, x: Array) -> Array:
 @op("RegexFullMatch", since=20, host=True)
 def regex_full_match(at: At, x: Array) -> Array:
     try:
-        pattern = re.compile(at.attributes.require("pattern"))
+        pattern = Pattern(at.attributes.require("pattern"))
     except re.error as error:
         raise at.refuse(f"its pattern is none: {error}") from None
-    found = [pattern.fullmatch(_text(value)) is not None for value in x.reshape(-1)]
+    found = [pattern.fullmatch(_text(value)) for value in x.reshape(-1)]
     return np.array(found, bool).reshape(x.shape)
 
 
