@@ -90,6 +90,8 @@ def tf_idf_vectorizer(at: At, x: Array) -> Array:
     weights = at.attr("weights")
     if mode not in ("TF", "IDF", "TFIDF"):
         raise at.refuse(f"there is no mode {mode!r}")
+    if list(counts) != sorted(counts) or not all(0 <= start <= len(pool) for start in counts):
+        raise at.refuse(f"ngram_counts {list(counts)[:9]} are no places in a pool of {len(pool)}")
     places: dict[tuple[Any, ...], int] = {}
     for length, start in enumerate(counts, 1):
         stop = counts[length] if length < len(counts) else len(pool)
@@ -97,6 +99,7 @@ def tf_idf_vectorizer(at: At, x: Array) -> Array:
             places[tuple(pool[begin : begin + length])] = len(places)
     width = max(indexes, default=-1) + 1
     rows = x if x.ndim == 2 else x.reshape(1, -1)
+    at.room(len(rows) * width, 4)
     result = np.zeros((len(rows), width), np.float32)
     for row, words in zip(result, rows, strict=True):
         tokens = [_text(w) if isinstance(w, str | bytes) else int(w) for w in words.tolist()]
@@ -110,9 +113,11 @@ def _grams(
     tokens: Sequence[Any], places: dict[tuple[Any, ...], int], shortest: int, longest: int, gaps: int
 ) -> Counter[int]:
     found: Counter[int] = Counter()
-    for length in range(shortest, longest + 1):
-        # single words have no gaps between them
-        for gap in range(1, gaps + 2 if length > 1 else 2):
+    for length in sorted({len(words) for words in places}):
+        if not shortest <= length <= longest:
+            continue
+        # single words have no gaps between them, and no gap is longer than the text
+        for gap in range(1, min(gaps + 1, len(tokens)) + 1 if length > 1 else 2):
             reach = (length - 1) * gap
             for begin in range(len(tokens) - reach):
                 number = places.get(tuple(tokens[begin : begin + reach + 1 : gap]))
