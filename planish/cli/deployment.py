@@ -29,7 +29,7 @@ from planish.cli.console import CommandError
 from planish.compiler import Executable, compile
 from planish.compiler.objects import support
 from planish.config import settings
-from planish.errors import PlanishError
+from planish.errors import OutOfMemoryError, PlanishError
 from planish.runtime.cache import code_from
 
 Array = NDArray[Any]
@@ -71,7 +71,10 @@ class Deployment:
         missing = [str(port) for port in self.inputs if port.name not in feeds]
         if missing:
             raise PlanishError(f"input {', '.join(missing)} is missing")
-        results = self.executable(*(feeds[port.name] for port in self.inputs), *self.weights)
+        try:
+            results = self.executable(*(feeds[port.name] for port in self.inputs), *self.weights)
+        except MemoryError:
+            raise OutOfMemoryError("out of memory while the model ran", remedy="a smaller batch") from None
         by_name = dict(zip([port.name for port in self.outputs], results, strict=True))
         return list(results) if names is None else [by_name[name] for name in names]
 
@@ -157,11 +160,23 @@ def load(path: str) -> Deployment:
         raise CommandError(
             f"{folder} is no compiled model: {what}", remedy="compile the model again"
         ) from None
-    if (len(function.params), len(function.results)) != (len(inputs) + len(weights), len(outputs)):
+    counts = (len(function.params), len(function.results)) == (len(inputs) + len(weights), len(outputs))
+    if not counts or not all(map(_fits, inputs, function.param_types)):
         raise CommandError(f"{folder} is no compiled model: {_MANIFEST} is of another program")
     with code_from(folder / _CODE):
         executable = compile(function)
     return Deployment(inputs, outputs, executable, weights)
+
+
+def _fits(port: Port, type: ptir.TensorType) -> bool:
+    """Whether what is said of an input can be true of a parameter."""
+    return port.dims is None or (
+        len(port.dims) == type.rank
+        and all(
+            size == told or not isinstance(told, int) or not isinstance(size, int)
+            for told, size in zip(port.dims, type.dims, strict=True)
+        )
+    )
 
 
 def _check_digest(name: str, data: bytes | memoryview, wanted: object) -> None:

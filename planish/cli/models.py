@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -132,6 +134,8 @@ def random_inputs(
 def _random(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> Array:
     import ml_dtypes
 
+    if math.prod(shape) > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        raise MemoryError  # not asked for: the system might promise it
     if dtype == "bool":
         return rng.random(shape) < 0.5
     if dtype.startswith(("int", "uint")):

@@ -204,3 +204,16 @@ def test_programs_and_models_are_told_apart(model: str, tmp_path: Path, capsys: 
     assert "`planish compile` writes that of a model into its folder" in capsys.readouterr().err
     assert main(["compile", model, "-o", str(tmp_path / "c"), "--shape", "q=3x3"]) == 2
     assert "the model has no input 'q'\nhelp: it has x" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dims", [[2**40], [2**32, 2**32], [1] * 65])
+def test_inputs_that_no_machine_holds(dims: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Neg", ["x"], ["y"])], "g", [value("x", 1, dims)], [value("y", 1, None)]
+    )
+    (tmp_path / "m.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    assert main(["run", str(tmp_path / "m.onnx"), "--random"]) == 1
+    told = capsys.readouterr().err
+    assert "there is no memory for x" in told
+    assert told.count("error:") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,35 @@ from tests.damage import damaging
 
 _MOST: Final = 1 << 16
 """Elements of an input that is made up."""
+
+
+@cache
+def stored() -> list[bytes]:
+    """Small models that the onnx package has as files."""
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data"
+    found = sorted(path.read_bytes() for path in folder.rglob("*.onnx") if path.stat().st_size < 4000)
+    return [*found, *(model.SerializeToString() for model in _shaped())]
+
+
+def _shaped() -> list[ModelProto]:
+    """Models whose shapes are data."""
+    shapes = {
+        "ConstantOfShape": (["s"], [2, 3]), "Expand": (["x", "s"], [3, 4]), "Reshape": (["x", "s"], [4, 1]), "Tile": (["x", "s"], [2]),
+        "Pad": (["x", "s"], [1, 2]), "Unsqueeze": (["x", "s"], [0]), "TopK": (["x", "s"], [2]), "Gather": (["x", "s"], [1, 0]),
+    }  # fmt: skip
+    return [
+        onnx.helper.make_model(
+            onnx.helper.make_graph(
+                [onnx.helper.make_node(op, inputs, ["y", "i"][: 1 + (op == "TopK")])],
+                "g",
+                [onnx.helper.make_tensor_value_info("x", 1, [4])] if "x" in inputs else [],
+                [onnx.helper.make_tensor_value_info("y", 1, None)],
+                [onnx.numpy_helper.from_array(np.array(data), "s")],
+            ),
+            opset_imports=[onnx.helper.make_opsetid("", 21)],
+        )
+        for op, (inputs, data) in shapes.items()
+    ]
 
 
 @cache

@@ -112,7 +112,7 @@ def damaged(text: str, rng: random.Random, words: list[str], texts: list[str], l
         (execute_llir, corpora.llir_texts, "tile"),
     ],
 )
-@pytest.mark.parametrize("rounds", [400, LONG])
+@pytest.mark.parametrize("rounds", [240, LONG])
 def test_text(reader: Callable[[str], None], texts: Callable[[], list[str]], line: str, rounds: int) -> None:
     given = texts()
     words = damaging.words_of(given[::5])
@@ -127,7 +127,7 @@ def test_text(reader: Callable[[str], None], texts: Callable[[], list[str]], lin
 
 
 @pytest.mark.parametrize("reader", [read_uop, execute_uop])
-@pytest.mark.parametrize("rounds", [400, LONG])
+@pytest.mark.parametrize("rounds", [200, LONG])
 def test_uop_text(reader: Callable[[tuple[str, bool]], None], rounds: int) -> None:
     given = corpora.uop_texts()
     texts = [text for text, _ in given]

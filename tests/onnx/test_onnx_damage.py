@@ -17,10 +17,10 @@ from tests.damage import damaging, models
 from tests.damage.damaging import Trial
 
 
-@pytest.mark.parametrize("rounds", [600, pytest.param(30_000, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize("rounds", [2000, pytest.param(30_000, marks=pytest.mark.fuzz)])
 def test_damaged_models(rounds: int) -> None:
-    given = models.corpus()
-    assert len(given) > 500
+    given = models.stored() if rounds < 10_000 else models.corpus()
+    assert len(given) > 50
     trial = Trial()
     for number in range(rounds):
         rng = random.Random(f"{rounds} {number}")
@@ -127,3 +127,21 @@ def test_a_model_that_wants_more_memory_than_there_is() -> None:
             given.make = models._INTERPRETED
         with damaging.limited(60, 1 << 30), pytest.raises(PlanishError, match=r"memory|takes too much"):
             given.run(None, {})
+
+
+@pytest.mark.parametrize(
+    "attribute", ["max_gram_length", "max_skip_count", "min_gram_length", "ngram_counts", "ngram_indexes"]
+)
+@pytest.mark.parametrize("amount", [2**62, -(2**63), 10**9])
+def test_n_grams_of_any_amount_come_to_an_end(attribute: str, amount: int) -> None:
+    given: dict[str, Any] = {
+        "max_gram_length": 2, "min_gram_length": 1, "max_skip_count": 1, "mode": "TF", "ngram_counts": [0, 2],
+        "ngram_indexes": [0, 1, 2], "pool_int64s": [1, 2, 1, 2],
+    }  # fmt: skip
+    given[attribute] = (
+        [0, amount, 2][: len(given[attribute])] if isinstance(given[attribute], list) else amount
+    )
+    trial = Trial()
+    model = made([node("TfIdfVectorizer", ["w"], ["y"], **given)], w=[1, 2, 1, 2, 3])
+    trial(models.run, model.SerializeToString(), 5)
+    assert not trial.failures, trial.report()

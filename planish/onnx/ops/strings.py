@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from planish.onnx.engine import At
 from planish.onnx.registry import op
+from planish.onnx.regular import Pattern
 
 Array = NDArray[Any]
 
@@ -68,10 +69,10 @@ def string_normalizer(at: At, x: Array) -> Array:
 @op("RegexFullMatch", since=20, host=True)
 def regex_full_match(at: At, x: Array) -> Array:
     try:
-        pattern = re.compile(at.attributes.require("pattern"))
+        pattern = Pattern(at.attributes.require("pattern"))
     except re.error as error:
         raise at.refuse(f"its pattern is none: {error}") from None
-    found = [pattern.fullmatch(_text(value)) is not None for value in x.reshape(-1)]
+    found = [pattern.fullmatch(_text(value)) for value in x.reshape(-1)]
     return np.array(found, bool).reshape(x.shape)
 
 
@@ -89,6 +90,8 @@ def tf_idf_vectorizer(at: At, x: Array) -> Array:
     weights = at.attr("weights")
     if mode not in ("TF", "IDF", "TFIDF"):
         raise at.refuse(f"there is no mode {mode!r}")
+    if list(counts) != sorted(counts) or not all(0 <= start <= len(pool) for start in counts):
+        raise at.refuse(f"ngram_counts {list(counts)[:9]} are no places in a pool of {len(pool)}")
     places: dict[tuple[Any, ...], int] = {}
     for length, start in enumerate(counts, 1):
         stop = counts[length] if length < len(counts) else len(pool)
@@ -96,6 +99,7 @@ def tf_idf_vectorizer(at: At, x: Array) -> Array:
             places[tuple(pool[begin : begin + length])] = len(places)
     width = max(indexes, default=-1) + 1
     rows = x if x.ndim == 2 else x.reshape(1, -1)
+    at.room(len(rows) * width, 4)
     result = np.zeros((len(rows), width), np.float32)
     for row, words in zip(result, rows, strict=True):
         tokens = [_text(w) if isinstance(w, str | bytes) else int(w) for w in words.tolist()]
@@ -109,9 +113,11 @@ def _grams(
     tokens: Sequence[Any], places: dict[tuple[Any, ...], int], shortest: int, longest: int, gaps: int
 ) -> Counter[int]:
     found: Counter[int] = Counter()
-    for length in range(shortest, longest + 1):
-        # single words have no gaps between them
-        for gap in range(1, gaps + 2 if length > 1 else 2):
+    for length in sorted({len(words) for words in places}):
+        if not shortest <= length <= longest:
+            continue
+        # single words have no gaps between them, and no gap is longer than the text
+        for gap in range(1, min(gaps + 1, len(tokens)) + 1 if length > 1 else 2):
             reach = (length - 1) * gap
             for begin in range(len(tokens) - reach):
                 number = places.get(tuple(tokens[begin : begin + reach + 1 : gap]))
