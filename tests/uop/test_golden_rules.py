@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from planish import dtypes
 from planish.errors import PlanishError
 from planish.uop.infix import infix
 from planish.uop.matcher import Matcher, Rule, rule
 from planish.uop.node import Table, UOp
+from planish.uop.ops import Ops
 from planish.uop.pattern import INTEGRAL, anything
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import FAMILIES, all_rules, fastmath, simplify, sym, symbolic, symbolic_simple
@@ -246,3 +248,12 @@ def test_a_malformed_file_is_named() -> None:
 def test_there_are_as_many_rules_as_the_seed_speaks_of() -> None:
     assert len(symbolic_simple) > 100
     assert len(symbolic) > 140
+
+
+def test_lanes_of_pointers_are_left_alone() -> None:
+    """GEP selects lanes of values; of a vector of places it stays what it is."""
+    with Table() as t:
+        buffer = t.param(0, dtypes.float32, 8)
+        places = t.make(Ops.INDEX, buffer.dtype.vec(2), (buffer, t.const(0, dtypes.index.vec(2))))
+        chosen = t.make(Ops.GEP, buffer.dtype, (places,), (1,))
+        assert simplify(chosen) is chosen
