@@ -116,7 +116,7 @@ class _Lowering:
     # -- order -----------------------------------------------------------------------------------------------------
 
     def same(self, node: UOp) -> None:
-        """AFTER, NOOP, BIND, and a CAST between pointers: the first source, under another name."""
+        """AFTER, NOOP, and a CAST between pointers: the first source, under another name."""
         if not node.src:
             return
         value = node.src[0]
@@ -292,7 +292,6 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.VCONST: _Lowering.constant,
     Ops.AFTER: _Lowering.same,
     Ops.NOOP: _Lowering.same,
-    Ops.BIND: _Lowering.same,
     Ops.INDEX: _Lowering.index,
     Ops.LOAD: _Lowering.load,
     Ops.STORE: _Lowering.store,

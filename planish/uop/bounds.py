@@ -404,12 +404,6 @@ def _counter(node: UOp) -> Interval:
     return 0, max(0, _known(node.src[0])[1] - 1)
 
 
-def _bind(node: UOp) -> Interval:
-    variable, value = map(_known, node.src)
-    low, high = max(variable[0], value[0]), min(variable[1], value[1])
-    return (low, high) if low <= high else value
-
-
 def _gep(node: UOp) -> Interval:
     (x,) = node.src
     selected = cast("tuple[int, ...]", node.arg)
@@ -471,7 +465,7 @@ def _repeated(dtype: DType, op: Ops, value: Interval, most: int) -> Interval:
 
 _OWN: Final[dict[Ops, NodeRule]] = {
     Ops.NOOP: _first, Ops.CONST: _const, Ops.VCONST: _vconst, Ops.DEFINE_VAR: _variable, Ops.SPECIAL: _counter,
-    Ops.RANGE: _counter, Ops.BIND: _bind, Ops.RESHAPE: _first, Ops.PERMUTE: _first, Ops.EXPAND: _first,
+    Ops.RANGE: _counter, Ops.RESHAPE: _first, Ops.PERMUTE: _first, Ops.EXPAND: _first,
     Ops.PAD: _pad, Ops.SHRINK: _first, Ops.FLIP: _first, Ops.CONTIGUOUS: _first, Ops.END: _first, Ops.REDUCE: _reduce,
     Ops.BUFFERIZE: _first, Ops.AFTER: _first, Ops.UNROLL: _first, Ops.CONTRACT: _first, Ops.GEP: _gep,
     Ops.VECTORIZE: _lanes, Ops.CAT: _lanes, Ops.CAST: _cast_node, Ops.WHERE: _ternary_node, Ops.MULACC: _ternary_node,

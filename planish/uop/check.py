@@ -186,7 +186,7 @@ def _load(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
 
 
 def _lanes_total(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
-    """CAT, VECTORIZE, PTRCAT: the lanes of the sources, one after another."""
+    """CAT, VECTORIZE: the lanes of the sources, one after another."""
     scalar, total, values = dtype.scalar, 0, False
     for source in sources:
         given = source.dtype
@@ -291,7 +291,6 @@ _OWN: Final[dict[Ops, OwnLaw]] = {
     Ops.CAT: _lanes_total,
     Ops.LOOKUP: _lookup,
     Ops.ANY: _any,
-    Ops.PTRCAT: _free,
     Ops.WMMA: _free,
     Ops.CAST: _cast,
     Ops.BITCAST: _bitcast,

@@ -34,7 +34,7 @@ Value = ArrayLike
 Rule = Callable[["Run", UOp], Array]
 
 _EXACT_BEYOND: Final = 1 << 62
-_PASS: Final = frozenset({Ops.NOOP, Ops.AFTER, Ops.CONTIGUOUS, Ops.BIND, Ops.END})
+_PASS: Final = frozenset({Ops.NOOP, Ops.AFTER, Ops.CONTIGUOUS, Ops.END})
 
 
 def evaluate(root: UOp, env: Mapping[UOp, Value]) -> Array:
@@ -110,8 +110,6 @@ class Run:
     def _needed(self, node: UOp) -> tuple[UOp, ...]:
         if node in self.env:
             return ()
-        if node.op is Ops.BIND:
-            return node.src[1:]
         return node.src[:1] if node.op in _PASS or node.op is Ops.RANGE else node.src
 
     def visit(self, node: UOp) -> None:
@@ -209,7 +207,7 @@ def _range(run: Run, node: UOp) -> Array:
 def _first(run: Run, node: UOp) -> Array:
     if not node.src:
         raise GraphError(f"{node.op.name} without a source has no value", op=node.op.name)
-    return run.values[node.src[1 if node.op is Ops.BIND else 0]]
+    return run.values[node.src[0]]
 
 
 def _cast(run: Run, node: UOp) -> Array:

@@ -55,7 +55,6 @@ class Ops(IntEnum):
     DEFINE_REG    = "",               Law.OWN,      "an accumulator in registers (arg: slot)"
     DEFINE_VAR    = "",               Law.OWN,      "a bounded integer given at launch (arg: Variable)"
     SPECIAL       = "bound",          Law.OWN,      "a hardware index below bound (arg: name, such as gidx0)"
-    BIND          = "var value",      Law.SAME,     "the variable, known to have this value in this launch"
     BUFFER        = "",               Law.OWN,      "a tensor in memory, before kernels are cut (arg: slot)"
     # movement: the same elements, seen through other indices
     RESHAPE       = "x",              Law.SAME,     "other dims, same row-major order (arg: shape)"
@@ -86,7 +85,6 @@ class Ops(IntEnum):
     GEP           = "x",              Law.OWN,      "lanes of x selected (arg: tuple of lane numbers)"
     VECTORIZE     = "lane+",          Law.OWN,      "scalars made the lanes of a vector"
     CAT           = "x+",             Law.OWN,      "vectors joined to a longer one"
-    PTRCAT        = "place+",         Law.OWN,      "places joined to a vector of places"
     LOOKUP        = "table index",    Law.OWN,      "lanes of the table, selected by the values of the index modulo their number"
     ANY           = "x",              Law.OWN,      "whether x holds in any lane: where it is a gate, what only its store needs is not computed otherwise"
     WMMA          = "a b c",          Law.OWN,      "tensor core: a @ b + c on tiles (arg: TensorCore)"

@@ -22,9 +22,7 @@ Dim = int | UOp
 Shape = tuple[Dim, ...]
 
 _MEMORY: Final = DEFINES | {Ops.BUFFER}
-_PASS: Final = frozenset(
-    {Ops.CONTIGUOUS, Ops.SCAN_AXIS, Ops.CAST, Ops.BITCAST, Ops.AFTER, Ops.NOOP, Ops.BIND}
-)
+_PASS: Final = frozenset({Ops.CONTIGUOUS, Ops.SCAN_AXIS, Ops.CAST, Ops.BITCAST, Ops.AFTER, Ops.NOOP})
 _SHAPED: Final = MOVEMENT | _PASS | ALU | {Ops.REDUCE_AXIS, Ops.INDEX, Ops.STORE}
 
 

@@ -53,7 +53,7 @@ class Phase(NamedTuple):
     laws: Matcher
 
 
-_PURE: Final = ALU | {Ops.CAST, Ops.BITCAST, Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR, Ops.BIND, Ops.NOOP}
+_PURE: Final = ALU | {Ops.CAST, Ops.BITCAST, Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR, Ops.NOOP}
 _COMMON: Final = _PURE | {Ops.SINK, Ops.GROUP, Ops.RANGE, Ops.END, Ops.AFTER, Ops.INDEX, Ops.STORE, Ops.WMMA}
 _LANES: Final = frozenset({Ops.GEP, Ops.VECTORIZE, Ops.CAT, Ops.BARRIER, Ops.DEFINE_LOCAL, Ops.DEFINE_GLOBAL})
 _SCALAR: Final = _COMMON | _LANES | {Ops.DEFINE_REG, Ops.SPECIAL, Ops.LOAD, Ops.PREFETCH}

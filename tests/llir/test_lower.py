@@ -186,8 +186,7 @@ def test_variables_bound_loops(table: Table) -> None:
     t = table
     z = t.param(0, i32, 8)
     n = t.variable("n", 0, 8, i32)
-    bound = t.make(Ops.BIND, i32, (n, number(t, 5)))
-    i = t.range(bound, 0)
+    i = t.range(n, 0)
     program = program_of(store(place(z, i), i * 2).end(i))
     out = np.zeros(8, np.int32)
     interpret(program, [out], {"n": 3})

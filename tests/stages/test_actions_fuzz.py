@@ -8,15 +8,18 @@ from typing import NamedTuple, cast
 
 import pytest
 
+from planish.config import settings
+from planish.stages import pipeline
 from planish.stages.devectorizer import s12_add_gpu_dims
 from planish.stages.expander import s10_add_local_buffers
 from planish.stages.rangeify import padding, s07_apply_opts
 from planish.target import TARGETS, Target, host
 from planish.uop.actions import Action, ActionKind
-from planish.uop.node import UOp
+from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
-from tests.stages.fuzz_actions import CPUS, GPUS, KERNELS, SMALL_GPU, fuzz, native_results
+from tests.stages.fuzz_actions import CPUS, GPUS, KERNELS, SMALL_GPU, contents, fuzz, native_results, results
+from tests.stages.memory_kernels import crossed
 
 CUDA = TARGETS["cuda"]
 
@@ -239,3 +242,15 @@ def test_stores_in_any_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_kernel_is_fuzzed() -> None:
     assert set(KERNELS) >= {name for plant in PLANTS for name in plant.kernels} - {"half matmul"}
+
+
+def test_shared_memory_waits_for_no_thread_that_is_still_at_work() -> None:
+    """Two sums that cross, each shared by threads: what one leaves is read under an axis that the other does not have."""
+    kinds = ActionKind
+    actions = [Action(kinds.GROUPTOP, 0, 0), Action(kinds.STAGE, -1, 2, 3), Action(kinds.GROUPTOP, 1, 2)]
+    with Table() as table, settings(check="spec"):
+        sink = crossed(table)
+        before = contents(sink, 1)
+        expected = results(sink, before, pipeline.PLAIN)
+        found = results(sink, before, pipeline.Machine(SMALL_GPU, lambda _: actions))
+    assert {n: array.tolist() for n, array in found.items()} == {n: a.tolist() for n, a in expected.items()}

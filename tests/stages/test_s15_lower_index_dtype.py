@@ -167,11 +167,12 @@ def test_7_one_bare_element_declines(t: Table) -> None:
     assert s15.unwrap_cast_index(t.const(True, dtypes.bool_).cast(dtypes.index)) is None
 
 
-def test_8_bind_is_in_the_width_of_the_variable(t: Table) -> None:
-    n, value = t.variable("n", 0, 100), t.variable("m", 0, HUGE)
-    found = lowered(t.make(Ops.BIND, dtypes.index, (n, value)))
-    assert [s.dtype for s in found.src] == [i32, i32]
-    assert found.src[0].op is Ops.DEFINE_VAR
+def test_8_a_variable_is_as_wide_as_its_bounds(t: Table) -> None:
+    """A kernel knows the variable alone; its value comes with the launch."""
+    for high, wide in ((100, i32), (HUGE, dtypes.int64)):
+        found = lowered(t.variable("n", 0, high))
+        assert found.op is Ops.DEFINE_VAR
+        assert found.dtype is wide
 
 
 def test_9_places_lose_wrappers_and_keep_their_element(t: Table) -> None:

@@ -168,7 +168,6 @@ def test_leaves(t):
     n = t.variable("n", -4, 9)
     assert t.range(n, 0).bounds == (0, 8)
     assert t.range(t.variable("m", -4, 0), 1).bounds == (0, 0)
-    assert t.make(Ops.BIND, dtypes.index, (n, t.const(5))).bounds == (5, 5)
 
 
 def test_memory_and_floats(t):

@@ -253,6 +253,7 @@ def test_there_are_as_many_rules_as_the_seed_speaks_of() -> None:
 def test_lanes_of_pointers_are_left_alone() -> None:
     """GEP selects lanes of values; of a vector of places it stays what it is."""
     with Table() as t:
-        places = t.make(Ops.PTRCAT, dtypes.float32.ptr(8).vec(2), (t.param(0, dtypes.float32, 8),) * 2)
-        chosen = t.make(Ops.GEP, dtypes.float32.ptr(8), (places,), (1,))
+        buffer = t.param(0, dtypes.float32, 8)
+        places = t.make(Ops.INDEX, buffer.dtype.vec(2), (buffer, t.const(0, dtypes.index.vec(2))))
+        chosen = t.make(Ops.GEP, buffer.dtype, (places,), (1,))
         assert simplify(chosen) is chosen

@@ -304,7 +304,7 @@ BAD: dict[str, tuple[str, str]] = {
         "%2 = index %0, %1 : *local f32[8]\n%3 = store %2, 1.0:f32\n%4 = group %3\n%5 = after %0, %4 : *local f32[8]\n"
         "%6 = index %5, 0:i32 : *local f32[8]\n%7 = load %6 : f32\n"),
     ),
-    "no dtype index is left after lowering": ("lowered", LOW + "%3 = index %0, 0 : *f32[64]\n%4 = ptrcat %2, %3 : *f32[64]x2\n"),
+    "no dtype index is left after lowering": ("lowered", LOW + "%3 = index %0, 0 : *f32[64]\n%4 = vectorize %2, %3 : *f32[64]x2\n"),
     "no cast to or from index is left hanging": (
         "lowered",
         LOW + "%3 = cast %1 : index\n%4 = index %0, %3 : *f32[64]\n%5 = load %4 : f32\n%6 = store %2, %5\n",
@@ -445,7 +445,8 @@ def test_one_loop_counted_in_two_widths_is_found():
 
 def test_vectors_of_index_are_found():
     text = (
-        LOW + "%3 = vconst [0, 1] : indexx2\n%4 = index %0, %3 : *f32[64]\n%5 = ptrcat %2, %4 : *f32[64]x2\n"
+        LOW
+        + "%3 = vconst [0, 1] : indexx2\n%4 = index %0, %3 : *f32[64]\n%5 = vectorize %2, %4 : *f32[64]x2\n"
     )
     assert "no dtype index is left after lowering" in [problem.law for problem in broken(text, "lowered")]
 

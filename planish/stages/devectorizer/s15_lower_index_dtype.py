@@ -143,14 +143,6 @@ def _variable(root: UOp) -> UOp:
     return _wrap(root.replace(dtype=select_concrete_dtype(root)))
 
 
-def _bind(root: UOp) -> UOp | None:
-    """In the width of the variable: whoever launches the kernel passes that."""
-    variable, value = (unwrap_cast_index(source) for source in root.src)
-    if variable is None or value is None:
-        return None
-    return _wrap(root.replace(dtype=variable.dtype, src=(variable, value.cast(variable.dtype))))
-
-
 def _same(root: UOp) -> UOp | None:
     """GEP, AFTER, NOOP: whatever the concrete value is."""
     inner = unwrap_cast_index(root.src[0]) if root.src else None
@@ -226,7 +218,6 @@ pm_lower_index_dtype = Matcher(
             on=INDEX,
         ),
         rule(node(Ops.DEFINE_VAR), _variable, says="DEFINE_VAR: index -> by its bounds, wrapped", on=INDEX),
-        rule(node(Ops.BIND), _bind, says="BIND: index -> in the variable's width, wrapped", on=INDEX),
         rule(
             node({Ops.VECTORIZE, Ops.CAT}),
             _joined,

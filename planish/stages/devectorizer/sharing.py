@@ -110,8 +110,8 @@ def _order(kernel: _Kernel, a: _Buffer, b: _Buffer) -> tuple[UOp, ...] | None:
             waits[loop] = None
         elif not _is_in_place(read, store, kernel.threads):
             return None
-    if any(filled_b in loop.toposort() for loop in waits):
-        return None
+    if any(not loop.ranges <= store.ranges or filled_b in loop.toposort() for loop in waits):
+        return None  # what is waited for is over: of the threads' axes too, which are no loops
     return tuple(waits)
 
 

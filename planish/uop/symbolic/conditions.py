@@ -40,9 +40,7 @@ _inner: Final = folding + identities + select + minmax + comparison + terms + re
 _INTERESTING: Final = frozenset(
     {Ops.FLOORDIV, Ops.FLOORMOD, Ops.TRUNCDIV, Ops.TRUNCMOD, Ops.MAX, Ops.MIN, Ops.WHERE}
 )
-_LEAVES: Final = frozenset(
-    {Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR, Ops.RANGE, Ops.SPECIAL, Ops.BIND, Ops.INVALID}
-)
+_LEAVES: Final = frozenset({Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR, Ops.RANGE, Ops.SPECIAL, Ops.INVALID})
 
 
 class Condition(NamedTuple):

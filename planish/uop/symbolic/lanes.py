@@ -193,7 +193,7 @@ lanes: Final = Matcher(
         rule(node(Ops.GEP, node(CONSTANTS, name="x")), _select_constant, says="gep(constant, i) -> constant"),
         rule(node(Ops.GEP, node(_ELEMENTWISE, name="x")), _select_through, says="gep(x ∘ y, i) -> gep(x, i) ∘ gep(y, i)"),
         # -- building ---------------------------------------------------------------------------------------------
-        rule(node((Ops.VECTORIZE, Ops.CAT, Ops.PTRCAT), x), x, says="vectorize(x), cat(x), ptrcat(x) -> x"),
+        rule(node((Ops.VECTORIZE, Ops.CAT), x), x, says="vectorize(x), cat(x) -> x"),
         rule(node((Ops.VECTORIZE, Ops.CAT)), _join_constants, says="vectorize(constants) -> constant"),
         rule(node(Ops.CAT), _join_scalars, says="cat(scalars) -> vectorize(scalars)"),
         rule(node(Ops.CAT), _flatten, says="cat(cat(x…), y) -> cat(x…, y)"),

@@ -24,7 +24,6 @@ _COMPUTED: Final = ALU | {
     Ops.GEP,
     Ops.VECTORIZE,
     Ops.CAT,
-    Ops.PTRCAT,
     Ops.NOOP,
     Ops.GROUP,
 }

@@ -280,12 +280,6 @@ class Maker:
             raise Unfit
         return self._variable(dtype)
 
-    def _make_bind(self, pattern: Pattern, dtype: DType) -> UOp:
-        variable = self._make_define_var(pattern, dtype)
-        return self.table.make(
-            Ops.BIND, dtype, (variable, variable.const_like(self.rng.randint(*variable._interval())))
-        )
-
     def _make_invalid(self, pattern: Pattern, dtype: DType) -> UOp:
         if not dtype.is_integral:
             raise Unfit
