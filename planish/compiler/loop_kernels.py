@@ -328,8 +328,8 @@ class LoopKernel:
         kind = self.plan.buffers[target if target in places else source].dtype
         if source != target:
             lanes = self.rolling.target.lanes(kind)
-            memory = [places[b] if b in places else self.memory(b, kind) for b in (source, target)]
-            inlining.copy(self.into, *memory, self.sizes[target], lanes)
+            one, two = (places[b] if b in places else self.memory(b, kind) for b in (source, target))
+            inlining.copy(self.into, one, two, self.sizes[target], lanes)
 
     def touched(self, step: Step) -> list[int]:
         """The buffers that a step has to do with."""
