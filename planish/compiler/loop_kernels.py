@@ -8,13 +8,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from planish import dtypes
+from planish.dtypes import DType
 from planish.llir import carried, inlining
 from planish.llir.builder import Builder
 from planish.llir.inlining import Memory
-from planish.llir.program import Address, Buffer, Immediate, Operand, Ops, Program, Register, Store
+from planish.llir.program import Address, Buffer, Immediate, Load, Operand, Ops, Program, Register, Store
 from planish.ptir.dims import DimLike, Symbol, bounds
 from planish.schedule.memory import elements
-from planish.schedule.overwriting import element_by_element, in_place, written
+from planish.schedule.overwriting import element_by_element, written
 from planish.schedule.plan import Branch, Copy, For, Launch, Step, Steps, Swap, View, renamed, walk
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ class LoopKernel:
         self.rolling, self.plan, self.loop, self.price = rolling, rolling.plan, loop, price
         self.launches = [step for step in walk(loop.body) if isinstance(step, Launch)]
         self.sliced = {step.buffer: step for step in loop.body if isinstance(step, View)}
-        self.params: dict[int, Memory] = {}
+        self.params: dict[tuple[int, DType], Memory] = {}
+        """By buffer, and by what it is seen as."""
         self.writes: set[int] = set()
         self.integers: dict[str, Operand] = {}
         self.bases: dict[int, int] = {}
         self.sizes: dict[int, Operand] = {}
-        self.swapped: dict[int, int] = {}
+        self.swaps = [s for s in loop.body if isinstance(s, Swap) and s.first != s.second]
         keys = [rolling.program(launch.kernel).name for launch in self.launches]
         digest = sha256(repr((keys, loop.count, loop.reverse, len(rolling.made))).encode()).hexdigest()[:6]
         self.into = Builder(f"loop_{loop.count if isinstance(loop.count, int) else 'n'}_{digest}")
@@ -96,18 +98,19 @@ class LoopKernel:
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
-    def memory(self, buffer: int) -> Memory:
-        """A buffer from outside."""
-        found = self.params.get(buffer)
+    def memory(self, buffer: int, dtype: DType | None = None) -> Memory:
+        """A buffer from outside; what shares a block may see it as another dtype."""
+        told = self.plan.buffers[buffer]
+        kind = told.dtype if dtype is None else dtype
+        found = self.params.get((buffer, kind))
         if found is None:
-            told = self.plan.buffers[buffer]
-            name, size = f"arg{len(self.params)}", elements(told.size)
-            found = self.params[buffer] = self.into.param(name, told.dtype, size)
+            found = self.into.param(f"arg{len(self.params)}", kind, elements(told.size))
+            self.params[buffer, kind] = found
         return found
 
     def slice(self, buffer: int, size: Operand, position: Operand) -> Memory:
         """Where the part of a sequence is that a turn works on."""
-        base = self.memory(self.sliced[buffer].base)
+        base = self.memory(self.sliced[buffer].base, self.plan.buffers[buffer].dtype)
         result = self.into.fresh(inlining.pointer_of(base))
         self.into.body.append(Address(result, base, self.into.mul(position, size)))
         return result
@@ -135,52 +138,70 @@ class LoopKernel:
             raise carried.Refused
         program, sink = self.rolling.program(launch.kernel), self.plan.kernels[launch.kernel].sink
         buffers, told = self.slots(launch), self.plan.buffers
-        stored = self.stored(launch)
-        stores = _stored(program)
-        steps = [step for step in self.loop.body if isinstance(step, Copy | Swap)]
-        swaps = {step.first: step.second for step in steps if isinstance(step, Swap)}
-        copies = [step for step in steps if isinstance(step, Copy)]
+        stored, stores = self.stored(launch), used(program)[1]
+        copies = [step for step in self.loop.body if isinstance(step, Copy)]
         targets = {step.target for step in copies}
-        # what one turn leaves for the next, or for whoever comes after: exchanged, or written where it is
-        left = {*stored, *targets} - self.sliced.keys() - {*swaps, *swaps.values()}
-        olds = [*swaps, *sorted(left)]
-        moved = {*olds, *stored, *targets, *(step.source for step in copies)}
+        # what one turn leaves for the next, or for whoever comes after; what is exchanged for it is gone
+        gone = {swap.second for swap in self.swaps if self.is_fresh(swap.second)}
+        left = {*stored, *targets, *(b for swap in self.swaps for b in (swap.first, swap.second))}
+        olds = sorted(left - self.sliced.keys() - gone)
+        moved = {*left, *(step.source for step in copies)}
         slots = [slot for slot, buffer in enumerate(launch.buffers) if buffer in olds]
         if not element_by_element(sink, slots) or len({told[b].size for b in moved}) > 1:
             raise carried.Refused
         # where everything is after the launch, after the copies, and after the exchange
         at = {old: carried.Source(carried=number) for number, old in enumerate(olds)}
-        written_by = {b: n for n, b in enumerate(buffers) if n in stores}
-        at |= {b: carried.Source(stored=number) for b, number in written_by.items()}
+        at |= {buffers[number]: carried.Source(stored=number) for number in stores}
         for step in copies:
-            if step.source not in at:
+            at[step.target] = _known(at, step.source)
+        moves = {b: at[b] for b in targets if b in self.sliced}
+        for swap in self.swaps:
+            second = at.get(swap.second)
+            at[swap.second] = _known(at, swap.first)
+            if second is None:
                 raise carried.Refused
-            at[step.target] = at[step.source]
-        if any(b not in at for b in (*swaps.values(), *targets)):
-            raise carried.Refused
+            at[swap.first] = second
+        kinds = {b: program.params[number].dtype for number, b in enumerate(buffers)}
+        if any(kinds[b] is not program.params[number].dtype for number, b in enumerate(buffers)):
+            raise carried.Refused  # a block that is seen as two dtypes
         slices = {b: self.sliced[b].base for b in (*buffers, *targets) if b in self.sliced}
         self.writes = {*olds, *(base for b, base in slices.items() if b in stored or b in targets)}
         given = self.given(program)
         total, count, first = self.turns()
         starts = {b: partial(self.slice, b, self.size(told[b].size)) for b in slices}
-        # what a turn would write is never memory: the place of the last value stands for it
-        of = {new: old for old, new in swaps.items()}
-        memory = [self.memory(slices.get(b, of.get(b, b))) for b in buffers]
+        # what a turn would write is never memory: the place of a carried value stands for it
+        memory = [
+            self.memory(olds[0] if b in gone and olds else slices.get(b, b), program.params[number].dtype)
+            for number, b in enumerate(buffers)
+        ]
+        reading = {
+            old: tuple(n for n, b in enumerate(buffers) if b == old and n not in stores) for old in olds
+        }
+        carries = [
+            carried.Carried(
+                self.memory(old, kinds.get(old)),
+                kinds.get(old, told[old].dtype),
+                reading[old],
+                _known(at, old),
+            )
+            for old in olds
+        ]
+        dtypes_of = [each.dtype for each in carries]
+
+        def kind(source: carried.Source) -> DType:
+            return dtypes_of[source.carried] if source.stored is None else program.params[source.stored].dtype
+
+        if any(kind(each.following) is not each.dtype for each in carries):
+            raise carried.Refused
+        if any(kind(source) is not told[b].dtype for b, source in moves.items()):
+            raise carried.Refused
         turns = carried.Turns(
             count,
             partial(self.at, total, first),
             self.loop.counter,
             {number: starts[b] for number, b in enumerate(buffers) if b in slices},
-            [
-                carried.Carried(
-                    self.memory(old),
-                    told[old].dtype,
-                    tuple(n for n, b in enumerate(buffers) if b == old and n != written_by.get(old)),
-                    at[swaps.get(old, old)],
-                )
-                for old in olds
-            ],
-            [(at[b], starts[b]) for b in targets if b in slices],
+            carries,
+            [(source, starts[b]) for b, source in moves.items()],
         )
         carried.carry(self.into, program, memory, given, turns, chains)
         return self.into.program()
@@ -190,34 +211,61 @@ class LoopKernel:
     def in_memory(self) -> Program:
         """The loop around all kernels of a turn."""
         into = self.into
-        over = self.overwritten()
-        steps = tuple(
-            step
-            for step in renamed(self.loop.body, lambda buffer: over.get(buffer, buffer))
-            if not isinstance(step, View)
-        )
-        self.swapped = {s.first: s.second for s in steps if isinstance(s, Swap) and s.first != s.second}
+        steps = tuple(step for step in self.loop.body if not isinstance(step, View))
         touched = dict.fromkeys(buffer for step in walk(steps) for buffer in self.touched(step))
         self.bases = {b: self.sliced[b].base for b in touched if b in self.sliced}
-        for buffer in touched:
-            self.memory(self.bases.get(buffer, buffer))
-        changed = {b for step in walk(steps) for b in self.changed(step)} | {
-            *self.swapped,
-            *self.swapped.values(),
-        }
+        exchanged = {b for swap in self.swaps for b in (swap.first, swap.second)}
+        changed = {b for step in walk(steps) for b in self.changed(step)} | exchanged
         self.writes = {self.bases.get(b, b) for b in changed}
         for launch in self.launches:
             self.given(self.rolling.program(launch.kernel))
         total, count, first = self.turns()
-        self.sizes = {b: self.size(self.plan.buffers[b].size) for b in {**touched, **self.bases}}
-        if self.is_long(self.swapped):
+        self.sizes = {b: self.size(self.plan.buffers[b].size) for b in touched}
+        if self.is_long(exchanged) and len(exchanged) == 2 * len(self.swaps):
             self.in_pairs(steps, total, count, first)
             return into.program()
         with into.loop(count, unroll=1) as turn:
             self.turn(steps, self.at(total, first, turn))
-            for old, new in self.swapped.items():
-                self.copy(new, old, self.params)
+            self.carry_back()
         return into.program()
+
+    def carry_back(self) -> None:
+        """What the plan exchanges by name: what is needed of it is copied."""
+        for swap in self.swaps:
+            if self.is_fresh(swap.second):
+                self.copy(swap.second, swap.first, {})
+                continue
+            kind, size = self.plan.buffers[swap.first].dtype, self.sizes[swap.first]
+            one, two = (self.memory(b, kind) for b in (swap.first, swap.second))
+            with self.into.loop(size) as i:
+                places = [self.into.address(each, i) for each in (one, two)]
+                values = [self.into.load(place) for place in places]
+                self.into.store(places[0], values[1])
+                self.into.store(places[1], values[0])
+
+    def is_fresh(self, buffer: int) -> bool:
+        """Whether nobody reads what a turn has left in a buffer: the next one writes all of it first, and others have nothing to do with it."""
+        if (
+            self.rolling.is_outside(buffer, self.loop)
+            or sum(buffer in (swap.first, swap.second) for swap in self.swaps) > 1
+        ):
+            return False
+        for step in self.loop.body:
+            if isinstance(step, View | Swap):
+                continue
+            if isinstance(step, Launch):
+                buffers = self.slots(step)
+                loads, stores = used(self.rolling.program(step.kernel))
+                if any(buffers[number] == buffer for number in loads):
+                    return False
+                if any(buffers[number] == buffer for number in stores):
+                    return True
+            elif isinstance(step, Copy):
+                if buffer in (step.source, step.target):
+                    return step.source != buffer
+            elif any(buffer in self.touched(each) for each in walk((step,))):
+                return False
+        return True
 
     def is_long(self, buffers: Iterable[int]) -> bool:
         """Whether copying them every turn would be felt."""
@@ -230,7 +278,8 @@ class LoopKernel:
     def in_pairs(self, steps: Steps, total: Operand, count: Operand, first: Operand | None) -> None:
         """Two turns at a time: the second reads what the first has written and writes where that has read, so that nothing is copied."""
         into = self.into
-        back = {**self.swapped, **{new: old for old, new in self.swapped.items()}}
+        back = {swap.first: swap.second for swap in self.swaps}
+        back |= {new: old for old, new in back.items()}
         crossed = renamed(steps, lambda buffer: back.get(buffer, buffer))
         one = Immediate(1, dtypes.int64)
         known = count.value if isinstance(count, Immediate) and isinstance(count.value, int) else None
@@ -247,13 +296,11 @@ class LoopKernel:
         rest = one if known is not None else into.compute(Ops.AND, count, one)
         with into.loop(rest, unroll=1):
             self.turn(steps, self.at(total, first, into.compute(Ops.SUB, count, one)))
-            for old, new in self.swapped.items():
-                self.copy(new, old, self.params)
+            self.carry_back()
 
     def turn(self, steps: Steps, position: Operand) -> None:
         """All that a turn does, but for what is carried back."""
-        places: dict[int, Memory] = {b: self.slice(b, self.sizes[b], position) for b in self.bases}
-        self.run(steps, position, {**self.params, **places})
+        self.run(steps, position, {b: self.slice(b, self.sizes[b], position) for b in self.bases})
 
     def run(self, steps: Steps, position: Operand, places: Mapping[int, Memory]) -> None:
         """Steps one after another; a branch is an `if` each for its two sides."""
@@ -263,11 +310,13 @@ class LoopKernel:
                 case Launch():
                     program = self.rolling.program(step.kernel)
                     integers = {**self.given(program), self.loop.counter: position}
-                    inlining.inline(into, program, [places[b] for b in self.slots(step)], integers)
+                    pairs = zip(self.slots(step), program.params, strict=True)
+                    memory = [places[b] if b in places else self.memory(b, p.dtype) for b, p in pairs]
+                    inlining.inline(into, program, memory, integers)
                 case Copy(source, target):
                     self.copy(source, target, places)
                 case Branch(predicate, then, otherwise):
-                    holds = into.load(into.address(places[predicate], 0))
+                    holds = into.load(into.address(self.memory(predicate, dtypes.bool_), 0))
                     for condition, side in ((holds, then), (into.compute(Ops.NOT, holds), otherwise)):
                         if side:
                             with into.when(condition):
@@ -276,9 +325,11 @@ class LoopKernel:
                     pass  # a swap: what is carried is where the next turn looks for it, or is copied there
 
     def copy(self, source: int, target: int, places: Mapping[int, Memory]) -> None:
+        kind = self.plan.buffers[target if target in places else source].dtype
         if source != target:
-            lanes = self.rolling.target.lanes(self.plan.buffers[target].dtype)
-            inlining.copy(self.into, places[source], places[target], self.sizes[target], lanes)
+            lanes = self.rolling.target.lanes(kind)
+            one, two = (places[b] if b in places else self.memory(b, kind) for b in (source, target))
+            inlining.copy(self.into, one, two, self.sizes[target], lanes)
 
     def touched(self, step: Step) -> list[int]:
         """The buffers that a step has to do with."""
@@ -304,48 +355,26 @@ class LoopKernel:
             else set()
         )
 
-    def overwritten(self) -> dict[int, int]:
-        """Next values of carries that may be written over the last ones: nobody reads those afterwards."""
-        found: dict[int, int] = {}
-        for swap in (step for step in self.loop.body if isinstance(step, Swap)):
-            old, new = (self.plan.buffers[buffer] for buffer in (swap.first, swap.second))
-            if (
-                old.size == new.size
-                and old.dtype is new.dtype
-                and self._is_read_before(swap.first, swap.second)
-            ):
-                found[swap.second] = swap.first
-        return found
 
-    def _is_read_before(self, old: int, new: int) -> bool:
-        """Whether all that read the last value of a carry do so before the next one is written, or element by element."""
-        begun = False
-        for step in self.loop.body:
-            inside = [each for each in walk((step,)) if not isinstance(each, Swap | View)]
-            reads = any(old in self.touched(each) for each in inside)
-            writes = any(new in self.changed(each) for each in inside)
-            if reads and (begun or (writes and not self._writes_over(step, old, new))):
-                return False
-            begun = begun or writes
-        return begun
-
-    def _writes_over(self, step: Step, old: int, new: int) -> bool:
-        """Whether a kernel writes every element after it has read it for the last time."""
-        if not isinstance(step, Launch) or step.kernel >= len(self.plan.kernels):
-            return False
-        slots = {b: [slot for slot, each in enumerate(step.buffers) if each == b] for b in (old, new)}
-        pairs = in_place(self.plan.kernels[step.kernel].sink)
-        return all(any((out, read) in pairs for out in slots[new]) for read in slots[old])
-
-
-def _stored(program: Program) -> set[int]:
-    """The parameters that a kernel writes, by their number."""
+def used(program: Program) -> tuple[set[int], set[int]]:
+    """The parameters that a kernel reads and those that it writes, by their numbers."""
     places: dict[Register, Buffer] = {}
+    loads: set[Buffer] = set()
+    stores: set[Buffer] = set()
     for i in program.body:
         if isinstance(i, Address):
             places[i.result] = i.base if isinstance(i.base, Buffer) else places[i.base]
-    found = {places[i.address] for i in program.body if isinstance(i, Store)}
-    return {number for number, buffer in enumerate(program.params) if buffer in found}
+        elif isinstance(i, Load | Store):
+            (loads if isinstance(i, Load) else stores).add(places[i.address])
+    numbers = {buffer: number for number, buffer in enumerate(program.params)}
+    return {numbers[b] for b in loads if b in numbers}, {numbers[b] for b in stores if b in numbers}
+
+
+def _known(at: Mapping[int, carried.Source], buffer: int) -> carried.Source:
+    """What is in a buffer; if nothing that a turn has made, the loop is none of this kind."""
+    if buffer not in at:
+        raise carried.Refused
+    return at[buffer]
 
 
 _COPIES: Final = 4

@@ -13,6 +13,7 @@ what the kernels take (`launches.work_of`). A loop that would run for long is a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -83,8 +84,18 @@ class Rolling:
     result: Steps = ()
     """The steps of the plan, with loops as launches."""
 
+    inside: dict[str, Counter[int]] = field(default_factory=dict)
+    """By the counter of a loop, how often it names each block; and in the plan."""
+    everywhere: Counter[int] = field(init=False)
+
     def __post_init__(self) -> None:
         self.blocks = blocks_of(self.sharing)
+        self.everywhere = _touches(self.plan.steps, self.blocks)
+        self.everywhere.update(self.blocks.get(number, number) for number in self.plan.results)
+
+    def is_outside(self, buffer: int, loop: For) -> bool:
+        """Whether something beside a loop has to do with a block."""
+        return self.everywhere[buffer] > self.inside[loop.counter][buffer]
 
     @property
     def known(self) -> int:
@@ -100,6 +111,7 @@ class Rolling:
         for step in steps:
             match step:
                 case For():
+                    self.inside[step.counter] = _touches([step], self.blocks)
                     found.append(self.loop(replace(step, body=self.steps(step.body))))
                 case While():
                     found.append(
@@ -164,7 +176,7 @@ class Rolling:
         if scratch_of(program):
             return body.loop
         number = self.known + len(self.made)
-        buffers = tuple(body.params)
+        buffers = tuple(buffer for buffer, _ in body.params)
         parts = tuple(dict.fromkeys(launch.kernel for launch in body.launches))
         names = tuple(variable.name for variable in program.variables)
         kernel = Kernel(program.name, None, buffers, names, tuple(b for b in buffers if b in body.writes))  # type: ignore[arg-type]
@@ -184,7 +196,8 @@ class Rolling:
         for slot, buffer in enumerate(buffers):
             for other in range(slot):
                 one, two = block.get(buffer), block.get(buffers[other])
-                if one is not None and two is not None and (one.end < two.begin or two.end < one.begin):
+                apart = one is not None and two is not None and (one.end < two.begin or two.end < one.begin)
+                if apart or buffer == buffers[other]:
                     found |= {slot, other}
         return frozenset(found)
 
@@ -252,6 +265,19 @@ class Price:
 
 _ACROSS: Final = 8 << 10
 """Bytes of a turn's slices up to which reading them a vector at a time is no waste."""
+
+
+def _touches(steps: Iterable[Step], block: Mapping[int, int]) -> Counter[int]:
+    """How often steps name each block."""
+    found: Counter[int] = Counter()
+
+    def note(buffer: int) -> int:
+        found[block.get(buffer, buffer)] += 1
+        return buffer
+
+    for step in steps:
+        step.renamed(note)
+    return found
 
 
 def _product(sizes: Iterable[int]) -> int:

@@ -28,6 +28,8 @@ class Turns:
     step: int
     strict: bool
     """Whether the end itself is left out."""
+    wraps: bool
+    """Whether the first value behind the end may be none of the dtype: then the loop wraps around, and perhaps goes on."""
 
 
 def _integer(value: Value) -> int | None:
@@ -61,7 +63,7 @@ def counters(region: Region, count: int) -> dict[int, int]:
 
 
 def turns_of(inst: Inst) -> Turns | None:
-    """How a `while` counts; None if it is over by something else, or could count past the end of its dtype."""
+    """How a `while` counts; None if it is over by something else."""
     condition, body = inst.regions
     (flag,) = condition.results
     test = flag.def_inst
@@ -77,24 +79,22 @@ def turns_of(inst: Inst) -> Turns | None:
     step = step_of(body, number)
     if not step or (step > 0) != rising:
         return None
-    found = Turns(number, right, step, strict)
-    return found if _stays_inside(found) else None
+    return Turns(number, right, step, strict, not _stays_inside(right, step, strict))
 
 
 _COMPARED: Final = {"lt": (True, True), "le": (False, True), "gt": (True, False), "ge": (False, False)}
 """By comparison: whether the end is left out, and whether what is compared has to rise to get there."""
 
 
-def _stays_inside(turns: Turns) -> bool:
-    """Whether the first value that ends the loop is one of the dtype: otherwise the loop wraps around, and goes on."""
-    if abs(turns.step) == 1 and turns.strict:
+def _stays_inside(end: Value, step: int, strict: bool) -> bool:
+    """Whether the first value that ends the loop is one of the dtype."""
+    if abs(step) == 1 and strict:
         return True
-    end, dtype = _integer(turns.end), turns.end.type.dtype
-    if end is None:
+    limit, dtype = _integer(end), end.type.dtype
+    if limit is None or dtype.min is None or dtype.max is None:
         return False
-    towards = 1 if turns.step > 0 else -1
-    last = end + turns.step - (towards if turns.strict else 0)
-    return dtype.min is not None and dtype.max is not None and dtype.min <= last <= dtype.max
+    last = limit + step - ((1 if step > 0 else -1) if strict else 0)
+    return dtype.min <= last <= dtype.max
 
 
 def known_turns(start: Value, found: Turns) -> int | None:

@@ -336,10 +336,13 @@ class _Planner:
     def while_(self, inst: Inst) -> None:
         self.capture(inst)
         found = turns_of(inst)
+        start = inst.operands
         if found is not None:
             self.counted_while(inst, found)
-            return
-        carried = self.carry(inst.operands)
+            if not found.wraps:
+                return
+            start = inst.results  # what it has come to is asked once more
+        carried = self.carry(start)
         condition, body = inst.regions
         for region in inst.regions:
             self.tensors.values.update(zip(region.args, (node for _, node in carried), strict=True))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -260,7 +262,9 @@ def test_a_while_that_counts_has_as_many_turns_as_its_condition_says(dtype, test
     number = np.dtype(f"{'int' if kind is np.signedinteger else 'uint'}{dtype[1:]}").type
     arrays = f32(5), np.asarray(number(start)), np.asarray(number(end))
     wanted = ptir.interpret(program, arrays)
-    for run in (compiler.lower(program).compile(), compiler.lower(program).interpreted()):
+    low = compiler.lower(program)
+    assert ways_of(low) == ["registers"]
+    for run in (low.compile(), low.interpreted()):
         for a, b in zip(wanted, run(*arrays), strict=True):
             np.testing.assert_array_equal(a, b)
 
@@ -327,6 +331,22 @@ def test_a_long_loop_runs_in_pieces_so_that_it_can_be_ended(monkeypatch):
         arrays = f32(4), f32(turns, 4)
         low = lowered(lambda h, xs: pn.scan(lambda c, y: (pn.flip(c) + y, c), h, xs, reverse=True), *arrays)
         agree(low, *arrays)
+
+
+def test_a_loop_without_end_ends_with_an_interrupt():
+    run = pn.jit(recurrence(10**13)).lower(f32()).compile()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(f32())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_loops_may_stay_loops_of_launches():
