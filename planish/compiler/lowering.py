@@ -257,7 +257,8 @@ def planned_text(function: ptir.Function, target: Target, donate: Iterable[int],
         plan = make_plan(function, table, _parameters(function, donate), target)
         if level == "uop":
             return "\n".join(print_graph(kernel.sink) for kernel in plan.kernels)
-        return str(settled(plan, share(plan)))
+        sharing = share(plan)
+        return settled(plan, sharing).as_text(sharing.homes)
 
 
 def stage_text(
