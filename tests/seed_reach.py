@@ -19,7 +19,7 @@ from typing import Any
 
 
 def programs() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """A layer, loops with slices in and out, a sorted array, integers, a branch, a convolution, casts."""
+    """A layer, loops with slices in and out, a sorted array, integers, constants, a branch, a convolution, casts."""
     import numpy as np
 
     import planish as pn
@@ -31,6 +31,7 @@ def programs() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
     yield lambda h, xs: pn.scan(lambda h, x: (h * 0.5 + x, h), h, xs, reverse=True), (ones(8), ones(5, 8))
     yield lambda x: pn.sort(x)[::-1] + pn.mean(x), (ones(8),)
     yield lambda x: (x.astype(pn.int32) // 7) % 3, (ones(30),)
+    yield lambda x: x + pn.exp(pn.full((30,), 2.0)) * pn.full((30,), 3.0), (ones(30),)
     yield lambda x: pn.cond(pn.sum(x) > 0, lambda: x, lambda: -x), (ones(30),)
     yield lambda x: pn.while_loop(lambda c: pn.sum(c) < 9.0, lambda c: c * 2.0, x), (ones(3),)
 

@@ -164,7 +164,7 @@ class Lowered:
         if level == "ptir":
             return ptir.print(self.function)
         if level == "plan":
-            return str(self.plan)
+            return self.plan.as_text(self.sharing.homes)
         if level == "uop":
             return "\n".join(kernel[0][1] for kernel in self.stages)
         if level.startswith("uop:"):

@@ -35,7 +35,7 @@ from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing
 from planish.schedule.origins import Origins
-from planish.schedule.plan import Launch, Plan, Role, Step, mapped
+from planish.schedule.plan import Launch, Plan, Role, Step, blocks, mapped, walk
 from planish.schedule.planner import plan as make_plan
 from planish.schedule.sharing import settled, share
 from planish.schedule.verify import verify
@@ -257,7 +257,8 @@ def planned_text(function: ptir.Function, target: Target, donate: Iterable[int],
         plan = make_plan(function, table, _parameters(function, donate), target)
         if level == "uop":
             return "\n".join(print_graph(kernel.sink) for kernel in plan.kernels)
-        return str(settled(plan, share(plan)))
+        sharing = share(plan)
+        return settled(plan, sharing).as_text(sharing.homes)
 
 
 def stage_text(
@@ -294,10 +295,12 @@ def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[p
             lowered.function if function is None else function, table, donated, lowered.target, watch
         )
         needless = share(plan).needless
+    plain = [step for step in walk(plan.steps) if not blocks(step)]
+    needed = [number not in needless for number, step in enumerate(plain) if isinstance(step, Launch)]
     by_name: dict[str, list[tuple[ptir.Inst, ...]]] = {}
-    for number, launch in enumerate(plan.launches):
-        if number not in needless:
-            by_name.setdefault(plan.kernels[launch.kernel].name, []).append(watch.launches[number])
+    for launch, insts, is_needed in zip(plan.launches, watch.launches, needed, strict=True):
+        if is_needed:
+            by_name.setdefault(plan.kernels[launch.kernel].name, []).append(insts)
     # a loop that became a kernel computes what the kernels of a turn do
     for loop in lowered.rolled:
         parts = [plan.kernels[part].name for part in loop.parts if part < len(plan.kernels)]

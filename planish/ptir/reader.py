@@ -37,7 +37,7 @@ _TENSOR: Final = re.compile(r"tensor\s*<[^<>]*(?:<[^<>]*>[^<>]*)?>")
 _DIM: Final = re.compile(r"[A-Za-z0-9_ \t+*/%()-]+")
 _STATIC_DIMS: Final = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18})*)\s*,")
 _DECLARATION: Final = re.compile(
-    r"([A-Za-z_][A-Za-z0-9_]*)\s+in\s+([0-9]{1,18})\s*\.\.\s*([0-9]{1,18})(?![0-9])"
+    r"([A-Za-z_][A-Za-z0-9_]*)\s+in\s+([0-9]{1,19})\s*\.\.\s*([0-9]{1,19})(?![0-9])"
 )
 NO_DIMS: Final[Mapping[str, Dim]] = {}
 
@@ -245,6 +245,8 @@ class Reader:
             name, lo, hi = declared.groups()
             if name in found:
                 self.fail(f"dimension {name} is declared twice", offset=start)
+            if max(int(lo), int(hi)) >= 1 << 63:
+                self.fail(f"dimension {name} has a bound that 64 bits do not hold", offset=start)
             try:
                 found[name] = Dim.named(name, parse_int(lo), parse_int(hi))
             except ShapeError as error:

@@ -45,9 +45,9 @@ class Schedule:
     results: tuple[tuple[int, Dims], ...]
 
 
-def cut(tensors: Tensors, wanted: Sequence[UOp]) -> list[Kernel]:
-    """The kernels that give tensors memory, in order; `tensors.realised` tells where each is afterwards."""
-    return _Cut(tensors).run(wanted)
+def cut(tensors: Tensors, wanted: Sequence[UOp], reason: Reason = RESULT) -> list[Kernel]:
+    """The kernels that give tensors memory, in order, for a reason; `tensors.realised` tells where each is afterwards."""
+    return _Cut(tensors).run(wanted, reason)
 
 
 def is_whole(tensors: Tensors, node: UOp) -> bool:
@@ -94,7 +94,7 @@ class _Cut:
     """Why tensors are in memory."""
     graph: Graph = field(init=False)
 
-    def run(self, wanted: Sequence[UOp]) -> list[Kernel]:
+    def run(self, wanted: Sequence[UOp], reason: Reason) -> list[Kernel]:
         realised = self.tensors.realised
         for node in wanted:
             if is_whole(self.tensors, node):
@@ -109,7 +109,7 @@ class _Cut:
         before = frozenset(realised)
         self.graph = Graph(roots, realised)
         for node in roots:
-            self._realise(node, RESULT)
+            self._realise(node, reason)
         again = worth_memory(self.tensors, self.graph, roots, before) if roots else {}
         for node, verdict in again.items():
             self._realise(node, needed_again(verdict))

@@ -14,7 +14,7 @@ sequence is a View: kernels see it as memory of its own, whatever the iteration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -278,10 +278,15 @@ class Plan:
         return f"<plan: {len(self.launches)} launches of {len(self.kernels)} kernels, {len(self.buffers)} buffers>"
 
     def __str__(self) -> str:
+        return self.as_text({})
+
+    def as_text(self, homes: Mapping[int, int]) -> str:
+        """The buffers, then the steps; `homes` are the buffers that live in another one's memory."""
         lines = [
             f"b{number}: {buffer.dtype}[{buffer.size}] {buffer.role.name.lower()}"
             + (f" {buffer.position}" if buffer.role in (Role.PARAMETER, Role.RESULT) else "")
             + (" donated" if buffer.donated else "")
+            + (f", in the memory of b{homes[number]}" if homes.get(number, number) != number else "")
             for number, buffer in enumerate(self.buffers)
         ]
         stack: list[tuple[int, Step | str]] = [(0, step) for step in reversed(self.steps)]

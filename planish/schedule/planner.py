@@ -44,6 +44,7 @@ from planish.schedule.plan import (
     While,
     renamed,
 )
+from planish.schedule.reasons import RESULT, TAKEN, Reason
 from planish.schedule.tensors import Tensors
 from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
@@ -169,14 +170,14 @@ class _Planner:
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 
-    def cut(self, nodes: Sequence[UOp]) -> None:
+    def cut(self, nodes: Sequence[UOp], reason: Reason = TAKEN) -> None:
         """Kernels for what has no memory yet."""
         first = len(self.tensors.buffers)
         known = len(self.tensors.realised)
         wanted = [node for node in dict.fromkeys(nodes) if self.whole(node) is None]
         if not wanted:
             return
-        for kernel in cut(self.tensors, wanted):
+        for kernel in cut(self.tensors, wanted, reason):
             number = self.kernels.setdefault(kernel.sink, len(self.made))
             if number == len(self.made):
                 self.made.append(kernel)
@@ -196,9 +197,9 @@ class _Planner:
         self.cut(nodes)
         return [cast("int", self.whole(node)) for node in nodes]
 
-    def realise_into(self, nodes: Sequence[UOp], targets: Sequence[int]) -> None:
+    def realise_into(self, nodes: Sequence[UOp], targets: Sequence[int], reason: Reason = TAKEN) -> None:
         """The values, in buffers of our choice, which nothing in this block has used. Memory made for a value becomes it."""
-        self.cut(nodes)
+        self.cut(nodes, reason)
         copies: list[Step] = []
         for node, target in zip(nodes, targets, strict=True):
             source = cast("int", self.whole(node))
@@ -452,7 +453,7 @@ class _Planner:
             self.memory(value.type, Role.RESULT, position)[0]
             for position, value in enumerate(self.function.results)
         ]
-        self.realise_into(nodes, made)
+        self.realise_into(nodes, made, RESULT)
         return self.finish(made)
 
     def finish(self, results: Sequence[int]) -> Plan:

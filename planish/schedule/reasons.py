@@ -495,6 +495,7 @@ NO_ROW: Final = REDUCED_AGAIN[0]
 SCAN: Final = Reason("scan", "its running sums do not go along a loop of the kernel")
 WRITTEN: Final = Reason("written", "something is stored into it, or it was asked for")
 RESULT: Final = Reason("result", "it is a result")
+TAKEN: Final = Reason("taken", "a loop, a branch, a size or an op on the host takes it from memory")
 
 
 def needed_again(verdict: object) -> Reason:

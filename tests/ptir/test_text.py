@@ -716,3 +716,12 @@ def test_kinds_of_ops_are_an_enum_that_prints_by_name():
     assert codec.read(Reader("CAST")) is OpKey.CAST
     with pytest.raises(ParseError, match="expected RETURN, CONSTANT"):
         codec.read(Reader("CUST"))
+
+
+def test_sizes_without_bounds_are_read_back_and_larger_ones_refused():
+    g = Graph("f")
+    written = text.print(g.build(g.input("x", tensor("f32", ("B", 4))).neg()))
+    assert f"<B in 1..{2**63 - 1}>" in written
+    assert text.print(text.parse(written)) == written
+    with pytest.raises(ParseError, match="dimension B has a bound that 64 bits do not hold"):
+        text.parse(written.replace(str(2**63 - 1), str(2**63)))
