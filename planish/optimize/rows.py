@@ -79,8 +79,12 @@ def _in_groups(draft: Draft, view: View) -> bool:
             if node.op is not Ops.FLOORDIV or node.src[0] is not axis or node.src[1].op is not Ops.CONST:
                 continue
             size = cast("int", node.src[1].arg)
-            trial = replace(draft, actions=[*draft.actions], reasons=[*draft.reasons], upcast={**draft.upcast})
-            if size_of(axis) % size or not trial.take(ActionKind.SPLIT, axis, size, "rows that share an operand"):
+            trial = replace(
+                draft, actions=[*draft.actions], reasons=[*draft.reasons], upcast={**draft.upcast}
+            )
+            if size_of(axis) % size or not trial.take(
+                ActionKind.SPLIT, axis, size, "rows that share an operand"
+            ):
                 continue
             if _find(inner := View(trial.sink)) is not None and block_rows(trial, inner):
                 draft.sink, draft.actions, draft.reasons = trial.sink, trial.actions, trial.reasons
