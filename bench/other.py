@@ -16,14 +16,11 @@ from time import perf_counter
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-THREADS = int(sys.argv[sys.argv.index("--threads") + 1]) if "--threads" in sys.argv else 1
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
-os.environ |= {"OMP_NUM_THREADS": str(THREADS), "JAX_PLATFORMS": "cpu"}
-
 import numpy as np
+import report
 import torch
 from kit.programs import PROGRAMS, Program
-from report import Row, finish, parser
+from report import Row
 
 import planish as pn
 
@@ -32,7 +29,7 @@ TURN = 0.02
 ALLOWED = 3e-5
 
 
-def prepared(program: Program, given: list[Any]) -> dict[str, Callable[[], Any]]:
+def prepared(program: Program, given: list[Any], threads: int) -> dict[str, Callable[[], Any]]:
     """Everyone who computes a program, ready to be called."""
     found: dict[str, Callable[[], Any]] = {}
     ours, arrays = pn.jit(program.ours), [pn.asarray(a) for a in given]
@@ -52,17 +49,17 @@ def prepared(program: Program, given: list[Any]) -> dict[str, Callable[[], Any]]
         function, values = jax.jit(program.jax), [jax.numpy.asarray(a) for a in given]
         found["jax"] = lambda: jax.block_until_ready(function(*values))
     if program.onnx is not None:
-        found["onnxruntime"] = by_onnxruntime(program, given)
+        found["onnxruntime"] = by_onnxruntime(program, given, threads)
     return found
 
 
-def by_onnxruntime(program: Program, given: list[Any]) -> Callable[[], Any]:
+def by_onnxruntime(program: Program, given: list[Any], threads: int) -> Callable[[], Any]:
     """A model whose weights it knows beforehand."""
     import onnxruntime
 
     assert program.onnx is not None
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = THREADS
+    options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(program.onnx(*given), options, ["CPUExecutionProvider"])
     binding = session.io_binding()
     binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(given[0]))
@@ -113,13 +110,13 @@ def turn(run: Callable[[], Any]) -> float:
     return best
 
 
-def measure(name: str, program: Program, repeats: int) -> list[Row]:
+def measure(name: str, program: Program, repeats: int, threads: int) -> list[Row]:
     """One row for each peer."""
     rng = np.random.default_rng(7)
     given = [make(rng) for make in program.inputs]
     exact = [torch.from_numpy(a.astype(np.float64) if a.dtype == np.float32 else a) for a in given]
     wanted = as_arrays(program.torch(*exact))
-    sides = prepared(program, given)
+    sides = prepared(program, given, threads)
     wrong = {side: error(as_arrays(run()), wanted) > ALLOWED for side, run in sides.items()}
     figures: dict[str, list[float]] = {side: [] for side in sides}
     for _ in range(repeats):
@@ -136,25 +133,28 @@ def measure(name: str, program: Program, repeats: int) -> list[Row]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser(__doc__)
+    options = report.parser(__doc__)
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--only", default="", help="parts of names, separated by commas")
     options.add_argument("--leave", default="", help="parts of names that are left out")
     chosen = options.parse_args(arguments)
     wanted = chosen.only.split(",")
     unwanted = [part for part in chosen.leave.split(",") if part]
-    torch.set_num_threads(THREADS)
+    # before anyone has started a thread: those to come are bound likewise
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: chosen.threads])
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    torch.set_num_threads(chosen.threads)
     rows: list[Row] = []
-    with pn.settings(threads=THREADS):
+    with pn.settings(threads=chosen.threads):
         for name, program in PROGRAMS.items():
             if any(part in name for part in wanted) and not any(part in name for part in unwanted):
                 try:
-                    rows += measure(name, program, chosen.repeats)
+                    rows += measure(name, program, chosen.repeats, chosen.threads)
                 except Exception as problem:  # noqa: BLE001 - the others are measured all the same
                     print(f"{name}: {type(problem).__name__}: {str(problem)[:300]}", file=sys.stderr)
                 else:
                     print(f"{rows[-1].ratio or 0:6.2f}x {rows[-1].ours:9.3f} ms  {name}", file=sys.stderr)
-    finish(sorted(rows, key=lambda row: row.ratio or 0.0), chosen.json)
+    report.finish(sorted(rows, key=lambda row: row.ratio or 0.0), chosen.json)
 
 
 if __name__ == "__main__":

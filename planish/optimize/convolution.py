@@ -1,10 +1,11 @@
 """Convolutions: sums of products of which one operand is read through a window that moves along output axes.
 
 Nothing here knows what a convolution is: the structure is found in the indices (`windows.py`), which also says what pixels, taps
-and channels are. Three nests are known, and the first that fits is taken:
+and channels are. Four nests are known, and the first that fits is taken:
 
 * channels in lanes (`channel_lanes.py`), if there is a vector of them;
 * sums in lanes (`tap_sums.py`), if the outputs are a few taps, each of which sums up an image (weights of depthwise convolutions);
+* channels that share nothing in lanes (`depthwise.py`), where rows of pixels are shorter than a vector;
 * pixels in lanes (`pixel_lanes.py`) otherwise.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import cast
 
 from planish.optimize.channel_lanes import channels_in_lanes
+from planish.optimize.depthwise import own_channels_in_lanes
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, size_of
 from planish.optimize.pixel_lanes import pixels_in_lanes
@@ -47,6 +49,7 @@ def convolve(draft: Draft, view: View) -> bool:
     return (
         _by_channels(draft, view, window)
         or sums_in_lanes(draft, view, window)
+        or own_channels_in_lanes(draft, view, window)
         or pixels_in_lanes(draft, view, window)
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from planish import compiler, ptir
 from planish.llir.interpret import interpret
 from planish.runtime import cpu
 from planish.target import TARGETS
-from planish.uop.actions import ActionKind
+from planish.uop.actions import Action, ActionKind
 
 Array = NDArray[Any]
 V3, V4, VNNI = TARGETS["x86-64-v3"], TARGETS["x86-64-v4"], TARGETS["x86-64-vnni"]
@@ -118,7 +119,7 @@ def test_quads_of_bytes_are_exact(
         np.testing.assert_array_equal(found, expected)
 
 
-def core_of(actions: Any) -> str:
+def core_of(actions: Iterable[Action]) -> str:
     """The tensor core of a schedule."""
     return str(next(VNNI.tensor_cores[a.amount].name for a in actions if a.kind is ActionKind.TC))
 

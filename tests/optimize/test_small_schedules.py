@@ -1,0 +1,119 @@
+"""Schedules of what is small or lies crosswise: by their actions, by work that is done once, and by three oracles that agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler
+from planish.compiler import Lowered
+from planish.frontend.tensor import Tensor
+from planish.llir.interpret import interpret
+from planish.nn import functional
+from planish.optimize.cores import amounts_for
+from planish.target import TARGETS
+from planish.uop.actions import ActionKind
+
+
+def lowered(function: Callable[..., Tensor], target: str, *dims: tuple[int, ...]) -> Lowered:
+    specs = [pn.TensorSpec(shape, pn.float32) for shape in dims]
+    return compiler.lower(pn.jit(function).lower(*specs).function, target)
+
+
+def reasons(low: Lowered, kernel: int = 0) -> str:
+    return " · ".join(low.choices[kernel].reasons)
+
+
+def check(low: Lowered, expected: np.ndarray, *arrays: np.ndarray) -> None:
+    """By the interpreter, and by machine code where this machine runs it."""
+    (found,) = low.interpreted()(*arrays)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def numbers(*dims: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(dims, dtype=np.float32)
+
+
+def depthwise(x: np.ndarray, w: np.ndarray, padding: int) -> np.ndarray:
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
+    rows, columns = (padded.shape[axis] - w.shape[axis] + 1 for axis in (2, 3))
+    total = np.zeros((*x.shape[:2], rows, columns))
+    for a in range(w.shape[2]):
+        for b in range(w.shape[3]):
+            total += padded[:, :, a : a + rows, b : b + columns] * w[None, :, 0, a, b, None, None]
+    return total
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+@pytest.mark.parametrize(("batch", "channels", "size", "taps"), [(1, 32, 5, 3), (2, 16, 5, 5), (1, 48, 6, 3)])
+def test_channels_of_small_images_run_in_lanes(
+    target: str, batch: int, channels: int, size: int, taps: int
+) -> None:
+    padding = taps // 2
+    low = lowered(
+        lambda x, w: functional.conv2d(x, w, padding=padding, groups=channels),
+        target,
+        (batch, channels, size, size),
+        (channels, 1, taps, taps),
+    )
+    assert "channels of their own in lanes" in reasons(low)
+    x, w = numbers(batch, channels, size, size), numbers(channels, 1, taps, taps, seed=1)
+    check(low, depthwise(x, w, padding), x, w)
+
+
+def test_rows_as_long_as_vectors_stay_in_lanes() -> None:
+    low = lowered(
+        lambda x, w: functional.conv2d(x, w, padding=1, groups=32),
+        "x86-64-v4",
+        (1, 32, 16, 16),
+        (32, 1, 3, 3),
+    )
+    assert "pixels in lanes" in reasons(low)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+@pytest.mark.parametrize(("channels", "pixels"), [(32, 64), (24, 50), (17, 33)])
+def test_rows_that_lie_side_by_side_are_turned(target: str, channels: int, pixels: int) -> None:
+    """A norm over channels that come first, stored channels last: nothing is read or written one by one."""
+    low = lowered(
+        lambda x: functional.layer_norm(pn.permute_dims(x, (1, 0)), (channels,)), target, (channels, pixels)
+    )
+    assert "squares of rows and columns are turned in registers" in reasons(low)
+    x = numbers(channels, pixels).astype(np.float32)
+    wide = x.astype(np.float64).T
+    centred = wide - wide.mean(1, keepdims=True)
+    check(low, centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5), x)
+
+
+def test_heads_that_share_keys_run_in_lanes() -> None:
+    dims = (1, 4, 64, 16), (1, 2, 64, 16), (1, 2, 64, 16)
+    low = lowered(functional.scaled_dot_product_attention, "x86-64-v4", *dims)
+    assert "rows that share an operand" in reasons(low)
+    assert ActionKind.LANES in {action.kind for action in low.choices[0].actions}
+    q, k, v = (numbers(*shape, seed=n) for n, shape in enumerate(dims))
+    wide = [np.repeat(a.astype(np.float64), 4 // a.shape[1], axis=1) for a in (q, k, v)]
+    scores = wide[0] @ wide[1].swapaxes(2, 3) / 4
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    check(low, weights / weights.sum(-1, keepdims=True) @ wide[2], q, k, v)
+
+
+def test_no_piece_reduces_a_row_again() -> None:
+    """13 groups of rows for the cores: as many exponentials as there are elements, whatever the pieces are."""
+    low = lowered(lambda x: functional.softmax(x, axis=0), "x86-64-v4", (64, 13 * 16))
+    (program,) = low.programs
+    x = numbers(64, 13 * 16)
+    out = np.zeros(x.size, np.float32)
+    counters = interpret(program, [out, x.reshape(-1)])
+    read = counters.traffic["arg1"]
+    assert read.read == read.distinct_read
+
+
+@pytest.mark.parametrize(
+    ("size", "wanted", "expected"), [(64, 8, 8), (13, 4, 13), (26, 4, 2), (97, 4, None), (12, 1, None)]
+)
+def test_pieces_of_sizes_without_divisors(size: int, wanted: int, expected: int | None) -> None:
+    found = amounts_for(TARGETS["x86-64-v4"], size, wanted)
+    assert (found[0] if found else None) == expected
