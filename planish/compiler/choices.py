@@ -38,16 +38,16 @@ class Steering:
     target: Target
     choices: list[Choice] = field(default_factory=list)
 
-    def __call__(self, sink: UOp, *, in_place: bool = False) -> Sequence[Action]:
-        """The actions for a kernel that has come to stage 7; whether it writes over what it reads."""
-        choice = choose(sink, self.target, in_place=in_place)
+    def __call__(self, sink: UOp, *, in_place: bool = False, streams: bool = True) -> Sequence[Action]:
+        """The actions for a kernel that has come to stage 7; whether it writes over what it reads, and past the caches."""
+        choice = choose(sink, self.target, in_place=in_place, streams=streams)
         self.choices.append(choice)
         return choice.actions
 
 
-def choose(sink: UOp, target: Target, *, in_place: bool = False) -> Choice:
+def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> Choice:
     """The schedule of a kernel, as the settings want it found."""
-    draft = drafted(sink, target, attempts(target, in_place=in_place))
+    draft = drafted(sink, target, attempts(target, in_place=in_place, streams=streams))
     plain = Choice(tuple(draft.actions), tuple(draft.reasons))
     if current().beam == 0:
         return plain

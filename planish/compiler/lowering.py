@@ -148,7 +148,7 @@ def _make_kernels(
 
     def lowered(number: int) -> _Made:
         kernel = plan.kernels[number]
-        choose = partial(steering, in_place=bool(sharing.aliased[number]))
+        choose = partial(steering, in_place=bool(sharing.aliased[number]), streams=bool(streams[number]))
         lines = pipeline.run(kernel.sink, pipeline.Machine(target, choose), name=kernel.name)
         program = with_streaming(lower_to_llir(kernel.name, lines), target, streams[number])
         # stage 7 may have been left out

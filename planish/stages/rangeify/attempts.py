@@ -12,16 +12,19 @@ from planish.uop.node import UOp
 
 
 def attempts(
-    target: Target, *, in_place: bool = False
+    target: Target, *, in_place: bool = False, streams: bool = True
 ) -> Callable[[UOp, Action, Sequence[Action]], UOp | None]:
     """For a target: a kernel, an action and those before it -> the kernel after it, None if it does not fit.
 
     A kernel that works `in_place` writes each output over an operand that it reads at that element: it may do so once, so
-    BLOCK, whose passes write the outputs again and again, does not fit.
+    BLOCK, whose passes write the outputs again and again, does not fit. Only where outputs stream (`streams`) past the caches do whole lines
+    matter: elsewhere ALIGN is nothing but masks.
     """
 
     def attempt(sink: UOp, action: Action, before: Sequence[Action]) -> UOp | None:
         if in_place and action.kind is ActionKind.BLOCK:
+            return None
+        if not streams and action.kind is ActionKind.ALIGN:
             return None
         try:
             return apply_action(sink, action, target, before)
