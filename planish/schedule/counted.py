@@ -50,10 +50,15 @@ def step_of(region: Region, number: int) -> int | None:
     if inst is None or inst.op.name not in {"add", "sub"} or len(inst.operands) != 2:
         return None
     left, right = inst.operands
-    if left is argument:
-        by = _integer(right)
-        return by if by is None or inst.op.name == "add" else -by
-    return _integer(left) if right is argument and inst.op.name == "add" else None
+    if right is argument and inst.op.name == "add":
+        left, right = right, left
+    by = _integer(right) if left is argument else None
+    if by is None:
+        return None
+    dtype = argument.type.dtype
+    if not dtype.is_signed and by >> dtype.bits - 1:
+        by -= 1 << dtype.bits  # unsigned integers go down by a number that wraps around
+    return by if inst.op.name == "add" else -by
 
 
 def counters(region: Region, count: int) -> dict[int, int]:

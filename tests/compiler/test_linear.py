@@ -28,9 +28,12 @@ def chain(ops: int) -> Callable[[Any], Any]:
 def loops(ops: int) -> Callable[[Any], Any]:
     """A loop of a few ops after another: a kernel each."""
 
+    def scaled(by: float) -> Callable[[Any, Any], Any]:
+        return lambda i, c: c * by
+
     def run(x: Any) -> Any:
         for n in range(ops // 4):
-            x = pn.fori_loop(0, 3, lambda i, c, n=n: c * (0.5 + n), x)
+            x = pn.fori_loop(0, 3, scaled(0.5 + n), x)
         return x
 
     return run
