@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planish import dtypes
-from planish.ptir.function import Inst, Region, Value
+from planish.ptir.function import Function, Inst, Region, Value
 from planish.schedule.tensors import Tensors
 from planish.uop.node import UOp
 
@@ -129,3 +129,12 @@ def at_turn(tensors: Tensors, start: UOp, step: int, turn: UOp) -> UOp:
     dtype = start.dtype
     wide = turn.cast(dtypes.int64) * tensors.table.const(step, dtypes.int64)
     return start + (wide if dtype is dtypes.int64 else wide.cast(dtype))
+
+
+def names_of_sizes(function: Function) -> frozenset[str]:
+    """The names of all sizes in a function."""
+    types = [value.type for value in function.params]
+    for inst in function.body.walk():
+        types += [value.type for value in inst.results]
+        types += [value.type for region in inst.regions for value in region.args]
+    return frozenset(symbol.name for type in set(types) for symbol in type.symbols())

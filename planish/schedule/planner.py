@@ -22,7 +22,16 @@ from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.types import TensorType
 from planish.schedule import tensors as tensor_level
-from planish.schedule.counted import MOST_TURNS, Turns, at_turn, counters, known_turns, turns, turns_of
+from planish.schedule.counted import (
+    MOST_TURNS,
+    Turns,
+    at_turn,
+    counters,
+    known_turns,
+    names_of_sizes,
+    turns,
+    turns_of,
+)
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
 from planish.schedule.origins import Origins
@@ -107,7 +116,7 @@ class _Planner:
         self.kernels: dict[UOp, int] = {}
         self.made: list[Kernel] = []
         self.counters = 0
-        self.sizes = _names(function)
+        self.sizes = names_of_sizes(function)
         """Sizes that have a name."""
 
     # -- memory ----------------------------------------------------------------------------------------------------
@@ -469,15 +478,6 @@ class _Planner:
         buffers = tuple(self.describe(number) for number in order)
         dims = tuple(value.type.dims for value in self.function.results)
         return Plan(steps, tuple(self.made), buffers, numbered, dims)
-
-
-def _names(function: Function) -> frozenset[str]:
-    """The names of all sizes in a function."""
-    types = [value.type for value in function.params]
-    for inst in function.body.walk():
-        types += [value.type for value in inst.results]
-        types += [value.type for region in inst.regions for value in region.args]
-    return frozenset(symbol.name for type in set(types) for symbol in type.symbols())
 
 
 _CONTROL: Final[dict[str, Callable[[_Planner, Inst], None]]] = {
