@@ -232,10 +232,19 @@ def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
     return wide.sub(point.broadcast_to(wide.dims))
 
 
+def _point(at: At, position: int, zero: V | None) -> V | None:
+    """A zero point, unless it is known to be 0: what is not shifted stays as narrow as it is."""
+    names = at.node.input
+    known = at.scope.find(names[position]) if len(names) > position and names[position] else None
+    if isinstance(known, np.ndarray) and not known.any() and not at.engine.varies(known):
+        return None
+    return zero
+
+
 @op("MatMulInteger")
 def matmul_integer(at: At, a: V, b: V, a_zero: V | None = None, b_zero: V | None = None) -> V:
     rows = -1 if a.rank == 1 else -2
-    return matmul(shifted(a, a_zero, rows), shifted(b, b_zero, -1), _WHOLE)
+    return matmul(shifted(a, _point(at, 2, a_zero), rows), shifted(b, _point(at, 3, b_zero), -1), _WHOLE)
 
 
 def convolve_integers(at: At, x: V, x_zero: V | None, w: V, w_zero: V | None, position: int) -> V:
@@ -284,7 +293,7 @@ def qlinear_matmul(
     at: At, a: V, a_scale: V, a_zero: V, b: V, b_scale: V, b_zero: V, y_scale: V, y_zero: V
 ) -> V:
     rows = -1 if a.rank == 1 else -2
-    product = matmul(shifted(a, a_zero, rows), shifted(b, b_zero, -1), _WHOLE)
+    product = matmul(shifted(a, _point(at, 2, a_zero), rows), shifted(b, _point(at, 5, b_zero), -1), _WHOLE)
     left = _factor(a_scale, product, -2)
     right = _factor(b_scale, product, -1)
     factor = left.mul(right).div(_factor(y_scale, product, -1))
