@@ -108,6 +108,10 @@ class LoopKernel:
             self.params[buffer, kind] = found
         return found
 
+    def place(self, buffer: int, dtype: DType, places: Mapping[int, Memory]) -> Memory:
+        """A buffer in a turn: a part of a sequence is where this turn has it."""
+        return places[buffer] if buffer in places else self.memory(buffer, dtype)
+
     def slice(self, buffer: int, size: Operand, position: Operand) -> Memory:
         """Where the part of a sequence is that a turn works on."""
         base = self.memory(self.sliced[buffer].base, self.plan.buffers[buffer].dtype)
@@ -311,12 +315,12 @@ class LoopKernel:
                     program = self.rolling.program(step.kernel)
                     integers = {**self.given(program), self.loop.counter: position}
                     pairs = zip(self.slots(step), program.params, strict=True)
-                    memory = [places[b] if b in places else self.memory(b, p.dtype) for b, p in pairs]
+                    memory = [self.place(b, p.dtype, places) for b, p in pairs]
                     inlining.inline(into, program, memory, integers)
                 case Copy(source, target):
                     self.copy(source, target, places)
                 case Branch(predicate, then, otherwise):
-                    holds = into.load(into.address(self.memory(predicate, dtypes.bool_), 0))
+                    holds = into.load(into.address(self.place(predicate, dtypes.bool_, places), 0))
                     for condition, side in ((holds, then), (into.compute(Ops.NOT, holds), otherwise)):
                         if side:
                             with into.when(condition):
@@ -328,7 +332,7 @@ class LoopKernel:
         kind = self.plan.buffers[target if target in places else source].dtype
         if source != target:
             lanes = self.rolling.target.lanes(kind)
-            one, two = (places[b] if b in places else self.memory(b, kind) for b in (source, target))
+            one, two = (self.place(b, kind, places) for b in (source, target))
             inlining.copy(self.into, one, two, self.sizes[target], lanes)
 
     def touched(self, step: Step) -> list[int]:

@@ -424,3 +424,22 @@ def all_ways(seeds: Sequence[int]) -> set[str]:
 
 def test_the_loops_have_what_they_are_for():
     assert all_ways(range(20)) == {"registers", "memory"}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_flag_of_the_sequence_decides_a_branch(reverse: bool) -> None:
+    """The condition of a branch is read where the turn's part of the sequence is."""
+    x = np.array([4.0, 0.0, 1.0])
+    flags, rows = np.array([True, False, True, True]), np.arange(12.0).reshape(4, 3)
+
+    def run(x: pn.Tensor, flags: pn.Tensor, rows: pn.Tensor) -> object:
+        def turn(carry: pn.Tensor, given: tuple[pn.Tensor, pn.Tensor]) -> tuple[pn.Tensor, None]:
+            return pn.cond(given[0], lambda: carry * given[1], lambda: carry), None
+
+        return pn.scan(turn, x, (flags, rows), reverse=reverse)[0]
+
+    expected = x.copy()
+    for flag, row in sorted(zip(flags, rows, strict=True), key=lambda pair: pair[1][0], reverse=reverse):
+        expected = expected * row if flag else expected
+    found = pn.jit(run)(pn.asarray(x), pn.asarray(flags), pn.asarray(rows))
+    np.testing.assert_array_equal(np.asarray(found), expected)
