@@ -21,17 +21,8 @@ from planish.ptir.function import Function, Inst, Region, Value
 from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.types import TensorType
+from planish.schedule import counted
 from planish.schedule import tensors as tensor_level
-from planish.schedule.counted import (
-    MOST_TURNS,
-    Turns,
-    at_turn,
-    counters,
-    known_turns,
-    names_of_sizes,
-    turns,
-    turns_of,
-)
 from planish.schedule.kernels import cut
 from planish.schedule.lowering import lower_inst
 from planish.schedule.origins import Origins
@@ -116,7 +107,7 @@ class _Planner:
         self.kernels: dict[UOp, int] = {}
         self.made: list[Kernel] = []
         self.counters = 0
-        self.sizes = names_of_sizes(function)
+        self.sizes = counted.names_of_sizes(function)
         """Sizes that have a name."""
 
     # -- memory ----------------------------------------------------------------------------------------------------
@@ -345,7 +336,7 @@ class _Planner:
 
     def while_(self, inst: Inst) -> None:
         self.capture(inst)
-        found = turns_of(inst)
+        found = counted.turns_of(inst)
         start = inst.operands
         if found is not None:
             self.counted_while(inst, found)
@@ -368,16 +359,16 @@ class _Planner:
         self.block.append(While(tuple(deciding), decided, tuple(steps)))
         self.tensors.values.update(zip(inst.results, (node for _, node in carried), strict=True))
 
-    def counted_while(self, inst: Inst, found: Turns) -> None:
+    def counted_while(self, inst: Inst, found: counted.Turns) -> None:
         """A loop whose turns are known before the first: a number, or one that is read from memory there."""
         start = inst.operands[found.number]
-        length: DimLike | None = known_turns(start, found)
+        length: DimLike | None = counted.known_turns(start, found)
         if length is None:
-            count = turns(self.tensors, self.node(start), self.node(found.end), found)
+            count = counted.turns(self.tensors, self.node(start), self.node(found.end), found)
             self.cut([count])
             name = self.variable("turns")
-            self.block.append(Bind(name, cast("int", self.whole(count)), 0, MOST_TURNS))
-            length = Dim.named(name, 0, MOST_TURNS)
+            self.block.append(Bind(name, cast("int", self.whole(count)), 0, counted.MOST_TURNS))
+            length = Dim.named(name, 0, counted.MOST_TURNS)
         self.counted(inst, len(inst.operands), length, reverse=False)
 
     def scan(self, inst: Inst) -> None:
@@ -388,7 +379,7 @@ class _Planner:
     def counted(self, inst: Inst, count: int, length: DimLike, reverse: bool) -> None:
         """A block per turn. What only counts is the counter of the plan; other carried values have memory."""
         body = inst.regions[-1]
-        counting = counters(body, count)
+        counting = counted.counters(body, count)
         starts = {number: self.node(inst.operands[number]) for number in counting}
         self.cut([node for node in starts.values() if not self.is_cheap(node)])
         numbers = [number for number in range(count) if number not in counting]
@@ -401,7 +392,7 @@ class _Planner:
         values = self.tensors.values
         with self.nested() as steps:
             for number, step in counting.items():
-                values[body.args[number]] = at_turn(self.tensors, starts[number], step, turn)
+                values[body.args[number]] = counted.at_turn(self.tensors, starts[number], step, turn)
             values.update(
                 (body.args[number], node) for number, (_, node) in zip(numbers, carried, strict=True)
             )
@@ -420,7 +411,7 @@ class _Planner:
             steps.extend(self.swaps(carried, targets))
         self.block.append(For(length, counter, reverse, tuple(steps)))
         for number, step in counting.items():
-            values[inst.results[number]] = at_turn(self.tensors, starts[number], step, last)
+            values[inst.results[number]] = counted.at_turn(self.tensors, starts[number], step, last)
         values.update(zip(results, (node for _, node in carried), strict=True))
         values.update(zip(inst.results[count:], (node for _, node in stacked), strict=True))
 
