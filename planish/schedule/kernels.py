@@ -8,9 +8,11 @@ element by element (its epilogue) is stored instead of it.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Final, cast
 
 from planish import dtypes
@@ -32,6 +34,8 @@ from planish.uop.rewrite import substitute
 from planish.uop.shape import Dim, shape
 from planish.uop.text import in_order
 
+_NEAR: Final = 64
+"""Results of the same dims among which companions are looked for."""
 _MOST_RESULTS: Final = 8
 """Results that one kernel stores at most."""
 
@@ -89,7 +93,7 @@ class _Cut:
     waiting: list[tuple[int, UOp]] = field(default_factory=list)
     """Results that are to be made, the last one first."""
     alike: dict[tuple[Dim, ...], list[UOp]] = field(default_factory=dict)
-    """Results by their dims: those that may share a kernel."""
+    """Results by their dims, the last one last: those that may share a kernel."""
     because: dict[UOp, Reason] = field(default_factory=dict)
     """Why tensors are in memory."""
     graph: Graph = field(init=False)
@@ -133,7 +137,7 @@ class _Cut:
         """A kernel is to make a tensor that has memory."""
         self.pending[node] = None
         heappush(self.waiting, (-node.serial, node))
-        self.alike.setdefault(_long_dims(node), []).append(node)
+        insort(self.alike.setdefault(_long_dims(node), []), node, key=lambda each: each.serial)
 
     # -- what shares a kernel ---------------------------------------------------------------------------------------
 
@@ -187,17 +191,20 @@ class _Cut:
 
     def _companions(self, root: UOp) -> list[UOp]:
         """Other results of the same dims that are computed from the same memory."""
+        ordered = self.alike.get(_long_dims(root), [])
+        while ordered and ordered[-1] not in self.pending:
+            ordered.pop()
+        # what belongs together was described together: those far away are not looked at
+        near = islice(reversed(ordered), _NEAR)
         alike = [
-            node
-            for node in self.alike.get(_long_dims(root), ())
-            if node is not root and node in self.pending and node.op is not Ops.AFTER
+            node for node in near if node is not root and node in self.pending and node.op is not Ops.AFTER
         ]
         # what is to be made is memory too: what is computed from it is another kernel's, or done on the way
         realised = self.tensors.realised
         # products of matrices are better off with all registers for themselves
         mine = self.graph.memory_of(root, realised, self.pending) if alike else None
         found: list[UOp] = []
-        for node in sorted(alike, key=lambda n: -n.serial):
+        for node in alike:
             theirs = self.graph.memory_of(node, realised, self.pending) if mine and node not in mine else None
             if mine and theirs and not mine.isdisjoint(theirs) and len(found) + 1 < _MOST_RESULTS:
                 found.append(node)
