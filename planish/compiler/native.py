@@ -25,6 +25,7 @@ from planish.compiler.objects import (
     object_of,
     object_under,
     pool,
+    routine_of,
     support,
     threads,
 )
@@ -99,23 +100,30 @@ class NativeCode:
             entry.Result(buffer, dims)
             for buffer, dims in zip(lowered.plan.results, assembled.results, strict=True)
         ]
-        self.layout = entry.Layout(
-            len(self.code.slots), len(self.itemsizes), len(self.code.sites), len(results)
-        )
+        self.layout = entry.layout_of(self.code, len(self.itemsizes), len(results))
         made_for = processor(lowered.target)
         check_runs_here(made_for)
         addresses, self._kernels = (_by_c if backend == "c" else _by_llvm)(lowered, made_for)
         kernels = lowered.calls
         symbols = {kernel.name: address for kernel, address in zip(kernels, addresses, strict=True)}
         homes = lowered.memory.homes
+        hosts = [i for i in self.code.instructions if isinstance(i, Host)]
+        wanted = dict.fromkeys(host.native.routine for host in hosts if host.native is not None)
+        self.routines = {name: found for name in wanted if (found := routine_of(name, made_for)) is not None}
+        """Those of its host instructions that machine code does, and where."""
+        names = {name: f"routine{number}" for number, name in enumerate(self.routines)}
+        symbols |= {names[name]: address for name, address in self.routines.items()}
 
         def way(code: Code) -> Loaded:
-            return Loaded(glue_of(entry.render(code, kernels, self.itemsizes, homes, results)), symbols)
+            source = entry.render(code, kernels, self.itemsizes, homes, results, names)
+            return Loaded(glue_of(source), symbols)
 
         self._make_way = way
         self._way = way(self.code)
         self.run = self._way.address("run")
-        self.parallel = any(kernel.points > 1 for kernel in kernels)
+        self.returns = any(host.native is None or host.native.routine not in names for host in hosts)
+        """Whether a call comes back to Python in the middle."""
+        self.parallel = any(kernel.points > 1 for kernel in kernels) or bool(self.routines)
         self._call = _SLOW_CALL(support().address("slow_call"))
 
     def threads(self) -> int:
@@ -193,7 +201,7 @@ def fast_call(
     """The builtin for calls with plain arrays; None where a call is never plain."""
     plan, code, layout = lowered.plan, native.code, native.layout
     memory = lowered.memory
-    if any(isinstance(i, Host) for i in code.instructions):
+    if native.returns:
         return None
     if not lowered.is_plain:
         return None

@@ -73,6 +73,26 @@ def glue_of(source: str) -> bytes:
     return _kept(key_of("glue", str(processors.host()), source), make)
 
 
+@functools.cache
+def routine_of(name: str, processor: Processor) -> int | None:
+    """Where a routine is in memory; None if this machine lacks a library that it calls."""
+    from planish.runtime import routines
+
+    def make() -> bytes:
+        from planish.runtime import cpu
+
+        return cpu.emit_routine(routines.source(name), processor)
+
+    image = _kept(key_of("routine", str(processor), name), make)
+    found = Loaded(image)
+    _routines.append(found)
+    return found.address("routine")
+
+
+_routines: Final[list[Loaded]] = []
+"""They live as long as the process: plans know their addresses."""
+
+
 def _kept(key: str, make: Callable[[], bytes]) -> bytes:
     cache = disk_cache()
     found = cache.get(key)

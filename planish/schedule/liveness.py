@@ -77,8 +77,8 @@ def uses(step: Step, written: Sequence[frozenset[int]]) -> Iterator[tuple[int, b
             yield source, False
             yield target, True
         case Host():
-            yield from ((buffer, False) for buffer in step.inputs)
-            yield from ((buffer, True) for buffer in step.outputs)
+            yield from ((buffer, False) for buffer in (*step.inputs, *step.constants))
+            yield from ((buffer, True) for buffer in (*step.outputs, *step.scratch))
         case Bind():
             yield step.buffer, False
         case Branch():

@@ -115,7 +115,7 @@ class _Verifier:
                 reads, writes = [source], [target]
                 moved = (source, target)
             case Host():
-                reads, writes = list(step.inputs), list(step.outputs)
+                reads, writes = [*step.inputs, *step.constants], [*step.outputs, *step.scratch]
                 self.apart(timed, reads, writes)
             case Launch(kernel, buffers):
                 slots = self.timeline.written[kernel]

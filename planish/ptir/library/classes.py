@@ -21,7 +21,7 @@ class Way(enum.Enum):
     CONTROL = "control"
     """A step of the plan: it decides what runs, or how large things are."""
     HOST = "host"
-    """Runs outside generated code: the closed list of LAPACK and FFT calls and custom calls."""
+    """Runs outside generated code: the closed list of LAPACK and FFT calls, argsort and custom calls."""
 
 
 _NAMES: Final[dict[Way, str]] = {
@@ -44,7 +44,7 @@ _NAMES: Final[dict[Way, str]] = {
         complex real imag conj
     """,
     Way.CONTROL: "return cond while scan call bind_dim",
-    Way.HOST: "custom_call cholesky qr svd eigh lu triangular_solve fft ifft rfft irfft",
+    Way.HOST: "custom_call cholesky qr svd eigh lu triangular_solve argsort fft ifft rfft irfft",
 }
 
 WAYS: Final[dict[str, Way]] = {name: way for way, names in _NAMES.items() for name in names.split()}

@@ -2,7 +2,7 @@
 
 Which op becomes what is a table, `library.expansions`. Quantised values become plain integers first, since the types of everything
 that holds them change with that: after `expand` no type has a quantisation, and no instruction is a composite except those
-of complex parts, which `expand-complex` takes away. Results keep every bit (docs/semantics.md).
+of complex parts, which `expand-complex` takes away, and those that a routine of the machine computes (`library.hosted`). Results keep every bit (docs/semantics.md).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import ClassVar
 from planish.ptir.function import Function, Inst, Program
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.expansions import EXPANSIONS
+from planish.ptir.library.hosted import hosted
 from planish.ptir.library.splice import Splice
 from planish.ptir.ops.control import CustomCallAttrs
 from planish.ptir.ops.convert import DequantizeAttrs, QuantizeAttrs
@@ -63,7 +64,9 @@ def expand_composites(
         if build is None or (only and name not in only):
             continue
         graph = Splice(rewriter, inst)
-        results = build([graph.wrap(value) for value in inst.operands], inst.attrs)
+        operands = [graph.wrap(value) for value in inst.operands]
+        kept = hosted(name, operands, inst.attrs) if context.routines else None
+        results = build(operands, inst.attrs) if kept is None else kept
         rewriter.replace_op(inst, *[result.value for result in results])
         counts[name] = counts.get(name, 0) + 1
     if counts:

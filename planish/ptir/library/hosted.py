@@ -1,0 +1,97 @@
+"""Ops of many elements that a routine of the machine computes better than kernels do: they stay, and run as host ops.
+
+Few elements, or dtypes that routines do not know, are expanded as everywhere (`expansions`). What stays works on the last axis:
+other axes are moved there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, cast
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.ptir import ops
+from planish.ptir.dims import DimLike, bounds
+from planish.ptir.graph_value import GraphValue
+from planish.ptir.library.common import move_axis, normal_axis, take_along_axis
+from planish.ptir.ops.definition import Attrs
+
+Kept: TypeAlias = tuple[GraphValue, ...] | None
+_FEW: Final = 256
+"""Rows up to so many elements are sorted by networks, in lanes: histograms of digits cost more there."""
+_MOST: Final = 1 << 31
+"""Positions have 31 bits in routines."""
+
+
+def _is_known(dtype: DType) -> bool:
+    return dtype.is_bool or (dtype.bits >= 8 and not dtype.is_complex)
+
+
+def _are_many(size: DimLike) -> bool:
+    return _FEW < bounds(size)[1] < _MOST
+
+
+def _order(key: GraphValue, axis: int, descending: bool) -> GraphValue:
+    attrs = ops.ArgsortAttrs(key.rank - 1, descending)
+    moved = move_axis(key, axis, key.rank - 1)
+    return move_axis(moved.graph.emit(ops.argsort, [moved], attrs), key.rank - 1, axis)
+
+
+def _counts(value: GraphValue, axis: int) -> bool:
+    """Whether it holds its own positions along the axis."""
+    made = value.value.def_inst
+    return made is not None and isinstance(made.attrs, ops.IotaAttrs) and made.attrs.axis == axis
+
+
+def _sort(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
+    of = cast("ops.SortAttrs", attrs)
+    first, keys = operands[0], operands[: of.num_keys]
+    axis = normal_axis(first, of.axis)
+    if not _are_many(first.dims[axis]) or not all(_is_known(key.dtype) for key in keys):
+        return None
+    if len(operands) == 1:
+        moved = move_axis(first, axis, first.rank - 1)
+        own = ops.SortAttrs(first.rank - 1, of.descending)
+        return (move_axis(moved.graph.emit(ops.sort, [moved], own), first.rank - 1, axis),)
+    # The last key first: every later sort keeps the order of what is equal for it.
+    order = _order(keys[-1], axis, of.descending)
+    for key in reversed(keys[:-1]):
+        finer = _order(take_along_axis(key, order, axis), axis, of.descending)
+        order = take_along_axis(order, finer, axis)
+    return tuple(
+        order.cast(value.dtype) if _counts(value, axis) else take_along_axis(value, order, axis)
+        for value in operands
+    )
+
+
+def _top_k(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
+    of = cast("ops.TopKAttrs", attrs)
+    x = operands[0]
+    axis = normal_axis(x, of.axis)
+    size = x.dims[axis]
+    if not _are_many(size) or not _is_known(x.dtype) or not isinstance(of.k, int) or not of.k:
+        return None
+    if 4 * of.k > bounds(size)[0]:
+        order = _order(x, axis, of.largest)
+        limits = [*order.dims[:axis], of.k, *order.dims[axis + 1 :]]
+        best = order.slice([0] * x.rank, limits)
+        return take_along_axis(x, best, axis), best.cast(of.dtype)
+    moved = move_axis(x, axis, x.rank - 1)
+    own = ops.TopKAttrs(of.k, x.rank - 1, of.largest, dtypes.int64)
+    values, indices = moved.graph.emit_many(ops.top_k, [moved], own)
+    return move_axis(values, x.rank - 1, axis), move_axis(indices, x.rank - 1, axis).cast(of.dtype)
+
+
+_HOSTED: Final[dict[str, Callable[[Sequence[GraphValue], Attrs], Kept]]] = {"sort": _sort, "top_k": _top_k}
+NAMES: Final = frozenset(_HOSTED)
+"""The composite ops that may stay."""
+
+
+def hosted(name: str, operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
+    """What stands for a composite op where there are routines; None: what stands for it everywhere."""
+    build = _HOSTED.get(name)
+    return None if build is None else build(operands, attrs)
+
+
+__all__ = ["NAMES", "hosted"]

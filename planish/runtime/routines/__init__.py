@@ -1,0 +1,30 @@
+"""Routines: machine code for what no kernel does well, and calls into libraries, behind one calling convention.
+
+A routine is `void (ptr arguments, i64 chunk)`: the arguments are words of 64 bits, addresses of buffers first, then integers. The
+chunks of a call are independent; the thread pool takes them. A routine is known by a name with its parameters, "sort.float32.ascending":
+`source` writes it, a plan keeps only the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from planish.runtime.routines import selection, sorting
+from planish.runtime.routines.writer import Module
+
+ROUTINES: Final[dict[str, Callable[..., None]]] = {
+    "sort": sorting.sort,
+    "argsort": sorting.argsort,
+    "top_k_few": selection.top_k_few,
+    "top_k_many": selection.top_k_many,
+}
+"""Who writes a routine into a module; the parts of its name behind the first are given as text."""
+
+
+def source(name: str) -> str:
+    """The LLVM IR of a routine, in which it is called `routine`."""
+    first, *rest = name.split(".")
+    module = Module()
+    ROUTINES[first](module, *rest)
+    return module.source

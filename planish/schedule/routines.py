@@ -1,0 +1,104 @@
+"""Which host ops a routine computes: one table from op to routine, arguments and memory.
+
+An entry is asked with the attributes and types of an instruction and gives a `Routine`, or None where the routine does not do
+it. Whether the machine has the routine, and the libraries that it calls, is known when a plan is loaded; without it the op is
+evaluated in Python, with the same meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from numpy.typing import NDArray
+
+from planish import dtypes
+from planish.ptir import ops
+from planish.ptir.dims import DimLike, bounds, product
+from planish.ptir.ops.definition import Attrs
+from planish.ptir.types import TensorType
+from planish.schedule.plan import RoutineCall
+
+Array = NDArray[Any]
+Types: TypeAlias = Sequence[TensorType]
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """A call, and the memory that it wants besides inputs and outputs."""
+
+    call: RoutineCall
+    scratch: DimLike = 0
+    """Bytes to work in."""
+    tables: tuple[Array, ...] = ()
+
+
+_CHUNKS: Final = 16
+"""The most pieces that work is cut into: each has scratch memory of its own."""
+_FEW: Final = 64
+"""So many best are kept in order all the time."""
+_CHUNK_NS: Final = 50_000
+"""Work that is worth a piece of its own."""
+
+
+def pieces(count: DimLike, each_ns: float) -> tuple[DimLike, int]:
+    """Into how many chunks so many equal items are cut, and the work of all, in nanoseconds."""
+    most = bounds(count)[1]
+    work = int(most * each_ns)
+    return max(1, min(_CHUNKS, most, work // _CHUNK_NS)), work
+
+
+def _rows(type: TensorType) -> tuple[DimLike, DimLike]:
+    """How many rows there are along the last axis, and their length."""
+    return product(type.dims[:-1]), type.dims[-1]
+
+
+def _direction(descending: bool) -> str:
+    return "descending" if descending else "ascending"
+
+
+def _sort(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    of, type = cast("ops.SortAttrs", attrs), given[0]
+    if len(given) != 1 or of.axis != type.rank - 1:
+        return None
+    rows, count = _rows(type)
+    chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
+    name = f"sort.{type.dtype.name}.{_direction(of.descending)}"
+    return Routine(RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, type.dtype.itemsize)))
+
+
+def _argsort(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    of, type = cast("ops.ArgsortAttrs", attrs), given[0]
+    if of.axis != type.rank - 1:
+        return None
+    rows, count = _rows(type)
+    chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
+    name = f"argsort.{type.dtype.name}.{_direction(of.descending)}"
+    return Routine(RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, 24)))
+
+
+def _top_k(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    of, type = cast("ops.TopKAttrs", attrs), given[0]
+    if of.axis != type.rank - 1 or not isinstance(of.k, int) or made[1].dtype is not dtypes.int64:
+        return None
+    rows, count = _rows(type)
+    chunks, work = pieces(rows, bounds(count)[1] * 0.1 * type.dtype.itemsize + 50 * of.k)
+    few = of.k <= _FEW
+    # `runtime.routines.selection` says what this is for
+    room = 32 * (-(-of.k // 8) * 8 + 16) if few else 64 * (4 * of.k + 32)
+    name = f"top_k_{'few' if few else 'many'}.{type.dtype.name}.{_direction(of.largest)}"
+    return Routine(RoutineCall(name, (rows, count, chunks, of.k, room), chunks, work), product((chunks, room)))
+
+
+_ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], Routine | None]]] = {
+    "sort": _sort,
+    "argsort": _argsort,
+    "top_k": _top_k,
+}
+
+
+def find_routine(op: str, attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    """The routine for an op on operands of such types; None if there is none."""
+    entry = _ROUTINES.get(op)
+    return None if entry is None else entry(attrs, given, made)
