@@ -26,6 +26,7 @@ if _THREADS == 1:
 import numpy as np
 from report import Row, compare, finish, parser
 
+import planish.onnx
 import planish as pn
 
 Call = Callable[[], object]
@@ -178,7 +179,7 @@ def suppression() -> Iterator[Case]:
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = _THREADS
             peer = onnxruntime.InferenceSession(model.SerializeToString(), options)
-            ours = pn.onnx.load(model.SerializeToString())
+            ours = planish.onnx.load(model.SerializeToString())
             given = {"boxes": boxes, "scores": scores}
             yield Case(
                 f"nms {classes}x{count} most {limit}", classes * count,

@@ -91,10 +91,21 @@ def _top_k(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     return Routine(RoutineCall(name, (rows, count, chunks, of.k, room), chunks, work), product((chunks, room)))
 
 
+def _suppress(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    of, (boxes, scores, *_) = cast("ops.NonMaxSuppressionAttrs", attrs), given
+    batches, classes, count = scores.dims
+    name = f"suppress.{boxes.dtype.name}.{'center' if of.center_point_box else 'corners'}"
+    most = bounds(product(scores.dims))[1]
+    call = RoutineCall(name, (batches, classes, count, of.max_boxes, 0), 1, 30 * most)
+    # `runtime.routines.suppression` says what this is for
+    return Routine(call, product((count, 48)) + 40 * (of.max_boxes + 16))
+
+
 _ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], Routine | None]]] = {
     "sort": _sort,
     "argsort": _argsort,
     "top_k": _top_k,
+    "non_max_suppression": _suppress,
 }
 
 

@@ -83,7 +83,18 @@ def _top_k(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
     return move_axis(values, x.rank - 1, axis), move_axis(indices, x.rank - 1, axis).cast(of.dtype)
 
 
-_HOSTED: Final[dict[str, Callable[[Sequence[GraphValue], Attrs], Kept]]] = {"sort": _sort, "top_k": _top_k}
+def _suppress(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
+    boxes = operands[0]
+    if boxes.dtype not in (dtypes.float32, dtypes.float64) or bounds(boxes.dims[1])[1] >= _MOST:
+        return None
+    return boxes.graph.emit_many(ops.non_max_suppression, operands, attrs)
+
+
+_HOSTED: Final[dict[str, Callable[[Sequence[GraphValue], Attrs], Kept]]] = {
+    "sort": _sort,
+    "top_k": _top_k,
+    "non_max_suppression": _suppress,
+}
 NAMES: Final = frozenset(_HOSTED)
 """The composite ops that may stay."""
 

@@ -91,7 +91,7 @@ def few_bytes(k: int) -> int:
 
 def top_k_few(module: Module, dtype: str, direction: str) -> None:
     """top_k_few(x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
-    rank = _ranking(module)
+    rank = ranking(module)
     bound = _bounding(module, KEYS[dtype], rank, descending=direction == "descending")
     with _rows(module, dtype, direction) as (row, k, own, made, room):
         f = row.f
@@ -151,7 +151,7 @@ def _bounding(module: Module, key: Key, rank: str, *, descending: bool) -> str:
     return "bound"
 
 
-def _ranking(module: Module) -> str:
+def ranking(module: Module) -> str:
     """Writes a function that sorts few keys: each counts who comes before it. Keys and positions from, and to; how many."""
     names = ("keys", "positions", "to", "places")
     f = module.function("rank", [*((name, "ptr") for name in names), ("count", "i64")], internal=True)
