@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from planish.config import current
 from planish.forking import hold
-from planish.runtime import fastcall, half, memory, processors
+from planish.runtime import fastcall, half, libraries, memory, processors
 from planish.runtime.cache import disk_cache, key_of
-from planish.runtime.elf import Loaded
+from planish.runtime.elf import Loaded, undefined_symbols
 from planish.runtime.pool import Pool
 from planish.runtime.pool import source as pool_source
 from planish.runtime.processors import Processor
@@ -80,16 +80,32 @@ def glue_of(source: str) -> bytes:
 def routine_of(name: str, processor: Processor) -> int | None:
     """Where a routine is in memory; None if this machine lacks a library that it calls."""
     from planish.runtime import routines
+    from planish.runtime.routines import session
 
     def make() -> bytes:
         from planish.runtime import cpu
 
         return cpu.emit_routine(routines.source(name), processor)
 
-    image = _kept(key_of("routine", str(processor), name), make)
-    found = Loaded(image)
+    image = _kept(key_of("routine", str(processor), name, str(libraries.wide_integers())), make)
+    wanted = set(undefined_symbols(image)) - {session.ENTER, session.LEAVE}
+    symbols = libraries.addresses(wanted)
+    if symbols is None:
+        return None
+    found = Loaded(image, symbols | _library_session())
     _routines.append(found)
     return found.address("routine")
+
+
+@functools.cache
+def _library_session() -> Mapping[str, int]:
+    """What tells a library how many threads to take."""
+    from planish.runtime.routines import session
+
+    known = libraries.addresses(session.THREADS)
+    loaded = Loaded(glue_of(session.NOTHING if known is None else session.SOURCE), known or {})
+    _routines.append(loaded)
+    return {name: loaded.address(name) for name in (session.ENTER, session.LEAVE)}
 
 
 def call_routine(name: str, buffers: Sequence[NDArray[Any]], integers: Sequence[int], scratch: int = 0) -> bool:

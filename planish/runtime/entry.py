@@ -331,6 +331,9 @@ class _Writer:
         pool = self.let(f"load ptr, ptr {self.word(POOL)}")
         run = self.let(f"load ptr, ptr {self.word(POOL_RUN)}")
         threads, chunks = self.let(f"load i64, ptr {self.word(THREADS)}"), self.slot(native.chunks)
+        if native.threads:
+            last = self.word(self.layout.argument(native.words - 1))
+            self.emit(f"store i64 {threads}, ptr {last}")
         words = f"ptr {pool}, ptr @{symbol}, ptr {given}, i64 {chunks}, i64 {native.work}, i64 {threads}"
         self.emit(f"call void {run}({words})")
 

@@ -190,11 +190,13 @@ class Native:
     """The slot of the number of its chunks."""
     work: int = 0
     """An estimate of the nanoseconds that one thread would need."""
+    threads: bool = False
+    """Whether the last argument is how many threads a library may take."""
 
     @property
     def words(self) -> int:
         """How many arguments there are."""
-        return len(self.buffers) + len(self.integers)
+        return len(self.buffers) + len(self.integers) + self.threads
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,8 @@ class RoutineCall:
     """How many pieces of work there are, which any threads may do in any order."""
     work: int = 0
     """An estimate of the nanoseconds that one thread would need."""
+    threads: bool = False
+    """Whether the last argument is how many threads a library may take."""
 
 
 @dataclass(frozen=True, slots=True)

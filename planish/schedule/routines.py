@@ -101,10 +101,66 @@ def _suppress(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     return Routine(call, product((count, 48)) + 40 * (of.max_boxes + 16))
 
 
+def _matrices(type: TensorType) -> tuple[DimLike, DimLike, DimLike]:
+    """How many matrices, of how many rows and columns."""
+    return product(type.dims[:-2]), type.dims[-2], type.dims[-1]
+
+
+def _most(*dims: DimLike) -> float:
+    """The product of the largest sizes."""
+    return float(bounds(product(dims))[1])
+
+
+def _cholesky(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    of, type = cast("ops.CholeskyAttrs", attrs), given[0]
+    batch, n, _ = _matrices(type)
+    chunks, work = pieces(batch, 300 + _most(n, n, n) / 40)
+    name = f"cholesky.{type.dtype.name}.{'lower' if of.lower else 'upper'}"
+    return Routine(RoutineCall(name, (batch, n, chunks), chunks, work, True), product((chunks, n, n, type.dtype.itemsize)))
+
+
+def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    of, (a, b) = cast("ops.TriangularSolveAttrs", attrs), given
+    batch, n, _ = _matrices(a)
+    *_, rows, columns = b.dims
+    chunks, work = pieces(batch, 300 + _most(n, rows, columns) / 40)
+    parts = (
+        "triangular_solve", a.dtype.name, "left" if of.left else "right", "lower" if of.lower else "upper",
+        of.transform, "unit" if of.unit_diagonal else "full",
+    )  # fmt: skip
+    return Routine(RoutineCall(".".join(parts), (batch, n, rows, columns, chunks), chunks, work, True))
+
+
+def _qr(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    type = given[0]
+    batch, m, n = _matrices(type)
+    if not (isinstance(m, int) and isinstance(n, int)):
+        return None
+    k = cast("int", made[0].dims[-1])
+    chunks, work = pieces(batch, 2000 + m * n * min(m, n) / 10)
+    # reflections, their factors, and room for LAPACK
+    room = (m * max(k, n) + 65 * max(m, n)) * type.dtype.itemsize
+    call = RoutineCall(f"qr.{type.dtype.name}", (batch, m, n, k, chunks, room), chunks, work, True)
+    return Routine(call, product((chunks, room)))
+
+
+def _lu(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+    type = given[0]
+    batch, m, n = _matrices(type)
+    chunks, work = pieces(batch, 500 + _most(m, n, n) / 30)
+    room = product((m, n, type.dtype.itemsize)) + product((m, 8))
+    call = RoutineCall(f"lu.{type.dtype.name}", (batch, m, n, chunks, room), chunks, work, True)
+    return Routine(call, product((chunks, room)))
+
+
 _ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], Routine | None]]] = {
     "sort": _sort,
     "argsort": _argsort,
     "top_k": _top_k,
+    "cholesky": _cholesky,
+    "triangular_solve": _triangular_solve,
+    "qr": _qr,
+    "lu": _lu,
     "non_max_suppression": _suppress,
 }
 

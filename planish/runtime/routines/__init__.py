@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from planish.runtime.routines import selection, sorting, suppression
+from planish.runtime.routines import lapack, selection, sorting, suppression
 from planish.runtime.routines.writer import Module
 
 ROUTINES: Final[dict[str, Callable[..., None]]] = {
     "sort": sorting.sort,
     "argsort": sorting.argsort,
+    "cholesky": lapack.cholesky,
+    "lu": lapack.lu,
+    "qr": lapack.qr,
+    "triangular_solve": lapack.triangular_solve,
     "suppress": suppression.suppress,
     "top_k_few": selection.top_k_few,
     "top_k_many": selection.top_k_many,
