@@ -203,7 +203,7 @@ def fast_call(
     memory = lowered.memory
     if native.returns:
         return None
-    if not lowered.is_plain:
+    if not (lowered.is_plain or _only_complex(lowered)):
         return None
     names = dict(assembled.sizes)
     bounds = [(0, 0)] * (layout.slot(len(code.slots)) + 1)
@@ -230,9 +230,7 @@ def fast_call(
             if buffer.position in params:
                 return None
             written = buffer.position if buffer.donated else -1
-            params[buffer.position] = fastcall.Tensor(
-                np.dtype(buffer.dtype.numpy), word, tuple(dims), written
-            )
+            params[buffer.position] = fastcall.Tensor(np.dtype(type.dtype.numpy), word, tuple(dims), written)
         elif buffer.constant is not None:
             template[word] = buffer.constant.ctypes.data
         elif number in offsets:
@@ -248,11 +246,14 @@ def fast_call(
     known = {slot for _, slot in assembled.sizes}
     computed = _computed_slots(code)
     results = []
-    for number, dims_of in zip(plan.results, assembled.results, strict=True):
+    told = lowered.arguments.results
+    for number, dims_of, dtype in zip(plan.results, assembled.results, told, strict=True):
         if plan.buffers[number].role is not Role.RESULT or any(slot in computed for slot in dims_of):
             return None
         sizes = tuple(~layout.slot(slot) if slot in known else code.slots[slot] for slot in dims_of)
-        found = fastcall.Tensor(np.dtype(plan.buffers[number].dtype.numpy), layout.buffer(number), sizes)
+        if plan.buffers[number].dtype.numpy != dtype:
+            sizes = sizes[:-1]  # a complex number was computed as two reals
+        found = fastcall.Tensor(np.dtype(dtype), layout.buffer(number), sizes)
         home = plan.buffers[memory.homes.get(number, number)]
         if home.role is Role.PARAMETER:
             # the array of a donated argument, if that is the whole of it
@@ -275,6 +276,22 @@ def fast_call(
         fastcall.Arena(blocks().address, memory.peak, tuple(inside)),
     )
     return fastcall.builtin(lowered.arguments.function, support().address("fast_call"), description, native)
+
+
+def _only_complex(lowered: Lowered) -> bool:
+    """Whether what is in another guise is complex numbers as pairs of reals: the same bytes."""
+    plan, arguments = lowered.plan, lowered.arguments
+    given = [
+        (buffer.dtype.numpy, arguments.types[buffer.position].dtype.numpy)
+        for buffer in plan.buffers
+        if buffer.role is Role.PARAMETER
+    ]
+    made = [
+        (plan.buffers[n].dtype.numpy, dtype) for n, dtype in zip(plan.results, arguments.results, strict=True)
+    ]
+    return all(own == told or told.kind == "c" for own, told in (*given, *made)) and not any(
+        type.quant is not None for type in arguments.types
+    )
 
 
 def _computed_slots(code: Code) -> set[int]:

@@ -18,6 +18,7 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds, product
 from planish.ptir.ops.definition import Attrs
 from planish.ptir.types import TensorType
+from planish.schedule import fourier
 from planish.schedule.plan import RoutineCall
 
 Array = NDArray[Any]
@@ -153,10 +154,40 @@ def _lu(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     return Routine(call, product((chunks, room)))
 
 
+def _fourier(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:
+    backward, real = op in ("ifft", "irfft"), op in ("rfft", "irfft")
+
+    def find(attrs: Attrs, given: Types, made: Types) -> Routine | None:
+        axes = cast("ops.FftAttrs", attrs).axes
+        type = made[0] if op == "irfft" else given[0]
+        length = type.dims[-1]
+        if axes != (type.rank - 1,) or not isinstance(length, int):
+            return None
+        even = real and length % 2 == 0
+        mode = fourier.COMPLEX
+        if real:
+            modes = (fourier.SPECTRUM_EVEN, fourier.SPECTRUM_ODD) if backward else (fourier.REAL_EVEN, fourier.REAL_ODD)
+            mode = modes[0] if even else modes[1]
+        n = length // 2 if even else length
+        part = "float32" if type.dtype in (dtypes.float32, dtypes.complex64) else "float64"
+        lines = product(type.dims[:-1])
+        tables = fourier.tables(part, n, mode, backward, lines if isinstance(lines, int) else None)
+        if tables is None:
+            return None
+        groups = (lines + (tables.groups - 1)) // tables.groups
+        chunks, work = pieces(groups, tables.groups * n * max(1, n.bit_length()) / 8)
+        spans = [cast("int", t.dims[-1]) * (2 if t.dtype.is_complex else 1) for t in (given[0], made[0])]
+        call = RoutineCall(f"fft.{part}", (lines, chunks, *spans, tables.room), chunks, work)
+        return Routine(call, product((chunks, tables.room)), (tables.plan, tables.roots))
+
+    return find
+
+
 _ROUTINES: Final[dict[str, Callable[[Attrs, Types, Types], Routine | None]]] = {
     "sort": _sort,
     "argsort": _argsort,
     "top_k": _top_k,
+    **{op: _fourier(op) for op in ("fft", "ifft", "rfft", "irfft")},
     "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
     "qr": _qr,

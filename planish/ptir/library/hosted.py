@@ -15,7 +15,7 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.common import move_axis, normal_axis, take_along_axis
-from planish.ptir.ops.definition import Attrs
+from planish.ptir.ops.definition import Attrs, OpDef
 
 Kept: TypeAlias = tuple[GraphValue, ...] | None
 _FEW: Final = 256
@@ -90,19 +90,38 @@ def _suppress(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
     return boxes.graph.emit_many(ops.non_max_suppression, operands, attrs)
 
 
-_HOSTED: Final[dict[str, Callable[[Sequence[GraphValue], Attrs], Kept]]] = {
+def _along(op: OpDef, x: GraphValue, axis: int, attrs: Attrs) -> GraphValue:
+    """A transform of the last axis, of another."""
+    last = x.rank - 1
+    return move_axis(x.graph.emit(op, [move_axis(x, axis, last)], attrs), last, axis)
+
+
+def _fourier(op: OpDef) -> Callable[[Sequence[GraphValue], Attrs], Kept]:
+    def split(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
+        """Several axes, or not the last: one after the other, the one that is halved first there and last back."""
+        x = operands[0]
+        *others, last = (axis % x.rank for axis in cast("ops.FftAttrs", attrs).axes)
+        if not others and last == x.rank - 1:
+            return None
+        plain = ops.FftAttrs((x.rank - 1,))
+        if isinstance(attrs, ops.IrfftAttrs):
+            for axis in others:
+                x = _along(ops.ifft, x, axis, plain)
+            return (_along(op, x, last, ops.IrfftAttrs(plain.axes, attrs.length)),)
+        x = _along(op, x, last, plain)
+        for axis in others:
+            x = _along(ops.fft if op is ops.rfft else op, x, axis, plain)
+        return (x,)
+
+    return split
+
+
+HOSTED: Final[dict[str, Callable[[Sequence[GraphValue], Attrs], Kept]]] = {
     "sort": _sort,
     "top_k": _top_k,
     "non_max_suppression": _suppress,
+    **{op.name: _fourier(op) for op in (ops.fft, ops.ifft, ops.rfft, ops.irfft)},
 }
-NAMES: Final = frozenset(_HOSTED)
-"""The composite ops that may stay."""
+"""What stands for an op where there are routines; None: what stands for it everywhere."""
 
-
-def hosted(name: str, operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
-    """What stands for a composite op where there are routines; None: what stands for it everywhere."""
-    build = _HOSTED.get(name)
-    return None if build is None else build(operands, attrs)
-
-
-__all__ = ["NAMES", "hosted"]
+__all__ = ["HOSTED"]

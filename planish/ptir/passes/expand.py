@@ -15,7 +15,7 @@ from typing import ClassVar
 from planish.ptir.function import Function, Inst, Program
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.expansions import EXPANSIONS
-from planish.ptir.library.hosted import hosted
+from planish.ptir.library.hosted import HOSTED
 from planish.ptir.library.splice import Splice
 from planish.ptir.ops.control import CustomCallAttrs
 from planish.ptir.ops.convert import DequantizeAttrs, QuantizeAttrs
@@ -61,12 +61,16 @@ def expand_composites(
     for inst in list(function.walk()):
         name = inst.op.name
         build = EXPANSIONS.get(name)
-        if build is None or (only and name not in only):
+        stays = context.routines and name in HOSTED
+        if (build is None and not stays) or (only and name not in only):
             continue
         graph = Splice(rewriter, inst)
         operands = [graph.wrap(value) for value in inst.operands]
-        kept = hosted(name, operands, inst.attrs) if context.routines else None
-        results = build(operands, inst.attrs) if kept is None else kept
+        results = HOSTED[name](operands, inst.attrs) if stays else None
+        if results is None:
+            if build is None:
+                continue
+            results = build(operands, inst.attrs)
         rewriter.replace_op(inst, *[result.value for result in results])
         counts[name] = counts.get(name, 0) + 1
     if counts:

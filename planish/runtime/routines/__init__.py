@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from planish.runtime.routines import lapack, selection, sorting, suppression
+from planish.runtime.routines import fourier, lapack, selection, sorting, suppression
 from planish.runtime.routines.writer import Module
 
 ROUTINES: Final[dict[str, Callable[..., None]]] = {
     "sort": sorting.sort,
     "argsort": sorting.argsort,
     "cholesky": lapack.cholesky,
+    "fft": fourier.fft,
     "lu": lapack.lu,
     "qr": lapack.qr,
     "triangular_solve": lapack.triangular_solve,
