@@ -39,6 +39,8 @@ _CHUNKS: Final = 16
 """The most pieces that work is cut into: each has scratch memory of its own."""
 _FEW: Final = 64
 """So many best are kept in order all the time."""
+_SMALL: Final = 256
+"""The most numbers of a matrix that is factorised in lanes, with others."""
 _CHUNK_NS: Final = 50_000
 """Work that is worth a piece of its own."""
 
@@ -112,11 +114,20 @@ def _most(*dims: DimLike) -> float:
     return float(bounds(product(dims))[1])
 
 
+def _are_small(type: TensorType, *shapes: tuple[DimLike, DimLike]) -> bool:
+    """Whether real matrices of such shapes fit into lanes; a single one is left to LAPACK sooner."""
+    largest = _SMALL if bounds(product(type.dims[:-2]))[1] > 1 else _SMALL // 4
+    return not type.dtype.is_complex and all(bounds(product(shape))[1] <= largest for shape in shapes)
+
+
 def _cholesky(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     of, type = cast("ops.CholeskyAttrs", attrs), given[0]
     batch, n, _ = _matrices(type)
-    chunks, work = pieces(batch, 300 + _most(n, n, n) / 40)
     name = f"cholesky.{type.dtype.name}.{'lower' if of.lower else 'upper'}"
+    if _are_small(type, (n, n)):
+        chunks, work = pieces(batch, 50 + _most(n, n, n) / 20)
+        return Routine(RoutineCall(f"small_{name}", (batch, n, chunks), chunks, work))
+    chunks, work = pieces(batch, 300 + _most(n, n, n) / 40)
     return Routine(RoutineCall(name, (batch, n, chunks), chunks, work, True), product((chunks, n, n, type.dtype.itemsize)))
 
 
@@ -124,11 +135,14 @@ def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> Routine | None
     of, (a, b) = cast("ops.TriangularSolveAttrs", attrs), given
     batch, n, _ = _matrices(a)
     *_, rows, columns = b.dims
-    chunks, work = pieces(batch, 300 + _most(n, rows, columns) / 40)
     parts = (
         "triangular_solve", a.dtype.name, "left" if of.left else "right", "lower" if of.lower else "upper",
         of.transform, "unit" if of.unit_diagonal else "full",
     )  # fmt: skip
+    if _are_small(a, (n, n), (rows, columns)):
+        chunks, work = pieces(batch, 50 + _most(n, rows, columns) / 10)
+        return Routine(RoutineCall("small_" + ".".join(parts), (batch, n, rows, columns, chunks), chunks, work))
+    chunks, work = pieces(batch, 300 + _most(n, rows, columns) / 40)
     return Routine(RoutineCall(".".join(parts), (batch, n, rows, columns, chunks), chunks, work, True))
 
 
@@ -138,6 +152,9 @@ def _qr(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     if not (isinstance(m, int) and isinstance(n, int)):
         return None
     k = cast("int", made[0].dims[-1])
+    if _are_small(type, (m, n), (m, k), (k, n)):
+        chunks, work = pieces(batch, 50 + m * n * k / 4)
+        return Routine(RoutineCall(f"small_qr.{type.dtype.name}", (batch, m, n, k, chunks), chunks, work))
     chunks, work = pieces(batch, 2000 + m * n * min(m, n) / 10)
     # reflections, their factors, and room for LAPACK
     room = (m * max(k, n) + 65 * max(m, n)) * type.dtype.itemsize

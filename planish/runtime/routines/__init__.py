@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from planish.runtime.routines import fourier, lapack, selection, sorting, suppression
+from planish.runtime.routines import fourier, lapack, selection, small_matrices, sorting, suppression
 from planish.runtime.routines.writer import Module
 
 ROUTINES: Final[dict[str, Callable[..., None]]] = {
@@ -19,6 +19,9 @@ ROUTINES: Final[dict[str, Callable[..., None]]] = {
     "cholesky": lapack.cholesky,
     "fft": fourier.fft,
     "lu": lapack.lu,
+    "small_cholesky": small_matrices.cholesky,
+    "small_qr": small_matrices.qr,
+    "small_triangular_solve": small_matrices.triangular_solve,
     "qr": lapack.qr,
     "triangular_solve": lapack.triangular_solve,
     "suppress": suppression.suppress,
