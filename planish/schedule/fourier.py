@@ -16,11 +16,13 @@ _RADICES: Final = (8, 4, 2, 3, 5, 7, 11, 13)
 _LARGEST: Final = 251
 _TOGETHER: Final = 4
 _LANES: Final = {"float32": 16, "float64": 8}
-_HEAD: Final = 13
+_HEAD: Final = 14
 _LONGEST: Final = 12288
 _LONGEST_EVEN: Final = 3072
 """Lines up to here are transformed in lanes where there are enough of them; complex ones whose lengths are multiples of 1024, which
 lie so that few of them fit into a cache, up to the second. Timed with a second cache of 1 MiB."""
+_MOST: Final = 1 << 24
+"""Tables grow with the length."""
 COMPLEX, REAL_EVEN, REAL_ODD, SPECTRUM_EVEN, SPECTRUM_ODD = range(5)
 _IN_LANES, _CONVOLUTION, _LONG = range(3)
 
@@ -92,7 +94,9 @@ def _waves(radix: int) -> Array:
 
 
 def tables(dtype: str, n: int, mode: int, backward: bool, lines: int | None) -> Tables | None:
-    """For lines of n complex numbers; None where there is no good way. `lines`: how many there are, if that is known."""
+    """For lines of n complex numbers; None where tables would be too large. `lines`: how many there are, if that is known."""
+    if n > _MOST:
+        return None
     lanes, item = _LANES[dtype], np.dtype(dtype).itemsize
     made = _Making(dtype)
     real = n * 2 if mode in (REAL_EVEN, SPECTRUM_EVEN) else n
@@ -103,31 +107,31 @@ def tables(dtype: str, n: int, mode: int, backward: bool, lines: int | None) -> 
     plan[3] = n
     few = lines is not None and 2 * lines < lanes
     longest = _LONGEST_EVEN if mode == COMPLEX and n % 1024 == 0 else _LONGEST
-    split = _split(n) if few or n > longest else None
+    length = n if factors_of(n) is not None else _convolution_length(n)
+    if length != n:
+        plan[9] = length
+        chirp = made.unity(np.arange(n, dtype=np.int64) ** 2 % (2 * n), 2 * n)
+        whole = np.zeros(length, np.complex128)
+        whole[:n] = chirp[:, 0] - 1j * chirp[:, 1]
+        whole[length - n + 1 :] = whole[1:n][::-1]
+        spectrum = np.fft.fft(whole) / length
+        plan[13] = made.table(chirp)
+        plan[12] = made.table(np.stack([spectrum.real, spectrum.imag], -1))
+    split = _split(length) if few or length > longest else None
     if split is not None:
         n1, n2 = split
         padded = -(-n2 // lanes) * lanes
         plan[2], plan[4:7] = _LONG, (n1, n2, padded)
         plan[7], plan[8] = made.passes(n1), made.passes(n2)
-        turns = np.outer(np.arange(n1), np.arange(padded))
-        plan[10] = made.table(np.moveaxis(made.unity(turns, n), -1, 0))
-        room = 2 * (max(n1, n2) + 1) * 2 * lanes + 2 * (2 * n + 2) + 2 * n1 * padded
-    elif factors_of(n) is not None:
-        plan[2], plan[7] = _IN_LANES, made.passes(n)
-        room = 2 * (n + 1) * 2 * lanes
+        # roots of the columns of a vector, then of its first column: their products are those of all columns
+        within = made.unity(np.outer(np.arange(n1), np.arange(lanes)), length)
+        starts = made.unity(np.outer(np.arange(0, padded, lanes), np.arange(n1)), length)
+        plan[10] = made.table(np.moveaxis(within, -1, 1))
+        made.table(starts)
+        room = 2 * (max(n1, n2) + 1) * 2 * lanes + 2 * (2 * length + 2) + 2 * n1 * padded
     else:
-        longer = _convolution_length(n)
-        if few or longer > 2 * _LONGEST:
-            return None
-        plan[2], plan[7], plan[9] = _CONVOLUTION, made.passes(longer), longer
-        chirp = made.unity(np.arange(n) ** 2 % (2 * n), 2 * n)
-        whole = np.zeros(longer, np.complex128)
-        whole[:n] = chirp[:, 0] - 1j * chirp[:, 1]
-        whole[longer - n + 1 :] = whole[1:n][::-1]
-        spectrum = np.fft.fft(whole) / longer
-        plan[10] = made.table(chirp)
-        plan[12] = made.table(np.stack([spectrum.real, spectrum.imag], -1))
-        room = 2 * (longer + 1) * 2 * lanes
+        plan[2], plan[7] = _IN_LANES if length == n else _CONVOLUTION, made.passes(length)
+        room = 2 * (length + 1) * 2 * lanes
     if mode in (REAL_EVEN, SPECTRUM_EVEN):
         plan[11] = made.table(made.unity(np.arange(n + 1), 2 * n))
     groups = 1 if plan[2] == _LONG else lanes

@@ -20,6 +20,8 @@ from planish.ptir.ops.definition import Attrs, OpDef
 Kept: TypeAlias = tuple[GraphValue, ...] | None
 _FEW: Final = 256
 """Rows up to so many elements are sorted by networks, in lanes: histograms of digits cost more there."""
+_FEW_BEST: Final = 32
+"""The best of so many are found by counting."""
 _MOST: Final = 1 << 31
 """Positions have 31 bits in routines."""
 
@@ -70,9 +72,11 @@ def _top_k(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
     x = operands[0]
     axis = normal_axis(x, of.axis)
     size = x.dims[axis]
-    if not _are_many(size) or not _is_known(x.dtype) or not isinstance(of.k, int) or not of.k:
+    if not _is_known(x.dtype) or not isinstance(of.k, int) or not of.k or bounds(size)[1] >= _MOST:
         return None
-    if 4 * of.k > bounds(size)[0]:
+    if 4 * of.k > bounds(size)[0] or bounds(size)[1] <= _FEW_BEST:
+        if not _are_many(size):
+            return None
         order = _order(x, axis, of.largest)
         limits = [*order.dims[:axis], of.k, *order.dims[axis + 1 :]]
         best = order.slice([0] * x.rank, limits)

@@ -4,8 +4,8 @@ fft(x, out, plan, roots, scratch; lines, chunks, in_stride, out_stride, room): s
 passes) and the roots of unity are tables that whoever plans the call has made (`planish.schedule.fourier`).
 
 - In lanes: as many lines as a vector has lanes are transformed together, every operation on one number of all of them.
-- By convolution (Bluestein): a length with a large prime factor, in lanes, as a product of spectra of a length without.
 - Long: a line of n1 · n2 numbers is n2 columns of n1 and then n1 rows of n2, columns and rows in lanes, roots between them.
+- By convolution (Bluestein): a length with a large prime factor, as a product of spectra of a length without; in lanes or long.
 
 Real lines of even length are complex lines of half of it, with one more step after or before; odd ones get an imaginary part of 0.
 A backward transform exchanges real and imaginary parts on the way in and out.
@@ -23,9 +23,9 @@ from planish.runtime.routines.writer import Function, Module, Value, vector
 
 KINDS: Final = {"float32": ("float", 16), "float64": ("double", 8)}
 """Parts of numbers, and how many lines are transformed together."""
-PLAN: Final = ("mode", "flip", "way", "n", "n1", "n2", "padded", "first", "second", "longer", "middle", "edge", "spectrum")
-"""What a plan begins with: n is the complex length; `first` and `second` are where passes begin, `middle`, `edge` and `spectrum`
-where roots do; `padded` is the length of rows between columns and rows, `longer` that of a convolution."""
+PLAN: Final = ("mode", "flip", "way", "n", "n1", "n2", "padded", "first", "second", "longer", "middle", "edge", "spectrum", "chirp")
+"""What a plan begins with: n is the complex length; `first` and `second` are where passes begin, `middle`, `edge`, `spectrum`
+and `chirp` where roots do; `padded` is the length of rows between columns and rows, `longer` that of a convolution."""
 COMPLEX, REAL_EVEN, REAL_ODD, SPECTRUM_EVEN, SPECTRUM_ODD = range(5)
 LANES, CONVOLUTION, LONG = range(3)
 
@@ -77,7 +77,7 @@ class _Transform:
         """The transform of what is in the first buffer, by a convolution with a chirp."""
         f, n, longer = self.f, self.head["n"], self.head["longer"]
         with f.range(0, n) as i:
-            self.put(self.a, i, _times(self.number(self.a, i), self.root("middle", i)))
+            self.put(self.a, i, _times(self.number(self.a, i), self.root("chirp", i)))
         zero = f.value(0.0, self.wide)
         with f.range(n, longer) as i:
             self.put(self.a, i, (zero, zero))
@@ -89,7 +89,7 @@ class _Transform:
         last = self.passes(found, other, "first")
         with f.range(0, n) as i:
             im, re = self.number(last, i)
-            self.put(last, i, _times((re, im), self.root("middle", i)))
+            self.put(last, i, _times((re, im), self.root("chirp", i)))
         return last
 
 
@@ -102,6 +102,7 @@ def fft(module: Module, dtype: str) -> None:
     kind, lanes = KINDS[dtype]
     passes(module, kind, lanes)
     line_functions(module, kind, lanes)
+    sets = _two_sets(module, kind, lanes)
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")], contract=True)
     x, out, plan, roots, scratch = (address(f, n) for n in range(5))
     lines, chunks, stride, out_stride, room = (word(f, n) for n in range(5, 10))
@@ -116,7 +117,7 @@ def fft(module: Module, dtype: str) -> None:
     with f.choice(head["way"].eq(LONG)) as long:
         room_for_lines = f.at(own, buffer * 2)
         with f.range(chunk * lines // chunks, (chunk + 1) * lines // chunks) as line:
-            _long(t, f.at(x, line * stride, kind), f.at(out, line * out_stride, kind), room_for_lines)
+            _long(t, f.at(x, line * stride, kind), f.at(out, line * out_stride, kind), room_for_lines, sets)
         long.otherwise()
         groups = (lines + (lanes - 1)) // lanes
         with f.range(chunk * groups // chunks, (chunk + 1) * groups // chunks) as group:
@@ -199,13 +200,16 @@ def _joined(z: Number, c: Number, w: Number) -> Number:
     return even[0] - odd[1], even[1] + odd[0]
 
 
-def _long(t: _Transform, x: Value, out: Value, room: Value) -> None:
+def _long(t: _Transform, x: Value, out: Value, room: Value, sets: str) -> None:
     """One line."""
+    rest = (t.plan, t.roots, t.a, t.b)
     f, kind, n, mode = t.f, t.kind, t.head["n"], t.head["mode"]
     zero = f.value(0, "i64")
     nothing = f.value(0.0, kind)
-    before, after = room, f.at(room, n * 2 + 2, kind)
-    planes = f.at(after, n * 2 + 2, kind)
+    length = f.select(t.head["longer"].eq(0), n, t.head["longer"])
+    before, after = room, f.at(room, length * 2 + 2, kind)
+    planes = f.at(after, length * 2 + 2, kind)
+    flip = t.head["flip"]
 
     def at(base: Value, index: Value) -> Number:
         return f.load(kind, base, index * 2), f.load(kind, base, index * 2 + 1)
@@ -228,7 +232,27 @@ def _long(t: _Transform, x: Value, out: Value, room: Value) -> None:
             put(before, k, (re, im))
             put(before, n - k, (re, -im))
     straight = mode.eq(COMPLEX) | mode.eq(SPECTRUM_EVEN)
-    _two_sets(t, f.select(mode <= REAL_EVEN, x, before), f.select(straight, out, after), planes)
+    source, target = f.select(mode <= REAL_EVEN, x, before), f.select(straight, out, after)
+    with f.choice(length.eq(n)) as short:
+        f.call(sets, "void", *rest, source, target, planes, flip, t.scale)
+        short.otherwise()
+        one, nothing_ = f.value(1.0, kind), f.value(0.0, kind)
+        with f.range(0, n) as i:
+            re, im = at(source, i)
+            forward = flip.eq(0)
+            given = f.select(forward, re, im), f.select(forward, im, re)
+            put(before, i, _times(given, t.one_root("chirp", i)))
+        with f.range(n, length) as i:
+            put(before, i, (nothing_, nothing_))
+        f.call(sets, "void", *rest, before, after, planes, zero, one)
+        with f.range(0, length) as i:
+            put(after, i, _times(at(after, i), t.one_root("spectrum", i)))
+        # backward: real and imaginary parts exchanged on both ways
+        f.call(sets, "void", *rest, after, before, planes, f.value(1, "i64"), one)
+        with f.range(0, n) as i:
+            re, im = _times(at(before, i), t.one_root("chirp", i))
+            forward = flip.eq(0)
+            put(target, i, (f.select(forward, re, im) * t.scale, f.select(forward, im, re) * t.scale))
     with f.if_(mode.eq(REAL_EVEN)), f.range(0, n + 1) as k:
         here, there = f.select(k.eq(n), zero, k), f.select(k.eq(0), zero, n - k)
         put(out, k, _split(at(after, here), at(after, there), t.one_root("edge", k)))
@@ -238,21 +262,33 @@ def _long(t: _Transform, x: Value, out: Value, room: Value) -> None:
         f.store(at(after, i)[0], out, i)
 
 
-def _two_sets(t: _Transform, x: Value, out: Value, planes: Value) -> None:
-    """n2 columns of n1, roots of unity, n1 rows of n2; what is between lies in a plane of real and one of imaginary parts."""
-    f, kind, lanes = t.f, t.kind, t.lanes
-    n1, n2, padded, flip = (t.head[name] for name in ("n1", "n2", "padded", "flip"))
+def _two_sets(module: Module, kind: str, lanes: int) -> str:
+    """Writes `sets`: n2 columns of n1, roots of unity, n1 rows of n2.
+
+    What is between lies in a plane of real and one of imaginary parts.
+    """
+    names = ("plan", "roots", "a", "b", "x", "out", "planes")
+    given = [*((name, "ptr") for name in names), ("flip", "i64"), ("scale", kind)]
+    f = module.function("sets", given, internal=True, contract=True)
+    plan, roots, a, b, x, out, planes, flip, scale = (f.parameter(n) for n in range(9))
+    t = _Transform(f, kind, lanes, {name: f.load("i64", plan, n) for n, name in enumerate(PLAN)}, plan, roots, a, b)
+    n1, n2, padded = (t.head[name] for name in ("n1", "n2", "padded"))
     zero, two = f.value(0, "i64"), f.value(2, "i64")
     size = n1 * padded
     planes_ = [planes, f.at(planes, size, kind)]
     middle = f.at(t.roots, t.head["middle"], kind)
+    starts = f.at(middle, n1 * (2 * lanes), kind)
     with f.range(0, n2, lanes) as column:
         lines = f.least(n2 - column, lanes)
-        f.call("load_columns", "void", t.a, f.at(x, column * 2, kind), n1, n2 * 2, lines, flip, t.scale)
+        f.call("load_columns", "void", t.a, f.at(x, column * 2, kind), n1, n2 * 2, lines, flip, scale)
         found = t.passes(t.a, t.b, "first")
         with f.range(0, n1) as k:
             at = k * padded + column
-            root = f.load(t.wide, middle, at), f.load(t.wide, middle, size + at)
+            # the root of the first column of the lanes, times those of the others
+            first = f.at(starts, ((column // lanes) * n1 + k) * 2, kind)
+            start = tuple(f.splat(f.load(kind, first, part), lanes) for part in range(2))
+            others = f.at(middle, k * (2 * lanes), kind)
+            root = _times((f.load(t.wide, others), f.load(t.wide, others, lanes)), (start[0], start[1]))
             for plane, part in zip(planes_, _times(t.number(found, k), root), strict=True):
                 f.store(part, plane, at)
     with f.range(0, n1, lanes) as row:
@@ -261,4 +297,5 @@ def _two_sets(t: _Transform, x: Value, out: Value, planes: Value) -> None:
             given = (f.at(plane, row * padded, kind), n2, padded, lines, two, f.value(part, "i64"), zero)
             f.call("load_rows", "void", t.a, *given)
         found = t.passes(t.a, t.b, "second")
-        f.call("store_columns", "void", found, f.at(out, row * 2, kind), n2, n1 * 2, lines, flip, t.scale)
+        f.call("store_columns", "void", found, f.at(out, row * 2, kind), n2, n1 * 2, lines, flip, scale)
+    return "sets"
