@@ -23,11 +23,11 @@ if _THREADS == 1:
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-import numpy as np
-from report import Row, compare, finish, parser
+import numpy as np  # noqa: E402
+from report import Row, compare, finish, parser  # noqa: E402
 
-import planish.onnx
-import planish as pn
+import planish as pn  # noqa: E402
+import planish.onnx  # noqa: E402
 
 Call = Callable[[], object]
 
@@ -110,7 +110,11 @@ def transforms() -> Iterator[Case]:
             call, there = jax.jit(theirs), jax.numpy.asarray(given)
             mine = partial(pn.jit(ours), pn.asarray(np.ascontiguousarray(given)))
             yield Case(
-                f"{name} {batch}x{n}", batch * n, mine, "jax", lambda c=call, g=there: c(g).block_until_ready()
+                f"{name} {batch}x{n}",
+                batch * n,
+                mine,
+                "jax",
+                lambda c=call, g=there: c(g).block_until_ready(),
             )
 
 
@@ -206,27 +210,14 @@ def main() -> None:
             for case in cases:
                 if chosen.only not in case.name:
                     continue
-                with _threads(chosen.threads):
-                    rows += compare(
-                        case.name, case.size, "µs", partial(_us, case.ours),
-                        {case.peer_name: partial(_us, case.peer)}, chosen.repeats,
-                    )  # fmt: skip
+                if "torch" in sys.modules:
+                    sys.modules["torch"].set_num_threads(chosen.threads)
+                rows += compare(
+                    case.name, case.size, "µs", partial(_us, case.ours),
+                    {case.peer_name: partial(_us, case.peer)}, chosen.repeats,
+                )  # fmt: skip
                 print(f"{case.name:34} {rows[-1].ours:10.1f} {rows[-1].peer:10.1f} µs", flush=True)
     finish(rows, chosen.json)
-
-
-class _threads:
-    """So many threads for torch."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def __enter__(self) -> None:
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(self.count)
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 if __name__ == "__main__":

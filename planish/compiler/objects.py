@@ -92,7 +92,7 @@ def routine_of(name: str, processor: Processor) -> int | None:
     symbols = libraries.addresses(wanted)
     if symbols is None:
         return None
-    found = Loaded(image, symbols | _library_session())
+    found = Loaded(image, {**symbols, **_library_session()})
     _routines.append(found)
     return found.address("routine")
 
@@ -108,7 +108,9 @@ def _library_session() -> Mapping[str, int]:
     return {name: loaded.address(name) for name in (session.ENTER, session.LEAVE)}
 
 
-def call_routine(name: str, buffers: Sequence[NDArray[Any]], integers: Sequence[int], scratch: int = 0) -> bool:
+def call_routine(
+    name: str, buffers: Sequence[NDArray[Any]], integers: Sequence[int], scratch: int = 0
+) -> bool:
     """Run a routine in one chunk on arrays, which are in order, with bytes to work in; False if this machine does not have it."""
     function = _function(name)
     if function is None:

@@ -93,7 +93,9 @@ class Timeline:
         self.written = written
         self.bases = bases(plan)
         self.wholes = {
-            step.buffer: step.base for step in walk(plan.steps) if isinstance(step, View) and step.counter is None
+            step.buffer: step.base
+            for step in walk(plan.steps)
+            if isinstance(step, View) and step.counter is None
         }
         """Views of all of another buffer: who writes one writes that."""
         self.leaves: list[Timed] = []

@@ -174,8 +174,10 @@ class Host:
     """Memory that the routine works in."""
 
     def renamed(self, of: Renaming) -> Host:
-        names = ("inputs", "outputs", "constants", "scratch")
-        return replace(self, **{name: tuple(map(of, getattr(self, name))) for name in names})
+        inputs, outputs, constants, scratch = (
+            tuple(map(of, each)) for each in (self.inputs, self.outputs, self.constants, self.scratch)
+        )
+        return replace(self, inputs=inputs, outputs=outputs, constants=constants, scratch=scratch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,9 @@ def _sort(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     rows, count = _rows(type)
     chunks, work = pieces(rows, bounds(count)[1] * 2.0 * type.dtype.itemsize)
     name = f"sort.{type.dtype.name}.{_direction(of.descending)}"
-    return Routine(RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, type.dtype.itemsize)))
+    return Routine(
+        RoutineCall(name, (rows, count, chunks), chunks, work), product((chunks, count, type.dtype.itemsize))
+    )
 
 
 def _argsort(attrs: Attrs, given: Types, made: Types) -> Routine | None:
@@ -91,7 +93,9 @@ def _top_k(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     # `runtime.routines.selection` says what this is for
     room = 32 * (-(-of.k // 8) * 8 + 16) if few else 64 * (4 * of.k + 32)
     name = f"top_k_{'few' if few else 'many'}.{type.dtype.name}.{_direction(of.largest)}"
-    return Routine(RoutineCall(name, (rows, count, chunks, of.k, room), chunks, work), product((chunks, room)))
+    return Routine(
+        RoutineCall(name, (rows, count, chunks, of.k, room), chunks, work), product((chunks, room))
+    )
 
 
 def _suppress(attrs: Attrs, given: Types, made: Types) -> Routine | None:
@@ -128,7 +132,10 @@ def _cholesky(attrs: Attrs, given: Types, made: Types) -> Routine | None:
         chunks, work = pieces(batch, 50 + _most(n, n, n) / 20)
         return Routine(RoutineCall(f"small_{name}", (batch, n, chunks), chunks, work))
     chunks, work = pieces(batch, 300 + _most(n, n, n) / 40)
-    return Routine(RoutineCall(name, (batch, n, chunks), chunks, work, True), product((chunks, n, n, type.dtype.itemsize)))
+    return Routine(
+        RoutineCall(name, (batch, n, chunks), chunks, work, True),
+        product((chunks, n, n, type.dtype.itemsize)),
+    )
 
 
 def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> Routine | None:
@@ -141,7 +148,9 @@ def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> Routine | None
     )  # fmt: skip
     if _are_small(a, (n, n), (rows, columns)):
         chunks, work = pieces(batch, 50 + _most(n, rows, columns) / 10)
-        return Routine(RoutineCall("small_" + ".".join(parts), (batch, n, rows, columns, chunks), chunks, work))
+        return Routine(
+            RoutineCall("small_" + ".".join(parts), (batch, n, rows, columns, chunks), chunks, work)
+        )
     chunks, work = pieces(batch, 300 + _most(n, rows, columns) / 40)
     return Routine(RoutineCall(".".join(parts), (batch, n, rows, columns, chunks), chunks, work, True))
 
@@ -183,7 +192,11 @@ def _fourier(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:
         even = real and length % 2 == 0
         mode = fourier.COMPLEX
         if real:
-            modes = (fourier.SPECTRUM_EVEN, fourier.SPECTRUM_ODD) if backward else (fourier.REAL_EVEN, fourier.REAL_ODD)
+            modes = (
+                (fourier.SPECTRUM_EVEN, fourier.SPECTRUM_ODD)
+                if backward
+                else (fourier.REAL_EVEN, fourier.REAL_ODD)
+            )
             mode = modes[0] if even else modes[1]
         n = length // 2 if even else length
         part = "float32" if type.dtype in (dtypes.float32, dtypes.complex64) else "float64"

@@ -195,18 +195,25 @@ def non_max_suppression(
 ) -> Array:
     form = "center" if at.attr("center_point_box", 0) else "corners"
     kind = "float32" if boxes.dtype == scores.dtype == np.float32 else "float64"
-    if boxes.ndim != 3 or scores.ndim != 3:
-        raise at.refuse(f"boxes of shape {boxes.shape} and scores of shape {scores.shape}", "both have three axes")
+    if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape != (len(scores), scores.shape[2], 4):
+        raise at.refuse(
+            f"boxes of shape {boxes.shape} do not go with scores of shape {scores.shape}: (batch, n, 4) and (batch, class, n)"
+        )
     batches, classes, count = scores.shape
     most = 0 if limit is None else max(0, min(int(number(limit)), count))
     at.room(batches * classes * most * 3)
     rows, found = np.empty((batches * classes * most, 3), np.int64), np.zeros(1, np.int64)
-    if boxes.shape != (batches, count, 4):
-        raise at.refuse(f"boxes {boxes.shape} do not go with scores {scores.shape}", "(batch, n, 4) and (batch, class, n)")
     if rows.size:
         # without a threshold no score is too low, and one that is no number is the last choice
-        given = scores if threshold is not None else np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-        numbers = [0.0 if overlap is None else number(overlap), 0.0 if threshold is None else number(threshold)]
+        given = (
+            scores
+            if threshold is not None
+            else np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        )
+        numbers = [
+            0.0 if overlap is None else number(overlap),
+            0.0 if threshold is None else number(threshold),
+        ]
         buffers = [np.ascontiguousarray(x, kind) for x in (boxes, given)]
         thresholds = np.array(numbers, kind)
         buffers += [np.array([most]), thresholds, thresholds[1:], rows, found]

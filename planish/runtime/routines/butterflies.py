@@ -30,7 +30,11 @@ def passes(module: Module, kind: str, lanes: int) -> None:
     f = module.function("transform", [(n, "ptr") for n in ("a", "b", "plan", "roots")], "ptr", internal=True)
     a, b, plan, roots = (f.parameter(n) for n in range(4))
     here, there = f.variable("ptr", a), f.variable("ptr", b)
-    names = {(radix, last): _pass(module, kind, lanes, radix, last=last) for radix in RADICES for last in (False, True)}
+    names = {
+        (radix, last): _pass(module, kind, lanes, radix, last=last)
+        for radix in RADICES
+        for last in (False, True)
+    }
     prime = _prime_pass(module, kind, lanes)
     with f.range(0, f.load("i64", plan)) as number:
         radix, ido, l1, start, waves = (f.load("i64", plan, number * 5 + (n + 1)) for n in range(5))
@@ -63,7 +67,8 @@ def _pass(module: Module, kind: str, lanes: int, radix: int, *, last: bool) -> s
             return f.load(wide, at), f.load(wide, at, lanes)
 
         results = butterfly(f, [load(j) for j in range(radix)])
-        for j, (re, im) in enumerate(results):
+        for j, result in enumerate(results):
+            re, im = result
             if j and not last:
                 at = (i * (radix - 1) + (j - 1)) * 2
                 c, s = (f.splat(f.load(kind, roots, at + part), lanes) for part in range(2))
@@ -116,7 +121,9 @@ def _prime_pass(module: Module, kind: str, lanes: int) -> str:
                 parts = [f.load(wide, pairs, (j * 4 + n) * lanes) for n in range(4)]
                 table = f.at(waves, (m * half + j * _TOGETHER) * 2, kind)
                 for number, sums_ in enumerate(found):
-                    cosine, sine = (f.splat(f.load(kind, table, number + n * _TOGETHER), lanes) for n in range(2))
+                    cosine, sine = (
+                        f.splat(f.load(kind, table, number + n * _TOGETHER), lanes) for n in range(2)
+                    )
                     for each, part, wave in zip(sums_, parts, (cosine, cosine, sine, sine), strict=True):
                         each.add(part * wave)
             for number, sums_ in enumerate(found):
@@ -158,18 +165,21 @@ def _odd(x: list[Number]) -> list[Number]:
         total = _plus(total, each)
     found: list[Number] = [total] * radix
     for k in range(1, half + 1):
-        a_re, a_im = x[0]
-        b_re: Value | None = None
-        b_im: Value | None = None
-        for j in range(1, half + 1):
-            angle = 2 * math.pi * (j * k % radix) / radix
-            a_re, a_im = a_re + sums[j - 1][0] * math.cos(angle), a_im + sums[j - 1][1] * math.cos(angle)
-            re, im = (part * math.sin(angle) for part in differences[j - 1])
-            b_re, b_im = (re, im) if b_re is None or b_im is None else (b_re + re, b_im + im)
-        assert b_re is not None and b_im is not None
+        waves = [2 * math.pi * (j * k % radix) / radix for j in range(1, half + 1)]
+        (a_re, a_im), (b_re, b_im) = x[0], _scaled(differences[0], math.sin(waves[0]))
+        for j, angle in enumerate(waves):
+            re, im = _scaled(sums[j], math.cos(angle))
+            a_re, a_im = a_re + re, a_im + im
+            if j:
+                re, im = _scaled(differences[j], math.sin(angle))
+                b_re, b_im = b_re + re, b_im + im
         found[k] = _plus_turned((a_re, a_im), (b_re, b_im))
         found[radix - k] = _minus_turned((a_re, a_im), (b_re, b_im))
     return found
+
+
+def _scaled(a: Number, by: float) -> Number:
+    return a[0] * by, a[1] * by
 
 
 def _plus(a: Number, b: Number) -> Number:

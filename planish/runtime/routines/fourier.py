@@ -23,7 +23,22 @@ from planish.runtime.routines.writer import Function, Module, Value, vector
 
 KINDS: Final = {"float32": ("float", 16), "float64": ("double", 8)}
 """Parts of numbers, and how many lines are transformed together."""
-PLAN: Final = ("mode", "flip", "way", "n", "n1", "n2", "padded", "first", "second", "longer", "middle", "edge", "spectrum", "chirp")
+PLAN: Final = (
+    "mode",
+    "flip",
+    "way",
+    "n",
+    "n1",
+    "n2",
+    "padded",
+    "first",
+    "second",
+    "longer",
+    "middle",
+    "edge",
+    "spectrum",
+    "chirp",
+)
 """What a plan begins with: n is the complex length; `first` and `second` are where passes begin, `middle`, `edge`, `spectrum`
 and `chirp` where roots do; `padded` is the length of rows between columns and rows, `longer` that of a convolution."""
 COMPLEX, REAL_EVEN, REAL_ODD, SPECTRUM_EVEN, SPECTRUM_ODD = range(5)
@@ -71,7 +86,9 @@ class _Transform:
         return self.f.load(self.kind, self.roots)
 
     def passes(self, a: Value, b: Value, first: str) -> Value:
-        return self.f.call("transform", "ptr", a, b, self.f.at(self.plan, self.head[first], "i64"), self.roots)
+        return self.f.call(
+            "transform", "ptr", a, b, self.f.at(self.plan, self.head[first], "i64"), self.roots
+        )
 
     def convolved(self) -> Value:
         """The transform of what is in the first buffer, by a convolution with a chirp."""
@@ -123,7 +140,14 @@ def fft(module: Module, dtype: str) -> None:
         with f.range(chunk * groups // chunks, (chunk + 1) * groups // chunks) as group:
             begin = group * lanes
             here = f.least(lines - begin, lanes)
-            _in_lanes(t, f.at(x, begin * stride, kind), f.at(out, begin * out_stride, kind), stride, out_stride, here)
+            _in_lanes(
+                t,
+                f.at(x, begin * stride, kind),
+                f.at(out, begin * out_stride, kind),
+                stride,
+                out_stride,
+                here,
+            )
 
 
 def _in_lanes(t: _Transform, x: Value, out: Value, stride: Value, out_stride: Value, lines: Value) -> None:
@@ -271,7 +295,9 @@ def _two_sets(module: Module, kind: str, lanes: int) -> str:
     given = [*((name, "ptr") for name in names), ("flip", "i64"), ("scale", kind)]
     f = module.function("sets", given, internal=True, contract=True)
     plan, roots, a, b, x, out, planes, flip, scale = (f.parameter(n) for n in range(9))
-    t = _Transform(f, kind, lanes, {name: f.load("i64", plan, n) for n, name in enumerate(PLAN)}, plan, roots, a, b)
+    t = _Transform(
+        f, kind, lanes, {name: f.load("i64", plan, n) for n, name in enumerate(PLAN)}, plan, roots, a, b
+    )
     n1, n2, padded = (t.head[name] for name in ("n1", "n2", "padded"))
     zero, two = f.value(0, "i64"), f.value(2, "i64")
     size = n1 * padded
@@ -293,9 +319,10 @@ def _two_sets(module: Module, kind: str, lanes: int) -> str:
                 f.store(part, plane, at)
     with f.range(0, n1, lanes) as row:
         lines = f.least(n1 - row, lanes)
-        for part, plane in enumerate(planes_):
-            given = (f.at(plane, row * padded, kind), n2, padded, lines, two, f.value(part, "i64"), zero)
-            f.call("load_rows", "void", t.a, *given)
+        for number, plane in enumerate(planes_):
+            offset = f.value(number, "i64")
+            rows = f.at(plane, row * padded, kind)
+            f.call("load_rows", "void", t.a, rows, n2, padded, lines, two, offset, zero)
         found = t.passes(t.a, t.b, "second")
         f.call("store_columns", "void", found, f.at(out, row * 2, kind), n2, n1 * 2, lines, flip, scale)
     return "sets"

@@ -118,7 +118,7 @@ def fill_nan(f: Function, scalar: Scalar, base: Value, count: Value) -> None:
 
 
 def cholesky(module: Module, dtype: str, triangle: str) -> None:
-    """cholesky(x, out, scratch; batch, n, chunks, threads): scratch has a matrix per chunk."""
+    """Of (x, out, scratch; batch, n, chunks, threads): scratch has a matrix per chunk."""
     scalar = SCALARS[dtype]
     transpose = transposing(module, scalar.nbytes)
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
@@ -156,7 +156,7 @@ def cholesky(module: Module, dtype: str, triangle: str) -> None:
 def triangular_solve(
     module: Module, dtype: str, side: str, triangle: str, transform: str, diagonal: str
 ) -> None:
-    """triangular_solve(a, b, out; batch, n, rows, columns, chunks, threads), rows and columns being those of b."""
+    """Of (a, b, out; batch, n, rows, columns, chunks, threads), rows and columns being those of b."""
     scalar = SCALARS[dtype]
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
     a, b, out = (address(f, k) for k in range(3))
@@ -179,7 +179,7 @@ def triangular_solve(
 
 
 def qr(module: Module, dtype: str) -> None:
-    """qr(x, q, r, scratch; batch, m, n, k, chunks, room, threads): k columns of q, room bytes of scratch per chunk.
+    """Of (x, q, r, scratch; batch, m, n, k, chunks, room, threads): k columns of q, room bytes of scratch per chunk.
 
     The transpose has the factors L and Q where the matrix has Q and R: what LAPACK leaves in memory is R, and then Q, row by row.
     """
@@ -218,7 +218,7 @@ def qr(module: Module, dtype: str) -> None:
 
 
 def lu(module: Module, dtype: str) -> None:
-    """lu(x, out, order, scratch; batch, m, n, chunks, room, threads): packed factors and the rows they are of.
+    """Of (x, out, order, scratch; batch, m, n, chunks, room, threads): packed factors and the rows they are of.
 
     LAPACK exchanges rows, which here are columns of the transpose: the matrix is transposed for it, and back.
     """

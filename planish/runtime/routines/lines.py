@@ -49,7 +49,10 @@ def _store_rows(module: Module, kind: str, lanes: int) -> None:
     whole = f.select(lines.eq(lanes), count // lanes * lanes, f.value(0, "i64"))
     wide = vector(kind, lanes)
     with f.range(0, whole, lanes) as i:
-        rows = [f.load(wide, a, _place(f, lanes, i + n, step, offset, flip)) * f.splat(scale, lanes) for n in range(lanes)]
+        rows = [
+            f.load(wide, a, _place(f, lanes, i + n, step, offset, flip)) * f.splat(scale, lanes)
+            for n in range(lanes)
+        ]
         for n, found in enumerate(exchanged(f, rows)):
             f.store(found, x, stride * n + i)
     with f.range(0, lines) as line, f.range(whole, count) as i:
@@ -79,8 +82,8 @@ def _columns(module: Module, kind: str, lanes: int, *, load: bool) -> None:
                 f.store(f.shuffle(re, im, mixed), line)
             full.otherwise()
             with f.range(0, lines) as n:
-                for part, place in enumerate(places):
+                for number, place in enumerate(places):
                     if load:
-                        f.store(f.load(kind, line, n * 2 + part), place, n)
+                        f.store(f.load(kind, line, n * 2 + number), place, n)
                     else:
-                        f.store(f.load(kind, place, n) * scale, line, n * 2 + part)
+                        f.store(f.load(kind, place, n) * scale, line, n * 2 + number)

@@ -62,7 +62,9 @@ class _Row:
 
 
 @contextmanager
-def _rows(module: Module, dtype: str, direction: str) -> Iterator[tuple[_Row, Value, Value, list[Value], Value]]:
+def _rows(
+    module: Module, dtype: str, direction: str
+) -> Iterator[tuple[_Row, Value, Value, list[Value], Value]]:
     """The loop over the rows of a chunk: a row, k, the room of a chunk, and where values and positions go."""
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
     key = KEYS[dtype]
@@ -90,7 +92,7 @@ def few_bytes(k: int) -> int:
 
 
 def top_k_few(module: Module, dtype: str, direction: str) -> None:
-    """top_k_few(x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
+    """Of (x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
     rank = ranking(module)
     bound = _bounding(module, KEYS[dtype], rank, descending=direction == "descending")
     with _rows(module, dtype, direction) as (row, k, own, made, room):
@@ -180,7 +182,7 @@ def many_bytes(k: int) -> int:
 
 
 def top_k_many(module: Module, dtype: str, direction: str) -> None:
-    """top_k_many(x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
+    """Of (x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
     shrink = _shrinking(module, KEYS[dtype])
     with _rows(module, dtype, direction) as (row, k, own, made, room):
         f = row.f

@@ -86,7 +86,9 @@ class Group:
     def number(self, value: float) -> Value:
         return self.f.value(value, self.wide)
 
-    def less(self, start: Value, a: Matrices, row: Index, b: Matrices, column: Index, ends: tuple[Index, Index]) -> Value:
+    def less(
+        self, start: Value, a: Matrices, row: Index, b: Matrices, column: Index, ends: tuple[Index, Index]
+    ) -> Value:
         """`start` less the product of a row of one and a column of the other, from and to a number."""
         rest = self.f.variable(self.wide, start)
         with self.f.range(*ends) as k:
@@ -99,7 +101,7 @@ class Group:
 
 
 def cholesky(module: Module, dtype: str, triangle: str) -> None:
-    """small_cholesky(x, out; batch, n, chunks)."""
+    """Of (x, out; batch, n, chunks)."""
     g = Group(module, dtype)
     f = g.f
     x, out = address(f, 0), address(f, 1)
@@ -128,7 +130,7 @@ def cholesky(module: Module, dtype: str, triangle: str) -> None:
 def triangular_solve(
     module: Module, dtype: str, side: str, triangle: str, transform: str, diagonal: str
 ) -> None:
-    """small_triangular_solve(a, b, out; batch, n, rows, columns, chunks)."""
+    """Of (a, b, out; batch, n, rows, columns, chunks)."""
     g = Group(module, dtype)
     f = g.f
     given, right, out = (address(f, k) for k in range(3))
@@ -152,7 +154,7 @@ def triangular_solve(
 
 
 def qr(module: Module, dtype: str) -> None:
-    """small_qr(x, q, r; batch, m, n, k, chunks): by Householder's reflections, k columns of q."""
+    """Of (x, q, r; batch, m, n, k, chunks): by Householder's reflections, k columns of q."""
     g = Group(module, dtype)
     f = g.f
     x, to_q, to_r = (address(f, i) for i in range(3))

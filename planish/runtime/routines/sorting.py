@@ -102,7 +102,7 @@ def encoded(f: Function, key: Key, descending: bool, base: Value) -> KeyAt:
 
 
 def sort(module: Module, dtype: str, direction: str) -> None:
-    """sort(x, out, scratch; rows, count, chunks): each row in order; scratch has a row per chunk."""
+    """Of (x, out, scratch; rows, count, chunks): each row in order; scratch has a row per chunk."""
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
     key, descending = KEYS[dtype], direction == "descending"
     x, out, scratch = (address(f, n) for n in range(3))
@@ -128,7 +128,7 @@ def sort(module: Module, dtype: str, direction: str) -> None:
 
 
 def argsort(module: Module, dtype: str, direction: str) -> None:
-    """argsort(x, out, scratch; rows, count, chunks): the int64 positions; scratch has 24 bytes an element per chunk.
+    """Of (x, out, scratch; rows, count, chunks): the int64 positions; scratch has 24 bytes an element per chunk.
 
     Positions and keys of up to 32 bits are one integer of 64 bits; wider keys go beside their positions.
     """

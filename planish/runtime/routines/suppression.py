@@ -32,7 +32,7 @@ def scratch_bytes(count: int, most: int) -> int:
 
 
 def suppress(module: Module, dtype: str, form: str) -> None:
-    """suppress(boxes, scores, limit, overlap, threshold, rows, found, scratch; batches, classes, count, most, all).
+    """Of (boxes, scores, limit, overlap, threshold, rows, found, scratch; batches, classes, count, most, all).
 
     Rows are (batch, class, box), zeros behind the last; `most` is how many a class may have in the result. With `all`,
     no score is too low. If few boxes are wanted of many, those of the best scores are visited first, and the rest only if they do not
@@ -41,7 +41,9 @@ def suppress(module: Module, dtype: str, form: str) -> None:
     rank = ranking(module)
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
     kind, key = _KINDS[dtype], KEYS[dtype]
-    boxes, scores, limit_at, overlap_at, threshold_at, rows, found, scratch = (address(f, n) for n in range(8))
+    boxes, scores, limit_at, overlap_at, threshold_at, rows, found, scratch = (
+        address(f, n) for n in range(8)
+    )
     batches, classes, count, most, everything = (word(f, n) for n in range(8, 13))
     asked = f.load("i64", limit_at)
     limit = f.least(f.select(asked < 0, f.value(0, "i64"), asked), most)
@@ -51,7 +53,17 @@ def suppress(module: Module, dtype: str, form: str) -> None:
     total, number = f.variable("i64", 0), f.variable("i64", 0)
     with f.range(0, batches * classes) as line:
         scores_here = f.at(scores, line * count, kind)
-        line_ = _Line(f, kind, form, f.at(boxes, line // classes * count * 4, kind), candidates, order, limit, overlap, taken)
+        line_ = _Line(
+            f,
+            kind,
+            form,
+            f.at(boxes, line // classes * count * 4, kind),
+            candidates,
+            order,
+            limit,
+            overlap,
+            taken,
+        )
         line_.count.set(0)
         pivot = _pivot(f, key, rank, scores_here, count, limit)
         with f.range(0, 2) as part, f.if_((line_.count.now < limit) & (part.eq(0) | pivot.ne(-1))):
@@ -65,7 +77,9 @@ def suppress(module: Module, dtype: str, form: str) -> None:
 
             def chosen(raw: Value) -> Value:
                 score = f.bits(raw, vector(kind, lanes(raw.kind)))
-                near = key.encode(f, raw, descending=True).compare("<=", f.value(pivot, raw.kind), unsigned=True)
+                near = key.encode(f, raw, descending=True).compare(
+                    "<=", f.value(pivot, raw.kind), unsigned=True
+                )
                 high = score > f.value(f.load(kind, threshold_at), score.kind)
                 return (high | f.value(everything.ne(0), high.kind)) & (near ^ f.value(part.ne(0), near.kind))
 
@@ -158,7 +172,9 @@ class _Line:
                 here = count.now
                 with f.if_((here & (_LANES - 1)).eq(0)):
                     # Boxes that are nowhere, until others take their places.
-                    for part, nothing in zip(self.taken, (float("inf"),) * 2 + (float("-inf"),) * 2 + (0.0,), strict=True):
+                    for part, nothing in zip(
+                        self.taken, (float("inf"),) * 2 + (float("-inf"),) * 2 + (0.0,), strict=True
+                    ):
                         f.store(f.value(nothing, _WIDE), part, here)
                 for part, value in zip(self.taken, mine, strict=True):
                     f.store(value, part, here)

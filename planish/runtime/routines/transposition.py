@@ -47,6 +47,9 @@ def transposing(module: Module, nbytes: int, *, square: bool = True) -> str:
                 for n, line in enumerate(exchanged(f, block)):
                     f.store(line, to, (j + n) * rows + i)
                 inside.otherwise()
-                with f.range(i, f.least(i + _BLOCK, rows)) as row, f.range(j, f.least(j + _BLOCK, columns)) as column:
+                with (
+                    f.range(i, f.least(i + _BLOCK, rows)) as row,
+                    f.range(j, f.least(j + _BLOCK, columns)) as column,
+                ):
                     single(row, column)
     return "transpose"

@@ -30,7 +30,7 @@ def element(kind: str) -> str:
 
 def lanes(kind: str) -> int:
     """How many there are; 0 for a scalar."""
-    return int(kind[1:].split(" ")[0]) if kind.startswith("<") else 0
+    return int(kind[1:].partition(" ")[0]) if kind.startswith("<") else 0
 
 
 def vector(kind: str, count: int) -> str:
@@ -290,19 +290,15 @@ class Function:
 
     def bits(self, value: Value, kind: str) -> Value:
         """The same bits as another kind."""
-        return (
-            value
-            if value.kind == kind
-            else self.let(kind, f"bitcast {value.kind} {value.text} to {kind}")
-        )
+        return value if value.kind == kind else self.let(kind, f"bitcast {value.kind} {value.text} to {kind}")
 
     def select(self, condition: Value, then: Operand, otherwise: Operand) -> Value:
         """One of two, per lane."""
-        kind = then.kind if isinstance(then, Value) else otherwise.kind if isinstance(otherwise, Value) else ""
-        a, b = self.value(then, kind), self.value(otherwise, kind)
-        return self.let(
-            kind, f"select {condition.kind} {condition.text}, {kind} {a.text}, {kind} {b.text}"
+        kind = (
+            then.kind if isinstance(then, Value) else otherwise.kind if isinstance(otherwise, Value) else ""
         )
+        a, b = self.value(then, kind), self.value(otherwise, kind)
+        return self.let(kind, f"select {condition.kind} {condition.text}, {kind} {a.text}, {kind} {b.text}")
 
     def least(self, a: Value, b: Operand) -> Value:
         """The smaller of two integers."""
@@ -328,13 +324,13 @@ class Function:
     def load(self, kind: str, base: Value, index: Operand = 0) -> Value:
         """An element, or lanes that begin at one: the index counts elements."""
         one = element(kind)
-        place = base if index == 0 and not isinstance(index, Value) else self.at(base, index, one)
+        place = base if not isinstance(index, Value) and index == 0 else self.at(base, index, one)
         return self.let(kind, f"load {kind}, ptr {place.text}, align {_SIZES[one]}")
 
     def store(self, value: Value, base: Value, index: Operand = 0) -> None:
         """Write an element, or lanes that begin at one."""
         one = element(value.kind)
-        place = base if index == 0 and not isinstance(index, Value) else self.at(base, index, one)
+        place = base if not isinstance(index, Value) and index == 0 else self.at(base, index, one)
         self.lines.append(f"  store {value.kind} {value.text}, ptr {place.text}, align {_SIZES[one]}")
 
     def stack(self, kind: str, count: int = 1) -> Value:
@@ -463,5 +459,3 @@ class Choice:
         self.turned = True
         self.of.go(self.after)
         self.of.begin(self.other)
-
-
