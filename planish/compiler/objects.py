@@ -78,9 +78,12 @@ def glue_of(source: str) -> bytes:
 
 @functools.cache
 def routine_of(name: str, processor: Processor) -> int | None:
-    """Where a routine is in memory; None if this machine lacks a library that it calls."""
+    """Where a routine is in memory; None if there is none of that name, or this machine lacks a library that it calls."""
     from planish.runtime import routines
     from planish.runtime.routines import session
+
+    if not routines.is_known(name):
+        return None
 
     def make() -> bytes:
         from planish.runtime import cpu

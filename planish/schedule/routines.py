@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 from numpy.typing import NDArray
 
 from planish import dtypes
+from planish.config import current
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds, product
 from planish.ptir.ops.definition import Attrs
@@ -118,6 +119,13 @@ def _most(*dims: DimLike) -> float:
     return float(bounds(product(dims))[1])
 
 
+def _by_library(name: str, integers: tuple[DimLike, ...], chunks: DimLike, work: int) -> RoutineCall:
+    """A call whose last integer is how many threads the library may take: sums in its order, which depends on them."""
+    if current().deterministic:
+        return RoutineCall(name, (*integers, 1), chunks, work)
+    return RoutineCall(name, integers, chunks, work, threads=True)
+
+
 def _are_small(type: TensorType, *shapes: tuple[DimLike, DimLike]) -> bool:
     """Whether real matrices of such shapes fit into lanes; a single one is left to LAPACK sooner."""
     largest = _SMALL if bounds(product(type.dims[:-2]))[1] > 1 else _SMALL // 4
@@ -133,7 +141,7 @@ def _cholesky(attrs: Attrs, given: Types, made: Types) -> Routine | None:
         return Routine(RoutineCall(f"small_{name}", (batch, n, chunks), chunks, work))
     chunks, work = pieces(batch, 300 + _most(n, n, n) / 40)
     return Routine(
-        RoutineCall(name, (batch, n, chunks), chunks, work, True),
+        _by_library(name, (batch, n, chunks), chunks, work),
         product((chunks, n, n, type.dtype.itemsize)),
     )
 
@@ -152,7 +160,7 @@ def _triangular_solve(attrs: Attrs, given: Types, made: Types) -> Routine | None
             RoutineCall("small_" + ".".join(parts), (batch, n, rows, columns, chunks), chunks, work)
         )
     chunks, work = pieces(batch, 300 + _most(n, rows, columns) / 40)
-    return Routine(RoutineCall(".".join(parts), (batch, n, rows, columns, chunks), chunks, work, True))
+    return Routine(_by_library(".".join(parts), (batch, n, rows, columns, chunks), chunks, work))
 
 
 def _qr(attrs: Attrs, given: Types, made: Types) -> Routine | None:
@@ -167,7 +175,7 @@ def _qr(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     chunks, work = pieces(batch, 2000 + m * n * min(m, n) / 10)
     # reflections, their factors, and room for LAPACK
     room = (m * max(k, n) + 65 * max(m, n)) * type.dtype.itemsize
-    call = RoutineCall(f"qr.{type.dtype.name}", (batch, m, n, k, chunks, room), chunks, work, True)
+    call = _by_library(f"qr.{type.dtype.name}", (batch, m, n, k, chunks, room), chunks, work)
     return Routine(call, product((chunks, room)))
 
 
@@ -176,7 +184,7 @@ def _lu(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     batch, m, n = _matrices(type)
     chunks, work = pieces(batch, 500 + _most(m, n, n) / 30)
     room = product((m, n, type.dtype.itemsize)) + product((m, 8))
-    call = RoutineCall(f"lu.{type.dtype.name}", (batch, m, n, chunks, room), chunks, work, True)
+    call = _by_library(f"lu.{type.dtype.name}", (batch, m, n, chunks, room), chunks, work)
     return Routine(call, product((chunks, room)))
 
 

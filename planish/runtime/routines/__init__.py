@@ -31,6 +31,11 @@ ROUTINES: Final[dict[str, Callable[..., None]]] = {
 """Who writes a routine into a module; the parts of its name behind the first are given as text."""
 
 
+def is_known(name: str) -> bool:
+    """Whether there is such a routine."""
+    return name.partition(".")[0] in ROUTINES
+
+
 def source(name: str) -> str:
     """The LLVM IR of a routine, in which it is called `routine`."""
     first, *rest = name.split(".")
