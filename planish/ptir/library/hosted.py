@@ -14,6 +14,7 @@ from planish.dtypes import DType
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.library import compaction
 from planish.ptir.library.common import move_axis, normal_axis, take_along_axis
 from planish.ptir.ops.definition import Attrs, OpDef
 
@@ -40,6 +41,23 @@ def _order(key: GraphValue, axis: int, descending: bool) -> GraphValue:
     return move_axis(moved.graph.emit(ops.argsort, [moved], attrs), key.rank - 1, axis)
 
 
+def _order_by(keys: Sequence[GraphValue], axis: int = 0, descending: bool = False) -> GraphValue:
+    """The last key first: every later sort keeps the order of what is equal for it."""
+    order = _order(keys[-1], axis, descending)
+    for key in reversed(keys[:-1]):
+        finer = _order(take_along_axis(key, order, axis), axis, descending)
+        order = take_along_axis(order, finer, axis)
+    return order
+
+
+def _unique(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
+    of, x = cast("ops.UniqueAttrs", attrs), operands[0]
+    known = _is_known(x.dtype) or x.dtype.is_complex
+    if of.axis is not None or not known or not _are_many(x.type.size):
+        return None
+    return compaction.unique(x, of.size, None, _order_by)
+
+
 def _counts(value: GraphValue, axis: int) -> bool:
     """Whether it holds its own positions along the axis."""
     made = value.value.def_inst
@@ -56,11 +74,7 @@ def _sort(operands: Sequence[GraphValue], attrs: Attrs) -> Kept:
         moved = move_axis(first, axis, first.rank - 1)
         own = ops.SortAttrs(first.rank - 1, of.descending)
         return (move_axis(moved.graph.emit(ops.sort, [moved], own), first.rank - 1, axis),)
-    # The last key first: every later sort keeps the order of what is equal for it.
-    order = _order(keys[-1], axis, of.descending)
-    for key in reversed(keys[:-1]):
-        finer = _order(take_along_axis(key, order, axis), axis, of.descending)
-        order = take_along_axis(order, finer, axis)
+    order = _order_by(keys, axis, of.descending)
     return tuple(
         order.cast(value.dtype) if _counts(value, axis) else take_along_axis(value, order, axis)
         for value in operands
@@ -123,6 +137,7 @@ def _fourier(op: OpDef) -> Callable[[Sequence[GraphValue], Attrs], Kept]:
 HOSTED: Final[dict[str, Callable[[Sequence[GraphValue], Attrs], Kept]]] = {
     "sort": _sort,
     "top_k": _top_k,
+    "unique": _unique,
     "non_max_suppression": _suppress,
     **{op.name: _fourier(op) for op in (ops.fft, ops.ifft, ops.rfft, ops.irfft)},
 }
