@@ -212,7 +212,12 @@ class _Assembler:
             return None
         buffers = (*step.inputs, *step.outputs, *step.constants, *step.scratch)
         return flat.Native(
-            call.name, buffers, tuple(map(self.size, call.integers)), self.size(call.chunks), call.work, call.threads
+            call.name,
+            buffers,
+            tuple(map(self.size, call.integers)),
+            self.size(call.chunks),
+            call.work,
+            call.threads,
         )
 
     def finish(self) -> flat.Code:

@@ -121,7 +121,7 @@ class NativeCode:
         self._make_way = way
         self._way = way(self.code)
         self.run = self._way.address("run")
-        self.returns = any(host.native is None or host.native.routine not in names for host in hosts)
+        self.returns = not all(map(self.has_routine, hosts))
         """Whether a call comes back to Python in the middle."""
         self.parallel = any(kernel.points > 1 for kernel in kernels) or bool(self.routines)
         self._call = _SLOW_CALL(support().address("slow_call"))
@@ -151,8 +151,12 @@ class NativeCode:
                 frame[self.layout.scratch(site)] = own.ctypes.data
         return frame
 
-    def launcher(self, step: Call) -> Callable[[NDArray[np.int64]], int]:
-        """One launch of a kernel by itself, on the frame of a call, as the function launches it."""
+    def has_routine(self, step: Host) -> bool:
+        """Whether machine code does it."""
+        return step.native is not None and step.native.routine in self.routines
+
+    def launcher(self, step: Call | Host) -> Callable[[NDArray[np.int64]], int]:
+        """One launch of a kernel, or one run of a routine, by itself, on the frame of a call, as the function launches it."""
         way = self._make_way(replace(self.code, instructions=(step,)))
         run = way.address("run")
 

@@ -20,7 +20,7 @@ from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.ops.checking import ORDERED
 from planish.ptir.types import TensorType
-from planish.runtime import libraries, processors
+from planish.runtime import libraries, plan, processors
 from planish.schedule.plan import Host, walk
 from planish.target import TARGETS
 from tests.e2e.comparing import same
@@ -330,6 +330,13 @@ def test_without_the_library_python_does_it(monkeypatch: pytest.MonkeyPatch):
     assert not exe.is_fast
     for own, meant in zip(exe(*arrays), ptir.interpret(function, arrays), strict=True):
         same(own, np.asarray(meant), "by Python")
+
+
+def test_a_profile_runs_routines_too(monkeypatch: pytest.MonkeyPatch):
+    function, arrays = _both()
+    exe = compiler.compile(function)
+    monkeypatch.setattr(plan.Host, "step", lambda *_: pytest.fail("Python does the work of a routine"))
+    assert {"sort", "cholesky"} <= {record.kernel for record in exe.profile(*arrays, repeat=2).records}
 
 
 def test_an_unknown_routine_is_not_there():
