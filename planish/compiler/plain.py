@@ -19,7 +19,7 @@ import numpy as np
 from planish import dtypes
 from planish.errors import PlanishError
 from planish.ptir.dims import Dim, DimLike
-from planish.ptir.library.hosted import HOSTED
+from planish.ptir.library.classes import STAYING
 from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, NoAttrs
 from planish.ptir.types import Quant, TensorType
 from planish.runtime.entry import NativeKernel
@@ -173,7 +173,7 @@ def _load_host(value: list[object], blobs: memoryview) -> plan.Host:
         _bad(value, "a host op")
     name, given, names, inputs, outputs, input_types, output_types, call, constants, scratch = value
     op = REGISTRY.get(cast("str", name))
-    if op is None or not (op.host or op.name in HOSTED):
+    if op is None or not (op.host or op.name in STAYING):
         _bad(name, "a host op")
     dims = {each[0]: Dim.named(*each) for each in map(_symbol, cast("list[object]", names))}
     attrs = NO_ATTRS if op.attrs_type is NoAttrs else record_of(op.attrs_type).load(given, dims, op.name)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from planish import dtypes
 from planish.errors import LoweringError
 from planish.ptir.dims import Dim, DimLike, bounds, product
 from planish.ptir.function import Function, Inst, Region, Value
-from planish.ptir.library.hosted import HOSTED
+from planish.ptir.library.classes import STAYING
 from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.types import TensorType
@@ -246,7 +246,7 @@ class _Planner:
             handler = _CONTROL.get(inst.op.name)
             if handler is not None:
                 handler(self, inst)
-            elif inst.op.host or inst.op.name in HOSTED:
+            elif inst.op.host or inst.op.name in STAYING:
                 self.host(inst)
             elif inst.op.name == "bitcast" and any(
                 v.type.dtype.is_complex for v in (*inst.operands, *inst.results)

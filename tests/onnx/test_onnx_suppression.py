@@ -65,9 +65,8 @@ def test_what_is_chosen(count: int, centred: bool):
             numbers["least"] = np.array([least], np.float32)
         (found,) = model(form, **numbers)(boxes=boxes, scores=scores)
         # shares that rounding could put on either side of the threshold do not occur in these
-        assert found.tolist() == chosen(
-            boxes, scores, most, np.float32(overlap), least and np.float32(least), centred
-        )
+        as_given = [None if x is None else float(np.float32(x)) for x in (overlap, least)]
+        assert found.tolist() == chosen(boxes, scores, most, as_given[0] or 0.0, as_given[1], centred)
 
 
 def test_nothing_is_chosen_without_a_limit():

@@ -54,6 +54,10 @@ COMPOSITES: Final[frozenset[str]] = frozenset(name for name, way in WAYS.items()
 """The ops that are gone after `expand,expand-complex`."""
 
 
+STAYING: Final = frozenset({"sort", "top_k", "non_max_suppression"})
+"""Composites that may stay, and run as host ops, where a machine has routines for them (`library.hosted`)."""
+
+
 def way_of(op: OpDef) -> Way:
     """How an op reaches the machine."""
     return WAYS[op.name]
@@ -68,4 +72,4 @@ def unplaced() -> list[str]:
     return wrong
 
 
-__all__ = ["COMPOSITES", "WAYS", "Way", "unplaced", "way_of"]
+__all__ = ["COMPOSITES", "STAYING", "WAYS", "Way", "unplaced", "way_of"]
