@@ -308,6 +308,29 @@ def test_every_side_and_transform_of_a_triangular_solve():
                     )
 
 
+_NAMED = ptir.Dim.named("B", 0, 40)
+
+
+@pytest.mark.parametrize(
+    ("shape", "build"),
+    [
+        ((60,), lambda v: v.graph.emit(ops.rfft, [v], ops.FftAttrs((1,)))),
+        ((12, 12), lambda v: v.graph.emit(ops.cholesky, [v], ops.CholeskyAttrs())),
+        ((40, 40), lambda v: v.graph.emit(ops.cholesky, [v], ops.CholeskyAttrs())),
+        ((40, 40), lambda v: v.graph.emit_many(ops.lu, [v])),
+    ],
+)
+def test_as_many_as_there_are(shape: tuple[int, ...], build: Callable[[GraphValue], object]):
+    function = function_of([TensorType(dtypes.float64, (_NAMED, *shape))], build)
+    exe, _ = compiled(function)
+    for count in (0, 1, 17, 40):
+        x = np.random.default_rng(count).standard_normal((count, *shape))
+        if len(shape) == 2:
+            x = x @ np.swapaxes(x, -1, -2) + 50 * np.eye(shape[0])
+        for own, meant in zip(exe(x), ptir.interpret(function, [x]), strict=True):
+            np.testing.assert_allclose(own, np.asarray(meant), rtol=1e-10, atol=1e-10)
+
+
 # -- where they come from --------------------------------------------------------------------------------------------
 
 
@@ -381,3 +404,24 @@ def test_a_library_keeps_the_number_of_its_threads():
             assert get() == 2
     finally:
         put(before)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(60))
+def test_random_orders(seed: int):
+    rng = np.random.default_rng(seed)
+    dtype = _KNOWN[seed % len(_KNOWN)]
+    rows, count = int(rng.integers(1, 40)), int(rng.integers(257, 6000))
+    x = draw(rng, dtype, (rows, count))
+    if seed % 3 == 0:
+        bits = rng.integers(0, 256, (rows, count, dtype.itemsize), np.uint8)
+        x = (bits & 1 if dtype.is_bool else bits).view(dtype.numpy)[..., 0]
+    if seed % 4 == 1:
+        x = np.sort(x, 1)
+    k = int(rng.integers(1, count + 1)) if seed % 2 else int(rng.integers(1, 70))
+
+    def build(v: GraphValue) -> list[GraphValue]:
+        return [v.sort(1, descending=bool(seed & 4)), *v.top_k(k, 1, largest=bool(seed & 2)), *v.unique()]
+
+    with np.errstate(all="ignore"):
+        check([x], build)
