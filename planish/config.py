@@ -59,7 +59,7 @@ class Settings:
     deterministic: bool = field(
         default=False,
         metadata={
-            "doc": "use stored winners or the heuristic, never a new search, whose float results could differ"
+            "doc": "use stored winners or the heuristic, never a new search, whose float results could differ; LAPACK on one thread"
         },
     )
     devectorize: Devectorize = field(

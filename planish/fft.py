@@ -1,4 +1,4 @@
-"""Fourier transforms: the standard's `fft` extension. They run in NumPy's FFT, between compiled kernels.
+"""Fourier transforms: the standard's `fft` extension. Lines are transformed by a routine in machine code.
 
 `norm` says which direction divides by the number of elements n: "backward" (the inverse), "forward", or "ortho" (both by √n).
 """

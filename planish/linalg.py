@@ -1,6 +1,6 @@
 """Linear algebra: the standard's `linalg` extension, and what people know beside it.
 
-Matrices are the last two axes, leading axes are batch. Factorisations run in LAPACK; products, norms and everything around
+Matrices are the last two axes, leading axes are batch. Factorisations run in LAPACK, those of small matrices in lanes; products, norms and everything around
 them is compiled. A singular matrix gives infinities or NaN where NumPy raises: what is in a tensor is not known when the
 call is made.
 """

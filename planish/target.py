@@ -111,6 +111,8 @@ class Target:
     """Its own rules in the final rewrite (stage 19)."""
     tensor_cores: tuple[Core, ...] = ()
     """Its tensor cores, the preferred ones first."""
+    routines: bool = False
+    """Whether host ops and sorting have routines there (`planish.runtime.routines`)."""
     native: bool = field(default=False, compare=False)
     """Whether it stands for the machine we run on: then code uses all that machine has, not only what the name promises."""
 
@@ -158,6 +160,7 @@ _X86_V4: Final = Target(
     caches=(48 << 10, 2 << 20, 32 << 20),
     supported_ops=AVX512_OPS,
     tensor_cores=tensor_cores.PAIRS[16],
+    routines=True,
 )
 
 _X86_VNNI: Final = replace(
@@ -167,8 +170,8 @@ _X86_VNNI: Final = replace(
 TARGETS: Final = {
     target.name: target
     for target in (
-        Target("x86-64", 16, 16, supported_ops=MACHINE_OPS - {Ops.MULACC}),
-        Target("x86-64-v3", 32, 16, masked=True, tensor_cores=tensor_cores.PAIRS[8]),
+        Target("x86-64", 16, 16, supported_ops=MACHINE_OPS - {Ops.MULACC}, routines=True),
+        Target("x86-64-v3", 32, 16, masked=True, tensor_cores=tensor_cores.PAIRS[8], routines=True),
         _X86_V4,
         _X86_VNNI,
         replace(_X86_VNNI, name="x86-64-amx", tensor_cores=(*tensor_cores.AMX, *_X86_VNNI.tensor_cores)),

@@ -202,13 +202,15 @@ class Lowered:
         return Executable(self, calls)
 
 
-def prepare(function: ptir.Function | ptir.Program, passes: Passes | None) -> ptir.Function:
-    """The entry of a copy of a program, after the passes."""
+def prepare(
+    function: ptir.Function | ptir.Program, passes: Passes | None, *, routines: bool = False
+) -> ptir.Function:
+    """The entry of a copy of a program, after the passes; `routines`: for a machine that has some."""
     program = function.clone() if isinstance(function, ptir.Program) else ptir.Program([function.clone()])
     if passes is None:
         return program.entry
     manager = ptir.PassManager.of(passes)
-    manager.run(program)
+    manager.run(program, routines=routines)
     if not manager.ships:
         # A mistake in a pass of the user's own is told as such, not as whatever it leads to later on.
         ptir.verify(program)

@@ -201,9 +201,24 @@ class _Assembler:
                 step.outputs,
                 tuple(map(self.variable, known)),
                 tuple(map(self.variable, decided)),
+                self.native(step),
             )
         )
         self.known.update(decided)
+
+    def native(self, step: planned.Host) -> flat.Native | None:
+        call = step.call
+        if call is None:
+            return None
+        buffers = (*step.inputs, *step.outputs, *step.constants, *step.scratch)
+        return flat.Native(
+            call.name,
+            buffers,
+            tuple(map(self.size, call.integers)),
+            self.size(call.chunks),
+            call.work,
+            call.threads,
+        )
 
     def finish(self) -> flat.Code:
         shift = len(self.prologue)

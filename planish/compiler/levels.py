@@ -57,7 +57,7 @@ class Levels:
     def prepared(self) -> ptir.Function:
         """The function after the passes."""
         with self._settings:
-            return prepare(self.function, self.passes)
+            return prepare(self.function, self.passes, routines=self.target.routines)
 
     @cached_property
     def lowered(self) -> Lowered:

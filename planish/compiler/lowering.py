@@ -79,7 +79,7 @@ def lower_for(
     loops: bool = True,
 ) -> Lowered:
     """`compiler.lower` for a target; for a processor, kernels are compiled as they come."""
-    prepared = prepare(function, passes)
+    prepared = prepare(function, passes, routines=target.routines)
     with collector_off(), Table() as table:
         plan = make_plan(prepared, table, _parameters(prepared, donate), target)
         sharing = share(plan, reuse=reuse)

@@ -25,6 +25,7 @@ from planish.compiler.objects import (
     object_of,
     object_under,
     pool,
+    routine_of,
     support,
     threads,
 )
@@ -99,23 +100,30 @@ class NativeCode:
             entry.Result(buffer, dims)
             for buffer, dims in zip(lowered.plan.results, assembled.results, strict=True)
         ]
-        self.layout = entry.Layout(
-            len(self.code.slots), len(self.itemsizes), len(self.code.sites), len(results)
-        )
+        self.layout = entry.layout_of(self.code, len(self.itemsizes), len(results))
         made_for = processor(lowered.target)
         check_runs_here(made_for)
         addresses, self._kernels = (_by_c if backend == "c" else _by_llvm)(lowered, made_for)
         kernels = lowered.calls
         symbols = {kernel.name: address for kernel, address in zip(kernels, addresses, strict=True)}
         homes = lowered.memory.homes
+        hosts = [i for i in self.code.instructions if isinstance(i, Host)]
+        wanted = dict.fromkeys(host.native.routine for host in hosts if host.native is not None)
+        self.routines = {name: found for name in wanted if (found := routine_of(name, made_for)) is not None}
+        """Those of its host instructions that machine code does, and where."""
+        names = {name: f"routine{number}" for number, name in enumerate(self.routines)}
+        symbols |= {names[name]: address for name, address in self.routines.items()}
 
         def way(code: Code) -> Loaded:
-            return Loaded(glue_of(entry.render(code, kernels, self.itemsizes, homes, results)), symbols)
+            source = entry.render(code, kernels, self.itemsizes, homes, results, names)
+            return Loaded(glue_of(source), symbols)
 
         self._make_way = way
         self._way = way(self.code)
         self.run = self._way.address("run")
-        self.parallel = any(kernel.points > 1 for kernel in kernels)
+        self.returns = not all(map(self.has_routine, hosts))
+        """Whether a call comes back to Python in the middle."""
+        self.parallel = any(kernel.points > 1 for kernel in kernels) or bool(self.routines)
         self._call = _SLOW_CALL(support().address("slow_call"))
 
     def threads(self) -> int:
@@ -143,8 +151,12 @@ class NativeCode:
                 frame[self.layout.scratch(site)] = own.ctypes.data
         return frame
 
-    def launcher(self, step: Call) -> Callable[[NDArray[np.int64]], int]:
-        """One launch of a kernel by itself, on the frame of a call, as the function launches it."""
+    def has_routine(self, step: Host) -> bool:
+        """Whether machine code does it."""
+        return step.native is not None and step.native.routine in self.routines
+
+    def launcher(self, step: Call | Host) -> Callable[[NDArray[np.int64]], int]:
+        """One launch of a kernel, or one run of a routine, by itself, on the frame of a call, as the function launches it."""
         way = self._make_way(replace(self.code, instructions=(step,)))
         run = way.address("run")
 
@@ -193,9 +205,9 @@ def fast_call(
     """The builtin for calls with plain arrays; None where a call is never plain."""
     plan, code, layout = lowered.plan, native.code, native.layout
     memory = lowered.memory
-    if any(isinstance(i, Host) for i in code.instructions):
+    if native.returns:
         return None
-    if not lowered.is_plain:
+    if not (lowered.is_plain or _only_complex(lowered)):
         return None
     names = dict(assembled.sizes)
     bounds = [(0, 0)] * (layout.slot(len(code.slots)) + 1)
@@ -222,9 +234,7 @@ def fast_call(
             if buffer.position in params:
                 return None
             written = buffer.position if buffer.donated else -1
-            params[buffer.position] = fastcall.Tensor(
-                np.dtype(buffer.dtype.numpy), word, tuple(dims), written
-            )
+            params[buffer.position] = fastcall.Tensor(np.dtype(type.dtype.numpy), word, tuple(dims), written)
         elif buffer.constant is not None:
             template[word] = buffer.constant.ctypes.data
         elif number in offsets:
@@ -240,11 +250,14 @@ def fast_call(
     known = {slot for _, slot in assembled.sizes}
     computed = _computed_slots(code)
     results = []
-    for number, dims_of in zip(plan.results, assembled.results, strict=True):
+    told = lowered.arguments.results
+    for number, dims_of, dtype in zip(plan.results, assembled.results, told, strict=True):
         if plan.buffers[number].role is not Role.RESULT or any(slot in computed for slot in dims_of):
             return None
         sizes = tuple(~layout.slot(slot) if slot in known else code.slots[slot] for slot in dims_of)
-        found = fastcall.Tensor(np.dtype(plan.buffers[number].dtype.numpy), layout.buffer(number), sizes)
+        if plan.buffers[number].dtype.numpy != dtype:
+            sizes = sizes[:-1]  # a complex number was computed as two reals
+        found = fastcall.Tensor(np.dtype(dtype), layout.buffer(number), sizes)
         home = plan.buffers[memory.homes.get(number, number)]
         if home.role is Role.PARAMETER:
             # the array of a donated argument, if that is the whole of it
@@ -267,6 +280,22 @@ def fast_call(
         fastcall.Arena(blocks().address, memory.peak, tuple(inside)),
     )
     return fastcall.builtin(lowered.arguments.function, support().address("fast_call"), description, native)
+
+
+def _only_complex(lowered: Lowered) -> bool:
+    """Whether what is in another guise is complex numbers as pairs of reals: the same bytes."""
+    plan, arguments = lowered.plan, lowered.arguments
+    given = [
+        (buffer.dtype.numpy, arguments.types[buffer.position].dtype.numpy)
+        for buffer in plan.buffers
+        if buffer.role is Role.PARAMETER
+    ]
+    made = [
+        (plan.buffers[n].dtype.numpy, dtype) for n, dtype in zip(plan.results, arguments.results, strict=True)
+    ]
+    return all(own == told or told.kind == "c" for own, told in (*given, *made)) and not any(
+        type.quant is not None for type in arguments.types
+    )
 
 
 def _computed_slots(code: Code) -> set[int]:

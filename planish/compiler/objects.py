@@ -6,17 +6,20 @@ there. At a fork nothing is in the middle of being compiled: the child can compi
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from numpy.typing import NDArray
 
 from planish.config import current
 from planish.forking import hold
-from planish.runtime import fastcall, half, memory, processors
+from planish.runtime import fastcall, half, libraries, memory, processors
 from planish.runtime.cache import disk_cache, key_of
-from planish.runtime.elf import Loaded
+from planish.runtime.elf import Loaded, undefined_symbols
 from planish.runtime.pool import Pool
 from planish.runtime.pool import source as pool_source
 from planish.runtime.processors import Processor
@@ -71,6 +74,69 @@ def glue_of(source: str) -> bytes:
         return cpu.emit_glue(source)
 
     return _kept(key_of("glue", str(processors.host()), source), make)
+
+
+@functools.cache
+def routine_of(name: str, processor: Processor) -> int | None:
+    """Where a routine is in memory; None if there is none of that name, or this machine lacks a library that it calls."""
+    from planish.runtime import routines
+    from planish.runtime.routines import session
+
+    if not routines.is_known(name):
+        return None
+
+    def make() -> bytes:
+        from planish.runtime import cpu
+
+        return cpu.emit_routine(routines.source(name), processor)
+
+    image = _kept(key_of("routine", str(processor), name, str(libraries.wide_integers())), make)
+    wanted = set(undefined_symbols(image)) - {session.ENTER, session.LEAVE}
+    symbols = libraries.addresses(wanted)
+    if symbols is None:
+        return None
+    found = Loaded(image, {**symbols, **_library_session()})
+    _routines.append(found)
+    return found.address("routine")
+
+
+@functools.cache
+def _library_session() -> Mapping[str, int]:
+    """What tells a library how many threads to take."""
+    from planish.runtime.routines import session
+
+    known = libraries.addresses(session.THREADS)
+    loaded = Loaded(glue_of(session.NOTHING if known is None else session.SOURCE), known or {})
+    _routines.append(loaded)
+    return {name: loaded.address(name) for name in (session.ENTER, session.LEAVE)}
+
+
+def call_routine(
+    name: str, buffers: Sequence[NDArray[Any]], integers: Sequence[int], scratch: int = 0
+) -> bool:
+    """Run a routine in one chunk on arrays, which are in order, with bytes to work in; False if this machine does not have it."""
+    function = _function(name)
+    if function is None:
+        return False
+    given = [*buffers, blocks().empty(scratch)] if scratch else buffers
+    # where the array says that its data is, as `fast_call` reads it: `ctypes.data` takes ten times as long
+    words = [_ADDRESS(id(buffer) + _DATA).value for buffer in given]
+    words += integers
+    function((ctypes.c_int64 * len(words))(*words), 0)
+    return True
+
+
+@functools.cache
+def _function(name: str) -> Callable[..., None] | None:
+    address = routine_of(name, processors.host())
+    return None if address is None else _ROUTINE(address)
+
+
+_ADDRESS: Final = ctypes.c_int64.from_address
+_DATA: Final = 16
+_ROUTINE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_routines: Final[list[Loaded]] = []
+"""They live as long as the process: plans know their addresses."""
 
 
 def _kept(key: str, make: Callable[[], bytes]) -> bytes:

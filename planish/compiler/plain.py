@@ -19,6 +19,7 @@ import numpy as np
 from planish import dtypes
 from planish.errors import PlanishError
 from planish.ptir.dims import Dim, DimLike
+from planish.ptir.library.classes import STAYING
 from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, NoAttrs
 from planish.ptir.types import Quant, TensorType
 from planish.runtime.entry import NativeKernel
@@ -160,17 +161,19 @@ def _dump_host(value: plan.Host, blobs: Blobs) -> list[object]:
         codec_of("tuple[TensorType, ...]").dump(each, blobs)
         for each in (value.input_types, value.output_types)
     ]
-    return [op.name, given, list(names.values()), *ends, *types]
+    more = [codec_of("tuple[int, ...]").dump(ints, blobs) for ints in (value.constants, value.scratch)]
+    call = codec_of("RoutineCall | None").dump(value.call, blobs)
+    return [op.name, given, list(names.values()), *ends, *types, call, *more]
 
 
 def _load_host(value: list[object], blobs: memoryview) -> plan.Host:
     from planish.ptir.fields import record_of
 
-    if len(value) != 7 or type(value[0]) is not str or type(value[2]) is not list:
+    if len(value) != 10 or type(value[0]) is not str or type(value[2]) is not list:
         _bad(value, "a host op")
-    name, given, names, inputs, outputs, input_types, output_types = value
+    name, given, names, inputs, outputs, input_types, output_types, call, constants, scratch = value
     op = REGISTRY.get(cast("str", name))
-    if op is None or not op.host:
+    if op is None or not (op.host or op.name in STAYING):
         _bad(name, "a host op")
     dims = {each[0]: Dim.named(*each) for each in map(_symbol, cast("list[object]", names))}
     attrs = NO_ATTRS if op.attrs_type is NoAttrs else record_of(op.attrs_type).load(given, dims, op.name)  # type: ignore[arg-type]
@@ -182,6 +185,9 @@ def _load_host(value: list[object], blobs: memoryview) -> plan.Host:
         ints(outputs, blobs),
         types(input_types, blobs),
         types(output_types, blobs),
+        codec_of("RoutineCall | None").load(call, blobs),
+        ints(constants, blobs),
+        ints(scratch, blobs),
     )
 
 
@@ -300,7 +306,8 @@ _KNOWN: Final[dict[str, Codec]] = {
 _RECORDS: Final[dict[str, type]] = {
     kind.__name__: kind
     for kind in (
-        plan.Plan, plan.Kernel, plan.Buffer, memory.Sharing, memory.Block, TensorType, Quant, NativeKernel, plan.Rolled,
+        plan.Plan, plan.Kernel, plan.Buffer, plan.RoutineCall, memory.Sharing, memory.Block, TensorType, Quant, NativeKernel,
+        plan.Rolled,
     )
 }  # fmt: skip
 

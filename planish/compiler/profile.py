@@ -198,7 +198,7 @@ class _Walk:
         self.launch = {
             position: self.native.launcher(step)
             for position, step in enumerate(exe.code.instructions)
-            if isinstance(step, Call)
+            if isinstance(step, Call) or (isinstance(step, Host) and native.has_routine(step))
         }
         launches = len(exe.code.sites)
         hosts = [n for n, step in enumerate(exe.code.instructions) if isinstance(step, Host)]
@@ -222,13 +222,14 @@ class _Walk:
         while position < len(instructions):
             step = instructions[position]
             following: int | None = None
-            if isinstance(step, Call):
+            if position in self.launch:
+                number = step.site if isinstance(step, Call) else self.hosts[position]
                 frame = self.native.frame(state.memory, state.slots, scratch)
                 launch = self.launch[position]
                 begin = perf_counter()
                 launch(frame)
-                spent[step.site] += perf_counter() - begin
-                counts[step.site] += 1
+                spent[number] += perf_counter() - begin
+                counts[number] += 1
             else:
                 begin = perf_counter()
                 following = step.step(state)

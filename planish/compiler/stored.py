@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from planish import ptir
 from planish.compiler import plain
 from planish.compiler.arguments import Arguments
@@ -22,7 +24,7 @@ from planish.ptir.dims import bounds
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.processors import processor
 from planish.schedule.memory import Sharing
-from planish.schedule.plan import Launch, Plan, Role, Rolled, walk
+from planish.schedule.plan import Host, Launch, Plan, Role, Rolled, walk
 from planish.target import Target
 
 if TYPE_CHECKING:
@@ -102,6 +104,29 @@ def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> 
     return found
 
 
+def _check_routine(plan: Plan, step: Host) -> None:
+    """That a routine is given what its op and types ask for: it reads and writes where it is told."""
+    from planish.schedule.routines import find_routine
+
+    meant = find_routine(step.op.name, step.attrs, step.input_types, step.output_types)
+    if meant is None or meant.call != step.call or len(meant.tables) != len(step.constants):
+        raise plain.Malformed("a routine is called for another op")
+    pairs = zip((*step.inputs, *step.outputs), (*step.input_types, *step.output_types), strict=True)
+    fits = all(
+        plan.buffers[n].dtype is t.dtype and bounds(plan.buffers[n].size)[1] >= bounds(t.size)[1]
+        for n, t in pairs
+    )
+    room = [plan.buffers[n] for n in step.scratch]
+    wanted = [] if meant.scratch == 0 else [(1, meant.scratch)]
+    tables = [plan.buffers[n].constant for n in step.constants]
+    same = all(
+        a is not None and a.dtype == b.dtype and np.array_equal(a, b.reshape(-1))
+        for a, b in zip(tables, meant.tables, strict=True)
+    )
+    if not (fits and same and [(b.dtype.itemsize, b.size) for b in room] == wanted):
+        raise plain.Malformed("the memory of a routine is not what it needs")
+
+
 def _check(
     arguments: Arguments,
     plan: Plan,
@@ -128,6 +153,8 @@ def _check(
                 inside(number)
         else:
             step.renamed(inside)
+            if isinstance(step, Host) and step.call is not None:
+                _check_routine(plan, step)
     for number in plan.results:
         inside(number)
     for block in sharing.blocks:

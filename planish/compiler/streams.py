@@ -64,7 +64,7 @@ def _looked_at(step: Step) -> tuple[int, ...]:
         case View(buffer, base):
             return buffer, base
         case Host():
-            return (*step.inputs, *step.outputs)
+            return (*step.inputs, *step.outputs, *step.constants, *step.scratch)
         case Bind():
             return (step.buffer,)
         case Branch():

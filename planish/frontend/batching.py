@@ -380,7 +380,8 @@ BATCHING: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "reverse"), _AXES),
     **{op.name: _AXES for op in ops.REGISTRY.values() if op.key is ops.OpKey.REDUCE},
     **dict.fromkeys(
-        ("argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin", "concat", "sort", "top_k"), _AXIS
+        ("argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin", "concat", "sort", "argsort", "top_k"),
+        _AXIS,
     ),
     "dimension_size": _AXIS,
     "reshape": _prefixed(dims=None),

@@ -371,6 +371,9 @@ class GraphValue(ElementwiseMethods):
     def sort(self, axis: int = -1, descending: bool = False) -> GraphValue:
         return self._emit(ops.sort, attrs=ops.SortAttrs(self._axis(ops.sort, axis), descending))
 
+    def argsort(self, axis: int = -1, descending: bool = False) -> GraphValue:
+        return self._emit(ops.argsort, attrs=ops.ArgsortAttrs(self._axis(ops.argsort, axis), descending))
+
     def sort_with(
         self,
         others: Sequence[ElementwiseMethods],

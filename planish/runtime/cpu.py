@@ -100,6 +100,17 @@ def emit_glue(source: str) -> bytes:
     return image
 
 
+def emit_routine(source: str, made_for: Processor) -> bytes:
+    """The object code of a routine: written plainly, with loops to be unrolled and values to be hoisted, so all passes run."""
+    module, machine = _parsed(source), _machine(made_for)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False  # lanes are chosen where it is written
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    image: bytes = machine.emit_object(module)
+    return image
+
+
 def emit_assembly(source: str, made_for: Processor | None = None) -> str:
     """The same code as text."""
     made_for = made_for or host()

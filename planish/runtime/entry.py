@@ -2,7 +2,8 @@
 
 `run` works on a frame of 64-bit words: a few of its own (`HEAD`), the integers of the code, the addresses of its buffers, and
 the scratch memory of its calls. Every instruction of the code is a basic block. A kernel with a grid goes to the thread pool,
-one chunk per point of the grid. A host instruction returns to Python, which does it and enters again behind it. Loops and
+one chunk per point of the grid; so does a routine. A host instruction without one returns to Python, which does it and enters
+again behind it. Loops and
 long plans look at the clock now and then, and ask Python whether Ctrl-C was pressed.
 
 What `run` returns: 0 at the end; `HOST + n` to have instruction n done in Python; `BAD_SIZE + n` if instruction n read a size
@@ -24,6 +25,7 @@ from planish.runtime.plan import (
     Host,
     Instruction,
     Jump,
+    Native,
     Read,
     Slice,
     Swap,
@@ -87,6 +89,8 @@ class Layout:
     buffers: int
     sites: int
     results: int = 0
+    arguments: int = 0
+    """Of the routine that has most."""
 
     def slot(self, number: int) -> int:
         """An integer of the code."""
@@ -104,10 +108,20 @@ class Layout:
         """Where a result was to be when the call began."""
         return HEAD + self.slots + self.buffers + self.sites + number
 
+    def argument(self, number: int) -> int:
+        """An argument of the routine that runs."""
+        return HEAD + self.slots + self.buffers + self.sites + self.results + number
+
     @property
     def size(self) -> int:
         """The words of a frame."""
-        return HEAD + self.slots + self.buffers + self.sites + self.results
+        return self.argument(self.arguments)
+
+
+def layout_of(code: Code, buffers: int, results: int) -> Layout:
+    """The frame of a code."""
+    most = max((i.native.words for i in code.instructions if isinstance(i, Host) and i.native), default=0)
+    return Layout(len(code.slots), buffers, len(code.sites), results, most)
 
 
 _DECLARATIONS: Final = """
@@ -158,13 +172,15 @@ class _Writer:
         itemsizes: Sequence[int],
         homes: Mapping[int, int],
         results: Sequence[Result],
+        routines: Mapping[str, str],
     ) -> None:
         self.code = code
+        self.routines = routines
         self.homes = homes
         self.results = results
         self.kernels = kernels
         self.itemsizes = itemsizes
-        self.layout = Layout(len(code.slots), len(itemsizes), len(code.sites), len(results))
+        self.layout = layout_of(code, len(itemsizes), len(results))
         self.lines: list[str] = []
         self.thunks: list[str] = []
         self.count = 0
@@ -197,7 +213,7 @@ class _Writer:
 
     def write(self) -> str:
         instructions = self.code.instructions
-        resumes = [n + 1 for n, i in enumerate(instructions) if isinstance(i, Host)]
+        resumes = [n + 1 for n, i in enumerate(instructions) if isinstance(i, Host) and not self.symbol(i)]
         if resumes:
             start = self.let(f"load i64, ptr {self.word(RESUME)}")
             cases = " ".join(f"i64 {n}, label %i{n}" for n in resumes)
@@ -216,6 +232,8 @@ class _Writer:
         body = "\n".join(self.lines)
         used = sorted({i.kernel for i in instructions if isinstance(i, Call)})
         declared = "".join(self.kernels[number].declaration for number in used)
+        symbols = sorted({self.symbol(i) for i in instructions if isinstance(i, Host)} - {""})
+        declared += "".join(f"declare void @{symbol}(ptr, i64)\n" for symbol in symbols)
         return (
             f"{_DECLARATIONS}\n{declared}{''.join(self.thunks)}\ndefine i64 @run(ptr %frame) {{\n{body}\n}}\n"
         )
@@ -290,11 +308,34 @@ class _Writer:
                 less = self.let(f"icmp slt i64 {self.slot(left)}, {self.slot(right)}")
                 self.emit(f"br i1 {less}, label %i{position + 1}, label %i{to}")
                 return
+            case Host(native=Native() as native) if self.symbol(i):
+                self.routine(native)
+                self.unasked += native.work
             case Host():
                 self.emit(f"store i64 {position + 1}, ptr {self.word(RESUME)}")
                 self.emit(f"ret i64 {HOST + position}")
                 return
         self.go(position + 1)
+
+    def symbol(self, host: Host) -> str:
+        """What the routine of a host instruction is called here; nothing if there is none."""
+        return self.routines.get(host.native.routine, "") if host.native else ""
+
+    def routine(self, native: Native) -> None:
+        """Its arguments become words of the frame; its chunks go to the pool."""
+        for number, buffer in enumerate(native.buffers):
+            self.emit(f"store ptr {self.buffer(buffer)}, ptr {self.word(self.layout.argument(number))}")
+        for number, slot in enumerate(native.integers, len(native.buffers)):
+            self.emit(f"store i64 {self.slot(slot)}, ptr {self.word(self.layout.argument(number))}")
+        given, symbol = self.word(self.layout.argument(0)), self.routines[native.routine]
+        pool = self.let(f"load ptr, ptr {self.word(POOL)}")
+        run = self.let(f"load ptr, ptr {self.word(POOL_RUN)}")
+        threads, chunks = self.let(f"load i64, ptr {self.word(THREADS)}"), self.slot(native.chunks)
+        if native.threads:
+            last = self.word(self.layout.argument(native.words - 1))
+            self.emit(f"store i64 {threads}, ptr {last}")
+        words = f"ptr {pool}, ptr @{symbol}, ptr {given}, i64 {chunks}, i64 {native.work}, i64 {threads}"
+        self.emit(f"call void {run}({words})")
 
     def jump(self, position: int, to: int) -> None:
         """Backwards it closes a loop, which may be long."""
@@ -359,6 +400,7 @@ class _Writer:
 
 
 _NO_HOMES: Final[Mapping[int, int]] = {}
+_NO_ROUTINES: Final[Mapping[str, str]] = {}
 _WORDS: Final = {"+": "add", "-": "sub", "*": "mul"}
 
 
@@ -368,9 +410,11 @@ def render(
     itemsizes: Sequence[int],
     homes: Mapping[int, int] = _NO_HOMES,
     results: Sequence[Result] = (),
+    routines: Mapping[str, str] = _NO_ROUTINES,
 ) -> str:
-    """The LLVM IR of `run`, which calls kernels of other modules.
+    """The LLVM IR of `run`, which calls kernels and routines of other modules.
 
-    `itemsizes` are those of the buffers, `homes` the buffers that live in the memory of another one.
+    `itemsizes` are those of the buffers, `homes` the buffers that live in the memory of another one, `routines` the symbols of
+    those that there are, by name.
     """
-    return _Writer(code, kernels, itemsizes, homes, results).write()
+    return _Writer(code, kernels, itemsizes, homes, results, routines).write()

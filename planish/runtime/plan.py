@@ -6,7 +6,7 @@ here knows where they come from. `run` walks the code in Python; kernels are wha
     Call   kernel                       Jump    to                       Calculate   slot = slot op slot
     Copy   buffer ← buffer              Unless  flag: jump               Read        slot = the integer in a buffer
     Swap   buffers                      Below   slot < slot, else jump   Slice       buffer = base[slot]
-    Host   a Python function
+    Host   a routine, or a Python function
 """
 
 from __future__ import annotations
@@ -180,8 +180,28 @@ class Below:
 
 
 @dataclass(frozen=True, slots=True)
+class Native:
+    """How machine code does what a host instruction does: a routine, the buffers and the slots it is given."""
+
+    routine: str
+    buffers: tuple[int, ...]
+    integers: tuple[int, ...]
+    chunks: int
+    """The slot of the number of its chunks."""
+    work: int = 0
+    """An estimate of the nanoseconds that one thread would need."""
+    threads: bool = False
+    """Whether the last argument is how many threads a library may take."""
+
+    @property
+    def words(self) -> int:
+        """How many arguments there are."""
+        return len(self.buffers) + len(self.integers) + self.threads
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
-    """A Python function on shaped arrays; what it gives is copied into buffers."""
+    """A Python function on shaped arrays; what it gives is copied into buffers. Machine code may have a routine for it."""
 
     call: HostCall
     inputs: tuple[int, ...]
@@ -192,6 +212,7 @@ class Host:
     """Integers it is given."""
     decides: tuple[int, ...]
     """Slots it sets."""
+    native: Native | None = None
 
     def step(self, state: State) -> int | None:
         arrays = []

@@ -77,8 +77,8 @@ def uses(step: Step, written: Sequence[frozenset[int]]) -> Iterator[tuple[int, b
             yield source, False
             yield target, True
         case Host():
-            yield from ((buffer, False) for buffer in step.inputs)
-            yield from ((buffer, True) for buffer in step.outputs)
+            yield from ((buffer, False) for buffer in (*step.inputs, *step.constants))
+            yield from ((buffer, True) for buffer in (*step.outputs, *step.scratch))
         case Bind():
             yield step.buffer, False
         case Branch():
@@ -92,6 +92,12 @@ class Timeline:
         self.plan = plan
         self.written = written
         self.bases = bases(plan)
+        self.wholes = {
+            step.buffer: step.base
+            for step in walk(plan.steps)
+            if isinstance(step, View) and step.counter is None
+        }
+        """Views of all of another buffer: who writes one writes that."""
         self.leaves: list[Timed] = []
         """Steps without blocks, in the order of `walk`."""
         self.at: dict[int, Timed] = {}
@@ -120,7 +126,8 @@ class Timeline:
         found = [(self.base(buffer), writes) for buffer, writes in uses(step, self.written)]
         reads = tuple(buffer for buffer, writes in found if not writes)
         writes = tuple(buffer for buffer, writes in found if writes)
-        whole = {buffer for buffer, writes in uses(step, self.written) if writes} - self.bases.keys()
+        stored = {buffer for buffer, writes in uses(step, self.written) if writes}
+        whole = {self.wholes.get(buffer, buffer) for buffer in stored} - self.bases.keys()
         makes = frozenset(whole if isinstance(step, Copy) else whole - made)
         made.update(writes)
         for buffer in writes:

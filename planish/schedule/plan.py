@@ -141,8 +141,25 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
+class RoutineCall:
+    """How machine code does the work of a host op: by a routine known by name, on buffers and integers.
+
+    It is given the addresses of inputs, outputs, constants and scratch memory, then the integers, for each of its chunks.
+    """
+
+    name: str
+    integers: tuple[DimLike, ...]
+    chunks: DimLike = 1
+    """How many pieces of work there are, which any threads may do in any order."""
+    work: int = 0
+    """An estimate of the nanoseconds that one thread would need."""
+    threads: bool = False
+    """Whether the last argument is how many threads a library may take."""
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
-    """An op evaluated on arrays. Sizes that only its results have are variables from then on."""
+    """An op evaluated on arrays, or by a routine. Sizes that only its results have are variables from then on."""
 
     op: OpDef
     attrs: Attrs
@@ -150,9 +167,17 @@ class Host:
     outputs: tuple[int, ...]
     input_types: tuple[TensorType, ...]
     output_types: tuple[TensorType, ...]
+    call: RoutineCall | None = None
+    constants: tuple[int, ...] = ()
+    """Tables that the routine reads."""
+    scratch: tuple[int, ...] = ()
+    """Memory that the routine works in."""
 
     def renamed(self, of: Renaming) -> Host:
-        return replace(self, inputs=tuple(map(of, self.inputs)), outputs=tuple(map(of, self.outputs)))
+        inputs, outputs, constants, scratch = (
+            tuple(map(of, each)) for each in (self.inputs, self.outputs, self.constants, self.scratch)
+        )
+        return replace(self, inputs=inputs, outputs=outputs, constants=constants, scratch=scratch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +339,8 @@ class Plan:
             case Bind(variable, buffer):
                 return [(f"{variable} = b{buffer}", ())]
             case Host():
-                return [(f"{_names(step.outputs)} = host {step.op.name}({_names(step.inputs)})", ())]
+                by = "" if step.call is None else f" by {step.call.name}"
+                return [(f"{_names(step.outputs)} = host {step.op.name}({_names(step.inputs)}){by}", ())]
             case Branch(predicate, then, otherwise):
                 return [(f"if b{predicate}", then), *([("else", otherwise)] if otherwise else [])]
             case While(condition, flag, body):

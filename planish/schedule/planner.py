@@ -13,11 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Final, cast
+from typing import Any, Final, NamedTuple, cast
 
+from numpy.typing import NDArray
+
+from planish import dtypes
 from planish.errors import LoweringError
 from planish.ptir.dims import Dim, DimLike, bounds, product
 from planish.ptir.function import Function, Inst, Region, Value
+from planish.ptir.library.classes import STAYING
 from planish.ptir.ops.control import ScanAttrs
 from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.types import TensorType
@@ -45,12 +49,15 @@ from planish.schedule.plan import (
     renamed,
 )
 from planish.schedule.reasons import RESULT, TAKEN, Reason
+from planish.schedule.routines import find_routine
 from planish.schedule.tensors import Tensors
 from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
 from planish.uop.ops import MOVEMENT, Ops, Variable
 from planish.uop.shape import Dim as UOpDim
 from planish.uop.shape import shape
+
+Array = NDArray[Any]
 
 
 def size_of(dims: Sequence[UOpDim]) -> DimLike:
@@ -90,6 +97,13 @@ _ARITHMETIC: Final[dict[Ops, Callable[..., DimLike]]] = {
 _DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
 
 
+class _Pairs(NamedTuple):
+    """Complex numbers as pairs of reals in memory."""
+
+    node: UOp
+    dims: tuple[DimLike, ...]
+
+
 class _Planner:
     """The plan in the making."""
 
@@ -109,6 +123,8 @@ class _Planner:
         self.counters = 0
         self.sizes = counted.names_of_sizes(function)
         """Sizes that have a name."""
+        self.pairs: dict[Value, _Pairs] = {}
+        """Complex results of host ops, as reals."""
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -230,7 +246,7 @@ class _Planner:
             handler = _CONTROL.get(inst.op.name)
             if handler is not None:
                 handler(self, inst)
-            elif inst.op.host:
+            elif inst.op.host or inst.op.name in STAYING:
                 self.host(inst)
             elif inst.op.name == "bitcast" and any(
                 v.type.dtype.is_complex for v in (*inst.operands, *inst.results)
@@ -255,27 +271,55 @@ class _Planner:
 
     def reinterpret(self, inst: Inst) -> None:
         """Complex numbers, which kernels do not know, are pairs of reals beside host ops: the same memory."""
-        (base,) = self.realise(inst.operands)
         (result,) = inst.results
+        pairs = self.pairs.get(inst.operands[0])
+        if pairs is not None and self.tensors.dims(result.type.dims) == self.tensors.dims(pairs.dims):
+            self.tensors.values[result] = pairs.node
+            return
+        (base,) = self.realise(inst.operands)
         number, self.tensors.values[result] = self.memory(result.type, Role.VIEW)
         self.block.append(View(number, base, None))
 
     def host(self, inst: Inst) -> None:
         inputs = self.realise(inst.operands)
-        outputs = []
-        for value in inst.results:
-            number, self.tensors.values[value] = self.memory(value.type, Role.ARENA)
-            outputs.append(number)
+        outputs = [self.output(value) for value in inst.results]
+        given, made = ([v.type for v in values] for values in (inst.operands, inst.results))
+        routine = find_routine(inst.op.name, inst.attrs, given, made)
+        scratch: tuple[int, ...] = ()
+        constants: list[int] = []
+        if routine is not None:
+            constants = [self.constant(table) for table in routine.tables]
+            if routine.scratch != 0:
+                own = TensorType(dtypes.uint8, (routine.scratch,))
+                scratch = (self.memory(own, Role.ARENA)[0],)
+                self.own.discard(scratch[0])
         self.block.append(
             Host(
-                inst.op,
-                inst.attrs,
-                tuple(inputs),
-                tuple(outputs),
-                tuple(value.type for value in inst.operands),
-                tuple(value.type for value in inst.results),
+                inst.op, inst.attrs, tuple(inputs), tuple(outputs), tuple(given), tuple(made),
+                None if routine is None else routine.call, tuple(constants), scratch,
             )
-        )
+        )  # fmt: skip
+
+    def output(self, value: Value) -> int:
+        """A buffer that a host op writes. Complex numbers are a view of pairs of reals, which may become a result."""
+        type = value.type
+        if not type.dtype.is_complex:
+            number, self.tensors.values[value] = self.memory(type, Role.ARENA)
+            return number
+        part = dtypes.float32 if type.dtype is dtypes.complex64 else dtypes.float64
+        pairs = TensorType(part, (*type.dims, 2))
+        memory, node = self.memory(pairs, Role.ARENA)
+        self.pairs[value] = _Pairs(node, pairs.dims)
+        number, self.tensors.values[value] = self.memory(type, Role.VIEW)
+        self.block.append(View(number, memory, None))
+        return number
+
+    def constant(self, table: Array) -> int:
+        """A buffer of the program."""
+        dtype = dtypes.from_numpy(table.dtype)
+        number, _ = self.memory(TensorType(dtype, table.shape), Role.CONSTANT)
+        self.buffers[number] = Buffer(dtype, table.size, Role.CONSTANT, constant=table.reshape(-1))
+        return number
 
     def capture(self, inst: Inst) -> None:
         """Compute what the regions of an instruction see of the values around it."""

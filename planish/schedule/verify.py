@@ -115,7 +115,7 @@ class _Verifier:
                 reads, writes = [source], [target]
                 moved = (source, target)
             case Host():
-                reads, writes = list(step.inputs), list(step.outputs)
+                reads, writes = [*step.inputs, *step.constants], [*step.outputs, *step.scratch]
                 self.apart(timed, reads, writes)
             case Launch(kernel, buffers):
                 slots = self.timeline.written[kernel]
@@ -161,6 +161,7 @@ class _Verifier:
                     others |= self.members[other]
         spoilt |= others
         spoilt.discard(buffer)
+        spoilt.discard(self.timeline.wholes.get(buffer, buffer))
 
     def launch(self, timed: Timed, launch: Launch) -> None:
         """What a kernel writes is what it reads only where it works in place, and its code was told so."""

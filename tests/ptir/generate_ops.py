@@ -307,6 +307,13 @@ def _sort(g, op):
     return g.emit_all(op, (key, *others), ops.SortAttrs(g.axis(key), g.chance(50), keys))
 
 
+@maker("argsort")
+def _argsort(g, op):
+    value = g.plain(1)
+    value = g.to(value, dtypes.float32) if value.type.dtype.is_complex else value
+    return g.emit_all(op, (value,), ops.ArgsortAttrs(g.axis(value), g.chance(50)))
+
+
 @maker("top_k")
 def _top_k(g, op):
     value = g.plain(1)

@@ -23,7 +23,7 @@ from planish.ptir.graph_value import GraphValue as V
 
 FLAT: Final = frozenset(
     {"constant", "iota", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "shl", "shr_logical", "shr_arithmetic",
-     "argmax", "argmin", "reduce_and", "reduce_or", "is_nan", "is_inf", "is_finite", "popcount", "clz", "floor", "ceil", "round",
+     "argmax", "argmin", "argsort", "reduce_and", "reduce_or", "is_nan", "is_inf", "is_finite", "popcount", "clz", "floor", "ceil", "round",
      "trunc", "floor_div", "trunc_div", "quantize", "dequantize", "rng_bits", "dimension_size", "nonzero", "unique",
      "non_max_suppression", "return"}
 )  # fmt: skip

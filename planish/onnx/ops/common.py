@@ -76,7 +76,7 @@ def dims_of(array: Array) -> list[Any]:
 
 def number(array: Array) -> Any:
     """The only element of an array, as a plain number."""
-    return np.asarray(array).reshape(-1)[0].item()
+    return np.asarray(array).item(0)
 
 
 def sizes(at: At, x: V, start: int = 0) -> list[int]:

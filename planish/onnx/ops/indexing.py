@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from planish import dtypes
+from planish.compiler.objects import call_routine
 from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
@@ -192,44 +193,30 @@ def non_max_suppression(
     overlap: Array | None = None,
     threshold: Array | None = None,
 ) -> Array:
-    centred = at.attr("center_point_box", 0)
-    most = 0 if limit is None else int(number(limit))
-    allowed = 0.0 if overlap is None else float(number(overlap))
-    least = None if threshold is None else float(number(threshold))
-    rows: list[tuple[int, int, int]] = []
-    if most <= 0:
-        return np.zeros((0, 3), np.int64)
-    for batch in range(scores.shape[0]):
-        corners = _corners(boxes[batch].astype(np.float64), bool(centred))
-        for cls in range(scores.shape[1]):
-            line = scores[batch, cls]
-            rows += [(batch, cls, box) for box in _best(corners, line, most, allowed, least)]
-    return np.array(rows, np.int64).reshape(-1, 3)
-
-
-def _corners(boxes: Array, centred: bool) -> Array:
-    if centred:
-        x, y, width, height = boxes.T
-        return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], 1)
-    first, second = boxes[:, :2], boxes[:, 2:]
-    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], 1)
-
-
-def _best(corners: Array, scores: Array, most: int, allowed: float, least: float | None) -> list[int]:
-    """Boxes by falling score, without those that overlap one taken before by more than is allowed."""
-    order = np.argsort(-scores, kind="stable")
-    if least is not None:
-        order = order[scores[order] > least]
-    area = (corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1])
-    taken: list[int] = []
-    while order.size and len(taken) < most:
-        best, order = int(order[0]), order[1:]
-        taken.append(best)
-        low = np.maximum(corners[best, :2], corners[order, :2])
-        high = np.minimum(corners[best, 2:], corners[order, 2:])
-        shared = np.prod(np.maximum(high - low, 0), axis=1)
-        union = area[best] + area[order] - shared
-        with np.errstate(all="ignore"):
-            share = np.where(union > 0, shared / union, 0)
-        order = order[share <= allowed]
-    return taken
+    form = "center" if at.attr("center_point_box", 0) else "corners"
+    kind = "float32" if boxes.dtype == scores.dtype == np.float32 else "float64"
+    if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape != (len(scores), scores.shape[2], 4):
+        raise at.refuse(
+            f"boxes of shape {boxes.shape} do not go with scores of shape {scores.shape}: (batch, n, 4) and (batch, class, n)"
+        )
+    batches, classes, count = scores.shape
+    most = 0 if limit is None else max(0, min(int(number(limit)), count))
+    at.room(batches * classes * most * 3)
+    rows, found = np.empty((batches * classes * most, 3), np.int64), np.zeros(1, np.int64)
+    if rows.size:
+        # without a threshold no score is too low, and one that is no number is the last choice
+        given = (
+            scores
+            if threshold is not None
+            else np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        )
+        numbers = [
+            0.0 if overlap is None else number(overlap),
+            0.0 if threshold is None else number(threshold),
+        ]
+        buffers = [np.ascontiguousarray(x, kind) for x in (boxes, given)]
+        thresholds = np.array(numbers, kind)
+        buffers += [np.array([most]), thresholds, thresholds[1:], rows, found]
+        integers = (batches, classes, count, most, int(threshold is None))
+        call_routine(f"suppress.{kind}.{form}", buffers, integers, 48 * count + 40 * (most + 16))
+    return rows[: int(found[0])]

@@ -21,7 +21,7 @@ class Way(enum.Enum):
     CONTROL = "control"
     """A step of the plan: it decides what runs, or how large things are."""
     HOST = "host"
-    """Runs outside generated code: the closed list of LAPACK and FFT calls and custom calls."""
+    """Runs outside generated code: the closed list of LAPACK and FFT calls, argsort and custom calls."""
 
 
 _NAMES: Final[dict[Way, str]] = {
@@ -44,7 +44,7 @@ _NAMES: Final[dict[Way, str]] = {
         complex real imag conj
     """,
     Way.CONTROL: "return cond while scan call bind_dim",
-    Way.HOST: "custom_call cholesky qr svd eigh lu triangular_solve fft ifft rfft irfft",
+    Way.HOST: "custom_call cholesky qr svd eigh lu triangular_solve argsort fft ifft rfft irfft",
 }
 
 WAYS: Final[dict[str, Way]] = {name: way for way, names in _NAMES.items() for name in names.split()}
@@ -52,6 +52,10 @@ WAYS: Final[dict[str, Way]] = {name: way for way, names in _NAMES.items() for na
 
 COMPOSITES: Final[frozenset[str]] = frozenset(name for name, way in WAYS.items() if way is Way.COMPOSITE)
 """The ops that are gone after `expand,expand-complex`."""
+
+
+STAYING: Final = frozenset({"sort", "top_k", "non_max_suppression"})
+"""Composites that may stay, and run as host ops, where a machine has routines for them (`library.hosted`)."""
 
 
 def way_of(op: OpDef) -> Way:
@@ -68,4 +72,4 @@ def unplaced() -> list[str]:
     return wrong
 
 
-__all__ = ["COMPOSITES", "WAYS", "Way", "unplaced", "way_of"]
+__all__ = ["COMPOSITES", "STAYING", "WAYS", "Way", "unplaced", "way_of"]

@@ -6,6 +6,8 @@ A running count gives every element that is kept its place; a scatter writes it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from planish import dtypes
 from planish.ptir.dims import DimLike, product
 from planish.ptir.graph_value import GraphValue
@@ -59,8 +61,16 @@ def nonzero(x: GraphValue, size: DimLike | None = None) -> tuple[GraphValue, Gra
     return x.graph.concat(rows, 0), count
 
 
-def unique(x: GraphValue, size: DimLike | None = None, axis: int | None = None) -> tuple[GraphValue, ...]:
-    """The op `unique`: sorted distinct values, first occurrences, inverse, counts, and how many there are."""
+def unique(
+    x: GraphValue,
+    size: DimLike | None = None,
+    axis: int | None = None,
+    order_of: Callable[[Columns], GraphValue] = argsort,
+) -> tuple[GraphValue, ...]:
+    """The op `unique`: sorted distinct values, first occurrences, inverse, counts, and how many there are.
+
+    `order_of` gives the positions that sort elements by their columns.
+    """
     graph = x.graph
     if axis is None:
         lines = x.reshape((x.type.size,))
@@ -71,7 +81,7 @@ def unique(x: GraphValue, size: DimLike | None = None, axis: int | None = None) 
     total = lines.dims[0]
     room = total if size is None else size
     keys, has_nan = _keys(lines)
-    order = argsort(keys) if lines.rank == 1 else _order_of_rows(keys)
+    order = order_of(keys) if lines.rank == 1 else _order_of_rows(keys)
     starts = _starts(keys, has_nan, order)
     group = starts.cast(order.dtype).cumsum(0).sub(1)
     inverse = graph.full((total,), 0, order.dtype).scatter(group, [order], 0, unique_indices=True)

@@ -132,8 +132,10 @@ from planish.ptir.ops.movement import (
     transpose,
 )
 from planish.ptir.ops.order import (
+    ArgsortAttrs,
     SortAttrs,
     TopKAttrs,
+    argsort,
     sort,
     top_k,
 )
@@ -223,6 +225,7 @@ __all__ = [
     "REGISTRY",
     "RETURN",
     "ArgReduceAttrs",
+    "ArgsortAttrs",
     "Array",
     "Attrs",
     "BindDimAttrs",
@@ -279,6 +282,7 @@ __all__ = [
     "and_",
     "argmax",
     "argmin",
+    "argsort",
     "asin",
     "asinh",
     "atan",

@@ -85,9 +85,16 @@ def _smaller(op: str, operand: TensorType, rows: DimLike, columns: DimLike) -> D
     return rows if at_most(rows, columns) else columns
 
 
-def _each_matrix(function: MatrixFn, x: Array, types: Sequence[TensorType]) -> tuple[Array, ...]:
+def _each_matrix(
+    function: MatrixFn, x: Array, types: Sequence[TensorType], *, stacks: bool = False
+) -> tuple[Array, ...]:
     """Apply to every matrix of a batch; non-finite input and failed factorisations give NaN."""
     batch = x.shape[:-2]
+    if stacks and np.isfinite(x).all():
+        try:
+            return function(x)  # NumPy takes the whole batch
+        except np.linalg.LinAlgError:
+            pass  # one of them at least: which, is found one by one
     results = [np.full(t.shape, np.nan if t.dtype not in checking.INTS else 0, t.dtype.numpy) for t in types]
     for index in np.ndindex(*batch):
         if not np.isfinite(x[index]).all():
@@ -192,7 +199,7 @@ def _evaluate_svd(
             return tuple(np.linalg.svd(x, full_matrices=attrs.full_matrices))
         return (np.linalg.svd(x, compute_uv=False),)
 
-    return _each_matrix(factor, arrays[0], types)
+    return _each_matrix(factor, arrays[0], types, stacks=True)
 
 
 svd: Final = define(
@@ -224,7 +231,7 @@ def _evaluate_eigh(
     def factor(x: Array) -> tuple[Array, ...]:
         return tuple(np.linalg.eigh(x, "L" if attrs.lower else "U"))
 
-    return _each_matrix(factor, triangle(arrays[0]), types)
+    return _each_matrix(factor, triangle(arrays[0]), types, stacks=True)
 
 
 eigh: Final = define(

@@ -1,4 +1,4 @@
-"""Ops that order elements: sort and top_k.
+"""Ops that order elements: sort, argsort and top_k.
 
 Always stable. NaN is above every number, -0 equals +0 (semantics section 9).
 """
@@ -30,6 +30,14 @@ class SortAttrs(Attrs):
     axis: int
     descending: bool = False
     num_keys: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ArgsortAttrs(Attrs):
+    """The axis and the direction."""
+
+    axis: int
+    descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,32 @@ sort: Final = define(
     evaluate=_evaluate_sort,
     num_results=None,
     doc="Operands sorted together, stably, by the first `num_keys` of them.",
+)
+
+
+def _infer_argsort(
+    types: Sequence[TensorType], attrs: ArgsortAttrs, regions: Sequence[Region]
+) -> tuple[TensorType, ...]:
+    checking.need_dtype("argsort", types[0], ORDERED)
+    checking.need_axis("argsort", attrs.axis, types[0].rank)
+    return (TensorType(dtypes.int64, types[0].dims),)
+
+
+def _evaluate_argsort(
+    arrays: Sequence[Array], attrs: ArgsortAttrs, types: Sequence[TensorType], call: RegionCall
+) -> tuple[Array, ...]:
+    return (sort_order(arrays, attrs.axis, attrs.descending).astype(np.int64),)
+
+
+argsort: Final = define(
+    "argsort",
+    OpKey.OTHER,
+    ArgsortAttrs,
+    arity=1,
+    infer=_infer_argsort,
+    evaluate=_evaluate_argsort,
+    host=True,
+    doc="The positions that a stable sort would take elements from.",
 )
 
 

@@ -17,6 +17,8 @@ class PassContext:
 
     listener: Listener | None = None
     """Hears every change made through a rewriter."""
+    routines: bool = False
+    """Whether the program is for a machine with routines for sorting and its like (`library.hosted`)."""
 
 
 DEFAULT_CONTEXT: Final = PassContext()

@@ -2,7 +2,7 @@
 
 Which op becomes what is a table, `library.expansions`. Quantised values become plain integers first, since the types of everything
 that holds them change with that: after `expand` no type has a quantisation, and no instruction is a composite except those
-of complex parts, which `expand-complex` takes away. Results keep every bit (docs/semantics.md).
+of complex parts, which `expand-complex` takes away, and those that a routine of the machine computes (`library.hosted`). Results keep every bit (docs/semantics.md).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import ClassVar
 from planish.ptir.function import Function, Inst, Program
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.expansions import EXPANSIONS
+from planish.ptir.library.hosted import HOSTED
 from planish.ptir.library.splice import Splice
 from planish.ptir.ops.control import CustomCallAttrs
 from planish.ptir.ops.convert import DequantizeAttrs, QuantizeAttrs
@@ -60,10 +61,16 @@ def expand_composites(
     for inst in list(function.walk()):
         name = inst.op.name
         build = EXPANSIONS.get(name)
-        if build is None or (only and name not in only):
+        stays = context.routines and name in HOSTED
+        if (build is None and not stays) or (only and name not in only):
             continue
         graph = Splice(rewriter, inst)
-        results = build([graph.wrap(value) for value in inst.operands], inst.attrs)
+        operands = [graph.wrap(value) for value in inst.operands]
+        results = HOSTED[name](operands, inst.attrs) if stays else None
+        if results is None:
+            if build is None:
+                continue
+            results = build(operands, inst.attrs)
         rewriter.replace_op(inst, *[result.value for result in results])
         counts[name] = counts.get(name, 0) + 1
     if counts:

@@ -126,11 +126,11 @@ class PassManager:
         self.instruments += instruments
         return self
 
-    def run(self, program: Program | Function) -> PipelineResult:
-        """Run every pass over a program, or over a function as a program of its own."""
+    def run(self, program: Program | Function, *, routines: bool = False) -> PipelineResult:
+        """Run every pass over a program, or over a function as a program of its own; `routines`: see `PassContext`."""
         if isinstance(program, Function):
             program = Program([program])
-        context = PassContext(self.listener)
+        context = PassContext(self.listener, routines)
         runs: list[PassRun] = []
         with collector_off():
             for position, listed in enumerate(self.passes):

@@ -1,0 +1,57 @@
+"""Sort keys: unsigned integers of a dtype's width that compare as its numbers do (semantics section 9).
+
+NaN is the largest of all and -0 equals +0. Descending order is that of the complements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from planish.runtime.routines.writer import Function, Value, lanes, vector
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How the bits of a dtype become a key."""
+
+    bits: int
+    signed: bool = False
+    largest: int | None = None
+    """Of floats: the bits of the largest number that is none of the NaNs, without its sign."""
+
+    @property
+    def kind(self) -> str:
+        """The integer that holds it."""
+        return f"i{self.bits}"
+
+    @property
+    def nbytes(self) -> int:
+        return self.bits // 8
+
+    def encode(self, f: Function, raw: Value, *, descending: bool) -> Value:
+        """The key of bits, or of lanes of them."""
+        kind, sign = vector(self.kind, lanes(raw.kind)), 1 << (self.bits - 1)
+        signed = sign - (1 << self.bits)  # as a number with a sign
+        if self.largest is not None:
+            size = raw & (sign - 1)
+            flipped = raw ^ ((raw >> (self.bits - 1)) | signed)
+            key = f.select(size.eq(0), f.value(signed, kind), flipped)
+            key = f.select(size > self.largest, f.value(-1, kind), key)
+        else:
+            key = raw ^ signed if self.signed else raw
+        return key ^ -1 if descending else key
+
+
+KEYS: Final[dict[str, Key]] = {
+    "bool": Key(8),
+    **{f"uint{bits}": Key(bits) for bits in (8, 16, 32, 64)},
+    **{f"int{bits}": Key(bits, signed=True) for bits in (8, 16, 32, 64)},
+    "float8_e4m3fn": Key(8, largest=0x7E),
+    "float8_e5m2": Key(8, largest=0x7C),
+    "float16": Key(16, largest=0x7C00),
+    "bfloat16": Key(16, largest=0x7F80),
+    "float32": Key(32, largest=0x7F800000),
+    "float64": Key(64, largest=0x7FF0000000000000),
+}
+"""By name of the dtype."""

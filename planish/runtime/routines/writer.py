@@ -1,0 +1,461 @@
+"""A writer of LLVM IR with values, loops and branches, for routines that no tensor program describes well.
+
+    with function.range(0, count) as i:
+        found = function.load("float", data, i)
+        with function.if_(found > 0.0):
+            function.store(found * 2.0, data, i)
+
+A kind is an LLVM type as text. Python numbers become constants of the kind of the other operand. Integers compare and shift
+to the right with a sign unless `unsigned` or `lshr` is asked for. Variables are stack slots; LLVM makes registers of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+_SIZES: Final = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8, "ptr": 8}
+_FLOATS: Final = frozenset({"float", "double"})
+_COMPARE: Final = {"<": ("slt", "olt"), "<=": ("sle", "ole"), ">": ("sgt", "ogt"), ">=": ("sge", "oge"),
+                   "==": ("eq", "oeq"), "!=": ("ne", "une")}  # fmt: skip
+
+
+def element(kind: str) -> str:
+    """What the lanes of a vector are; a scalar is its own."""
+    return kind.split(" x ")[1][:-1] if kind.startswith("<") else kind
+
+
+def lanes(kind: str) -> int:
+    """How many there are; 0 for a scalar."""
+    return int(kind[1:].partition(" ")[0]) if kind.startswith("<") else 0
+
+
+def vector(kind: str, count: int) -> str:
+    """Lanes of a kind; without any, the kind itself."""
+    return f"<{count} x {kind}>" if count else kind
+
+
+def size_of(kind: str) -> int:
+    """Bytes of a kind in memory."""
+    return _SIZES[element(kind)] * max(lanes(kind), 1)
+
+
+def literal(kind: str, value: float) -> str:
+    """A constant, the same in all lanes."""
+    one = element(kind)
+    if one == "float":
+        value = struct.unpack("<f", struct.pack("<f", value))[0]
+    if one in _FLOATS:
+        text = f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    else:
+        text = str(int(value))
+    count = lanes(kind)
+    return f"<{', '.join([f'{one} {text}'] * count)}>" if count else text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """Something a function has computed."""
+
+    of: Function
+    kind: str
+    text: str
+
+    def _binary(self, op: tuple[str, str], other: Operand, *, swapped: bool = False) -> Value:
+        left, right = self, self.of.value(other, self.kind)
+        if swapped:
+            left, right = right, left
+        is_float = element(self.kind) in _FLOATS
+        name = op[is_float] + (" contract" if is_float and self.of.contract else "")
+        return self.of.let(self.kind, f"{name} {self.kind} {left.text}, {right.text}")
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary(("add", "fadd"), other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self + other
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary(("sub", "fsub"), other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self._binary(("sub", "fsub"), other, swapped=True)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary(("mul", "fmul"), other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self * other
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self._binary(("sdiv", "fdiv"), other)
+
+    def __floordiv__(self, other: Operand) -> Value:
+        """Of integers that are not negative."""
+        return self._binary(("udiv", "fdiv"), other)
+
+    def __mod__(self, other: Operand) -> Value:
+        """Of integers that are not negative."""
+        return self._binary(("urem", "frem"), other)
+
+    def __and__(self, other: Operand) -> Value:
+        return self._binary(("and", ""), other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self._binary(("or", ""), other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self._binary(("xor", ""), other)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self._binary(("shl", ""), other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        return self._binary(("ashr", ""), other)
+
+    def lshr(self, other: Operand) -> Value:
+        """Shifted to the right, zeros moving in."""
+        return self._binary(("lshr", ""), other)
+
+    def __neg__(self) -> Value:
+        if element(self.kind) in _FLOATS:
+            return self.of.let(self.kind, f"fneg {self.kind} {self.text}")
+        return 0 - self
+
+    def compare(self, op: str, other: Operand, *, unsigned: bool = False) -> Value:
+        """Whether it holds, per lane."""
+        right = self.of.value(other, self.kind)
+        is_float = element(self.kind) in _FLOATS
+        name = _COMPARE[op][is_float]
+        if unsigned:
+            name = name.replace("s", "u", 1)
+        word = "fcmp" if is_float else "icmp"
+        return self.of.let(
+            vector("i1", lanes(self.kind)), f"{word} {name} {self.kind} {self.text}, {right.text}"
+        )
+
+    def __lt__(self, other: Operand) -> Value:
+        return self.compare("<", other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self.compare("<=", other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self.compare(">", other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self.compare(">=", other)
+
+    def eq(self, other: Operand) -> Value:
+        return self.compare("==", other)
+
+    def ne(self, other: Operand) -> Value:
+        return self.compare("!=", other)
+
+
+Operand: TypeAlias = Value | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A stack slot."""
+
+    of: Function
+    kind: str
+    place: Value
+
+    @property
+    def now(self) -> Value:
+        """What is in it."""
+        return self.of.load(self.kind, self.place)
+
+    def set(self, value: Operand) -> None:
+        """Put something else in."""
+        self.of.store(self.of.value(value, self.kind), self.place)
+
+    def add(self, value: Operand) -> None:
+        """Put in the sum."""
+        self.set(self.now + value)
+
+
+@dataclass(slots=True)
+class Module:
+    """Functions, and what they call elsewhere."""
+
+    functions: list[Function] = field(default_factory=list)
+    declared: dict[str, str] = field(default_factory=dict)
+
+    def function(
+        self,
+        name: str,
+        parameters: Sequence[tuple[str, str]],
+        result: str = "void",
+        *,
+        internal: bool = False,
+        contract: bool = False,
+    ) -> Function:
+        """A new function; `parameters` are (name, kind). `contract` lets products and sums be fused."""
+        made = Function(self, name, tuple(parameters), result, internal, contract)
+        self.functions.append(made)
+        return made
+
+    @property
+    def source(self) -> str:
+        """As LLVM IR."""
+        own = {function.name for function in self.functions}
+        declared = [text for name, text in sorted(self.declared.items()) if name not in own]
+        return "\n".join([*declared, *(function.source for function in self.functions)]) + "\n"
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """A function in the making."""
+
+    module: Module
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    result: str
+    internal: bool
+    contract: bool
+    slots: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+    ended: bool = False
+
+    def parameter(self, number: int) -> Value:
+        """One that it was given."""
+        name, kind = self.parameters[number]
+        return Value(self, kind, f"%{name}")
+
+    @property
+    def source(self) -> str:
+        """As LLVM IR."""
+        given = ", ".join(f"{kind} %{name}" for name, kind in self.parameters)
+        linkage = "internal " if self.internal else ""
+        body = "\n".join(["entry:", *self.slots, *self.lines])
+        end = "" if self.ended else "\n  ret void"
+        return f"define {linkage}{self.result} @{self.name}({given}) {{\n{body}{end}\n}}\n"
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def let(self, kind: str, text: str) -> Value:
+        """The result of an instruction."""
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {text}")
+        return Value(self, kind, f"%v{self.count}")
+
+    def value(self, given: Operand, kind: str) -> Value:
+        """A number as a constant of a kind; a value as it is, or the same in all lanes."""
+        if not isinstance(given, Value):
+            return Value(self, kind, literal(kind, given))
+        if given.kind != kind and not lanes(given.kind):
+            return self.splat(given, lanes(kind))
+        return given
+
+    def splat(self, value: Value, count: int) -> Value:
+        """The same in all lanes."""
+        kind = vector(value.kind, count)
+        first = self.let(kind, f"insertelement {kind} poison, {value.kind} {value.text}, i64 0")
+        return self.shuffle(first, first, [0] * count)
+
+    def shuffle(self, a: Value, b: Value, places: Sequence[int]) -> Value:
+        """Lanes of two vectors, by number."""
+        mask = ", ".join(f"i32 {place}" for place in places)
+        kind = vector(element(a.kind), len(places))
+        return self.let(
+            kind,
+            f"shufflevector {a.kind} {a.text}, {b.kind} {b.text}, <{len(places)} x i32> <{mask}>",
+        )
+
+    def lane(self, value: Value, number: Operand) -> Value:
+        """One lane of a vector."""
+        at = self.value(number, "i64")
+        return self.let(element(value.kind), f"extractelement {value.kind} {value.text}, i64 {at.text}")
+
+    def convert(self, value: Value, kind: str, op: str | None = None) -> Value:
+        """The number as another kind; integers keep their sign unless `op` is zext."""
+        if value.kind == kind:
+            return value
+        if op is None or size_of(element(value.kind)) == size_of(element(kind)):
+            a, b = element(value.kind), element(kind)
+            if a in _FLOATS or b in _FLOATS:
+                op = ("fpext" if _SIZES[a] < _SIZES[b] else "fptrunc") if {a, b} <= _FLOATS else (
+                    "fptosi" if a in _FLOATS else "sitofp")  # fmt: skip
+            else:
+                op = "trunc" if _SIZES[a] > _SIZES[b] else "sext"
+        return self.let(kind, f"{op} {value.kind} {value.text} to {kind}")
+
+    def bits(self, value: Value, kind: str) -> Value:
+        """The same bits as another kind."""
+        return value if value.kind == kind else self.let(kind, f"bitcast {value.kind} {value.text} to {kind}")
+
+    def select(self, condition: Value, then: Operand, otherwise: Operand) -> Value:
+        """One of two, per lane."""
+        kind = (
+            then.kind if isinstance(then, Value) else otherwise.kind if isinstance(otherwise, Value) else ""
+        )
+        a, b = self.value(then, kind), self.value(otherwise, kind)
+        return self.let(kind, f"select {condition.kind} {condition.text}, {kind} {a.text}, {kind} {b.text}")
+
+    def least(self, a: Value, b: Operand) -> Value:
+        """The smaller of two integers."""
+        return self.select(a < b, a, b)
+
+    def call(self, name: str, result: str, *given: Value) -> Value:
+        """What a function elsewhere, or an intrinsic, gives."""
+        kinds = ", ".join(value.kind for value in given)
+        self.module.declared[name] = f"declare {result} @{name}({kinds})"
+        text = f"call {result} @{name}({', '.join(f'{v.kind} {v.text}' for v in given)})"
+        if result == "void":
+            self.lines.append("  " + text)
+            return Value(self, "void", "")
+        return self.let(result, text)
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def at(self, base: Value, index: Operand, kind: str = "i8") -> Value:
+        """The address of an element."""
+        number = self.value(index, "i64")
+        return self.let("ptr", f"getelementptr {kind}, ptr {base.text}, i64 {number.text}")
+
+    def load(self, kind: str, base: Value, index: Operand = 0) -> Value:
+        """An element, or lanes that begin at one: the index counts elements."""
+        one = element(kind)
+        place = base if not isinstance(index, Value) and index == 0 else self.at(base, index, one)
+        return self.let(kind, f"load {kind}, ptr {place.text}, align {_SIZES[one]}")
+
+    def store(self, value: Value, base: Value, index: Operand = 0) -> None:
+        """Write an element, or lanes that begin at one."""
+        one = element(value.kind)
+        place = base if not isinstance(index, Value) and index == 0 else self.at(base, index, one)
+        self.lines.append(f"  store {value.kind} {value.text}, ptr {place.text}, align {_SIZES[one]}")
+
+    def stack(self, kind: str, count: int = 1) -> Value:
+        """Memory for as long as the function runs."""
+        self.count += 1
+        self.slots.append(f"  %v{self.count} = alloca [{count} x {kind}], align 64")
+        return Value(self, "ptr", f"%v{self.count}")
+
+    def variable(self, kind: str, start: Operand) -> Variable:
+        """A value that changes."""
+        self.count += 1
+        self.slots.append(f"  %v{self.count} = alloca {kind}")
+        made = Variable(self, kind, Value(self, "ptr", f"%v{self.count}"))
+        made.set(start)
+        return made
+
+    def copy(self, target: Value, source: Value, nbytes: Value) -> None:
+        """Bytes to memory that does not overlap."""
+        no = Value(self, "i1", "false")
+        self.call("llvm.memcpy.p0.p0.i64", "void", target, source, nbytes, no)
+
+    def clear(self, target: Value, nbytes: Operand) -> None:
+        """Zeros."""
+        count, no = self.value(nbytes, "i64"), Value(self, "i1", "false")
+        self.call("llvm.memset.p0.i64", "void", target, Value(self, "i8", "0"), count, no)
+
+    # -- control -------------------------------------------------------------------------------------------------------
+
+    def label(self) -> str:
+        """A name for a block."""
+        self.count += 1
+        return f"b{self.count}"
+
+    def begin(self, label: str) -> None:
+        """From here on in another block."""
+        self.lines.append(f"{label}:")
+
+    def go(self, label: str) -> None:
+        """On to a block."""
+        self.lines.append(f"  br label %{label}")
+
+    def branch(self, condition: Value, then: str, otherwise: str) -> None:
+        """On to one of two blocks."""
+        self.lines.append(f"  br i1 {condition.text}, label %{then}, label %{otherwise}")
+
+    def ret(self, value: Value | None = None) -> None:
+        """The end, in the last block."""
+        self.lines.append("  ret void" if value is None else f"  ret {value.kind} {value.text}")
+        self.ended = True
+
+    @contextmanager
+    def range(self, start: Operand, end: Operand, step: int = 1) -> Iterator[Value]:
+        """A loop over start, start + step … below end; downwards, not below end, if the step is negative."""
+        counter = self.variable("i64", start)
+        limit = self.value(end, "i64")
+        head, body, after = self.label(), self.label(), self.label()
+        self.go(head)
+        self.begin(head)
+        now = counter.now
+        self.branch(now < limit if step > 0 else now >= limit, body, after)
+        self.begin(body)
+        yield now
+        counter.set(now + step)
+        self.go(head)
+        self.begin(after)
+
+    @contextmanager
+    def loop(self) -> Iterator[Loop]:
+        """A loop that is left by `leave`."""
+        head, after = self.label(), self.label()
+        self.go(head)
+        self.begin(head)
+        yield Loop(self, after)
+        self.go(head)
+        self.begin(after)
+
+    @contextmanager
+    def if_(self, condition: Value) -> Iterator[None]:
+        """What runs if it holds."""
+        then, after = self.label(), self.label()
+        self.branch(condition, then, after)
+        self.begin(then)
+        yield
+        self.go(after)
+        self.begin(after)
+
+    @contextmanager
+    def choice(self, condition: Value) -> Iterator[Choice]:
+        """What runs if it holds, up to `otherwise()`, and what if not."""
+        then, other, after = self.label(), self.label(), self.label()
+        self.branch(condition, then, other)
+        self.begin(then)
+        found = Choice(self, other, after)
+        yield found
+        if not found.turned:
+            found.otherwise()
+        self.go(after)
+        self.begin(after)
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop that is open."""
+
+    of: Function
+    after: str
+
+    def leave(self, condition: Value) -> None:
+        """Out of it, if it holds."""
+        on = self.of.label()
+        self.of.branch(condition, self.after, on)
+        self.of.begin(on)
+
+
+@dataclass(slots=True)
+class Choice:
+    """A branch that is open."""
+
+    of: Function
+    other: str
+    after: str
+    turned: bool = False
+
+    def otherwise(self) -> None:
+        """What follows is the other side."""
+        self.turned = True
+        self.of.go(self.after)
+        self.of.begin(self.other)
