@@ -30,9 +30,9 @@ def test_the_compiler_tells_which_kernels_work_in_place(monkeypatch: pytest.Monk
     told: list[bool] = []
     usual = choices.choose
 
-    def watched(sink: UOp, target: Target, *, in_place: bool = False) -> choices.Choice:
+    def watched(sink: UOp, target: Target, *, in_place: bool, streams: bool) -> choices.Choice:
         told.append(in_place)
-        return usual(sink, target, in_place=in_place)
+        return usual(sink, target, in_place=in_place, streams=streams)
 
     monkeypatch.setattr(choices, "choose", watched)
     monkeypatch.setattr(

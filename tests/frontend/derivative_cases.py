@@ -327,6 +327,7 @@ case(
     P.real(4, 2), P.real(4, 2), P.ints(4, 2), label="together",
 )  # fmt: skip
 case("sort", lambda g, x: x.sort(0), P.real(3, 2), label="dynamic", dims=(("B", 2),))
+case("argsort", lambda g, x: x.argsort(0), P.real(4, 5))
 case("top_k", lambda g, x: list(x.top_k(2, 1)), P.real(4, 5))
 case("top_k", lambda g, x: x.top_k(2, 0, False, "i32")[0], P.real(4, 2), label="smallest")
 case("rng_bits", lambda g, k: k.rng_bits([3, 2], "u64"), P.ints(2, dtype=np.uint32, high=99))

@@ -12,6 +12,7 @@ import pytest
 from planish import dtypes
 from planish.config import settings
 from planish.errors import SettingsError, VerifyError
+from planish.filenames import file_name
 from planish.stages import pipeline
 from planish.stages.pipeline import LINE_STAGES, STAGES, Machine, disabled, phase_after, run, steps
 from planish.target import TARGETS
@@ -226,11 +227,11 @@ def test_dumps_have_a_file_per_kernel_and_stage(tmp_path: Path):
     with Table() as t, settings(dump_dir=str(tmp_path)):
         sink = kernel(t)
         run(sink, vectors(), name="rows 8")
-        names = sorted(path.name for path in (tmp_path / "rows_8").iterdir())
+        names = sorted(path.name for path in (tmp_path / file_name("rows 8")).iterdir())
         assert names[:3] == ["00_scheduled.uop", "01_early_movement_ops.uop", "02_load_collapse.uop"]
         assert names[-2:] == ["21_linearize.uop", "22_clean_up_if.uop"]
         assert len(names) == 23
-        folder = tmp_path / "rows_8"
+        folder = tmp_path / file_name("rows 8")
         assert parse((folder / "00_scheduled.uop").read_text(), t) is sink
         assert (folder / "01_early_movement_ops.uop").read_text() == "# as in 00_scheduled.uop\n"
         assert parse_lines((folder / "22_clean_up_if.uop").read_text(), t) == run(sink, vectors())

@@ -111,7 +111,7 @@ class Tuner(Planish):
         known = len(self.campaign.kernels)
         function, given = self.function(w, arrays)
         with self.search, self.campaign:
-            function.lower(*given)
+            function.lower(*given).compile()
         found = self.campaign.kernels[known:]
         return lambda: [dataclasses.asdict(kernel) for kernel in found]
 
