@@ -13,7 +13,7 @@ Nothing here can make a result wrong: a place is a place, whatever the loops aro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final, cast
@@ -66,6 +66,8 @@ class Around:
     """Results that other kernels will compute."""
     joining: Collection[UOp] = ()
     """Results that no kernel computes yet: this one may, on its way."""
+    pending: Container[UOp] = ()
+    """All results that no kernel computes yet, those of this one included."""
 
 
 class Fusion:
@@ -248,14 +250,9 @@ class Fusion:
         self.on_the_way[node] = place
         return True
 
-    def _products(self, node: UOp) -> set[UOp]:
+    def _products(self, node: UOp) -> frozenset[UOp]:
         """The products of matrices that a tensor is made of, as far as they are not in memory."""
-        graph, realised = self.around.graph, self.around.realised
-        return {
-            each
-            for each in graph.operands(node)
-            if each.op is Ops.REDUCE_AXIS and each not in realised and graph.is_product(each)
-        }
+        return self.around.graph.products_of(node, self.around.realised)
 
     def _loops(self, places: Sequence[Place]) -> dict[Ranges, int]:
         """The different loops that ask, and at how many places each."""

@@ -5,7 +5,7 @@ None of it changes while kernels are made, so it is computed once per cut, and o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Final
 
 from planish.schedule.elements import COMPUTED
@@ -19,6 +19,8 @@ _REUSE: Final = 4
 THROUGH: Final = COMPUTED | MOVEMENT | {Ops.CONTIGUOUS, Ops.INDEX}
 """What passes elements on."""
 
+_SAME_ELEMENTS: Final = frozenset({Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP})
+
 
 class Graph:
     """The tensors below some results, down to those that are in memory already."""
@@ -28,7 +30,8 @@ class Graph:
         self.level: dict[UOp, int] = {}
         """How many reductions, one after another, a tensor depends on."""
         self._products: dict[UOp, bool] = {}
-        self._operands: dict[UOp, frozenset[UOp]] = {}
+        self._done: set[UOp] = set()
+        """What only kernels need that are made already."""
         self.add(roots, realised)
 
     def add(self, roots: Sequence[UOp], realised: Collection[UOp] = ()) -> None:
@@ -47,35 +50,39 @@ class Graph:
                     below = max(below, self.level[source])
             self.level[node] = below + (node.op is Ops.REDUCE_AXIS)
 
-    def operands(self, node: UOp) -> frozenset[UOp]:
-        """The tensors that one is computed from element by element: memory, and results of reductions."""
-        if node not in self._operands:
-            found: set[UOp] = set()
-            seen = {node}
-            stack = [node]
-            while stack:
-                each = stack.pop()
-                passes = each.op in THROUGH and not (each.op is Ops.INDEX and len(each.src) == 1)
-                if not passes:
-                    if each.op not in {Ops.CONST, Ops.DEFINE_VAR}:
-                        found.add(each)
-                    continue
-                # what positions are computed from is not what is read there
-                sources = each.src[:1] if each.op is Ops.INDEX else each.src
-                new = [source for source in sources if source not in seen]
-                seen.update(new)
-                stack.extend(new)
-            self._operands[node] = frozenset(found)
-        return self._operands[node]
+    def operands(self, node: UOp, memory: Container[UOp]) -> frozenset[UOp]:
+        """The tensors that one is computed from element by element: those in memory, and results of reductions."""
+        found: set[UOp] = set()
+        stack, seen = [node], {node}
+        while stack:
+            each = stack.pop()
+            passes = each.op in THROUGH and not (each.op is Ops.INDEX and len(each.src) == 1)
+            if not passes or (each is not node and each in memory):
+                if each.op not in {Ops.CONST, Ops.DEFINE_VAR}:
+                    found.add(each)
+                continue
+            new = [source for source in _read_by(each) if source not in seen]
+            seen.update(new)
+            stack.extend(new)
+        return frozenset(found)
 
     def is_product(self, reduction: UOp) -> bool:
         """Whether a reduction uses its operands again and again, as a product of matrices does."""
         found = self._products.get(reduction)
         if found is None:
             (source,) = reduction.src
-            memory = sum(most(shape(each)) for each in self.operands(source))
-            found = self._products[reduction] = most(shape(source)) >= _REUSE * max(1, memory)
+            size = most(shape(source))
+            used = sum(most(shape(each)) for each in _spread(source, size))
+            found = self._products[reduction] = size >= _REUSE * max(1, used)
         return found
+
+    def products_of(self, node: UOp, memory: Container[UOp]) -> frozenset[UOp]:
+        """The products of matrices that a tensor is made of element by element, as far as they are not in memory."""
+        return frozenset(
+            each
+            for each in self.operands(node, memory)
+            if each.op is Ops.REDUCE_AXIS and each not in memory and self.is_product(each)
+        )
 
     def memory_of(
         self, node: UOp, realised: Container[UOp], pending: Container[UOp]
@@ -84,6 +91,8 @@ class Graph:
 
         A product below what is to be made counts if that may be made on the way, too.
         """
+        if node.op is Ops.REDUCE_AXIS and self.is_product(node):
+            return None
         found: set[UOp] = set()
         size = most(shape(node))
         seen = {node}
@@ -105,15 +114,74 @@ class Graph:
                     stack.append((each, is_mine))
         return frozenset(found)
 
-    def is_used_by(self, node: UOp, roots: Collection[UOp], realised: Mapping[UOp, UOp]) -> bool:
-        """Whether a tensor would be computed for one of these results, there being nothing in memory in between."""
+    def is_used_by(
+        self, node: UOp, roots: Container[UOp], realised: Container[UOp], pending: Container[UOp]
+    ) -> bool:
+        """Whether a tensor would be computed for one of these results, there being nothing in memory in between.
+
+        What leads to nothing that is `pending` never will, since kernels are made from the last result down: it is not walked
+        through again.
+        """
+        alive: set[UOp] = set()
         seen = {node}
-        stack = [node]
+        stack = [(node, iter(self.users.get(node, ())))]
         while stack:
-            for user in self.users.get(stack.pop(), ()):
+            each, users = stack[-1]
+            for user in users:
                 if user in roots:
                     return True
-                if user not in seen and user not in realised:
+                if user in realised:
+                    if user in pending:
+                        alive.add(each)
+                elif user in alive:
+                    alive.add(each)
+                elif user not in seen and user not in self._done:
                     seen.add(user)
-                    stack.append(user)
+                    stack.append((user, iter(self.users.get(user, ()))))
+                    break
+            else:
+                stack.pop()
+                if each not in alive:
+                    self._done.add(each)
+                elif stack:
+                    alive.add(stack[-1][0])
         return False
+
+
+def depends(node: UOp, other: UOp) -> bool:
+    """Whether a tensor is computed from another one."""
+    stack, seen = [node], {node}
+    while stack:
+        for source in stack.pop().src:
+            if source is other:
+                return True
+            # sources are older than what is made of them
+            if source.serial > other.serial and source not in seen:
+                seen.add(source)
+                stack.append(source)
+    return False
+
+
+def _spread(source: UOp, size: int) -> set[UOp]:
+    """The tensors that are spread over as many elements as a tensor has, and those of that many that it is made of."""
+    found: set[UOp] = set()
+    stack, seen = [source], {source}
+    while stack:
+        each = stack.pop()
+        whole = most(shape(each)) >= size
+        while not whole and each.op in _SAME_ELEMENTS:
+            each = each.src[0]
+        passes = whole and each.op in THROUGH and not (each.op is Ops.INDEX and len(each.src) == 1)
+        if not passes:
+            if each.op not in {Ops.CONST, Ops.DEFINE_VAR}:
+                found.add(each)
+            continue
+        new = [s for s in _read_by(each) if s not in seen]
+        seen.update(new)
+        stack.extend(new)
+    return found
+
+
+def _read_by(node: UOp) -> tuple[UOp, ...]:
+    """The operands of a node; what positions are computed from is not what is read there."""
+    return node.src[:1] if node.op is Ops.INDEX else node.src

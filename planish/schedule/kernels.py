@@ -88,6 +88,8 @@ class _Cut:
     made: list[Made[Kernel]] = field(default_factory=list)
     reads: dict[UOp, tuple[UOp, ...]] = field(default_factory=dict)
     """What the kernel of a tensor that was made reads."""
+    below: dict[UOp, tuple[UOp, ...]] = field(default_factory=dict)
+    """What a tensor to be made is computed from, as long as no other one gets memory."""
     spans: list[tuple[int, int]] = field(default_factory=list)
     """The oldest and the newest tensor of each kernel that makes several."""
     waiting: list[tuple[int, UOp]] = field(default_factory=list)
@@ -129,6 +131,7 @@ class _Cut:
         """Give a tensor memory; a kernel will fill it."""
         if node not in self.tensors.realised:
             self.because[node] = reason
+            self.below.clear()
             dims = shape(node)
             self.tensors.realised[node] = self.tensors.memory(Buffer(node.dtype, room(dims)), dims)
             self._wait(node)
@@ -186,6 +189,7 @@ class _Cut:
             InMemory(realised, {*group, *joining}),
             frozenset(others - joining),
             frozenset(joining),
+            self.pending,
         )
         return Fusion(self.tensors, around, group, backwards=backwards)
 
@@ -225,7 +229,9 @@ class _Cut:
                 return True
             below = self.reads.get(node)
             if below is None and node in self.pending:
-                below = self._memory_below([node])
+                below = self.below.get(node)
+                if below is None:
+                    below = self.below[node] = self._memory_below([node])
             new = [each for each in below or () if each not in seen and each.serial >= oldest]
             seen.update(new)
             stack.extend(new)
@@ -275,7 +281,7 @@ class _Cut:
 
     def _meets_product(self, node: UOp, first: UOp) -> bool:
         """Whether a product of matrices would be computed for a tensor besides another one: two are better off apart."""
-        own = {first, *self.graph.operands(first)}
+        own = {first, *self.graph.operands(first, self.tensors.realised)}
         stack, seen = [node], {node}
         while stack:
             for source in stack.pop().src:
@@ -323,9 +329,8 @@ class _Cut:
         state = start
         for number, effect in enumerate(effects):
             while True:
-                around = Around(
-                    self.graph, InMemory(tensors.realised, (), {before: memory}), frozenset(self.pending)
-                )
+                own = InMemory(tensors.realised, (), {before: memory})
+                around = Around(self.graph, own, frozenset(self.pending), pending={*self.pending, root})
                 fusion = Fusion(tensors, around, [effect], ordered=True)
                 if not fusion.needs:
                     break

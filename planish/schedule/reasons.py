@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.schedule.elements import COMPUTED, Place
-from planish.schedule.graph import THROUGH
+from planish.schedule.graph import THROUGH, depends
 from planish.schedule.limits import (
     AGAIN,
     CHEAP,
@@ -140,7 +140,7 @@ def _is_row_of_a_sum(case: Case) -> bool:
     ):
         return False
     count, row = most(shape(node)), 0
-    for each in fusion.around.graph.operands(node):
+    for each in fusion.around.graph.operands(node, fusion.around.realised):
         if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised and most(shape(each)) == count:
             row = max(row, most(shape(each.src[0])) // max(1, count))
     return row > 1 and count >= FEW_ROWS and count * row > SMALL and case.times <= AGAIN
@@ -164,7 +164,7 @@ def is_worth_a_row(case: Case) -> bool:
     size, is_computed, is_reduced = most(shape(node)), False, False
     stack, seen = [node], {node}
     while stack:
-        for each in fusion.around.graph.operands(stack.pop()):
+        for each in fusion.around.graph.operands(stack.pop(), fusion.around.realised):
             if each in seen or each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised:
                 continue
             seen.add(each)
@@ -219,7 +219,7 @@ def _is_gathered(case: Case) -> bool:
     elements = case.fusion.elements
     places = [position for position in positions if not position.dtype.is_bool]
     if not all(elements.is_pure(position) for position in places):
-        return any(most(shape(each)) > 1 for place in places for each in graph.operands(place))
+        return any(most(shape(each)) > 1 for place in places for each in graph.operands(place, ()))
     if not _is_windowed(case) and most(shape(node)) > _RESIZED * most(shape(x)):
         return False
     table = case.fusion.table
@@ -254,7 +254,9 @@ def _hides_costly(case: Case) -> bool:
 def is_shared(case: Case) -> bool:
     """Whether other kernels would compute it too."""
     around = case.fusion.around
-    return bool(around.others) and around.graph.is_used_by(case.node, around.others, around.realised.realised)
+    return bool(around.others) and around.graph.is_used_by(
+        case.node, around.others, around.realised.realised, around.pending
+    )
 
 
 def _is_unknown(case: Case) -> bool:
@@ -320,13 +322,12 @@ def _is_beside_a_product(case: Case) -> bool:
     (place,) = case.places
     if case.is_product or not place.ranges < fusion.nest.outputs:
         return False
-    graph = fusion.around.graph
     for product in fusion.products:
         axes = cast("ReduceAxes", product.arg).axes
         terms = most(shape(product.src[0])[axis] for axis in axes)
         whole = most(shape(product)) >= runs(fusion.nest.outputs)
-        if whole and most(shape(product)) * terms > SMALL and not graph.is_used_by(node, {product}, {}):
-            return not graph.is_used_by(product, {node}, {})
+        if whole and most(shape(product)) * terms > SMALL and not depends(product, node):
+            return not depends(node, product)
     return False
 
 

@@ -16,7 +16,7 @@ Reductions are not judged here: whether a kernel computes one on its way depends
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -66,6 +66,17 @@ def worth_memory(
     return _Judge(tensors, graph, roots, realised).run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What is in memory, and what is to be."""
+
+    stored: Container[UOp]
+    realised: Container[UOp]
+
+    def __contains__(self, node: object) -> bool:
+        return node in self.stored or node in self.realised
+
+
 class _Judge:
     """The tensors of one cut, with what is stored so far."""
 
@@ -82,6 +93,7 @@ class _Judge:
         self.order = [node for node in order if node not in realised]
         """What is not in memory, sources first."""
         self.stored: dict[UOp, Verdict] = {}
+        self.memory = _Memory(self.stored, realised)
         self.products: dict[UOp, int] = {}
         """How many products of matrices, one after another, a tensor depends on."""
 
@@ -93,7 +105,6 @@ class _Judge:
                 break
             asks = self._asks()
             before = len(self.stored)
-            self.stored = {node: self.stored[node] for node in candidates if node in self.stored}
             for node in candidates:
                 verdict = self._verdict(node, asks.get(node, {}))
                 if verdict is not None and verdict.again > verdict.stored:
@@ -149,11 +160,7 @@ class _Judge:
 
     def _anchor(self, node: UOp) -> Anchor:
         """The kernel that stores a tensor: results of the same dims that wait for the same products may share one."""
-        own = frozenset(
-            each
-            for each in self.graph.operands(node)
-            if each.op is Ops.REDUCE_AXIS and each not in self.realised and self.graph.is_product(each)
-        )
+        own = self.graph.products_of(node, self.memory)
         return tuple(dim for dim in shape(node) if dim != 1), self.products[node], own
 
     def _passed(self, node: UOp, position: int, asks: Asks) -> Iterable[tuple[Anchor, Path]]:
