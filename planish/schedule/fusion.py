@@ -104,6 +104,8 @@ class Fusion:
         """Tensors that have to be in memory before this kernel can be, and why."""
         self.reads: dict[UOp, None] = {}
         """Tensors in memory that are made by kernels, and read here."""
+        self.buffers: set[UOp] = set()
+        """All memory that is read here, as far as that is known."""
         self.on_the_way: dict[UOp, Place] = {}
         """Other results that are computed here anyway, and where."""
         self.products = frozenset[UOp]().union(*(self._products(root) for root in self.roots))
@@ -139,6 +141,11 @@ class Fusion:
         if key.node not in self.asked:
             self.asked[key.node] = {}
             heappush(self.waiting, (-key.node.serial, key.node))
+            view = self.elements.view(key.node)
+            if view is not None:
+                while view.op in MOVEMENT:
+                    view = view.src[0]
+                self.buffers.add(view)
         self.asked[key.node][key.place] = None
 
     def level(self, node: UOp) -> int:

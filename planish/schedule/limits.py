@@ -22,6 +22,8 @@ AGAIN: Final = 1.25
 """How often an element may be computed and still count as computed once: the rest is what paddings add."""
 MOST_STEPS: Final = 1024
 """Elements that one kernel computes for one of its result: beyond, its code is larger than a cache of instructions."""
+MOST_BUFFERS: Final = 48
+"""Tensors in memory that one kernel reads: beyond, they are more streams than hardware follows, and more addresses than registers."""
 CHEAP: Final = frozenset(
     {Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.NEG, Ops.ABS, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.NOT,
      Ops.SHL, Ops.SHR, Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.CAST, Ops.BITCAST, Ops.NOOP,

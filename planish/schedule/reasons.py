@@ -18,6 +18,7 @@ from planish.schedule.limits import (
     CHEAP,
     FEW_ROWS,
     FEW_TERMS,
+    MOST_BUFFERS,
     MOST_NESTED,
     MOST_STEPS,
     NARROW,
@@ -117,6 +118,14 @@ def is_costly(node: UOp) -> bool:
 def _is_in_a_large_kernel(case: Case) -> bool:
     fusion = case.fusion
     return len(fusion.recipes) > MOST_STEPS and not fusion.elements.is_pure(case.node)
+
+
+def _has_many_buffers(case: Case) -> bool:
+    """Whether its kernel reads enough without it. (Joined tensors are loops of their own, with one of them each.)"""
+    fusion = case.fusion
+    if len(fusion.buffers) <= MOST_BUFFERS or _is_joined(case) or fusion.elements.is_pure(case.node):
+        return False
+    return len(fusion.prices.of(case.node).memory) > 1  # of a single one it may as well be made here
 
 
 def _is_summed_again(case: Case) -> bool:
@@ -412,6 +421,12 @@ COMPUTED_HERE: Final = (
         "row of a sum",
         "its elements are made of sums over rows, which run in lanes and on all cores if it is stored",
         _is_row_of_a_sum,
+    ),
+    Reason(
+        "many buffers",
+        f"its kernel reads more than {MOST_BUFFERS} tensors without it",
+        _has_many_buffers,
+        with_epilogue=False,
     ),
     Reason("sums inside", "it is made of sums, which would be computed again and again", _is_summed_again),
     Reason(

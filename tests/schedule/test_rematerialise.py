@@ -149,3 +149,24 @@ def test_an_update_is_part_of_the_kernel_of_its_gradient() -> None:
         launches.append(exe.cost.launches)
     assert launches[1] - launches[0] == 3
     assert launches[2] - launches[1] == 9
+
+
+def test_kernels_read_a_bounded_number_of_tensors() -> None:
+    arrays = [np.full((64,), number, np.float32) for number in range(200)]
+
+    def reads(function: Callable[..., Tensor]) -> list[int]:
+        with Table() as table:
+            made = schedule(pn.jit(function).lower(*map(pn.asarray, arrays)).function, table)
+            return [len(kernel.buffers) for kernel in made.kernels]
+
+    def total(*xs: Tensor) -> Tensor:
+        found = xs[0]
+        for x in xs[1:]:
+            found = found + x * 2.0
+        return found
+
+    assert max(reads(total)) <= 60
+    assert len(reads(total)) <= 6
+    assert len(reads(lambda *xs: pn.concat(list(xs[:100])))) == 1  # a loop for each
+    expected = arrays[0] + 2.0 * sum(arrays[1:])
+    np.testing.assert_allclose(np.asarray(pn.jit(total)(*map(pn.asarray, arrays))), expected)
