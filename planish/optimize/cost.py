@@ -41,8 +41,6 @@ _LOOP: Final = 1.5
 """Cycles to count and jump."""
 _SHORT: Final = 8
 """Iterations of a loop that is unrolled."""
-_PIECE: Final = 600.0
-"""Cycles to hand a piece to a core."""
 _HIDDEN: Final = 0.15
 """How much of what does not bound a kernel is seen nevertheless."""
 
@@ -148,7 +146,7 @@ class _Model:
         # pieces of uneven number: the last turn leaves cores idle
         uneven = turns * cores / pieces
         bound = max(shared.values())
-        cycles = (bound + _HIDDEN * (sum(shared.values()) - bound)) * uneven + _PIECE * (
+        cycles = (bound + _HIDDEN * (sum(shared.values()) - bound)) * uneven + target.launch * (
             turns if pieces > 1 else 0
         )
         efficiency = self.useful / self.issued if self.issued else 1.0

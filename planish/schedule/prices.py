@@ -12,6 +12,7 @@ from planish import dtypes
 from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.nest import most
 from planish.schedule.tensors import Tensors
+from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, shape
@@ -51,6 +52,11 @@ class Price(NamedTuple):
     """Its own bytes, written and read."""
     access: float
     """The instructions that read it."""
+
+    def storing(self, target: Target, kernels: int = 1, asks: int = 1) -> float:
+        """What it costs to write it, and to read it at so many places of so many kernels; its own kernel counts."""
+        reads = kernels * max(self.load, self.access) + (asks - kernels) * self.access
+        return self.write + reads + target.launch
 
 
 class Prices:

@@ -53,10 +53,7 @@ class Case(NamedTuple):
     def again(self, evaluations: float) -> tuple[float, float]:
         """What it costs to compute each element so many times, and to compute it once, store it and read it; in cycles."""
         price, target = self.fusion.prices.of(self.node), self.fusion.tensors.target
-        return (
-            evaluations * price.compute,
-            price.compute + price.write + max(price.load, price.access) + target.launch,
-        )
+        return evaluations * price.compute, price.compute + price.storing(target)
 
     @property
     def in_tiles(self) -> float:

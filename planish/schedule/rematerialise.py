@@ -216,8 +216,7 @@ class _Judge:
             return None  # arithmetic on positions is simplified where it is used
         evaluations = sum(self._evaluations(node, anchor) for anchor, _ in asks)
         again = evaluations * price.compute + kernels * price.read
-        stored = price.compute + price.read + price.write + kernels * max(price.load, price.access)
-        stored += (len(asks) - kernels) * price.access + self.target.launch
+        stored = price.compute + price.read + price.storing(self.target, kernels, len(asks))
         return Verdict(again, stored, kernels, len(asks))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish import nn, optim
+from planish import compiler, nn, optim
 from planish.frontend.jit import Compiled
 from planish.frontend.tensor import Tensor
 from planish.schedule import fusion
@@ -123,11 +123,18 @@ def test_both_costs_are_told() -> None:
 
 def test_masks_are_made_again_unless_they_are_dear() -> None:
     """A comparison is cheaper than packing its bits; random bits are not."""
-    x = pn.zeros((256, 256))
-    names = [
-        kernel.name for kernel in pn.jit(lambda a: (a > 0).astype(pn.float32) @ a).lower(x).compile().kernels
-    ]
-    assert len(names) == 1
+
+    def masks(chosen: Callable[[Tensor], Tensor]) -> int:
+        def both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+            mask = chosen(a)
+            return pn.where(mask, a, 0.0) @ b, pn.where(mask, b, 0.0) @ a
+
+        square = pn.zeros((512, 512))
+        plan = compiler.lower(pn.jit(both).lower(square, square).function, "x86-64-v4").plan
+        return sum(buffer.dtype.is_bool for buffer in plan.buffers)
+
+    assert masks(lambda a: a > 0) == 0
+    assert masks(lambda a: pn.random.uniform(pn.random.key(0), a.shape) < 0.9) == 1
 
 
 def test_an_update_is_part_of_the_kernel_of_its_gradient() -> None:
