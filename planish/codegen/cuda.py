@@ -1,0 +1,482 @@
+"""LLIR into CUDA C++: to be read, and to be compiled by NVRTC.
+
+* One `__global__` function per kernel, in a file that needs no header. Compiled with `FLAGS` it means what the interpreter means:
+  integers wrap, floats are not contracted or reordered, nothing is undefined.
+* A thread works on scalars. The lanes of a vector are values of their own; a vector in memory is one access where its alignment is
+  promised. Floats that CUDA has no type for are held as their bits.
+* Blocks and threads are numbered by the special indices (`gidx0` is `blockIdx.x`, `lidx0` is `threadIdx.x`). LOCAL memory is shared
+  by a block; REG memory has constant places, so that it ends up in registers.
+* A function takes a pointer per parameter, then an int64_t per variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from planish import dtypes
+from planish.codegen import cuda_helpers, symbols
+from planish.codegen.c_table import NARROW, is_narrow, literal, memory_type, scalar_type
+from planish.codegen.c_values import Values
+from planish.dtypes import AddrSpace, DType
+from planish.errors import LoweringError
+from planish.llir.layout import pack
+from planish.llir.program import (
+    COMPARISONS,
+    Address,
+    AnyLane,
+    Barrier,
+    Bitcast,
+    Buffer,
+    Build,
+    Compute,
+    Concat,
+    Convert,
+    EndIf,
+    EndLoop,
+    If,
+    Immediate,
+    Instruction,
+    Lanes,
+    Load,
+    Lookup,
+    Loop,
+    Operand,
+    Ops,
+    Prefetch,
+    Program,
+    Register,
+    Special,
+    Store,
+    Tile,
+)
+from planish.uop.tensor_cores import CORES
+
+FLAGS: Final = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "--diag-suppress=177,550")
+"""What NVRTC is told beside the architecture: a multiply-add is one where the program says so, and only there."""
+STATIC_SHARED: Final = 48 << 10
+"""More shared memory than this has to be asked for at the launch."""
+_AXES: Final = "xyz"
+_MATH_NAMES: Final = {"nanf(\"\")": "__int_as_float(0x7fc00000)", "nan(\"\")": "__longlong_as_double(0x7ff8000000000000)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The shared memory of a block: its bytes, and how many of them are asked for at the launch."""
+
+    nbytes: int
+    alignment: int
+
+    @property
+    def dynamic(self) -> int:
+        return self.nbytes if self.nbytes > STATIC_SHARED else 0
+
+
+def shared_memory(program: Program) -> Shared:
+    """What the LOCAL buffers of a kernel take."""
+    arena = pack([b for b in program.locals if b.space is AddrSpace.LOCAL])
+    return Shared(arena.nbytes, arena.alignment)
+
+
+class _Writer(Values):
+    """Writes one file."""
+
+    def __init__(self, program: Program, aliased: Collection[str], threads: int) -> None:
+        super().__init__()
+        self.program = program
+        self.aliased = frozenset(aliased)
+        self.threads = threads
+        self.split: dict[Register, tuple[str, ...]] = {}
+        """The lanes of vectors, each a text."""
+        self.uses_vectors = self.uses_bits = False
+
+    # -- the file --------------------------------------------------------------------------------------------------
+
+    def write(self) -> str:
+        program = self.program
+        self.memory()
+        for variable in program.variables:
+            self.let(variable.result, f"({scalar_type(variable.result.dtype)}){symbols.size(variable.name)}")
+        for instruction in program.body:
+            write = _WRITE.get(type(instruction))
+            if write is None:
+                raise LoweringError(f"{instruction.mnemonic} has no CUDA form", op=instruction.mnemonic)
+            write(self, instruction)
+        written = {i.address for i in program.body if isinstance(i, Store)}
+        stored = {
+            i.base.name
+            for i in program.body
+            if isinstance(i, Address) and isinstance(i.base, Buffer) and (i.result in written or self._leads(i.result, written))
+        }
+        params = [self._parameter(b, b.name in stored) for b in program.params]
+        params += [f"int64_t {symbols.size(v.name)}" for v in program.variables]
+        parts = [cuda_helpers.PRELUDE]
+        parts += [cuda_helpers.VECTOR] if self.uses_vectors else []
+        parts += [cuda_helpers.BITS] if self.uses_bits else []
+        parts += self.helpers.values()
+        bounds = f" __launch_bounds__({self.threads})" if self.threads > 1 else ""
+        body = "\n".join(self.lines)
+        parts.append(
+            f'extern "C" __global__ void{bounds} {symbols.kernel(program.name)}({", ".join(params)}) {{\n{body}\n}}'
+        )
+        return "\n\n".join(parts) + "\n"
+
+    def _leads(self, pointer: Register, written: Collection[Register]) -> bool:
+        return any(
+            isinstance(i, Address) and i.base == pointer and i.result in written for i in self.program.body
+        )
+
+    def _parameter(self, buffer: Buffer, is_stored: bool) -> str:
+        const = "" if is_stored else "const "
+        own = "" if buffer.name in self.aliased else "__restrict__ "
+        return f"{const}{memory_type(buffer.dtype)} *{own}{symbols.memory(buffer)}"
+
+    def memory(self) -> None:
+        """What a block or a thread keeps for itself. Shared memory is one block: it may be planned to overlap."""
+        shared = [b for b in self.program.locals if b.space is AddrSpace.LOCAL]
+        if shared:
+            arena, need = pack(shared), shared_memory(self.program)
+            align = max(16, need.alignment)
+            if need.dynamic:
+                self.emit(f"extern __shared__ __align__({align}) uint8_t arena[];")
+            else:
+                self.emit(f"__shared__ __align__({align}) uint8_t arena[{need.nbytes}];")
+            for buffer, placed in zip(shared, arena.buffers, strict=True):
+                kind = memory_type(buffer.dtype)
+                self.emit(f"{kind} *const {symbols.memory(buffer)} = ({kind} *)(arena + {placed.offset});")
+        for buffer in self.program.locals:
+            if buffer.space is not AddrSpace.LOCAL:
+                kind = memory_type(buffer.dtype)
+                self.emit(f"{kind} {symbols.memory(buffer)}[{max(buffer.elements, 1)}];")
+
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    def type(self, dtype: DType) -> str:
+        return self.pointer(dtype) if dtype.is_pointer else scalar_type(dtype)
+
+    def helper(self, name: str) -> str:
+        if name in cuda_helpers.SINGLE:
+            self.helpers[name] = cuda_helpers.SINGLE[name]
+            return name
+        return super().helper(name)
+
+    def helper_for(self, kind: str, dtype: DType) -> str:
+        scalar = dtype.scalar
+        name = f"{kind}_{scalar.short}"
+        if name in cuda_helpers.SINGLE:
+            return self.helper(name)
+        if kind in cuda_helpers.OVERRIDES:
+            words = {"t": scalar_type(scalar), "s": scalar.short, "bits": scalar.bits, "mask": f"{(1 << scalar.bits) - 1:#x}u"}
+            self.helpers[name] = cuda_helpers.OVERRIDES[kind].format(**words)
+            return name
+        return super().helper_for(kind, dtype)
+
+    def constant(self, value: Any, dtype: DType) -> str:
+        text = literal(value, dtype)
+        text = text.replace("((float)INFINITY)", "__int_as_float(0x7f800000)")
+        text = text.replace("((double)INFINITY)", "__longlong_as_double(0x7ff0000000000000)")
+        return _MATH_NAMES.get(text, text)
+
+    def lane_of(self, operand: Operand, lane: int) -> str:
+        """One lane of an operand."""
+        if isinstance(operand, Immediate):
+            value = operand.value
+            return self.constant(value[lane] if isinstance(value, tuple) else value, operand.dtype)
+        if operand.dtype.lanes == 1:
+            return f"r{operand.number}"
+        return self.split[operand][lane]
+
+    def value(self, operand: Operand) -> str:
+        return self.lane_of(operand, 0)
+
+    def lanes_of(self, operand: Operand) -> list[str]:
+        return [self.lane_of(operand, lane) for lane in range(operand.dtype.lanes)]
+
+    def define(self, register: Register, texts: Sequence[str]) -> None:
+        """A register, or the lanes of one, as values of their own."""
+        if register.dtype.lanes == 1:
+            self.let(register, texts[0])
+            return
+        names = tuple(f"r{register.number}_{lane}" for lane in range(register.dtype.lanes))
+        kind = self.pointer(register.dtype) if register.dtype.is_pointer else scalar_type(register.dtype)
+        for name, text in zip(names, texts, strict=True):
+            self.emit(f"{kind} {name} = {text};")
+        self.split[register] = names
+
+    def same(self, register: Register, texts: Sequence[str]) -> None:
+        """A register whose lanes are there already."""
+        if register.dtype.lanes == 1:
+            self.let(register, texts[0])
+        else:
+            self.split[register] = tuple(texts)
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def address(self, i: Address) -> None:
+        base = [symbols.memory(i.base)] if isinstance(i.base, Buffer) else self.lanes_of(i.base)
+        pointer = i.base.pointer if isinstance(i.base, Buffer) else i.base.dtype
+        element = getattr(pointer.scalar, "base", pointer.scalar)
+        indices = self.lanes_of(i.index)
+        step = f" * {element.lanes}" if element.lanes > 1 else ""
+        count = i.result.dtype.lanes
+        texts = [f"{base[k % len(base)]} + {indices[k % len(indices)]}{step}" for k in range(count)]
+        if isinstance(i.base, Buffer) and i.base.space is AddrSpace.GLOBAL:
+            kind = self.pointer(i.result.dtype)
+            texts = [f"({kind}){text}" if "+" not in text else f"({kind})({text})" for text in texts]
+        self.define(i.result, texts)
+
+    def loaded(self, text: str, dtype: DType) -> str:
+        if dtype.is_bool:
+            return f"({text} != 0)"
+        if dtype.is_int and dtype.bits < 8:
+            return f"{self.helper(f'wrap_{dtype.scalar.short}')}({text})"
+        return text
+
+    def _at(self, i: Load | Store, lane: int) -> str:
+        if i.address.dtype.lanes > 1:
+            return f"*{self.lane_of(i.address, lane)}"
+        return f"{self.value(i.address)}[{lane}]" if lane else f"*{self.value(i.address)}"
+
+    def _is_one_access(self, i: Load | Store, dtype: DType) -> bool:
+        """Whether the lanes are neighbours that one instruction moves."""
+        size = dtype.lanes * max(dtype.itemsize, 1)
+        whole = i.address.dtype.lanes == 1 and dtype.lanes > 1 and size in {2, 4, 8, 16}
+        return whole and i.align >= size and (i.gate is None or i.gate.dtype.lanes == 1)
+
+    def load(self, i: Load) -> None:
+        dtype = i.result.dtype
+        gated = i.gate is not None and i.alternative is not None
+        if self._is_one_access(i, dtype):
+            self.uses_vectors = True
+            kind = f"vec<{memory_type(dtype)}, {dtype.lanes}>"
+            name = f"r{i.result.number}"
+            access = f"*(const {kind} *){self.value(i.address)}"
+            if gated and i.gate is not None and i.alternative is not None:
+                other = ", ".join(self.lanes_of(i.alternative))
+                access = f"{self.value(i.gate)} ? {access} : {kind}{{{other}}}"
+            self.emit(f"{kind} {name} = {access};")
+            self.split[i.result] = tuple(self.loaded(f"{name}.at[{k}]", dtype) for k in range(dtype.lanes))
+            return
+        texts = []
+        for lane in range(dtype.lanes):
+            text = self.loaded(self._at(i, lane), dtype)
+            if gated and i.gate is not None and i.alternative is not None:
+                gate = self.lane_of(i.gate, lane if i.gate.dtype.lanes > 1 else 0)
+                text = f"{gate} ? {text} : {self.lane_of(i.alternative, lane)}"
+            texts.append(text)
+        self.define(i.result, texts)
+
+    def store(self, i: Store) -> None:
+        dtype = i.value.dtype
+        if self._is_one_access(i, dtype):
+            self.uses_vectors = True
+            condition = "" if i.gate is None else f"if ({self.value(i.gate)}) "
+            kind = f"vec<{memory_type(dtype)}, {dtype.lanes}>"
+            lanes = ", ".join(f"({memory_type(dtype)}){text}" for text in self.lanes_of(i.value))
+            self.emit(f"{condition}*({kind} *){self.value(i.address)} = {kind}{{{lanes}}};")
+            return
+        for lane in range(dtype.lanes):
+            gate = None if i.gate is None else self.lane_of(i.gate, lane if i.gate.dtype.lanes > 1 else 0)
+            condition = "" if gate is None else f"if ({gate}) "
+            self.emit(f"{condition}{self._at(i, lane)} = {self.lane_of(i.value, lane)};")
+
+    def prefetch(self, i: Prefetch) -> None:
+        self.emit(f'asm volatile("prefetch.global.L2 [%0];" :: "l"({self.value(i.address)}));')
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def compute(self, i: Compute) -> None:
+        dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
+        count = i.result.dtype.lanes
+        inputs = [[self.lane_of(x, k if x.dtype.lanes > 1 else 0) for x in i.inputs] for k in range(count)]
+        self.define(i.result, [self.scalar(i.op, dtype, lane) for lane in inputs])
+
+    def narrow_scalar(self, op: Ops, dtype: DType, x: Sequence[str]) -> str:
+        if op is Ops.MULACC and f"fma_{dtype.short}" in cuda_helpers.SINGLE:
+            return f"{self.helper(f'fma_{dtype.short}')}({', '.join(x)})"
+        return super().narrow_scalar(op, dtype, x)
+
+    def cast_text(self, text: str, source: DType, target: DType) -> str:
+        source, target = source.scalar, target.scalar
+        single = dtypes.float32
+        if is_narrow(source) and source is not target and f"widen_{source.short}" in cuda_helpers.SINGLE:
+            wide = f"{self.helper(f'widen_{source.short}')}({text})"
+            return wide if target is single else self.cast_text(wide, single, target)
+        exact = source is single or source.is_bool or (source.is_int and source.bits <= 16)
+        if is_narrow(target) and exact and f"narrow_{target.short}" in cuda_helpers.SINGLE:
+            return f"{self.helper(f'narrow_{target.short}')}({text})"
+        if source is single and f"to_{target.short}_f32" in cuda_helpers.SINGLE:
+            return f"{self.helper(f'to_{target.short}_f32')}({text})"
+        return super().cast_text(text, source, target)
+
+    def convert(self, i: Convert) -> None:
+        source, target = i.operand.dtype, i.result.dtype
+        self.define(i.result, [self.cast_text(x, source, target) for x in self.lanes_of(i.operand)])
+
+    def bitcast(self, i: Bitcast) -> None:
+        source, target = i.operand.dtype, i.result.dtype
+        given = self.lanes_of(i.operand)
+        if source.bits == target.bits or source.is_bool or target.is_bool:
+            if source.scalar is target.scalar or (is_narrow(source) and scalar_type(source) == scalar_type(target)):
+                self.define(i.result, given)
+                return
+            self.uses_bits = True
+            kinds = scalar_type(target), scalar_type(source)
+            self.define(i.result, [f"bits_as<{kinds[0]}>(({kinds[1]}){x})" for x in given])
+            return
+        if source.bits < 8 or target.bits < 8:
+            self._bitcast_nibbles(i, given)
+            return
+        self.uses_vectors = self.uses_bits = True
+        whole = f"vec<{scalar_type(source)}, {source.lanes}>{{{', '.join(given)}}}"
+        kind = f"vec<{scalar_type(target)}, {target.lanes}>"
+        name = f"r{i.result.number}_all"
+        self.emit(f"{kind} {name} = bits_as<{kind}>({whole});")
+        self.define(i.result, [f"{name}.at[{k}]" for k in range(target.lanes)])
+
+    def _bitcast_nibbles(self, i: Bitcast, given: Sequence[str]) -> None:
+        """Two lanes of four bits to a byte, least significant first."""
+        source, target = i.operand.dtype, i.result.dtype
+        if source.bits < 8 and target.bits < 8:
+            self.define(i.result, [f"{self.helper(f'wrap_{target.scalar.short}')}({x})" for x in given])
+        elif source.bits < 8:
+            per = target.bits // 4
+            texts = []
+            for k in range(target.lanes):
+                parts = [f"((uint64_t)({x} & 15) << {4 * n})" for n, x in enumerate(given[k * per : (k + 1) * per])]
+                texts.append(f"({scalar_type(target)})({' | '.join(parts)})")
+            self.define(i.result, texts)
+        else:
+            per = source.bits // 4
+            wrap = self.helper(f"wrap_{target.scalar.short}")
+            self.define(i.result, [f"{wrap}((int)((uint64_t){given[k // per]} >> {4 * (k % per)}))" for k in range(target.lanes)])
+
+    def lanes(self, i: Lanes) -> None:
+        given = self.lanes_of(i.operand)
+        self.same(i.result, [given[k if len(given) > 1 else 0] for k in i.lanes])
+
+    def build(self, i: Build | Concat) -> None:
+        self.same(i.result, [text for x in i.inputs for text in self.lanes_of(x)])
+
+    def lookup(self, i: Lookup) -> None:
+        kind, entries = scalar_type(i.table.dtype), self.lanes_of(i.table)
+        name = f"table{i.result.number}"
+        storage = "static const __constant__ " if isinstance(i.table, Immediate) else "const "
+        self.emit(f"{storage}{kind} {name}[{len(entries)}] = {{{', '.join(entries)}}};")
+        self.define(i.result, [f"{name}[{x} & {len(entries) - 1}]" for x in self.lanes_of(i.index)])
+
+    def any(self, i: AnyLane) -> None:
+        self.let(i.result, " || ".join(self.lanes_of(i.operand)))
+
+    def tile(self, i: Tile) -> None:
+        core = CORES.get(i.tile.name)
+        kinds = None if core is None else _MMA.get(core.name)
+        if core is None or kinds is None:
+            raise LoweringError(f"{i.tile.name} is no instruction of this machine", op="WMMA")
+        self.uses_vectors = self.uses_bits = True
+        if core.name not in self.helpers:
+            self.helpers[core.name] = _mma_helper(core.name, kinds, i)
+        acc = scalar_type(i.c.dtype)
+        number, count = i.result.number, i.result.dtype.lanes
+        words = []
+        for operand in (i.a, i.b):
+            kind, lanes = scalar_type(operand.dtype), self.lanes_of(operand)
+            total = operand.dtype.lanes * operand.dtype.itemsize // 4
+            own = f"vec<{kind}, {len(lanes)}>{{{', '.join(lanes)}}}"
+            words.append(f"bits_as<vec<uint32_t, {total}>>({own})")
+        self.emit(f"vec<{acc}, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
+        self.emit(f"{core.name}(r{number}, {words[0]}, {words[1]});")
+        self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
+
+    # -- control ---------------------------------------------------------------------------------------------------
+
+    def special(self, i: Special) -> None:
+        own = "threadIdx" if i.is_thread else "blockIdx"
+        axis = int(i.name.removeprefix("lidx" if i.is_thread else "gidx"))
+        self.let(i.result, f"({scalar_type(i.result.dtype)}){own}.{_AXES[axis]}")
+
+    def open_loop(self, i: Loop) -> None:
+        if i.unroll:
+            self.emit(f"#pragma unroll {i.unroll}")
+        name = f"r{i.counter.number}"
+        kind = scalar_type(i.counter.dtype)
+        self.emit(f"for ({kind} {name} = 0; {name} < {self.value(i.bound)}; {name}++) {{")
+        self.depth += 1
+
+    def close(self, i: EndLoop | EndIf) -> None:
+        self.depth -= 1
+        self.emit("}")
+
+    def open_if(self, i: If) -> None:
+        self.emit(f"if ({self.value(i.condition)}) {{")
+        self.depth += 1
+
+    def barrier(self, i: Barrier) -> None:
+        self.emit("__syncthreads();")
+
+
+_MMA: Final = {
+    "mma_m16n8k16_f16_f32": "f32.f16.f16.f32",
+    "mma_m16n8k16_bf16_f32": "f32.bf16.bf16.f32",
+    "mma_m16n8k8_tf32_f32": "f32.tf32.tf32.f32",
+    "mma_m16n8k32_s8_s32": "s32.s8.s8.s32",
+    "mma_m16n8k32_u8_s32": "s32.u8.u8.s32",
+    "mma_m8n8k4_f64_f64": "f64.f64.f64.f64",
+}
+"""The types of `mma.sync`, by the name of the core: result, left, right, addend."""
+
+
+def _mma_helper(name: str, kinds: str, i: Tile) -> str:
+    acc = i.c.dtype.scalar
+    letter = {"f32": "f", "s32": "r", "f64": "d"}[kinds.split(".")[0]]
+    counts = [x.dtype.lanes * x.dtype.itemsize // 4 for x in (i.a, i.b)]
+    cs = i.c.dtype.lanes
+    if acc is dtypes.float64:
+        raise LoweringError(f"{name} has no CUDA form yet", op="WMMA")
+    place = iter(range(cs + sum(counts)))
+    c_list, a_list, b_list = (", ".join(f"%{next(place)}" for _ in range(n)) for n in (cs, *counts))
+    outs = ", ".join(f'"+{letter}"(c.at[{k}])' for k in range(cs))
+    ins = ", ".join([f'"r"(a.at[{k}])' for k in range(counts[0])] + [f'"r"(b.at[{k}])' for k in range(counts[1])])
+    return cuda_helpers.MMA.format(
+        name=name, kinds=kinds, m=i.tile.m, n=i.tile.n, k=i.tile.k, threads=i.tile.threads, acc=scalar_type(acc), cs=cs,
+        as_=counts[0], bs=counts[1], c_list=c_list, a_list=a_list, b_list=b_list, outs=outs, ins=ins,
+    )  # fmt: skip
+
+
+_WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
+    Address: _Writer.address,
+    Load: _Writer.load,
+    Store: _Writer.store,
+    Prefetch: _Writer.prefetch,
+    Compute: _Writer.compute,
+    Convert: _Writer.convert,
+    Bitcast: _Writer.bitcast,
+    Lanes: _Writer.lanes,
+    Build: _Writer.build,
+    Concat: _Writer.build,
+    Lookup: _Writer.lookup,
+    AnyLane: _Writer.any,
+    Tile: _Writer.tile,
+    Special: _Writer.special,
+    Loop: _Writer.open_loop,
+    EndLoop: _Writer.close,
+    If: _Writer.open_if,
+    EndIf: _Writer.close,
+    Barrier: _Writer.barrier,
+}
+
+
+def threads_of(program: Program) -> int:
+    """How many threads a block has."""
+    count = 1
+    for special in {s.name: s for s in program.specials if s.is_thread}.values():
+        if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
+            raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
+        count *= special.bound.value
+    return count
+
+
+def render(program: Program, *, aliased: Collection[str] = ()) -> str:
+    """The CUDA C++ of one kernel. `aliased`: parameters that share memory with others."""
+    return _Writer(program, aliased, threads_of(program)).write()

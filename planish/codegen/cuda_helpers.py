@@ -1,0 +1,87 @@
+"""What CUDA C++ needs beside the kernel itself: a prelude, and small functions that a file contains if it uses them.
+
+No header is included: NVRTC takes most of its time to read those. Everything here is compiled as device code
+(`--device-as-default-execution-space`), so that what C and CUDA have in common is written once, in `c_helpers`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PRELUDE: Final = """typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef unsigned long long uintptr_t;"""
+
+VECTOR: Final = """// neighbouring elements that one access moves
+template <class T, int N> struct alignas(sizeof(T) * N) vec { T at[N]; };"""
+
+BITS: Final = """// the same bits as another type
+template <class To, class From> inline To bits_as(From x) {
+  static_assert(sizeof(To) == sizeof(From), "as many bits");
+  To y;
+  memcpy(&y, &x, sizeof(To));
+  return y;
+}"""
+
+OVERRIDES: Final = {
+    "popcount": """static inline {t} popcount_{s}({t} x) {{ return ({t})__popcll((uint64_t)x & {mask}); }}""",
+    "clz": """static inline {t} clz_{s}({t} x) {{
+  uint64_t bits = (uint64_t)x & {mask};
+  return ({t})(__clzll((int64_t)bits) - (64 - {bits}));
+}}""",
+}
+"""Functions for values of any dtype that CUDA has other words for than C."""
+
+SINGLE: Final = {
+    "max_f32": """static inline float max_f32(float x, float y) {  // NaN stays, 0 is more than -0
+  float z;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}""",
+    "min_f32": """static inline float min_f32(float x, float y) {
+  float z;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}""",
+    "widen_f16": """static inline float widen_f16(uint16_t x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+}""",
+    "narrow_f16": """static inline uint16_t narrow_f16(float x) {
+  uint16_t y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}""",
+    "fma_f16": """static inline uint16_t fma_f16(uint16_t x, uint16_t y, uint16_t z) {
+  uint16_t w;
+  asm("fma.rn.f16 %0, %1, %2, %3;" : "=h"(w) : "h"(x), "h"(y), "h"(z));
+  return w;
+}""",
+    "widen_bf16": """static inline float widen_bf16(uint16_t x) { return __uint_as_float((uint32_t)x << 16); }""",
+    "narrow_bf16": """static inline uint16_t narrow_bf16(float x) {
+  uint16_t y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}""",
+    "fma_bf16": """static inline uint16_t fma_bf16(uint16_t x, uint16_t y, uint16_t z) {
+  uint16_t w;
+  asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(w) : "h"(x), "h"(y), "h"(z));
+  return w;
+}""",
+    "to_i32_f32": """static inline int32_t to_i32_f32(float x) { return __float2int_rz(x); }  // the nearest end, NaN is 0""",
+    "to_u32_f32": """static inline uint32_t to_u32_f32(float x) { return __float2uint_rz(x); }""",
+}
+"""Functions for one dtype, where the machine has an instruction."""
+
+MMA: Final = """// C[{m}, {n}] += A[{m}, {k}] @ B[{k}, {n}], held by the {threads} threads of a warp
+static inline void {name}(vec<{acc}, {cs}> &c, const vec<uint32_t, {as_}> &a, const vec<uint32_t, {bs}> &b) {{
+  asm("mma.sync.aligned.m{m}n{n}k{k}.row.col.{kinds} {{{c_list}}}, {{{a_list}}}, {{{b_list}}}, {{{c_list}}};"
+      : {outs} : {ins});
+}}"""

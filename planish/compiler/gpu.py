@@ -1,0 +1,158 @@
+"""A function compiled for a GPU: kernels rendered as CUDA C++, compiled by NVRTC, and a plan that runs on addresses."""
+
+from __future__ import annotations
+
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planish import ptir
+from planish.codegen import cuda
+from planish.compiler.assemble import assemble
+from planish.compiler.executable import Executable
+from planish.errors import PlanishError
+from planish.runtime.cuda.arrays import GpuArray
+from planish.runtime.cuda.build import cubin_of
+from planish.runtime.cuda.code import GpuCode
+from planish.runtime.cuda.device import Gpu
+from planish.runtime.cuda.launch import LoadedKernel, grid_of
+from planish.codegen import symbols
+from planish.schedule.memory import elements
+from planish.schedule.plan import Role
+
+if TYPE_CHECKING:
+    from planish.compiler import Lowered
+    from planish.llir.program import Program
+
+
+def source_of(program: Program, aliased: Sequence[int] | frozenset[int]) -> str:
+    """The CUDA C++ of a kernel of a plan."""
+    return cuda.render(program, aliased=[f"arg{slot}" for slot in aliased])
+
+
+class GpuExecutable(Executable):
+    """A compiled function on a GPU: called with arrays (those of the host are copied there), it gives arrays on the GPU."""
+
+    def __init__(self, lowered: Lowered, gpu: Gpu) -> None:
+        self.lowered, self.gpu = lowered, gpu
+        assembled = assemble(lowered.plan, lowered.variables, lowered.arguments.names)
+        self._code, self._sizes, self._results = assembled.code, assembled.sizes, assembled.results
+        self._native = self._fast = self._kept = None
+        self._backend = gpu.name
+        sources = [source_of(program, aliased) for program, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)]
+        with ThreadPoolExecutor(max_workers=8) as pool:  # NVRTC works outside of the interpreter's lock
+            cubins = list(pool.map(lambda source: cubin_of(source, gpu.arch, cuda.FLAGS), sources))
+        kernels = [
+            LoadedKernel(gpu, symbols.kernel(program.name), cubin, grid_of(program), cuda.shared_memory(program).dynamic)
+            for program, cubin in zip(lowered.programs, cubins, strict=True)
+        ]
+        buffers = lowered.plan.buffers
+        self.run = GpuCode(gpu, self._code, kernels, [b.dtype.itemsize for b in buffers], [np.dtype(b.dtype.numpy) for b in buffers])
+        self._constants = {
+            number: GpuArray.of(gpu, np.ascontiguousarray(buffer.constant).reshape(-1))
+            for number, buffer in enumerate(buffers)
+            if buffer.constant is not None
+        }
+        self._layouts: dict[tuple[int, ...], _GpuLayout] = {}  # type: ignore[assignment]  # of another kind
+
+    def __call__(self, *arrays: object) -> tuple[Any, ...]:
+        return self.general(*arrays)
+
+    def general(self, *arrays: object) -> tuple[Any, ...]:
+        """The results, in new arrays on the GPU."""
+        gpu = self.gpu
+        given = [self._placed(array) for array in arrays]
+        checked, sizes = self.lowered.arguments.check(given)
+        slots = list(self._code.slots)
+        for name, slot in self._sizes:
+            slots[slot] = sizes[name]
+        key = tuple(sizes.values())
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = _GpuLayout(self.lowered, sizes)  # type: ignore[assignment]
+        memory, owners = layout.allocate(gpu, checked, self._constants)  # type: ignore[attr-defined]
+        function = self.lowered.function
+        with ptir.trace.execution(
+            ptir.Program([function]), targets=[value.id for value in function.results], backend=self._backend
+        ) as running:
+            own = list(memory)
+            self.run(own, slots, layout.nbytes)  # type: ignore[attr-defined]
+            running.counters["kernels"] = self.run.launched
+        results = []
+        told = self.lowered.arguments.results
+        for number, dims, dtype in zip(self.lowered.plan.results, self._results, told, strict=True):
+            shape = tuple(slots[slot] for slot in dims)
+            plain = np.dtype(self.lowered.plan.buffers[number].dtype.numpy)
+            if plain != dtype and np.dtype(dtype).kind == "c":
+                shape = shape[:-1]
+            owner = owners.get(own[number]) or _owner_of(owners, own[number])
+            results.append(GpuArray(gpu, owner, own[number], np.dtype(dtype), shape))
+        return tuple(results)
+
+    def _placed(self, array: object) -> GpuArray:
+        if isinstance(array, GpuArray):
+            if array.gpu is not self.gpu:
+                raise PlanishError(
+                    f"an argument is on {array.gpu.name}, the function on {self.gpu.name}",
+                    remedy=f"move it with x.to_device({self.gpu.name!r})",
+                )
+            return array
+        return GpuArray.of(self.gpu, np.asarray(array))
+
+
+def _owner_of(owners: dict[int, Any], address: int) -> Any:
+    """The block that an address lies in."""
+    for start, owner in owners.items():
+        nbytes = getattr(owner, "nbytes", 0)
+        if start <= address < start + nbytes:
+            return owner
+    return None
+
+
+class _GpuLayout:
+    """Where the buffers of a call are, for one set of sizes."""
+
+    def __init__(self, lowered: Lowered, sizes: dict[str, int]) -> None:
+        memory = lowered.layout(sizes)
+        self.buffers = lowered.plan.buffers
+        self.peak = memory.peak
+        counts = [elements(buffer.size, sizes) for buffer in self.buffers]
+        self.nbytes = [count * b.dtype.itemsize for count, b in zip(counts, self.buffers, strict=True)]
+        self.homes, self.offsets = memory.homes, memory.offsets
+
+    def allocate(
+        self, gpu: Gpu, given: Sequence[Any], constants: dict[int, GpuArray]
+    ) -> tuple[list[int], dict[int, Any]]:
+        """An address per buffer, and by address what keeps it alive."""
+        owners: dict[int, Any] = {}
+        memory = [0] * len(self.buffers)
+        arena = gpu.pool.take(self.peak) if self.peak else None
+        if arena is not None:
+            owners[arena.address] = arena
+        for number, buffer in enumerate(self.buffers):
+            if buffer.role is Role.PARAMETER:
+                array = given[buffer.position]
+                if buffer.donated and self.homes and False:
+                    array = array.copy()
+                memory[number] = array.address
+                owners[array.address] = array.owner
+            elif number in constants:
+                memory[number] = constants[number].address
+                owners[memory[number]] = constants[number].owner
+            elif self.homes.get(number, number) != number:
+                continue
+            elif number in self.offsets and arena is not None:
+                memory[number] = arena.address + self.offsets[number]
+            elif buffer.role is Role.RESULT:
+                block = gpu.pool.take(self.nbytes[number])
+                memory[number] = block.address
+                owners[block.address] = block
+        for number, home in self.homes.items():
+            if number != home:
+                memory[number] = memory[home]
+        return memory, owners
+
+

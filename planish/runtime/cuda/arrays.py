@@ -1,0 +1,63 @@
+"""Arrays on a GPU: a block of memory, a dtype and a shape, in row-major order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.runtime.cuda.device import Gpu
+
+Array = NDArray[Any]
+
+
+class GpuArray:
+    """An array on a GPU. `owner` keeps its memory alive."""
+
+    __slots__ = ("address", "dtype", "gpu", "owner", "shape")
+
+    def __init__(self, gpu: Gpu, owner: object, address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self.gpu, self.owner, self.address, self.dtype, self.shape = gpu, owner, address, dtype, shape
+
+    def __repr__(self) -> str:
+        return f"<{self.gpu.name} {self.dtype}{list(self.shape)}>"
+
+    @staticmethod
+    def empty(gpu: Gpu, dtype: np.dtype[Any], shape: tuple[int, ...]) -> GpuArray:
+        """A new one; what is in it is what was there."""
+        block = gpu.pool.take(math.prod(shape) * dtype.itemsize)
+        return GpuArray(gpu, block, block.address, dtype, shape)
+
+    @staticmethod
+    def of(gpu: Gpu, array: Array) -> GpuArray:
+        """A copy of an array of the host."""
+        native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        found = GpuArray.empty(gpu, native.dtype, native.shape)
+        gpu.upload(native, found.address)
+        return found
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def numpy(self) -> Array:
+        """A copy on the host, when everything before is done."""
+        found = np.empty(self.shape, self.dtype)
+        self.gpu.download(self.address, found)
+        return found
+
+    def view(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> GpuArray:
+        """The same memory as another dtype or shape."""
+        return GpuArray(self.gpu, self.owner, self.address, dtype, shape)
+
+    def copy(self) -> GpuArray:
+        """The same in memory of its own."""
+        found = GpuArray.empty(self.gpu, self.dtype, self.shape)
+        self.gpu.copy(self.address, found.address, self.nbytes)
+        return found

@@ -1,0 +1,79 @@
+"""CUDA C++ to machine code: NVRTC makes a cubin of one file, and the disk cache keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from planish.errors import LoweringError
+from planish.runtime.cache import disk_cache, key_of
+from planish.runtime.cuda.driver import nvrtc
+
+_SHOWN: Final = 4000
+
+
+@dataclass(slots=True)
+class Counters:
+    """What this process had compiled."""
+
+    compiled: int = 0
+    found: int = 0
+
+
+@dataclass(slots=True)
+class _Known:
+    cubins: dict[str, bytes] = field(default_factory=dict)
+
+
+COUNTERS: Final = Counters()
+_KNOWN: Final = _Known()
+
+
+def version() -> str:
+    """Of NVRTC."""
+    _, major, minor = nvrtc().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+def cubin_of(source: str, arch: str, flags: Sequence[str]) -> bytes:
+    """The machine code of a file, for an architecture such as `sm_90a`: from the cache, or made and kept."""
+    key = key_of("cubin", version(), arch, *flags, source)
+    found = _KNOWN.cubins.get(key) or disk_cache().get(key)
+    if found is None:
+        found = translate(source, arch, flags, "cubin")
+        COUNTERS.compiled += 1
+        disk_cache().put(key, found)
+    else:
+        COUNTERS.found += 1
+    _KNOWN.cubins[key] = found
+    return found
+
+
+def translate(source: str, arch: str, flags: Sequence[str], into: Literal["cubin", "ptx"]) -> bytes:
+    """A file as a cubin or as PTX, without any cache."""
+    rtc = nvrtc()
+    _, program = rtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
+    try:
+        options = [f"--gpu-architecture={arch}".encode(), *(flag.encode() for flag in flags)]
+        (status,) = rtc.nvrtcCompileProgram(program, len(options), options)
+        if int(status):
+            raise LoweringError(
+                f"NVRTC refused a kernel for {arch} ({status.name}):\n{_log(program)[:_SHOWN]}",
+                remedy="this is a fault of planish: please report it with the program",
+            )
+        read = (rtc.nvrtcGetCUBINSize, rtc.nvrtcGetCUBIN) if into == "cubin" else (rtc.nvrtcGetPTXSize, rtc.nvrtcGetPTX)
+        _, size = read[0](program)
+        code = b" " * size
+        read[1](program, code)
+        return code
+    finally:
+        rtc.nvrtcDestroyProgram(program)
+
+
+def _log(program: object) -> str:
+    rtc = nvrtc()
+    _, size = rtc.nvrtcGetProgramLogSize(program)
+    text = b" " * size
+    rtc.nvrtcGetProgramLog(program, text)
+    return text.decode(errors="replace").strip("\0 \n")
