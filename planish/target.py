@@ -111,6 +111,8 @@ class Target:
     """Its own rules in the final rewrite (stage 19)."""
     tensor_cores: tuple[Core, ...] = ()
     """Its tensor cores, the preferred ones first."""
+    arch: str = ""
+    """Of a GPU, what NVRTC is told to compile for."""
     routines: bool = False
     """Whether host ops and sorting have routines there (`planish.runtime.routines`)."""
     native: bool = field(default=False, compare=False)
@@ -167,6 +169,14 @@ _X86_VNNI: Final = replace(
     _X86_V4, name="x86-64-vnni", tensor_cores=(*tensor_cores.QUADS, *_X86_V4.tensor_cores)
 )
 
+_CUDA: Final = Target(
+    "cuda", 1, 255, (4, 2),
+    half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
+    parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
+    warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
+    ports=128.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, arch="sm_90a",
+)  # fmt: skip
+
 TARGETS: Final = {
     target.name: target
     for target in (
@@ -182,16 +192,12 @@ TARGETS: Final = {
             access_bytes=512, aligned_bytes=128, buffer_alignment=128, parallel=Parallel.NONE, cores=1,
             caches=(32 << 10, 1 << 20), bytes_per_cycle=(48.0, 4.5),
         ),
-        Target(
-            "cuda", 1, 255, (4, 2),
-            half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
-            parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
-            warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
-            ports=128.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA,
-        ),
+        _CUDA,
+        replace(_CUDA, name="sm_80", arch="sm_80", workers=108, caches=(192 << 10, 40 << 20)),
+        replace(_CUDA, name="sm_90", workers=132),
     )
 }  # fmt: skip
-"""The machines that can be named. `scalar` has no vectors at all; `dsp` and `cuda` (H100-like limits) run in the interpreters."""
+"""The machines that can be named. `scalar` has no vectors at all; `dsp` runs in the interpreters; `cuda` is sm_90."""
 
 
 @cache

@@ -30,6 +30,9 @@ LEVELS: Final = {
     "llvm": ".ll",
     "c": ".c",
     "asm": ".s",
+    "cuda": ".cu",
+    "ptx": ".ptx",
+    "sass": ".sass",
 }
 """Each level with the ending of its files."""
 LAYOUTS: Final = ("row_major", "column_major")
@@ -43,6 +46,7 @@ levels:
   llvm     LLVM IR before LLVM's own passes
   c        C
   asm      machine code of the host
+  cuda     CUDA C++, for a GPU such as --target sm_90; ptx and sass: what NVRTC makes of it
 """
 
 
@@ -162,6 +166,7 @@ def _target(args: argparse.Namespace) -> Target:
 
 def _dump(lowered: compiler.Lowered, directory: Path, first: int) -> None:
     """Write what the stages do not, numbered on from the passes; each kernel has a folder with its stages."""
-    for number, level in enumerate(("plan", "llir", "llvm", "asm"), first):
+    levels = ("plan", "llir", "cuda", "ptx") if lowered.target.is_gpu else ("plan", "llir", "llvm", "asm")
+    for number, level in enumerate(levels, first):
         path = directory / f"{number:03}_{level}{LEVELS[level]}"
         path.write_text(lowered.as_text(level).rstrip("\n") + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from planish import dtypes
 from planish.codegen import cuda_helpers, symbols
-from planish.codegen.c_table import NARROW, is_narrow, literal, memory_type, scalar_type
+from planish.codegen.c_table import is_narrow, literal, memory_type, scalar_type
 from planish.codegen.c_values import Values
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
@@ -51,14 +51,21 @@ from planish.llir.program import (
     Store,
     Tile,
 )
-from planish.uop.tensor_cores import CORES
 
-FLAGS: Final = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "--diag-suppress=177,550")
+FLAGS: Final = (
+    "--std=c++17",
+    "--fmad=false",
+    "--device-as-default-execution-space",
+    "--diag-suppress=177,550",
+)
 """What NVRTC is told beside the architecture: a multiply-add is one where the program says so, and only there."""
 STATIC_SHARED: Final = 48 << 10
 """More shared memory than this has to be asked for at the launch."""
 _AXES: Final = "xyz"
-_MATH_NAMES: Final = {"nanf(\"\")": "__int_as_float(0x7fc00000)", "nan(\"\")": "__longlong_as_double(0x7ff8000000000000)"}
+_NANS: Final = {
+    'nanf("")': "__int_as_float(0x7fc00000)",
+    'nan("")': "__longlong_as_double(0x7ff8000000000000)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,9 @@ class _Writer(Values):
         stored = {
             i.base.name
             for i in program.body
-            if isinstance(i, Address) and isinstance(i.base, Buffer) and (i.result in written or self._leads(i.result, written))
+            if isinstance(i, Address)
+            and isinstance(i.base, Buffer)
+            and (i.result in written or self._leads(i.result, written))
         }
         params = [self._parameter(b, b.name in stored) for b in program.params]
         params += [f"int64_t {symbols.size(v.name)}" for v in program.variables]
@@ -167,16 +176,19 @@ class _Writer(Values):
         if name in cuda_helpers.SINGLE:
             return self.helper(name)
         if kind in cuda_helpers.OVERRIDES:
-            words = {"t": scalar_type(scalar), "s": scalar.short, "bits": scalar.bits, "mask": f"{(1 << scalar.bits) - 1:#x}u"}
+            words = {
+                "t": scalar_type(scalar),
+                "s": scalar.short,
+                "bits": scalar.bits,
+                "mask": f"{(1 << scalar.bits) - 1:#x}u",
+            }
             self.helpers[name] = cuda_helpers.OVERRIDES[kind].format(**words)
             return name
         return super().helper_for(kind, dtype)
 
     def constant(self, value: Any, dtype: DType) -> str:
         text = literal(value, dtype)
-        text = text.replace("((float)INFINITY)", "__int_as_float(0x7f800000)")
-        text = text.replace("((double)INFINITY)", "__longlong_as_double(0x7ff0000000000000)")
-        return _MATH_NAMES.get(text, text)
+        return _NANS.get(text, text)
 
     def lane_of(self, operand: Operand, lane: int) -> str:
         """One lane of an operand."""
@@ -318,7 +330,9 @@ class _Writer(Values):
         source, target = i.operand.dtype, i.result.dtype
         given = self.lanes_of(i.operand)
         if source.bits == target.bits or source.is_bool or target.is_bool:
-            if source.scalar is target.scalar or (is_narrow(source) and scalar_type(source) == scalar_type(target)):
+            if source.scalar is target.scalar or (
+                is_narrow(source) and scalar_type(source) == scalar_type(target)
+            ):
                 self.define(i.result, given)
                 return
             self.uses_bits = True
@@ -344,13 +358,21 @@ class _Writer(Values):
             per = target.bits // 4
             texts = []
             for k in range(target.lanes):
-                parts = [f"((uint64_t)({x} & 15) << {4 * n})" for n, x in enumerate(given[k * per : (k + 1) * per])]
+                parts = [
+                    f"((uint64_t)({x} & 15) << {4 * n})" for n, x in enumerate(given[k * per : (k + 1) * per])
+                ]
                 texts.append(f"({scalar_type(target)})({' | '.join(parts)})")
             self.define(i.result, texts)
         else:
             per = source.bits // 4
             wrap = self.helper(f"wrap_{target.scalar.short}")
-            self.define(i.result, [f"{wrap}((int)((uint64_t){given[k // per]} >> {4 * (k % per)}))" for k in range(target.lanes)])
+            self.define(
+                i.result,
+                [
+                    f"{wrap}((int)((uint64_t){given[k // per]} >> {4 * (k % per)}))"
+                    for k in range(target.lanes)
+                ],
+            )
 
     def lanes(self, i: Lanes) -> None:
         given = self.lanes_of(i.operand)
@@ -370,13 +392,12 @@ class _Writer(Values):
         self.let(i.result, " || ".join(self.lanes_of(i.operand)))
 
     def tile(self, i: Tile) -> None:
-        core = CORES.get(i.tile.name)
-        kinds = None if core is None else _MMA.get(core.name)
-        if core is None or kinds is None:
-            raise LoweringError(f"{i.tile.name} is no instruction of this machine", op="WMMA")
+        name, kinds = i.tile.name, _MMA.get(i.tile.name)
+        if kinds is None:
+            raise LoweringError(f"{name} is no instruction of this machine", op="WMMA")
         self.uses_vectors = self.uses_bits = True
-        if core.name not in self.helpers:
-            self.helpers[core.name] = _mma_helper(core.name, kinds, i)
+        if name not in self.helpers:
+            self.helpers[name] = _mma_helper(name, kinds, i)
         acc = scalar_type(i.c.dtype)
         number, count = i.result.number, i.result.dtype.lanes
         words = []
@@ -386,7 +407,7 @@ class _Writer(Values):
             own = f"vec<{kind}, {len(lanes)}>{{{', '.join(lanes)}}}"
             words.append(f"bits_as<vec<uint32_t, {total}>>({own})")
         self.emit(f"vec<{acc}, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
-        self.emit(f"{core.name}(r{number}, {words[0]}, {words[1]});")
+        self.emit(f"{name}(r{number}, {words[0]}, {words[1]});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
 
     # -- control ---------------------------------------------------------------------------------------------------
@@ -429,7 +450,7 @@ _MMA: Final = {
 
 def _mma_helper(name: str, kinds: str, i: Tile) -> str:
     acc = i.c.dtype.scalar
-    letter = {"f32": "f", "s32": "r", "f64": "d"}[kinds.split(".")[0]]
+    letter = {"f32": "f", "s32": "r", "f64": "d"}[kinds.split(".", maxsplit=1)[0]]
     counts = [x.dtype.lanes * x.dtype.itemsize // 4 for x in (i.a, i.b)]
     cs = i.c.dtype.lanes
     if acc is dtypes.float64:
@@ -437,7 +458,9 @@ def _mma_helper(name: str, kinds: str, i: Tile) -> str:
     place = iter(range(cs + sum(counts)))
     c_list, a_list, b_list = (", ".join(f"%{next(place)}" for _ in range(n)) for n in (cs, *counts))
     outs = ", ".join(f'"+{letter}"(c.at[{k}])' for k in range(cs))
-    ins = ", ".join([f'"r"(a.at[{k}])' for k in range(counts[0])] + [f'"r"(b.at[{k}])' for k in range(counts[1])])
+    ins = ", ".join(
+        [f'"r"(a.at[{k}])' for k in range(counts[0])] + [f'"r"(b.at[{k}])' for k in range(counts[1])]
+    )
     return cuda_helpers.MMA.format(
         name=name, kinds=kinds, m=i.tile.m, n=i.tile.n, k=i.tile.k, threads=i.tile.threads, acc=scalar_type(acc), cs=cs,
         as_=counts[0], bs=counts[1], c_list=c_list, a_list=a_list, b_list=b_list, outs=outs, ins=ins,

@@ -16,7 +16,8 @@ typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
-typedef unsigned long long uintptr_t;"""
+typedef unsigned long long uintptr_t;
+#define INFINITY __int_as_float(0x7f800000)"""
 
 VECTOR: Final = """// neighbouring elements that one access moves
 template <class T, int N> struct alignas(sizeof(T) * N) vec { T at[N]; };"""

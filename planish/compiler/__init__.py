@@ -50,7 +50,7 @@ __all__ = [
     "lower",
 ]
 
-Level = Literal["ptir", "plan", "uop", "llir", "llvm", "c", "asm"]
+Level = Literal["ptir", "plan", "uop", "llir", "llvm", "c", "asm", "cuda", "ptx", "sass"]
 PIPELINE: Final = "inline,expand,expand-complex,fixpoint(canonicalize,cse),dce"
 """What runs before a function is cut into kernels: composite ops become others, then what repeats goes."""
 
@@ -160,7 +160,7 @@ class Lowered:
         return lowering.explained(self)
 
     def as_text(self, level: str) -> str:
-        """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir, llvm, c or asm."""
+        """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
         if level == "ptir":
             return ptir.print(self.function)
         if level == "plan":
@@ -169,7 +169,7 @@ class Lowered:
             return "\n".join(kernel[0][1] for kernel in self.stages)
         if level.startswith("uop:"):
             return "\n".join(self._after(kernel, level[4:]) for kernel in self.stages)
-        if level in {"llir", "llvm", "asm", "c"}:
+        if level in {"llir", "llvm", "asm", "c", "cuda", "ptx", "sass"}:
             from planish.compiler import lowering
 
             return lowering.text_of_kernels(self, level)
@@ -186,8 +186,12 @@ class Lowered:
             f"no stage {number}", remedy="one of " + ", ".join(stage for stage, _ in kernel[1:])
         )
 
-    def compile(self, backend: Backend = "llvm") -> Executable:
-        """Machine code: by LLVM, or by the system's C compiler ("c")."""
+    def compile(self, backend: Backend = "llvm", *, device: str | None = None) -> Executable:
+        """Machine code: by LLVM, or by the system's C compiler ("c"); for a GPU by NVRTC, to run on a device such as `cuda:0`."""
+        if self.target.is_gpu:
+            from planish.compiler.gpu import on_device
+
+            return on_device(self, device)
         if backend not in get_args(Backend):
             raise PlanishError(
                 f"unknown back end {backend!r}", remedy=f"one of {', '.join(get_args(Backend))}"
@@ -258,13 +262,19 @@ def compile(
     donate: Iterable[int] = (),
     layout: str = "row_major",
     vector_width: int | str = "native",
+    device: str = "cpu",
 ) -> Executable:
     """Machine code for a function: from the compilation cache, or lowered, compiled and kept there.
 
     `passes` are those of `lower`. What passes of your own have done is not kept: nothing says when they have changed.
     `layout` is `row_major` or `column_major`: whether the last or the first index of parameters and results runs fastest.
     `vector_width` is how many lanes of the widest dtype a register has; by default what the target has.
+    `device` is where it runs: `cpu`, or a GPU such as `cuda:0`, which then is the target.
     """
+    if device != "cpu":
+        from planish.compiler.gpu import target_of
+
+        target = target_of(device)
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
     donated = frozenset(donate)
@@ -277,12 +287,13 @@ def compile(
         if lowered is None:
             from planish.compiler.lowering import lower_for
 
-            lowered = lower_for(function, target, passes, donated, True, processor(target))
+            made_for = None if target.is_gpu else processor(target)
+            lowered = lower_for(function, target, passes, donated, True, made_for)
             text = _text(passes)
             if text is not None:
                 # asked for now: searches may have added to what the key follows from
                 stored.save(stored.key(function, target, text, donated), lowered)
-        return lowered.compile()
+        return lowered.compile(device=device if target.is_gpu else None)
 
 
 def kept(

@@ -48,7 +48,9 @@ class Arguments:
         """The arrays, and what the named sizes are."""
         if len(given) != len(self.types):
             raise ShapeError(f"{self.function} takes {len(self.types)} arrays, not {len(given)}")
-        arrays: list[Any] = [x if isinstance(x, np.ndarray) or is_device_array(x) else np.asarray(x) for x in given]
+        arrays: list[Any] = [
+            x if isinstance(x, np.ndarray) or is_device_array(x) else np.asarray(x) for x in given
+        ]
         for array, type, label in zip(arrays, self.types, self.labels, strict=True):
             if array.dtype != type.dtype.numpy and array.dtype.newbyteorder("=") != type.dtype.numpy:
                 raise DTypeError(

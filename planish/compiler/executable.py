@@ -108,7 +108,7 @@ class Executable:
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         blocks().configure()
         self._native = NativeCode(lowered, assembled, backend) if calls is None else None
-        self._backend = backend if calls is None else "llir-interpreter"
+        self._backend: str = backend if calls is None else "llir-interpreter"
         found = None if self._native is None else fast_call(lowered, assembled, self._native, _weakly(self))
         self._fast = None if found is None else found.call
         self._threads = threads if self.is_parallel else _alone

@@ -2,35 +2,87 @@
 
 from __future__ import annotations
 
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from planish import ptir
-from planish.codegen import cuda
+from planish.codegen import cuda, symbols
 from planish.compiler.assemble import assemble
 from planish.compiler.executable import Executable
 from planish.errors import PlanishError
 from planish.runtime.cuda.arrays import GpuArray
-from planish.runtime.cuda.build import cubin_of
+from planish.runtime.cuda.build import cubin_of, translate
 from planish.runtime.cuda.code import GpuCode
-from planish.runtime.cuda.device import Gpu
+from planish.runtime.cuda.device import Gpu, gpu
+from planish.runtime.cuda.disassembly import sass_of
 from planish.runtime.cuda.launch import LoadedKernel, grid_of
-from planish.codegen import symbols
 from planish.schedule.memory import elements
 from planish.schedule.plan import Role
+from planish.target import TARGETS, Target
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
     from planish.llir.program import Program
 
 
+_OLDEST: Final = 8
+_HOPPER: Final = 9
+
+
 def source_of(program: Program, aliased: Sequence[int] | frozenset[int]) -> str:
     """The CUDA C++ of a kernel of a plan."""
     return cuda.render(program, aliased=[f"arg{slot}" for slot in aliased])
+
+
+def target_of(device: str) -> Target:
+    """The machine that a device is: its architecture, and what it has of everything."""
+    found = gpu(number_of(device))
+    major, _ = found.capability
+    if major < _OLDEST:
+        raise PlanishError(
+            f"{found.name} ({found.model}) has compute capability {major}, planish needs {_OLDEST}.0 (Ampere) or later",
+            remedy="use device='cpu'",
+        )
+    named = TARGETS["sm_90" if major >= _HOPPER else "sm_80"]
+    return replace(named, arch=found.arch, workers=found.attribute("MULTIPROCESSOR_COUNT"))
+
+
+def number_of(device: str) -> int:
+    """`cuda:1` is 1, `cuda` is 0."""
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or not (number.isdecimal() or not number):
+        raise PlanishError(
+            f"there is no device {device!r}", remedy="cpu, or cuda:0 and so on; see planish.devices()"
+        )
+    return int(number or 0)
+
+
+def on_device(lowered: Lowered, device: str | None) -> GpuExecutable:
+    """The function, to be run by a GPU."""
+    return GpuExecutable(lowered, gpu(number_of(device or "cuda:0")))
+
+
+def text_of(lowered: Lowered, level: str) -> str:
+    """The kernels as CUDA C++, PTX or the instructions of the GPU; no GPU is needed for it."""
+    target = lowered.target
+    if not target.arch:
+        raise PlanishError(
+            f"{target.name} is no GPU", remedy="lower for sm_80 or sm_90 to read CUDA C++, PTX or SASS"
+        )
+    sources = [
+        source_of(p, aliased) for p, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)
+    ]
+    if level == "cuda":
+        return "\n".join(sources)
+    if level == "ptx":
+        return "\n".join(
+            translate(source, target.arch, cuda.FLAGS, "ptx").decode().rstrip("\0") for source in sources
+        )
+    return "\n".join(sass_of(cubin_of(source, target.arch, cuda.FLAGS)) for source in sources)
 
 
 class GpuExecutable(Executable):
@@ -42,21 +94,36 @@ class GpuExecutable(Executable):
         self._code, self._sizes, self._results = assembled.code, assembled.sizes, assembled.results
         self._native = self._fast = self._kept = None
         self._backend = gpu.name
-        sources = [source_of(program, aliased) for program, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)]
+        sources = [
+            source_of(program, aliased)
+            for program, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)
+        ]
         with ThreadPoolExecutor(max_workers=8) as pool:  # NVRTC works outside of the interpreter's lock
             cubins = list(pool.map(lambda source: cubin_of(source, gpu.arch, cuda.FLAGS), sources))
         kernels = [
-            LoadedKernel(gpu, symbols.kernel(program.name), cubin, grid_of(program), cuda.shared_memory(program).dynamic)
+            LoadedKernel(
+                gpu,
+                symbols.kernel(program.name),
+                cubin,
+                grid_of(program),
+                cuda.shared_memory(program).dynamic,
+            )
             for program, cubin in zip(lowered.programs, cubins, strict=True)
         ]
         buffers = lowered.plan.buffers
-        self.run = GpuCode(gpu, self._code, kernels, [b.dtype.itemsize for b in buffers], [np.dtype(b.dtype.numpy) for b in buffers])
+        self.run = GpuCode(
+            gpu,
+            self._code,
+            kernels,
+            [b.dtype.itemsize for b in buffers],
+            [np.dtype(b.dtype.numpy) for b in buffers],
+        )
         self._constants = {
             number: GpuArray.of(gpu, np.ascontiguousarray(buffer.constant).reshape(-1))
             for number, buffer in enumerate(buffers)
             if buffer.constant is not None
         }
-        self._layouts: dict[tuple[int, ...], _GpuLayout] = {}  # type: ignore[assignment]  # of another kind
+        self._places: dict[tuple[int, ...], _GpuLayout] = {}
 
     def __call__(self, *arrays: object) -> tuple[Any, ...]:
         return self.general(*arrays)
@@ -70,16 +137,16 @@ class GpuExecutable(Executable):
         for name, slot in self._sizes:
             slots[slot] = sizes[name]
         key = tuple(sizes.values())
-        layout = self._layouts.get(key)
+        layout = self._places.get(key)
         if layout is None:
-            layout = self._layouts[key] = _GpuLayout(self.lowered, sizes)  # type: ignore[assignment]
-        memory, owners = layout.allocate(gpu, checked, self._constants)  # type: ignore[attr-defined]
+            layout = self._places[key] = _GpuLayout(self.lowered, sizes)
+        memory, owners = layout.allocate(gpu, checked, self._constants)
         function = self.lowered.function
         with ptir.trace.execution(
             ptir.Program([function]), targets=[value.id for value in function.results], backend=self._backend
         ) as running:
             own = list(memory)
-            self.run(own, slots, layout.nbytes)  # type: ignore[attr-defined]
+            self.run(own, slots, layout.nbytes)
             running.counters["kernels"] = self.run.launched
         results = []
         told = self.lowered.arguments.results
@@ -135,8 +202,6 @@ class _GpuLayout:
         for number, buffer in enumerate(self.buffers):
             if buffer.role is Role.PARAMETER:
                 array = given[buffer.position]
-                if buffer.donated and self.homes and False:
-                    array = array.copy()
                 memory[number] = array.address
                 owners[array.address] = array.owner
             elif number in constants:
@@ -154,5 +219,3 @@ class _GpuLayout:
             if number != home:
                 memory[number] = memory[home]
         return memory, owners
-
-

@@ -345,6 +345,10 @@ def text_of_kernels(lowered: Lowered, level: str) -> str:
     """The kernels as LLIR, LLVM IR, assembly or C."""
     if level == "llir":
         return "\n".join(map(print_program, lowered.programs))
+    if level in {"cuda", "ptx", "sass"}:
+        from planish.compiler.gpu import text_of as text_for_gpu
+
+        return text_for_gpu(lowered, level)
     pairs = zip(lowered.programs, lowered.scratch, strict=True)
     if level == "c":
         return "\n".join(c.render(program, scratch=bool(scratch)) for program, scratch in pairs)

@@ -18,7 +18,9 @@ class GpuArray:
 
     __slots__ = ("address", "dtype", "gpu", "owner", "shape")
 
-    def __init__(self, gpu: Gpu, owner: object, address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, gpu: Gpu, owner: object, address: int, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> None:
         self.gpu, self.owner, self.address, self.dtype, self.shape = gpu, owner, address, dtype, shape
 
     def __repr__(self) -> str:

@@ -62,9 +62,13 @@ def translate(source: str, arch: str, flags: Sequence[str], into: Literal["cubin
                 f"NVRTC refused a kernel for {arch} ({status.name}):\n{_log(program)[:_SHOWN]}",
                 remedy="this is a fault of planish: please report it with the program",
             )
-        read = (rtc.nvrtcGetCUBINSize, rtc.nvrtcGetCUBIN) if into == "cubin" else (rtc.nvrtcGetPTXSize, rtc.nvrtcGetPTX)
+        read = (
+            (rtc.nvrtcGetCUBINSize, rtc.nvrtcGetCUBIN)
+            if into == "cubin"
+            else (rtc.nvrtcGetPTXSize, rtc.nvrtcGetPTX)
+        )
         _, size = read[0](program)
-        code = b" " * size
+        code: bytes = b" " * size
         read[1](program, code)
         return code
     finally:
@@ -74,6 +78,6 @@ def translate(source: str, arch: str, flags: Sequence[str], into: Literal["cubin
 def _log(program: object) -> str:
     rtc = nvrtc()
     _, size = rtc.nvrtcGetProgramLogSize(program)
-    text = b" " * size
+    text: bytes = b" " * size
     rtc.nvrtcGetProgramLog(program, text)
     return text.decode(errors="replace").strip("\0 \n")

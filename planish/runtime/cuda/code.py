@@ -43,11 +43,20 @@ _LONGEST: Final = 4096
 class GpuCode:
     """The code of a function, and the kernels it calls."""
 
-    def __init__(self, gpu: Gpu, code: Code, kernels: Sequence[LoadedKernel], itemsizes: Sequence[int], dtypes: Sequence[np.dtype[Any]]) -> None:
+    def __init__(
+        self,
+        gpu: Gpu,
+        code: Code,
+        kernels: Sequence[LoadedKernel],
+        itemsizes: Sequence[int],
+        dtypes: Sequence[np.dtype[Any]],
+    ) -> None:
         self.gpu, self.code, self.kernels = gpu, code, kernels
         self.itemsizes, self.dtypes = itemsizes, dtypes
         calls = {i.site: i for i in code.instructions if isinstance(i, Call)}
-        self.sites = {number: Site(kernels[i.kernel], len(i.buffers) + len(i.variables)) for number, i in calls.items()}
+        self.sites = {
+            number: Site(kernels[i.kernel], len(i.buffers) + len(i.variables)) for number, i in calls.items()
+        }
         self.stretches = _stretches(code.instructions)
         self._graphs: dict[int, Graph] = {}
         self.launched = 0
@@ -68,7 +77,9 @@ class GpuCode:
                 continue
             position = self._step(instructions[position], position, memory, slots, sizes)
 
-    def _step(self, i: Instruction, position: int, memory: list[int], slots: list[int], sizes: Sequence[int]) -> int:
+    def _step(
+        self, i: Instruction, position: int, memory: list[int], slots: list[int], sizes: Sequence[int]
+    ) -> int:
         match i:
             case Call():
                 site = self.sites[i.site]
@@ -142,7 +153,8 @@ class Graph:
     """Launches and copies as one."""
 
     def __init__(self, code: GpuCode, begin: int, end: int) -> None:
-        self.code, self.steps = code, code.code.instructions[begin:end]
+        self.code = code
+        self.steps = [i for i in code.code.instructions[begin:end] if isinstance(i, Call | Copy)]
         self.kernels = sum(isinstance(i, Call) for i in self.steps)
         self._exec: Any = None
         self._nodes: list[Any] = []
@@ -151,29 +163,33 @@ class Graph:
     def launch(self, memory: Sequence[int], slots: Sequence[int]) -> None:
         """Run it on these addresses."""
         words = [_words(i, memory, slots, self.code) for i in self.steps]
-        if self._exec is None or any(0 in now and not isinstance(i, Call) for i, now in zip(self.steps, words, strict=True)):
-            self._build(words, slots)
-        elif words != self._known and not self._update(words, slots):
+        if (
+            self._exec is None
+            or any(0 in now and not isinstance(i, Call) for i, now in zip(self.steps, words, strict=True))
+            or (words != self._known and not self._update(words, slots))
+        ):
             self._build(words, slots)
         self._known = words
         call("cuGraphLaunch", self._exec, STREAM, doing="when a graph of kernels was launched")
 
     def _build(self, words: Sequence[tuple[int, ...]], slots: Sequence[int]) -> None:
-        driver = bindings()
         graph = call("cuGraphCreate", 0)
-        self._nodes, before = [], []
+        before: list[Any] = []
+        self._nodes = []
         for i, own in zip(self.steps, words, strict=True):
             if isinstance(i, Call):
                 params = self._params(i, own, slots)
-                node = None if params is None else call("cuGraphAddKernelNode", graph, before, len(before), params)
+                node = (
+                    None
+                    if params is None
+                    else call("cuGraphAddKernelNode", graph, before, len(before), params)
+                )
             else:
                 node = self._copy_node(graph, before, own)
             self._nodes.append(node)
             before = before if node is None else [node]
-        flags = 0
-        self._exec = call("cuGraphInstantiate", graph, flags)
+        self._exec = call("cuGraphInstantiate", graph, 0)
         self._graph = graph
-        del driver
 
     def _params(self, i: Call, own: tuple[int, ...], slots: Sequence[int]) -> Any:
         site = self.code.sites[i.site]
@@ -203,10 +219,9 @@ class Graph:
         return True
 
 
-def _words(i: Instruction, memory: Sequence[int], slots: Sequence[int], code: GpuCode) -> tuple[int, ...]:
+def _words(i: Call | Copy, memory: Sequence[int], slots: Sequence[int], code: GpuCode) -> tuple[int, ...]:
     if isinstance(i, Call):
         return (*(memory[buffer] for buffer in i.buffers), *(slots[slot] for slot in i.variables))
-    assert isinstance(i, Copy)
     return memory[i.source], memory[i.target], slots[i.size] * code.itemsizes[i.target]
 
 

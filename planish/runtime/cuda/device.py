@@ -83,13 +83,25 @@ class Gpu:
         if array.nbytes:
             self.enter()
             given = np.ascontiguousarray(array)
-            call("cuMemcpyHtoD", address, given.ctypes.data, given.nbytes, doing="while an array was copied to it")
+            call(
+                "cuMemcpyHtoD",
+                address,
+                given.ctypes.data,
+                given.nbytes,
+                doing="while an array was copied to it",
+            )
 
     def download(self, address: int, array: Array) -> None:
         """Copy from the GPU into an array, once all work before is done."""
         if array.nbytes:
             self.enter()
-            call("cuMemcpyDtoH", array.ctypes.data, address, array.nbytes, doing="while results were copied from it")
+            call(
+                "cuMemcpyDtoH",
+                array.ctypes.data,
+                address,
+                array.nbytes,
+                doing="while results were copied from it",
+            )
 
     def copy(self, source: int, target: int, nbytes: int) -> None:
         """Copy within the GPU, in the order of the stream."""
@@ -115,7 +127,8 @@ def gpu(number: int = 0) -> Gpu:
             if number not in _OPEN:
                 if not 0 <= number < device_count():
                     raise PlanishError(
-                        f"there is no device cuda:{number}", remedy=f"this machine has {device_count()} GPUs that CUDA can use"
+                        f"there is no device cuda:{number}",
+                        remedy=f"this machine has {device_count()} GPUs that CUDA can use",
                     )
                 _OPEN[number] = Gpu(number)
             found = _OPEN[number]

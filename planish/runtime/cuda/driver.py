@@ -71,7 +71,9 @@ def refuse(status: int, name: str, doing: str) -> None:
     word = _word(status)
     where = f" {doing}" if doing else ""
     if status == _OUT_OF_MEMORY:
-        raise OutOfMemoryError(f"the GPU has too little memory{where}", remedy="free tensors, or use smaller ones")
+        raise OutOfMemoryError(
+            f"the GPU has too little memory{where}", remedy="free tensors, or use smaller ones"
+        )
     if status in _STICKY:
         raise CudaFault(
             f"the GPU stopped{where}: {word}",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from planish.errors import LoweringError
-from planish.llir.program import Compute, Convert, Immediate, Operand, Ops, Program, Register, Special
+from planish.llir.program import Compute, Convert, Immediate, Operand, Ops, Program, Special
 from planish.runtime.cuda.device import STREAM, Gpu
 from planish.runtime.cuda.driver import bindings, call
 
@@ -52,7 +53,9 @@ _INTEGERS: Final[dict[Ops, Callable[..., int]]] = {
     Ops.ADD: lambda x, y: x + y, Ops.SUB: lambda x, y: x - y, Ops.MUL: lambda x, y: x * y, Ops.NEG: lambda x: -x,
     Ops.TRUNCDIV: lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) if y else 0,
     Ops.SHL: lambda x, y: x << y, Ops.SHR: lambda x, y: x >> y, Ops.AND: lambda x, y: x & y, Ops.MAX: max, Ops.MIN: min,
-    Ops.CMPLT: lambda x, y: int(x < y), Ops.WHERE: lambda p, x, y: x if p else y,
+    Ops.MULACC: lambda x, y, z: x * y + z, Ops.OR: lambda x, y: x | y, Ops.XOR: lambda x, y: x ^ y,
+    Ops.TRUNCMOD: lambda x, y: int(math.fmod(x, y)) if y else 0, Ops.CMPLT: lambda x, y: int(x < y),
+    Ops.CMPLE: lambda x, y: int(x <= y), Ops.CMPEQ: lambda x, y: int(x == y), Ops.CMPNE: lambda x, y: int(x != y), Ops.WHERE: lambda p, x, y: x if p else y,
 }  # fmt: skip
 """What a size is computed by."""
 
@@ -77,7 +80,6 @@ def _computed(program: Program, special: Special) -> Callable[[Values], int]:
             return lambda values: compute(*(x(values) for x in inputs))
         raise LoweringError(f"{program.name}: the grid depends on more than sizes", op="SPECIAL")
 
-    assert isinstance(special.bound, Register)
     return build(special.bound)
 
 
@@ -91,7 +93,13 @@ class LoadedKernel:
         self.function = call("cuModuleGetFunction", self._module, name.encode())
         if shared:
             attribute = bindings().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            call("cuFuncSetAttribute", self.function, attribute, shared, doing=f"for {shared} bytes of shared memory of {name}")
+            call(
+                "cuFuncSetAttribute",
+                self.function,
+                attribute,
+                shared,
+                doing=f"for {shared} bytes of shared memory of {name}",
+            )
 
     def attribute(self, name: str) -> int:
         """A number that the driver tells of it, such as `NUM_REGS` or `LOCAL_SIZE_BYTES`."""
@@ -113,7 +121,7 @@ class Site:
 
     def set(self, words: Sequence[int]) -> None:
         """Addresses and variables, in the order of the kernel's parameters."""
-        self._words[: len(words)] = words
+        self._words[: len(words)] = list(words)
 
     def launch(self, variables: Values) -> None:
         """Start it, behind everything that was started before."""
@@ -127,7 +135,11 @@ class Site:
         if int(status):
             from planish.runtime.cuda.driver import refuse
 
-            refuse(int(status), "cuLaunchKernel", f"when {kernel.name} was launched ({blocks} blocks of {threads} threads)")
+            refuse(
+                int(status),
+                "cuLaunchKernel",
+                f"when {kernel.name} was launched ({blocks} blocks of {threads} threads)",
+            )
 
 
 def node_params(site: Site, variables: Values) -> Any:
