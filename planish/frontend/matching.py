@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from planish.compiler import Executable
-from planish.compiler.objects import pool
+from planish.compiler.object_code import pool
 from planish.config import Settings
 from planish.errors import PlanishError
 from planish.frontend import tree
