@@ -65,7 +65,7 @@ def expected(case: str, given: list[Array]) -> Array:
 
 def planish(case: str, given: list[Array]) -> tuple[float, Array]:
     from planish import compiler, ptir
-    from planish.compiler import objects
+    from planish.compiler import object_code
     from planish.ptir.graph_value import GraphValue
 
     def softmax(x: GraphValue) -> GraphValue:
@@ -77,7 +77,7 @@ def planish(case: str, given: list[Array]) -> tuple[float, Array]:
     compiler.compile(g.build(g.input("x", ptir.tensor("f32", (3,))).neg()))(
         np.ones(3, np.float32)
     )  # its own start
-    objects.threads()
+    object_code.threads()
     start = perf_counter()
     g = ptir.Graph(case)
     x = [g.input(f"x{n}", ptir.tensor("f32", a.shape)) for n, a in enumerate(given)]

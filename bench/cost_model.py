@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from planish.compiler.demands import places_of
-from planish.compiler.kernels import after_choice
+from planish.compiler.scheduling import after_choice
+from planish.compiler.tolerance import places_of
 from planish.compiler.tuning import checked, kernel_of
 from planish.errors import PlanishError
 from planish.optimize.cost import estimate

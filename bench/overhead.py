@@ -21,7 +21,7 @@ import numpy as np
 import report
 
 from planish import compiler
-from planish.compiler import objects
+from planish.compiler import object_code
 from planish.ptir import Graph, tensor
 from planish.runtime import cpu
 from planish.runtime.elf import Loaded
@@ -67,7 +67,7 @@ def main() -> None:
         "call, 4 arrays in, 1 out", 4, "µs", lambda: each(exe, *arrays),
         {"numpy add(out=)": lambda: each(np.add, arrays[0], arrays[1], arrays[2])}, options.repeats,
     )  # fmt: skip
-    support, pool = objects.support(), objects.pool()
+    support, pool = object_code.support(), object_code.pool()
     pool.prepare()
     loaded = Loaded(cpu.emit_object(_EMPTY), {"pool_run": support.address("pool_run")})
     kinds = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2

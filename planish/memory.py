@@ -6,7 +6,7 @@ last array in it is gone, and is kept for the next call, up to the setting `memo
 
 from __future__ import annotations
 
-from planish.compiler.objects import blocks
+from planish.compiler.object_code import blocks
 from planish.runtime.memory import Statistics
 
 __all__ = ["Statistics", "release", "statistics"]

@@ -24,6 +24,8 @@ hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 # Compiled code goes to a folder of this session, never to the user's. Workers of pytest-xdist inherit it and share it.
 _OWN_CACHE = None if "TESTS_OF_PLANISH_CACHE" in os.environ else tempfile.mkdtemp(prefix="planish-tests-")
+# A run with -s on a terminal draws no bars between the dots; read when the first setting is asked for.
+os.environ["PLANISH_PROGRESS"] = "0"
 os.environ["XDG_CACHE_HOME"] = os.environ.setdefault("TESTS_OF_PLANISH_CACHE", _OWN_CACHE or "")
 
 

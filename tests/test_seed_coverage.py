@@ -350,7 +350,7 @@ def test_crowded_links_are_found():
 
 
 def test_what_compile_does_not_come_to_is_found():
-    dead = ["planish.ptir.trace:FileTraceSink", "planish.llir_front:lower"]
+    dead = ["planish.ptir.trace:FileTraceSink", "planish.compiler.layouts:lower"]
     alive = ["planish.schedule.planner:plan", "planish.uop.symbolic:sym"]
     assert unreached([*dead, *alive]) == dead
 

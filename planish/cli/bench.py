@@ -26,7 +26,7 @@ from planish.cli.models import random_inputs, read_dims
 from planish.cli.run import open_model
 from planish.compiler import Executable, tuning
 from planish.compiler.campaign import Campaign
-from planish.compiler.launches import float_work, touched_bytes
+from planish.compiler.launch_parameters import float_work, touched_bytes
 from planish.compiler.progress import Progress
 from planish.config import current, settings
 from planish.dtypes import float32

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from planish import dtypes, ptir
 from planish.cli.console import CommandError
 from planish.compiler import Executable, compile
-from planish.compiler.objects import support
+from planish.compiler.object_code import support
 from planish.config import settings
 from planish.errors import OutOfMemoryError, PlanishError
 from planish.runtime.cache import code_from

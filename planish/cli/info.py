@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from planish import features
 from planish._version import __version__
 from planish.cli.console import OK, Console, Parser
 from planish.config import Settings, current, from_environment
 from planish.runtime.cache import default_folder
 from planish.runtime.memory import available_memory, wanted_limit
 from planish.runtime.pool import wanted_threads
+from planish.target import host_features as features
 
 REQUIRED: Final = ("numpy", "llvmlite", "ml_dtypes")
 OPTIONAL: Final = ("onnx", "pillow")

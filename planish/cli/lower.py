@@ -13,10 +13,10 @@ from planish.cli.console import OK, Console, Parser, UsageError
 from planish.cli.files import add_file_arguments, check_input, parse_source, read_source, write_output
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, read_passes, reproducer_directory
+from planish.compiler.layouts import lower as lower_in_layout
 from planish.compiler.levels import Levels
 from planish.config import current, settings
 from planish.errors import did_you_mean
-from planish.llir_front import lower as lower_in_layout
 from planish.ptir import PassManager, Program, text
 from planish.ptir.passes import DumpDir
 from planish.target import TARGETS, Target

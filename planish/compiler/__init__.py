@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from planish import ptir
-from planish.compiler import stored
+from planish.compiler import compilation_cache
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Cost, Executable, KernelInfo
 from planish.compiler.native import Backend
@@ -30,7 +30,7 @@ from planish.target import Target
 from planish.target import find as find_target
 
 if TYPE_CHECKING:
-    from planish.compiler.choices import Choice
+    from planish.compiler.scheduling import Choice
     from planish.llir.program import Program
     from planish.optimize.why import Why
     from planish.ptir.passes import Passes
@@ -88,9 +88,9 @@ class Lowered:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """What was kept but not read yet (`stored.load`): asked for, it is read."""
+            """What was kept but not read yet (`compilation_cache.load`): asked for, it is read."""
             rest = self.__dict__.get("_rest")
-            if rest is None or name not in stored.LATER:
+            if rest is None or name not in compilation_cache.LATER:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             self.__dict__.update(rest())
             return self.__dict__[name]
@@ -105,7 +105,7 @@ class Lowered:
     @cached_property
     def scratch(self) -> tuple[int, ...]:
         """The bytes that each kernel takes from the arena for itself."""
-        from planish.compiler.launches import scratch_of
+        from planish.compiler.launch_parameters import scratch_of
 
         return tuple(map(scratch_of, self.programs))
 
@@ -117,7 +117,7 @@ class Lowered:
     @cached_property
     def calls(self) -> tuple[NativeKernel, ...]:
         """How each kernel is called as machine code."""
-        from planish.compiler.launches import native_kernel
+        from planish.compiler.launch_parameters import native_kernel
 
         pairs = enumerate(zip(self.programs, self.scratch, strict=True))
         return tuple(native_kernel(f"k{number}", *pair) for number, pair in pairs)
@@ -141,7 +141,7 @@ class Lowered:
         origin = self.origins[number]
         if origin < len(self.choices):
             return self.choices[origin]
-        from planish.compiler.choices import Choice
+        from planish.compiler.scheduling import Choice
 
         return Choice(origin=self.rolled[origin - len(self.choices)].because)
 
@@ -292,7 +292,7 @@ def compile(
             text = _text(passes)
             if text is not None:
                 # asked for now: searches may have added to what the key follows from
-                stored.save(stored.key(function, target, text, donated), lowered)
+                compilation_cache.save(compilation_cache.key(function, target, text, donated), lowered)
         return lowered.compile(device=device if target.is_gpu else None)
 
 
@@ -301,7 +301,11 @@ def kept(
 ) -> Lowered | None:
     """What the compilation cache has of a function."""
     text = _text(passes)
-    return None if text is None else stored.load(stored.key(function, target, text, donate), function, target)
+    return (
+        None
+        if text is None
+        else compilation_cache.load(compilation_cache.key(function, target, text, donate), function, target)
+    )
 
 
 def _text(passes: Passes | None) -> str | None:

@@ -15,7 +15,7 @@ from planish import ptir
 from planish.compiler.arguments import flat
 from planish.compiler.assemble import assemble
 from planish.compiler.native import Backend, NativeCode, fast_call
-from planish.compiler.objects import blocks, threads
+from planish.compiler.object_code import blocks, threads
 from planish.errors import InternalError, PlanishError
 from planish.runtime.plan import Code, KernelCall, State, run
 from planish.schedule.memory import ALIGNMENT, Memory, elements
@@ -310,7 +310,7 @@ _NOTHING: Final = np.empty(0, np.uint8)
 def _flops(program: Program) -> int:
     """Float arithmetic of a kernel at the largest sizes."""
     from planish.codegen.blocks import points
-    from planish.compiler.launches import runs
+    from planish.compiler.launch_parameters import runs
     from planish.llir.program import Compute, Ops
 
     blocks = {special.name: points(special) for special in program.specials}

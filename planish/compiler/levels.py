@@ -92,7 +92,7 @@ class Levels:
 
     def _after(self, number: str) -> str:
         from planish.compiler import lowering
-        from planish.compiler.kernels import FIRST
+        from planish.compiler.scheduling import FIRST
 
         if not number.isdecimal():
             raise PlanishError(f"no stage {number!r}", remedy="stages are numbers: uop:14")

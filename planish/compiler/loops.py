@@ -8,7 +8,7 @@ memory      around everything: the kernels of a turn one after another, on one c
             whoever makes the next value has read the last one before, copied back otherwise.
 
 Both compute what the plan would, in the same order and with the same instructions. Which it is, and whether it is worth it, is asked of
-what the kernels take (`launches.work_of`). A loop that would run for long is a loop of the plan over runs of turns, so that Ctrl-C ends it.
+what the kernels take (`launch_parameters.work_of`). A loop that would run for long is a loop of the plan over runs of turns, so that Ctrl-C ends it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from planish.compiler.launches import grid_of, scratch_of, work_of
+from planish.compiler.launch_parameters import grid_of, scratch_of, work_of
 from planish.compiler.loop_kernels import LoopKernel
 from planish.errors import InternalError
 from planish.llir import carried, inlining

@@ -15,15 +15,14 @@ from planish import ptir
 from planish.codegen import c, llvm
 from planish.compiler import Lowered, prepare
 from planish.compiler.arguments import Arguments
-from planish.compiler.choices import Choice, Steering
-from planish.compiler.hands import Beside, is_worth_sharing, shared
-from planish.compiler.kernels import FIRST
-from planish.compiler.launches import scratch_of
+from planish.compiler.launch_parameters import scratch_of
 from planish.compiler.loops import Rolling, candidates, launched, roll
 from planish.compiler.native import source_of
-from planish.compiler.objects import object_key, object_of
+from planish.compiler.non_temporal import streamed
+from planish.compiler.object_code import object_key, object_of
+from planish.compiler.parallel import Beside, is_worth_sharing, shared
 from planish.compiler.progress import report
-from planish.compiler.streams import streamed
+from planish.compiler.scheduling import FIRST, Choice, Steering
 from planish.config import current, settings
 from planish.errors import PlanishError, ShapeError
 from planish.llir.lower import lower as lower_to_llir

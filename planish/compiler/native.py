@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.compiler.assemble import Assembled
-from planish.compiler.objects import (
+from planish.compiler.object_code import (
     blocks,
     glue_of,
     helpers,

@@ -26,7 +26,7 @@ _ERASE: Final = "\r\033[K"
 def is_watched() -> bool:
     """Whether somebody sits at standard error and wants to know."""
     settings = current()
-    if not settings.progress or settings.debug != "none" or "PYTEST_CURRENT_TEST" in os.environ:
+    if not settings.progress or settings.debug != "none":
         return False
     try:
         return os.isatty(sys.stderr.fileno())

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from planish.codegen import llvm
 from planish.compiler.campaign import Tuned, campaign
-from planish.compiler.choices import Choice
-from planish.compiler.demands import places_of
-from planish.compiler.kernels import after_choice
-from planish.compiler.launches import grid_of, scratch_of, work_of
+from planish.compiler.launch_parameters import grid_of, scratch_of, work_of
+from planish.compiler.scheduling import Choice, after_choice
+from planish.compiler.tolerance import places_of
 from planish.config import current
 from planish.errors import PlanishError
 from planish.llir.program import Address, Buffer, Program, Register, Store

@@ -10,6 +10,7 @@ standard where the standard speaks, and docs/dtypes.md where it does not.
 from __future__ import annotations
 
 from planish.dtypes.constants import float_format
+from planish.dtypes.float_formats import FloatFormat
 from planish.dtypes.kinds import AddrSpace, Kind
 from planish.dtypes.promotion import promote, result_type, value_preserving
 from planish.dtypes.types import (
@@ -47,7 +48,6 @@ from planish.dtypes.types import (
     uint64,
     void,
 )
-from planish.floats import FloatFormat
 
 __all__ = [
     "ALL",

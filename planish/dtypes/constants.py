@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from planish.dtypes.float_formats import BINARY32, BINARY64, FloatFormat
 from planish.dtypes.kinds import Kind, Scalar
 from planish.errors import DTypeError
-from planish.floats import BINARY32, BINARY64, FloatFormat
 
 if TYPE_CHECKING:
     from planish.dtypes.types import DType

@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 
 from planish.dtypes.constants import CONSTANTS, NUMBERS
+from planish.dtypes.float_formats import BFLOAT16, BINARY16, BINARY32, BINARY64, E4M3FN, E5M2, FloatFormat
 from planish.dtypes.kinds import AddrSpace, Kind, Scalar
 from planish.errors import DTypeError, did_you_mean
-from planish.floats import BFLOAT16, BINARY16, BINARY32, BINARY64, E4M3FN, E5M2, FloatFormat
 
 
 class DType:

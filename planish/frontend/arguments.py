@@ -416,7 +416,7 @@ def known(leaf: Any) -> bool:
     """Whether a leaf can be passed: it has data, or data can be computed."""
     if isinstance(leaf, Tensor):
         latest = leaf.latest
-        return latest._array is not None or latest._node is not None
+        return latest._storage is not None or latest._node is not None
     return not isinstance(leaf, TensorSpec)
 
 

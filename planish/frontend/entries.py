@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planish import compiler, ptir
 from planish.compiler import Executable
@@ -22,12 +21,13 @@ from planish.dtypes import result_type
 from planish.errors import DTypeError, GraphError, Location, PlanishError
 from planish.frontend import execute, tree
 from planish.frontend.arguments import Call, Signature, TensorSpec, paths
+from planish.frontend.devices import Device, Runnable, running
 from planish.frontend.expression import GIVEN_AWAY, Body, tensor_type, tracing
 from planish.frontend.matching import MISSED, Match, Short, Work, builder, computed, matcher, shortcut
 from planish.frontend.realize import evaluate
+from planish.frontend.storage import Storage, overwritable
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, from_data
-from planish.frontend.tensor.placement import CPU
 from planish.frontend.tensor.weak import WeakTensor
 from planish.frontend.trace import capture_body
 from planish.frontend.tree import Structure
@@ -35,8 +35,6 @@ from planish.ptir.types import TensorType
 
 if TYPE_CHECKING:
     from planish.ptir.passes import Passes
-
-Array = NDArray[Any]
 
 
 # --- tracing ------------------------------------------------------------------------------------------------
@@ -80,7 +78,7 @@ def trace_call(signature: Signature, function: Callable[..., Any], call: Call) -
                 tensors.append(tensor)
             order.append(number)
     body = Body(scope, params, tensors)
-    evaluate([tensor for tensor in body.free if tensor._array is None])
+    evaluate([tensor for tensor in body.free if tensor._storage is None])
     captured, free = capture_body(body, _identifier(signature.name), names=_identifiers(call.names))
     donated = tuple(signature.donates(call))
     # what it was called with is not kept alive
@@ -127,14 +125,13 @@ def _identifiers(names: Sequence[str]) -> list[str]:
 class Entry:
     """The code for one key."""
 
-    def __init__(
-        self, traced: Traced, settings: Settings, run: Callable[..., Any], exe: Executable | None
-    ) -> None:
+    def __init__(self, traced: Traced, settings: Settings, run: Runnable, place: Device) -> None:
         self.traced = traced
         self.settings = settings
-        self.exe = exe
+        self.exe = run if isinstance(run, Executable) else None
         self.call = run
-        self.captured = [cast("Array", tensor._array) for tensor in traced.captured]
+        self.place = place
+        self.captured = [place.moved(cast("Storage", tensor._storage)) for tensor in traced.captured]
         self.donated = traced.donated
         self.count = len(traced.call.key.leaves)
         described = traced.call.key.leaves
@@ -156,11 +153,14 @@ class Entry:
         if not any(issubclass(kind, TensorSpec) for kind in call.kinds):
             key, traced = call.key, self.traced
             if self.donated:
-                self.match = matcher(key.structure, key.leaves, call.kinds, call.static, self.donated)
+                self.match = matcher(
+                    key.structure, key.leaves, call.kinds, call.static, self.place, self.donated
+                )
             else:
                 types = traced.function.result_types
                 work = Work(
-                    self.call, self.exe, self.captured, types, traced.structure, traced.order, self.device, _explained
+                    self.call, self.exe, self.captured, types, traced.structure, traced.order, self.device,
+                    self.place, _explained,
                 )  # fmt: skip
                 self.short = shortcut(key.structure, key.leaves, call.kinds, call.static, work)
         self.expected = list(zip([leaf.type for leaf in call.key.leaves], call.kinds, strict=True))
@@ -188,20 +188,18 @@ class Entry:
         """A call with arrays, behind them the donated tensors."""
         if self.donated:
             return self._donating(arrays)
-        if self.captured:
-            arrays += self.captured
         try:
-            made = self.call(*arrays)
+            made = self.call(*map(self.place.moved, arrays), *self.captured)
         except (MemoryError, PlanishError) as error:
             raise _explained(self.exe, error) from error.__cause__
         return self._results(made)
 
-    def _results(self, made: Sequence[Array]) -> Any:
+    def _results(self, made: Sequence[Storage]) -> Any:
         results: list[Tensor] = []
-        for number, array in enumerate(made):
+        for number, storage in enumerate(made):
             type = self.types[number]
-            told = tensor_type(self.dtypes[number], array.shape) if type is None else type
-            results.append(computed(told, array, self.device))
+            told = tensor_type(self.dtypes[number], storage.shape) if type is None else type
+            results.append(computed(told, storage, self.device))
         return self.build(results)
 
     def _donating(self, given: list[Any]) -> Any:
@@ -210,14 +208,14 @@ class Entry:
         for number, tensor in zip(self.donated, tensors, strict=True):
             arrays[number] = _lent(arrays, number, tensor)
         try:
-            made = self.call(*arrays, *self.captured)
+            made = self.call(*map(self.place.moved, arrays), *self.captured)
         except (MemoryError, PlanishError) as error:
             raise _explained(self.exe, error) from error.__cause__
         for tensor in tensors:
             if isinstance(tensor, Tensor):
                 tensor._latest = _GONE
                 if not tensor._used:
-                    tensor._array = None
+                    tensor._storage = None
         return self._results(made)
 
 
@@ -235,36 +233,24 @@ _GONE: Final = Tensor(tensor_type(result_type(0.0), ()), scope=GIVEN_AWAY)
 _HOLDERS: Final = 5
 
 
-def _lent(arrays: list[Any], number: int, tensor: Any) -> Array:
-    """Memory that may be overwritten: the donated array itself if nobody else can see it, else a copy."""
-    array: Array = arrays[number]
+def _lent(arrays: list[Any], number: int, tensor: Any) -> Storage:
+    """Memory that may be overwritten: the donated one itself if nobody else can see it, else a copy."""
+    storage: Storage = arrays[number]
     if (
         not isinstance(tensor, Tensor)
         or tensor._used
         or tensor._latest is not None
-        or sys.getrefcount(array) > _HOLDERS
+        or sys.getrefcount(storage) > _HOLDERS
+        or not overwritable(storage)
     ):
-        return array.copy()
-    base: object = array.base
-    if base is not None:
-        # results are views of the memory they were computed in, which nobody else has
-        if not isinstance(base, np.ndarray) or base.base is not None or sys.getrefcount(base) > 3:
-            return array.copy()
-        base.flags.writeable = True
-    try:
-        array.flags.writeable = True
-    except ValueError:
-        return array.copy()
-    return array
+        return storage.copy()
+    return storage
 
 
 def prepared(traced: Traced, settings: Settings, device: str, passes: Passes = compiler.PIPELINE) -> Entry:
-    function = traced.function
-    if device != CPU or settings.check == "nan":
-        run = execute.interpret_without_nan if settings.check == "nan" else execute.interpret
-        return Entry(traced, settings, lambda *arrays: run(function, arrays), None)
+    place = running(device, settings)
     try:
-        exe = compiler.compile(function, passes=passes, donate=traced.donated)
+        run = place.compile(traced.function, passes, traced.donated)
     except MemoryError as error:
         raise GraphError("out of memory while compiling", location=Location.caller()) from error
-    return Entry(traced, settings, exe, exe)
+    return Entry(traced, settings, run, place)

@@ -21,10 +21,10 @@ from weakref import ref
 from planish.dtypes import DType
 from planish.errors import GraphError, Location, Site
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
-from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
 
 if TYPE_CHECKING:
+    from planish.frontend.storage import Storage
     from planish.frontend.tensor.array import Tensor
     from planish.ptir.function import Region
 
@@ -217,7 +217,7 @@ class Node:
         self.site = site
         self.made: tuple[ref[Tensor], ...] = ()
         """Its results where there are several, as long as somebody has them."""
-        self.arrays: dict[int, Array] | None = None
+        self.arrays: dict[int, Storage] | None = None
         """Results that were computed, for those who ask for them again under another name."""
 
     @property

@@ -32,13 +32,13 @@ from planish.frontend.arguments import (
     difference,
     known,
 )
+from planish.frontend.devices import CPU, DEVICES, common_device, default_device
 from planish.frontend.entries import Entry, Traced, prepared, trace_call
 from planish.frontend.expression import current_scope
 from planish.frontend.flat import own
 from planish.frontend.matching import MISSED
 from planish.frontend.realize import evaluate, settings_number
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.placement import common_device, default_device
 from planish.ptir.dims import Dim as NamedDim
 from planish.ptir.types import TensorType
 
@@ -165,7 +165,7 @@ class Jitted(Generic[P, R]):
             if entry.has_short_way:
                 self._recent = [entry, *self._recent[: _RECENT - 1]]
         arrays: list[Any] = [
-            leaf.latest._array if isinstance(leaf, Tensor) else array_of(leaf, described)
+            leaf.latest._storage if isinstance(leaf, Tensor) else array_of(leaf, described)
             for leaf, described in zip(call.leaves, call.key.leaves, strict=True)
         ]
         arrays += [call.leaves[number] for number in entry.donated]
@@ -313,7 +313,7 @@ class Compiled:
         self._traced = traced
         self._exe = exe
         self._levels = levels
-        self._entry = Entry(traced, current(), exe, exe)
+        self._entry = Entry(traced, current(), exe, DEVICES[CPU])
 
     def __repr__(self) -> str:
         return f"<compiled {self._signature.name}: {len(self._exe.lowered.plan.kernels)} kernels>"
@@ -386,7 +386,7 @@ class Compiled:
     def _data(self, call: Call) -> list[Any]:
         evaluate([leaf.latest for leaf in call.leaves if isinstance(leaf, Tensor)])
         return [
-            leaf.latest._array if isinstance(leaf, Tensor) else array_of(leaf, described)
+            leaf.latest._storage if isinstance(leaf, Tensor) else array_of(leaf, described)
             for leaf, described in zip(call.leaves, self._traced.call.key.leaves, strict=True)
         ]
 

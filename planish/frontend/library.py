@@ -13,8 +13,9 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.frontend.storage import Array
 from planish.frontend.tensor import functions as fn
-from planish.frontend.tensor.array import Array, Tensor
+from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.composite import composite, composites
 from planish.frontend.tensor.operands import cast_to, from_data
 from planish.ptir import ops
@@ -50,7 +51,7 @@ def drawn_keys(key: Tensor, purpose: int, numbers: Array | Tensor) -> Tensor:
 
     Of a key and numbers that are known it is known at once, so that keys are data wherever they can be.
     """
-    known = key.latest._array
+    known = key._known
     if known is not None and isinstance(numbers, np.ndarray):
         changed = known ^ np.array([purpose, 0], np.uint32)
         with np.errstate(over="ignore"):

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planish.compiler import Executable
-from planish.compiler.objects import pool
+from planish.compiler.object_code import pool
 from planish.config import Settings
 from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import Leaf
+from planish.frontend.devices import Device, Runnable
 from planish.frontend.expression import tensor_type
+from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
 from planish.ptir import trace
@@ -79,14 +80,15 @@ def matcher(
     leaves: Sequence[Leaf],
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
+    place: Device,
     donated: Sequence[int] = (),
 ) -> Match:
     """For calls with arguments of that structure whose leaves are of those kinds and types, and those static values.
 
-    After the arrays come the donated tensors themselves.
+    Tensors must have their data where it runs. After the arrays come the donated tensors themselves.
     """
     code = _Code()
-    arrays, tensors = _matched(code, structure, leaves, kinds, static, donated)
+    arrays, tensors = _matched(code, structure, leaves, kinds, static, place, donated)
     code.lines.append(f"return [{', '.join([*arrays, *tensors])}]")
     found: Match = code.function("match(args, kwargs)")
     return found
@@ -98,6 +100,7 @@ def _matched(
     leaves: Sequence[Leaf],
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
+    place: Device,
     donated: Sequence[int] = (),
 ) -> tuple[list[str], list[str]]:
     """Write what looks at `args` and `kwargs`: how the arrays and the donated tensors are called."""
@@ -105,12 +108,15 @@ def _matched(
     tensors: list[str] = []
     rest = iter(zip(leaves, kinds, strict=True))
 
+    def put(array: str) -> str:
+        return array if place.storage is np.ndarray else f"{code.name(place.put)}({array})"
+
     def leaf(at: str) -> None:
         described, kind = next(rest)
         type, number = described.type, len(arrays)
         if described.python is not None:
             code.unless(f"{at}.__class__ is {code.name(described.python)}")
-            arrays.append(f"array({at}, {code.name(type.dtype.numpy)})")
+            arrays.append(put(f"array({at}, {code.name(type.dtype.numpy)})"))
             return
         if issubclass(kind, np.ndarray):
             code.unless(f"{at}.__class__ is ndarray and {at}.dtype is {code.name(type.dtype.numpy)}")
@@ -120,8 +126,10 @@ def _matched(
             found = f"array({at})"
         else:
             code.unless(f"{at}.__class__ is Tensor and {at}._latest is None")
-            found = code.local(f"{at}._array")
-            code.unless(f"{found} is not None and {at}._device is {code.name(described.device)}")
+            found = code.local(f"{at}._storage")
+            code.unless(
+                f"{found}.__class__ is {code.name(place.storage)} and {at}._device is {code.name(described.device)}"
+            )
             if type.is_static:
                 code.unless(f"{at}._type is {code.name(type)}")
             else:
@@ -134,7 +142,7 @@ def _matched(
                 for axis, size in enumerate(type.dims)
             ]
             code.unless(" and ".join([f"{found}.ndim == {len(type.dims)}", *fixed]))
-        arrays.append(found)
+        arrays.append(found if issubclass(kind, Tensor) else put(found))
         if number in donated:
             tensors.append(at)
 
@@ -177,11 +185,11 @@ def _matched(
     return arrays, tensors
 
 
-def computed(type: TensorType, array: NDArray[Any], device: str | None) -> Tensor:
+def computed(type: TensorType, storage: Storage, device: str | None) -> Tensor:
     """A tensor with its data: as `Tensor` would make it, without looking at anything. `_inline` is the same as text."""
     result = _new(Tensor)
     result._type = type
-    result._array = array
+    result._storage = storage
     result._latest = result._scope = result._node = None
     result._index = 0
     result._device = device
@@ -189,11 +197,11 @@ def computed(type: TensorType, array: NDArray[Any], device: str | None) -> Tenso
     return result
 
 
-def _inline(result: str, type: str, array: str, device: str) -> list[str]:
+def _inline(result: str, type: str, storage: str, device: str) -> list[str]:
     return [
         f"{result} = new(Tensor)",
         f"{result}._type = {type}",
-        f"{result}._array = {array}",
+        f"{result}._storage = {storage}",
         f"{result}._latest = {result}._scope = {result}._node = None",
         f"{result}._index = 0",
         f"{result}._device = {device}",
@@ -205,14 +213,17 @@ def _inline(result: str, type: str, array: str, device: str) -> list[str]:
 class Work:
     """What a call does with the arrays it was given, and what it makes of those it gets."""
 
-    call: Callable[..., Sequence[NDArray[Any]]]
+    call: Runnable
     exe: Executable | None
-    captured: Sequence[NDArray[Any]]
+    captured: Sequence[Storage]
     types: Sequence[TensorType]
     """Of the results, in their order."""
     structure: Structure
     order: Sequence[int]
     device: str | None
+    """What its results are tied to."""
+    place: Device
+    """Where it runs."""
     explained: Callable[[Executable | None, MemoryError | PlanishError], BaseException]
     """What to raise for an error of the call."""
 
@@ -226,7 +237,7 @@ def shortcut(
 ) -> Short:
     """For the same calls as `matcher`, where nothing is donated: the call as a whole."""
     code = _Code("MISSED")
-    arrays, _ = _matched(code, structure, leaves, kinds, static)
+    arrays, _ = _matched(code, structure, leaves, kinds, static, work.place)
     given = [array if array.isidentifier() else code.local(array) for array in arrays]
     given += [code.name(array) for array in work.captured]
     code.names |= {

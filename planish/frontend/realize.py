@@ -20,16 +20,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planish.compiler import Executable, compile
+from planish.compiler import PIPELINE, Executable
 from planish.config import Settings, current
 from planish.errors import LoweringError
 from planish.frontend import execute, tree
+from planish.frontend.devices import Device, Runnable, common_device, running
 from planish.frontend.expression import current_scope
+from planish.frontend.storage import Storage
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from planish.frontend.expression import Body, Node
     from planish.frontend.tensor.array import Tensor
 
-Array = NDArray[Any]
 _KEPT: Final = 4096
 """Structures that are kept: more than an interactive session has different expressions."""
 _HELD: Final = 1 << 30
@@ -76,11 +76,11 @@ def evaluate(tensors: Sequence[Tensor], what: str | None = None) -> None:
     for tensor in tensors:
         node = tensor._node
         if node is None:
-            if tensor._array is None:
+            if tensor._storage is None:
                 raise tracer.unknown(tensor, what)
         elif node.arrays is not None or node.signature.op is _CONSTANT:
             _look_up(tensor, node)
-        if tensor._array is None:
+        if tensor._storage is None:
             roots.append(tensor)
             if node is not None and node.made:
                 roots += _siblings(tensor, node)
@@ -89,14 +89,9 @@ def evaluate(tensors: Sequence[Tensor], what: str | None = None) -> None:
     if len(roots) > 1:
         roots = list({id(tensor): tensor for tensor in roots}.values())
     settings = current()
-    device = _device(roots) or settings.device
-    if device == CPU and settings.check != "nan":
-        made = _run(roots, settings, what)
-    else:
-        checked(device)
-        made = _interpreted(roots, settings, what)
-    for tensor, array in zip(roots, made, strict=True):
-        _settle(tensor, array)
+    made = _run(roots, running(_device(roots) or settings.device, settings), settings, what)
+    for tensor, storage in zip(roots, made, strict=True):
+        _settle(tensor, storage)
 
 
 def _device(roots: Sequence[Tensor]) -> str | None:
@@ -106,16 +101,6 @@ def _device(roots: Sequence[Tensor]) -> str | None:
         if tensor._device is not None and tensor._device != found:
             found = common_device("realize", {tensor._device} if found is None else {tensor._device, found})
     return found
-
-
-def _interpreted(roots: Sequence[Tensor], settings: Settings, what: str | None) -> tuple[Array, ...]:
-    """The results op by op, by the reference interpreter."""
-    counters.runs += 1
-    reading = _Reading(settings, what)
-    reading.read(roots)
-    function, _ = tracer.capture(roots, params=reading.leaves)
-    run = execute.interpret_without_nan if settings.check == "nan" else execute.interpret
-    return run(function, [cast("Array", leaf._array) for leaf in reading.leaves])
 
 
 def _siblings(tensor: Tensor, node: Node) -> Iterator[Tensor]:
@@ -128,7 +113,7 @@ def _siblings(tensor: Tensor, node: Node) -> Iterator[Tensor]:
 
 def _look_up(tensor: Tensor, node: Node) -> None:
     """A constant needs no computation, and what was computed under another name needs none again."""
-    found = None if node.arrays is None else node.arrays.get(tensor._index)
+    found: Storage | None = None if node.arrays is None else node.arrays.get(tensor._index)
     if found is None and isinstance(node.attrs, ConstantAttrs):
         literal = node.attrs.literal
         try:
@@ -139,13 +124,13 @@ def _look_up(tensor: Tensor, node: Node) -> None:
         _settle(tensor, found)
 
 
-def _settle(tensor: Tensor, array: Array) -> None:
+def _settle(tensor: Tensor, storage: Storage) -> None:
     node = tensor._node
-    tensor._array = array  # first: another thread may look at the tensor now
+    tensor._storage = storage  # first: another thread may look at the tensor now
     if node is not None:
         if node.arrays is None:
             node.arrays = {}
-        node.arrays[tensor._index] = array
+        node.arrays[tensor._index] = storage
         tensor._node = None  # what it was computed from is no longer needed
 
 
@@ -236,11 +221,11 @@ def settle_many(tensors: Sequence[Tensor]) -> bool:
 
 
 class _Plan:
-    """An executable for a structure, for certain values of some of its constants."""
+    """A compiled function for a structure, for certain values of some of its constants."""
 
     __slots__ = ("baked", "exe", "lifted", "literals")
 
-    def __init__(self, exe: Executable, literals: Sequence[Literal], lifted: tuple[int, ...]) -> None:
+    def __init__(self, exe: Runnable, literals: Sequence[Literal], lifted: tuple[int, ...]) -> None:
         self.exe = exe
         self.literals = literals
         """The constants it was compiled for."""
@@ -272,10 +257,10 @@ class _Family:
 _FAMILIES: OrderedDict[tuple[int, ...], _Family] = OrderedDict()
 
 
-def _run(roots: Sequence[Tensor], settings: Settings, what: str | None) -> tuple[Array, ...]:
-    """The results, by machine code."""
+def _run(roots: Sequence[Tensor], device: Device, settings: Settings, what: str | None) -> Sequence[Storage]:
+    """The results, computed on a device."""
     counters.runs += 1
-    reading = _Reading(settings, what)
+    reading = _Reading(device, settings, what)
     key = reading.read(roots)
     literals = [cast("ConstantAttrs", node.signature.attrs).literal for node in reading.constants]
     family = _FAMILIES.get(key)
@@ -288,15 +273,15 @@ def _run(roots: Sequence[Tensor], settings: Settings, what: str | None) -> tuple
             counters.hits += 1
             break
     if plan is None:
-        plan = _planned(family, roots, reading, literals)
+        plan = _planned(family, device, roots, reading, literals)
     _keep(key, family)
-    arrays = [cast("Array", leaf._array) for leaf in reading.leaves]
+    given = [cast("Storage", leaf._storage) for leaf in reading.leaves]
     for number in plan.lifted:
-        arrays.append(literals[number].data)
+        given.append(literals[number].data)
     try:
-        return plan.exe(*arrays)
+        return plan.exe(*map(device.moved, given))
     except MemoryError as error:
-        raise execute.out_of_memory(plan.exe) from error
+        raise execute.out_of_memory(plan.exe) if isinstance(plan.exe, Executable) else error from error
 
 
 def _keep(key: tuple[int, ...], family: _Family) -> None:
@@ -307,7 +292,11 @@ def _keep(key: tuple[int, ...], family: _Family) -> None:
 
 
 def _planned(
-    family: _Family, roots: Sequence[Tensor], reading: _Reading, literals: Sequence[Literal]
+    family: _Family,
+    device: Device,
+    roots: Sequence[Tensor],
+    reading: _Reading,
+    literals: Sequence[Literal],
 ) -> _Plan:
     for plan in family.plans:
         pairs = enumerate(zip(plan.literals, literals, strict=True))
@@ -318,25 +307,30 @@ def _planned(
         if number in family.varying or _is_arbitrary(literal)
     )
     try:
-        plan = _compiled(roots, reading, literals, lifted)
+        plan = _compiled(device, roots, reading, literals, lifted)
     except LoweringError:
         if not lifted:
             raise
         # some op has to know its operand when it is compiled
-        plan = _compiled(roots, reading, literals, ())
+        plan = _compiled(device, roots, reading, literals, ())
     family.plans.insert(0, plan)
     del family.plans[8:]
-    _make_room(family, plan.exe.memory.peak)
+    if isinstance(plan.exe, Executable):
+        _make_room(family, plan.exe.memory.peak)
     return plan
 
 
 def _compiled(
-    roots: Sequence[Tensor], reading: _Reading, literals: Sequence[Literal], lifted: tuple[int, ...]
+    device: Device,
+    roots: Sequence[Tensor],
+    reading: _Reading,
+    literals: Sequence[Literal],
+    lifted: tuple[int, ...],
 ) -> _Plan:
     counters.captured += 1
     nodes = [reading.constants[number] for number in lifted]
     function, _ = tracer.capture(roots, params=reading.leaves, lifted=nodes)
-    return _Plan(compile(function), literals, lifted)
+    return _Plan(device.compile(function, PIPELINE, ()), literals, lifted)
 
 
 def _make_room(newest: _Family, more: int) -> None:
@@ -389,8 +383,8 @@ class _Reading:
 
     __slots__ = ("constants", "count", "leaves", "names", "parts", "places", "what")
 
-    def __init__(self, settings: Settings, what: str | None) -> None:
-        self.parts: list[int] = [settings_number(settings)]
+    def __init__(self, device: Device, settings: Settings, what: str | None) -> None:
+        self.parts: list[int] = [settings_number(settings), hash(device.name)]
         self.places: dict[Node, int] = {}
         self.count = 0
         """The place of the next node."""
@@ -446,7 +440,7 @@ class _Reading:
             self.count += 1 << _RESULTS
 
     def _leaf(self, x: Tensor) -> int:
-        if x._array is None:
+        if x._storage is None:
             raise tracer.unknown(x, self.what)
         self.leaves.append(x)
         name = self.names[id(x)] = -1 - len(self.names)
@@ -472,4 +466,3 @@ class _Reading:
 
 # Tensors and their evaluation need each other.
 from planish.frontend import trace as tracer  # noqa: E402
-from planish.frontend.tensor.placement import CPU, checked, common_device  # noqa: E402

@@ -88,7 +88,7 @@ def leaves(roots: Sequence[Tensor]) -> list[Tensor]:
         if id(tensor) in seen:
             continue
         seen.add(id(tensor))
-        if tensor._array is not None:
+        if tensor._storage is not None:
             found.append(tensor)
         elif tensor._node is not None:
             stack.extend(reversed(list(tensor._node.needs())))

@@ -1,14 +1,13 @@
 """`planish.llir.lower` as this package sees it: what it takes and what it gives.
 
 Lowering a function is the compiler's work, and the compiler stands above this package; so what is here is the face alone,
-and `planish.llir_front`, which is the front on the compiler, is looked up when a function is first lowered.
+and the compiler is imported when a function is first lowered: the one import that goes up (`tests/test_imports.py` names it).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
@@ -16,11 +15,12 @@ from planish.llir.layout import MemoryLayout, TensorPlace
 from planish.llir.program import Program
 from planish.target import Target
 
+if TYPE_CHECKING:
+    from planish.ptir import Function
+
 Array = NDArray[Any]
 LayoutName = Literal["row_major", "column_major"]
 VectorWidth = int | Literal["native"]
-
-_ABOVE: Final = "planish.llir_front"
 
 
 class LoweredFunction(Protocol):
@@ -54,15 +54,16 @@ class LoweredFunction(Protocol):
 
 
 def lower(
-    function: object,
+    function: Function,
     layout: LayoutName | MemoryLayout = "row_major",
     vector_width: VectorWidth = "native",
     target: str | Target | None = None,
 ) -> LoweredFunction:
-    """The LLIR of a PTIR function (see `planish.llir_front`).
+    """The LLIR of a PTIR function (see `planish.compiler.layouts`).
 
     `layout` says whether the last or the first index of its tensors runs fastest, `vector_width` how many lanes its registers have;
     `native` is what the target has, by default the machine in the settings.
     """
-    front = cast("Callable[..., LoweredFunction]", import_module(_ABOVE).lower)
-    return front(function, layout, vector_width, target)
+    from planish.compiler.layouts import lower as lower_in_layout
+
+    return lower_in_layout(function, layout, vector_width, target)

@@ -191,7 +191,7 @@ def _labels(op: str, target: Tensor, x: Tensor, axis: int, ignore_index: int) ->
     Labels that are there already are looked at, and those outside are an error; for others that is up to the program.
     """
     classes = x._type.dims[axis]
-    known = target.latest._array
+    known = target._known
     if known is not None and isinstance(classes, int):
         wrong = known[((known < 0) | (known >= classes)) & (known != ignore_index)]
         if wrong.size:

@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from planish import features
 from planish.errors import PlanishError
 from planish.runtime.cache import disk_cache, key_of
 from planish.target import Target
+from planish.target import host_features as features
 
 _V3: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 LEVELS: Final[dict[str, tuple[str, ...]]] = {

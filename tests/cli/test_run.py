@@ -128,7 +128,7 @@ def test_a_compiled_model_runs_without_the_onnx_package(model: str, tmp_path: Pa
     script = (
         "import sys; sys.modules['onnx'] = None\n"
         "from planish.cli import main\n"
-        "from planish.compiler.objects import counters\n"
+        "from planish.compiler.object_code import counters\n"
         "status = main(sys.argv[1:])\n"
         "assert not counters.compiled, counters\n"
         "raise SystemExit(status)\n"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish import compiler, dtypes, features, ptir
+from planish import compiler, dtypes, ptir
 from planish.codegen import amx, c, llvm
 from planish.compiler.native import kernel_call
 from planish.config import settings
@@ -26,6 +26,7 @@ from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.s07_apply_opts import apply_action
 from planish.target import TARGETS, Target, find
+from planish.target import host_features as features
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.tensor_cores import CORES, Core
@@ -259,14 +260,14 @@ def test_a_machine_without_amx_says_so() -> None:
 
 def test_a_cache_entry_with_tiles_is_no_entry_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Machines (and processes without permission) that lack AMX neither find nor run what was kept for one that has it."""
-    from planish.compiler import stored
+    from planish.compiler import compilation_cache
 
     def made_for(amx_of_host: features.Amx) -> tuple[str, str]:
         monkeypatch.setattr(features, "amx", lambda: amx_of_host)
         find.__globals__["host"].cache_clear()
         cpu.host.cache_clear()
         target = find("host")
-        return stored.key(product(), target, None, ()), target.name
+        return compilation_cache.key(product(), target, None, ()), target.name
 
     try:
         with settings(cache_dir=str(tmp_path)):

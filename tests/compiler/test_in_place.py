@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from planish import compiler, ptir
-from planish.compiler import choices
+from planish.compiler import scheduling
 from planish.stages.rangeify import s07_apply_opts as s07
 from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS, Target
@@ -28,13 +28,13 @@ def test_block_does_not_fit_in_place() -> None:
 
 def test_the_compiler_tells_which_kernels_work_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[bool] = []
-    usual = choices.choose
+    usual = scheduling.choose
 
-    def watched(sink: UOp, target: Target, *, in_place: bool, streams: bool) -> choices.Choice:
+    def watched(sink: UOp, target: Target, *, in_place: bool, streams: bool) -> scheduling.Choice:
         told.append(in_place)
         return usual(sink, target, in_place=in_place, streams=streams)
 
-    monkeypatch.setattr(choices, "choose", watched)
+    monkeypatch.setattr(scheduling, "choose", watched)
     monkeypatch.setattr(
         "planish.compiler.lowering.is_worth_sharing", lambda *_: 1
     )  # in other processes nobody watches

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import planish as pn
 from planish import compiler, ptir
-from planish.compiler import objects
+from planish.compiler import object_code
 from planish.ptir import Graph, tensor
 from planish.runtime import cpu
 from planish.runtime.cache import CacheWarning, own_cache
@@ -171,7 +171,7 @@ def test_a_child_calls_and_compiles() -> None:
             try:
                 good = exe(x)[0].tobytes() == wanted
                 good &= bool((compiler.compile(scaled(9))(np.ones(9, np.float32))[0] == 3).all())
-                good &= objects.pool().workers == 2
+                good &= object_code.pool().workers == 2
                 status = 0 if good else 2
             finally:
                 os._exit(status)
@@ -233,14 +233,14 @@ def test_code_for_other_processors_is_not_taken(monkeypatch: pytest.MonkeyPatch)
     """What was compiled for a machine with more features has another key."""
     x = np.ones(11, np.float32)
     compiler.compile(scaled(11))(x)
-    compiled = objects.counters.compiled
+    compiled = object_code.counters.compiled
     compiler.compile(scaled(11))(x)
-    assert objects.counters.compiled == compiled
+    assert object_code.counters.compiled == compiled
     less = cpu.Processor(cpu.host().triple, cpu.host().name, cpu.host().features.replace("+avx512fp16", "-avx512fp16") + ",-rtm")  # fmt: skip
     monkeypatch.setattr("planish.runtime.processors.host", lambda: less)
     (found,) = compiler.compile(scaled(11))(x)
     assert (found == 3).all()
-    assert objects.counters.compiled > compiled
+    assert object_code.counters.compiled > compiled
 
 
 def test_no_disk_means_no_cache_but_a_result(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_results_are_the_same_on_any_number_of_threads() -> None:
 
 def test_scratch_memory_is_each_threads_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows too long for a stack (here a small one), in memory of the arena: every chunk has a piece of its own."""
-    monkeypatch.setattr("planish.compiler.launches._STACK", 64 << 10)
+    monkeypatch.setattr("planish.compiler.launch_parameters._STACK", 64 << 10)
     g = Graph("rows")
     x = g.input("x", tensor("f32", (48, 20_000)))
     e = x.sub(x.reduce_max([1], keepdims=True).broadcast_like(x)).exp()
@@ -152,7 +152,7 @@ import json, sys
 import numpy as np
 import planish as pn
 from planish import compiler, ptir
-from planish.compiler.objects import counters
+from planish.compiler.object_code import counters
 with pn.settings(cache_dir=sys.argv[1]):
     function = ptir.parse(sys.stdin.read()).entry
     x = np.arange(35, dtype=np.float32).reshape(5, 7)

@@ -41,7 +41,7 @@ print("done")
 def on_terminal(code: str) -> tuple[str, str]:
     """What a program writes to standard output, and to a terminal that is its standard error."""
     ours, theirs = pty.openpty()
-    variables = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
+    variables = {key: value for key, value in os.environ.items() if key != "PLANISH_PROGRESS"}
     variables |= {"PLANISH_CACHE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=variables
@@ -81,15 +81,14 @@ def test_a_line_while_jit_compiles_and_nothing_afterwards():
 def test_a_setting_turns_it_off(monkeypatch):
     assert not is_watched()
     monkeypatch.setattr(os, "isatty", lambda file: True)
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")
     monkeypatch.setattr(sys, "stderr", sys.__stderr__)
-    assert is_watched()
-    with pn.settings(progress=False):
-        assert not is_watched()
-    with pn.settings(debug="ir"):  # which writes there itself
-        assert not is_watched()
-    monkeypatch.setattr(sys, "stderr", None)
     assert not is_watched()
+    with pn.settings(progress=True):
+        assert is_watched()
+        with pn.settings(debug="ir"):  # which writes there itself
+            assert not is_watched()
+        monkeypatch.setattr(sys, "stderr", None)
+        assert not is_watched()
 
 
 def test_nothing_is_written_and_nothing_started_without_a_terminal(capfd):

@@ -15,8 +15,8 @@ import planish
 from planish import compiler, ptir
 from planish.compiler import tuning
 from planish.compiler.campaign import Bar, Campaign
-from planish.compiler.demands import places_of
-from planish.compiler.kernels import after_choice
+from planish.compiler.scheduling import after_choice
+from planish.compiler.tolerance import places_of
 from planish.compiler.tuning import TuningWarning
 from planish.dtypes import int64
 from planish.llir.program import Address, EndLoop, Immediate, Instruction, Loop, Program, Register, Store

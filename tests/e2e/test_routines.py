@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import planish as pn
 from planish import compiler, dtypes, ptir
-from planish.compiler import native, objects, plain, stored
+from planish.compiler import compilation_cache, native, object_code, plan_json
 from planish.compiler.executable import Executable
 from planish.dtypes import DType
 from planish.ptir import ops
@@ -347,8 +347,8 @@ def _both() -> tuple[ptir.Function, list[Array]]:
 def test_without_the_library_python_does_it(monkeypatch: pytest.MonkeyPatch):
     function, arrays = _both()
     monkeypatch.setattr(libraries, "_function", lambda name: 0)
-    monkeypatch.setattr(objects, "routine_of", objects.routine_of.__wrapped__)
-    monkeypatch.setattr(native, "routine_of", objects.routine_of)
+    monkeypatch.setattr(object_code, "routine_of", object_code.routine_of.__wrapped__)
+    monkeypatch.setattr(native, "routine_of", object_code.routine_of)
     exe = compiler.compile(function)
     assert not exe.is_fast
     for own, meant in zip(exe(*arrays), ptir.interpret(function, arrays), strict=True):
@@ -363,16 +363,16 @@ def test_a_profile_runs_routines_too(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_an_unknown_routine_is_not_there():
-    assert objects.routine_of("polish.float32", processors.host()) is None
+    assert object_code.routine_of("polish.float32", processors.host()) is None
 
 
 def test_a_kept_plan_is_called_as_its_op_says(monkeypatch: pytest.MonkeyPatch):
     """A plan that was changed on disk, so that a routine would write elsewhere, is no plan."""
     function, _ = _both()
     lowered = compiler.lower(function)
-    kept = {name: getattr(lowered, name) for name in stored._NOW}
+    kept = {name: getattr(lowered, name) for name in compilation_cache._NOW}
     arguments = lowered.arguments
-    stored._check(arguments, **kept)
+    compilation_cache._check(arguments, **kept)
     (host, *_) = [step for step in lowered.plan.steps if isinstance(step, Host)]
     assert host.call is not None
     for wrong in (
@@ -383,8 +383,8 @@ def test_a_kept_plan_is_called_as_its_op_says(monkeypatch: pytest.MonkeyPatch):
         replace(host, outputs=host.scratch, scratch=host.outputs),
     ):
         steps = tuple(wrong if step is host else step for step in lowered.plan.steps)
-        with pytest.raises(plain.Malformed):
-            stored._check(arguments, **{**kept, "plan": replace(lowered.plan, steps=steps)})
+        with pytest.raises(plan_json.Malformed):
+            compilation_cache._check(arguments, **{**kept, "plan": replace(lowered.plan, steps=steps)})
 
 
 def test_a_library_keeps_the_number_of_its_threads():

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish.compiler import objects
+from planish.compiler import object_code
 from planish.config import settings
 from planish.errors import DTypeError, GraphError, NanError, OutOfMemoryError, PlanishError, ShapeError
 from planish.frontend.jit import Jitted, RetraceWarning
@@ -75,10 +75,10 @@ def test_a_function_is_traced_once_and_computes_the_same():
 def test_a_replayed_call_compiles_nothing():
     function = pn.jit(lambda x: pn.sum(x * x, axis=0))
     function(tensor(3, 4))
-    before = (objects.counters.compiled, objects.counters.loaded)
+    before = (object_code.counters.compiled, object_code.counters.loaded)
     for seed in range(3):
         function(tensor(3, 4, seed=seed))
-    assert (objects.counters.compiled, objects.counters.loaded) == before
+    assert (object_code.counters.compiled, object_code.counters.loaded) == before
 
 
 def test_trees_go_in_and_out():

@@ -131,7 +131,7 @@ def test_the_short_way_goes_with_the_function():
     function = pn.jit(lambda x: x + outside["w"])
     x = tensor(1000, seed=1)
     function(x)
-    short, memory = weakref.ref(function._recent[0].short), weakref.ref(outside["w"]._array)
+    short, memory = weakref.ref(function._recent[0].short), weakref.ref(outside["w"]._storage)
     gc.collect()
     gc.disable()
     try:

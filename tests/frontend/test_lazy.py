@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planish as pn
-from planish.compiler import objects
+from planish.compiler import object_code
 from planish.config import settings
 from planish.errors import GraphError, NanError, OutOfMemoryError
 from planish.frontend import realize
@@ -121,7 +121,7 @@ def test_the_same_expression_on_new_data_is_neither_captured_nor_compiled():
         return pn.sum(pn.exp(x) * y[None, :] - 3, axis=1)
 
     first = expression(pn.asarray(data(4, 6)), pn.asarray(data(6))).numpy()
-    compiled = objects.counters.compiled + objects.counters.loaded
+    compiled = object_code.counters.compiled + object_code.counters.loaded
     with Count() as count:
         for seed in range(1, 6):
             a, b = data(4, 6, seed=seed), data(6, seed=seed + 10)
@@ -129,7 +129,7 @@ def test_the_same_expression_on_new_data_is_neither_captured_nor_compiled():
             np.testing.assert_allclose(got, (np.exp(a) * b[None, :] - 3).sum(1), rtol=1e-5)
     assert first.shape == (4,)
     assert (count.runs, count.hits, count.captured) == (5, 5, 0)
-    assert objects.counters.compiled + objects.counters.loaded == compiled
+    assert object_code.counters.compiled + object_code.counters.loaded == compiled
 
 
 def test_another_shape_or_dtype_is_another_structure():

@@ -20,7 +20,7 @@ _INTERPRETED = 200_000
 
 
 def _work(lowered: compiler.Lowered) -> int:
-    from planish.compiler.launches import grid_of, work_of
+    from planish.compiler.launch_parameters import grid_of, work_of
 
     try:
         return sum(work_of(p, int(np.prod(grid_of(p) or (1,)))) for p in lowered.programs)

@@ -6,7 +6,7 @@ import pytest
 
 import planish as pn
 from planish import compiler, nn
-from planish.compiler.launches import float_work
+from planish.compiler.launch_parameters import float_work
 from planish.uop.actions import ActionKind
 
 TARGET = "x86-64-v4"

@@ -15,7 +15,7 @@ import pytest
 
 import planish as pn
 from planish import compiler, ptir
-from planish.compiler.objects import blocks
+from planish.compiler.object_code import blocks
 from planish.ptir import Graph, tensor
 
 MIB = 1 << 20

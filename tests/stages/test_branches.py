@@ -9,7 +9,7 @@ import pytest
 
 from planish import dtypes, ptir
 from planish.codegen import c, llvm
-from planish.compiler.launches import work_of
+from planish.compiler.launch_parameters import work_of
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import AnyLane, If

@@ -11,9 +11,9 @@ from typing import Final
 from weakref import ref
 
 from planish.errors import Location, PlanishError, call_site
+from planish.frontend import devices
 from planish.frontend.expression import SIGNATURES, Body, Node, Signature, current_scope
 from planish.frontend.realize import DEEPEST, SIDE, settle_deep
-from planish.frontend.tensor import placement
 from planish.frontend.tensor.array import Tensor
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
 
@@ -124,7 +124,7 @@ def resulting(signature: Signature, inputs: tuple[Tensor, ...]) -> Tensor:
     made.site = call_site()
     result = _new(Tensor)
     result._type = signature.types[0]
-    result._array = result._latest = None
+    result._storage = result._latest = None
     result._scope = scope
     result._node = made
     result._index = 0
@@ -140,5 +140,5 @@ def _joined(op: OpDef, one: str | None, other: str | None) -> str | None:
     return (
         one or other
         if one is None or other is None or one == other
-        else placement.common_device(op.name, {one, other})
+        else devices.common_device(op.name, {one, other})
     )

@@ -21,18 +21,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, ShapeError
-from planish.frontend.expression import (
-    GIVEN_AWAY,
-    Node,
-    Scope,
-    current_scope,
-    interned,
-)
-from planish.frontend.tensor import placement
+from planish.frontend import devices
+from planish.frontend.expression import GIVEN_AWAY, Node, Scope, current_scope, interned
+from planish.frontend.storage import Array, Storage, fetched, host
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
 from planish.ptir.types import TensorType, product
 
@@ -41,7 +35,6 @@ if TYPE_CHECKING:
 
     from planish.frontend.tensor.indexing import At
 
-Array: TypeAlias = NDArray[Any]
 Scalar: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = "list[Nested] | Scalar"
 IndexItem: TypeAlias = "int | slice | EllipsisType | bool | Tensor | Array | list[Any] | None"
@@ -52,7 +45,17 @@ Axis: TypeAlias = int | tuple[int, ...] | None
 class Tensor:
     """An array whose elements are computed when they are asked for."""
 
-    __slots__ = ("__weakref__", "_array", "_device", "_index", "_latest", "_node", "_scope", "_type", "_used")
+    __slots__ = (
+        "__weakref__",
+        "_device",
+        "_index",
+        "_latest",
+        "_node",
+        "_scope",
+        "_storage",
+        "_type",
+        "_used",
+    )
     __hash__ = None  # type: ignore[assignment] # == is elementwise
     __array_ufunc__ = None
     """NumPy leaves `array + tensor` to us."""
@@ -61,14 +64,14 @@ class Tensor:
         self,
         type: TensorType,
         *,
-        array: Array | None = None,
+        storage: Storage | None = None,
         node: Node | None = None,
         index: int = 0,
         scope: Scope | None = None,
         device: str | None = None,
     ) -> None:
         self._type = interned(type)
-        self._array = array
+        self._storage = storage
         self._node = node
         self._index = index
         self._scope = current_scope() if scope is None else scope
@@ -95,7 +98,7 @@ class Tensor:
     @property
     def scope(self) -> Scope | None:
         """The trace that the version belongs to; data belongs to none."""
-        if self._array is not None:
+        if self._storage is not None:
             return None
         return self._scope if self._node is None else self._node.scope
 
@@ -139,7 +142,7 @@ class Tensor:
     @property
     def device(self) -> str:
         """Where it lives."""
-        return self.latest._device or placement.default_device()
+        return self.latest._device or devices.default_device()
 
     @property
     def T(self) -> Tensor:  # noqa: N802 - the Array API's name
@@ -186,12 +189,15 @@ class Tensor:
     def _data(self, what: str | None = None) -> Array:
         """The elements, read-only, shared. `what` asks for them, for messages."""
         latest = self if self._latest is None else self.latest
-        if latest._array is None:
+        if latest._storage is None:
             evaluate((latest,), what)
-        array = cast("Array", latest._array)
         # Only here do arrays get out. What was computed is made read-only when somebody looks at it.
-        array.setflags(write=False)
-        return array
+        return fetched(cast("Storage", latest._storage))
+
+    @property
+    def _known(self) -> Array | None:
+        """The elements where they are in the host's memory already: what is known of a program before it runs."""
+        return host(self.latest._storage)
 
     def numpy(self) -> Array:
         """The elements, in an array of their own."""
@@ -300,8 +306,10 @@ class Tensor:
 
     def _named(self) -> Tensor:
         """Another name for this version, whatever its own name stands for by now."""
-        made = Tensor(self._type, array=self._array, node=self._node, index=self._index, device=self._device)
-        if self._array is None and self._node is None:
+        made = Tensor(
+            self._type, storage=self._storage, node=self._node, index=self._index, device=self._device
+        )
+        if self._storage is None and self._node is None:
             made._latest = self  # a parameter is known by its identity, and nobody's name
         return made
 
@@ -329,7 +337,7 @@ class Tensor:
                 remedy="use x.at[…].set(v) and return the result",
             )
         version = new.latest
-        is_parameter = version._array is None and version._node is None
+        is_parameter = version._storage is None and version._node is None
         # what was assigned may be somebody's name
         self._latest = version if is_parameter else version._named()
 

@@ -12,7 +12,7 @@ from typing import Literal, cast
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, ShapeError
-from planish.frontend.tensor import placement
+from planish.frontend import devices
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.elementwise import where
@@ -42,7 +42,7 @@ def placed(x: Tensor, device: str | None) -> Tensor:
     """The tensor, tied to a device if one is named."""
     if device is None:
         return x
-    x._device = placement.checked(device)
+    x._device = devices.checked(device)
     return x
 
 

@@ -12,8 +12,9 @@ from typing import Final, TypeAlias, cast
 
 from planish.errors import Location, PlanishError
 from planish.frontend.expression import SIGNATURES, Signature, current_scope
+from planish.frontend.storage import Array
 from planish.frontend.tensor.application import applied, resulting
-from planish.frontend.tensor.array import Array, Scalar, Tensor
+from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.weak import WeakTensor, stay_weak
 from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, ConstantAttrs, OpDef

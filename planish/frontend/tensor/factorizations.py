@@ -13,8 +13,9 @@ import numpy as np
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import ShapeError
+from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
-from planish.frontend.tensor.array import Array, Tensor
+from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.elementwise import floating
 from planish.frontend.tensor.operands import cast_to, mistake, tensor
 from planish.ptir import ops

@@ -16,6 +16,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.errors import ShapeError
+from planish.frontend.storage import host
 from planish.frontend.tensor.array import Index, Tensor
 from planish.frontend.tensor.operands import (
     IndexOutOfRange,
@@ -188,8 +189,8 @@ def _check_known(x: Tensor, items: Sequence[int | slice | Tensor | None]) -> Non
         ends: tuple[int, ...] = ()
         if isinstance(item, int):
             ends = (item,)
-        elif isinstance(item, Tensor) and item._array is not None and item._array.size:
-            ends = (int(item._array.min()), int(item._array.max()))
+        elif isinstance(item, Tensor) and (known := host(item._storage)) is not None and known.size:
+            ends = (int(known.min()), int(known.max()))
         for end in ends:
             size = x._type.dims[axis]
             if isinstance(size, int) and not -size <= end < size:
@@ -234,14 +235,16 @@ def _broadcast(indices: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _widened(index: Tensor) -> Tensor:
-    if index._array is not None:  # known positions stay known
-        return from_data(index._array.astype(np.int64), index._device)
+    known = host(index._storage)
+    if known is not None:  # known positions stay known
+        return from_data(known.astype(np.int64), index._device)
     return cast_to(index, dtypes.int64)
 
 
 def _inside(index: Tensor, x: Tensor, axis: int) -> Tensor:
     """An index array that counts from the front."""
-    if index.dtype.is_unsigned or (index._array is not None and index._array.min(initial=0) >= 0):
+    known = host(index._storage)
+    if index.dtype.is_unsigned or (known is not None and known.min(initial=0) >= 0):
         return index
     return counted_from_front(index, x, axis)
 

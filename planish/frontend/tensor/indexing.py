@@ -14,7 +14,8 @@ import numpy as np
 
 from planish import dtypes
 from planish.errors import DTypeError, PlanishError, ShapeError
-from planish.frontend.tensor.array import Array, Index, Scalar, Tensor
+from planish.frontend.storage import Array, host
+from planish.frontend.tensor.array import Index, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import where
@@ -58,8 +59,9 @@ def getitem(x: Tensor, key: Index) -> Tensor:
 
 def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
     """The regular part. Of data it is data: minibatches and single elements of it need no kernel of their own."""
-    if x._array is not None:
-        return _seen(x, basic)
+    known = host(x._storage)
+    if known is not None:
+        return _seen(x, known, basic)
     result = x
     starts, limits = tuple(basic.starts), tuple(basic.limits)
     if any(start != 0 for start in starts) or limits != x.shape or any(step != 1 for step in basic.strides):
@@ -69,9 +71,9 @@ def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
     return reshaped(result, basic.dims)
 
 
-def _seen(x: Tensor, basic: IndexPlan) -> Tensor:
+def _seen(x: Tensor, known: Array, basic: IndexPlan) -> Tensor:
     ends = zip(basic.starts, basic.limits, basic.strides, strict=True)
-    part = cast("Array", x._array)[tuple([slice(start, limit, step) for start, limit, step in ends])]
+    part = known[tuple([slice(start, limit, step) for start, limit, step in ends])]
     if basic.reversed_axes:
         part = np.flip(part, tuple(basic.reversed_axes))
     # a whole run of memory is shared: it never changes

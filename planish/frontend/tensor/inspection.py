@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from planish import dtypes as all_dtypes
 from planish.dtypes import DType
-from planish.frontend.tensor import placement
+from planish.frontend import devices
 from planish.frontend.tensor.data_types import KindName, isdtype
 
 Capabilities = TypedDict(
@@ -44,7 +44,7 @@ class Info:
 
     def default_device(self) -> str:
         """Where tensors live that nothing puts elsewhere."""
-        return placement.default_device()
+        return devices.default_device()
 
     def default_dtypes(self, *, device: str | None = None) -> DefaultDTypes:
         """The dtypes of Python numbers, and of indices."""
@@ -63,7 +63,7 @@ class Info:
 
     def devices(self) -> tuple[str, ...]:
         """The devices there are."""
-        return placement.devices()
+        return devices.devices()
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from planish import dtypes
 from planish.errors import PlanishError, ShapeError
-from planish.frontend.tensor.array import Array, Tensor
+from planish.frontend.storage import Array
+from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.elementwise import conj, multiply, numeric
 from planish.frontend.tensor.manipulation import moveaxis

@@ -11,7 +11,9 @@ import numpy as np
 
 from planish import dtypes
 from planish.errors import DTypeError, ShapeError
+from planish.frontend.devices import common_device
 from planish.frontend.realize import settle_many
+from planish.frontend.storage import host
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.operands import (
@@ -30,7 +32,6 @@ from planish.frontend.tensor.operands import (
     reshaped,
     tensor,
 )
-from planish.frontend.tensor.placement import common_device
 from planish.ptir import ops
 from planish.ptir.library import shaping
 from planish.ptir.ops.movement import ConcatAttrs, ReverseAttrs, SliceAttrs
@@ -318,9 +319,10 @@ def vstack(arrays: Sequence[Tensor], /) -> Tensor:
 def section(x: Tensor, axis: int, start: int, limit: int, step: int = 1) -> Tensor:
     """A part of one axis. Of data it is data: `for row in x` needs no kernel per row."""
     now = x.latest
-    if now._array is not None:
+    known = host(now._storage)
+    if known is not None:
         chosen = [slice(None)] * axis + [slice(start, limit, step)]
-        return from_data(np.ascontiguousarray(now._array[tuple(chosen)]), now._device)
+        return from_data(np.ascontiguousarray(known[tuple(chosen)]), now._device)
     starts = tuple(start if number == axis else 0 for number in range(x.ndim))
     limits = tuple(limit if number == axis else size for number, size in enumerate(x.shape))
     strides = tuple(step if number == axis else 1 for number in range(x.ndim))
@@ -335,7 +337,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     size = given._type.dims[place]
     if not isinstance(size, int):
         raise mistake(ShapeError, "unstack", f"the size of axis {place} of {given.shape} is not fixed")
-    if given.latest._array is not None:
+    if given._known is not None:
         # slices of data are data: a loop over them compiles nothing
         return tuple([given[(*(slice(None),) * place, at)] for at in range(size)])
     return tuple([reshaped(section(given, place, at, at + 1), shape) for at in range(size)])

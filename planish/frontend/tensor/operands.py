@@ -15,8 +15,10 @@ import numpy as np
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
+from planish.frontend.devices import placed
 from planish.frontend.expression import tensor_type
-from planish.frontend.tensor.array import Array, Axis, Scalar, Tensor
+from planish.frontend.storage import Array, host
+from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
 from planish.ptir.library.shaping import broadcast_dims
@@ -66,7 +68,7 @@ def from_data(array: Array, device: str | None = None) -> Tensor:
     """A tensor of an array that nobody else writes to."""
     array.flags.writeable = False
     type = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
-    return Tensor(type, array=array, device=device)
+    return Tensor(type, storage=placed(array, device), device=device)
 
 
 def operand(name: str, x: object) -> Tensor | Scalar:
@@ -196,8 +198,9 @@ def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
     if x.shape == sizes:
         return x
     now = x.latest
-    if now._array is not None:  # the same memory: it never changes
-        return from_data(now._array.reshape(cast("Shape", sizes)), now._device)
+    known = host(now._storage)
+    if known is not None:  # the same memory: it never changes
+        return from_data(known.reshape(cast("Shape", sizes)), now._device)
     return Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(sizes))
 
 

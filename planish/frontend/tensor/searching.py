@@ -10,8 +10,9 @@ from typing import Literal, cast
 
 from planish import dtypes
 from planish.errors import DTypeError, GraphError, ShapeError
+from planish.frontend.storage import Array, Storage, fetched
 from planish.frontend.tensor.application import apply
-from planish.frontend.tensor.array import Array, Axis, Tensor
+from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.elementwise import floating, ordered, real_numeric, truth
 from planish.frontend.tensor.evaluate import evaluate
@@ -42,7 +43,7 @@ def known(name: str, tensors: tuple[Tensor, ...], remedy: str) -> list[Array]:
         raise mistake(
             GraphError, name, f"how many results there are depends on data: {error.message}", remedy
         ) from None
-    return [cast("Array", x._array) for x in tensors]
+    return [fetched(cast("Storage", x._storage)) for x in tensors]
 
 
 def _arg(name: str, op: OpDef, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from planish import dtypes
 from planish.errors import ShapeError
+from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
-from planish.frontend.tensor.array import Array, Tensor
+from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, ordered, real
 from planish.frontend.tensor.indexing import take
 from planish.frontend.tensor.operands import (

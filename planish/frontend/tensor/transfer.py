@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
-from planish.frontend.tensor import placement
-from planish.frontend.tensor.array import Array, Nested, Scalar, Tensor
+from planish.frontend import devices
+from planish.frontend.storage import Array
+from planish.frontend.tensor.array import Nested, Scalar, Tensor
 from planish.frontend.tensor.evaluate import evaluate
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
 from planish.ptir.types import TensorType
@@ -52,7 +53,7 @@ def asarray(
     Arrays are copied: later changes to the source do not show. With `copy=False` they are shared, or refused if that cannot be.
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    place = None if device is None else placement.checked(device)
+    place = None if device is None else devices.checked(device)
     if isinstance(obj, Tensor):
         return _of_tensor(obj, wanted, place, copy)
     if isinstance(obj, list | tuple) and _holds_tensors(obj):
@@ -79,7 +80,7 @@ def asarray(
         raise
     if copy is not False:
         array.flags.writeable = False
-    return Tensor(TensorType(found, array.shape), array=array, device=place)
+    return Tensor(TensorType(found, array.shape), storage=devices.placed(array, place), device=place)
 
 
 def dtypes_known(dtype: np.dtype[Any]) -> bool:
@@ -148,8 +149,8 @@ def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool |
         return asarray(x, device=device, copy=copy)
     given = np.from_dlpack(cast("Any", x), copy=copy)
     found = dtypes.from_numpy(given.dtype)
-    place = None if device is None else placement.checked(device)
-    return Tensor(TensorType(found, given.shape), array=given, device=place)
+    place = None if device is None else devices.checked(device)
+    return Tensor(TensorType(found, given.shape), storage=devices.placed(given, place), device=place)
 
 
 def to_dlpack(
@@ -196,13 +197,13 @@ def rebuilt(array: Array, device: str | None) -> Tensor:
 
 def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
     """The same elements on another device."""
-    target = placement.checked(device)
+    target = devices.checked(device)
     if stream is not None:
         raise ValueError(f"device {target} has no streams")
     now = x.latest
     if now._device == target:
         return now.snapshot()
-    if now._device is not None and now._array is None:
+    if now._device is not None and now._storage is None:
         if now._node is None:
             raise GraphError(
                 "to_device: a parameter of a traced function cannot be moved",
@@ -212,6 +213,8 @@ def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
         evaluate([now])
     moved = now.snapshot()
     moved._device = target
+    if moved._storage is not None:
+        moved._storage = devices.DEVICES[target].moved(moved._storage)
     return moved
 
 
@@ -238,12 +241,11 @@ def represent(x: Tensor) -> str:
     """Values, shape, dtype, device; what is traced has no values yet."""
     about = f"shape={x.shape}, dtype={x.dtype.name}, device={x.device!r}"
     now = x.latest
-    if now._array is None:
-        try:
-            evaluate([now])
-        except GraphError:
-            return f"Tensor(<traced>, {about})"
-    shown = np.array2string(cast("Array", now._array), separator=", ", prefix="Tensor(", threshold=200)
+    try:
+        known = now._data()
+    except GraphError:
+        return f"Tensor(<traced>, {about})"
+    shown = np.array2string(known, separator=", ", prefix="Tensor(", threshold=200)
     return f"Tensor({shown}, {about})"
 
 

@@ -25,7 +25,7 @@ class WeakTensor(Tensor):
         """A tensor as a Python number of a kind."""
         made = WeakTensor(
             tensor._type,
-            array=tensor._array,
+            storage=tensor._storage,
             node=tensor._node,
             index=tensor._index,
             scope=tensor._scope,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from planish import dtypes
-from planish.compiler.objects import call_routine
+from planish.compiler.object_code import call_routine
 from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,

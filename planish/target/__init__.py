@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from planish import features
 from planish.dtypes import DType
 from planish.errors import SettingsError
+from planish.target import host_features as features
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
 from planish.uop.ops import COMPARISONS, Ops

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from planish import compiler, ptir
-from planish.compiler import hands
-from planish.compiler.hands import Beside, is_worth_sharing, shared
-from planish.compiler.records import dumps
+from planish.compiler import parallel
+from planish.compiler.parallel import Beside, is_worth_sharing, shared
+from planish.compiler.pickling import dumps
 from planish.config import current, settings
 from planish.llir.text import print_program
 
@@ -97,7 +97,7 @@ def test_programs_and_results_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     ]
     with settings(cache=False, threads=1):
         alone = compiler.compile(function)
-    monkeypatch.setattr(hands, "_WORTH", 0.0)
+    monkeypatch.setattr(parallel, "_WORTH", 0.0)
     with settings(cache=False, threads=2):
         together = compiler.compile(function)
     assert list(map(print_program, together.lowered.programs)) == list(

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
-from planish.compiler.records import dumps
+from planish.compiler.pickling import dumps
 from planish.config import current
 from planish.runtime.pool import wanted_threads
 from planish.uop.trial import active

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from planish import features
-from planish.features import Amx, cpu_flags, detect
 from planish.target import TARGETS, host_with
+from planish.target import host_features as features
+from planish.target.host_features import Amx, cpu_flags, detect
 from planish.uop.tensor_cores import AMX
 
 ALL = ("fpu", "avx512f", "amx_tile", "amx_bf16", "amx_int8")

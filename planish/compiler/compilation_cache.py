@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from planish import ptir
-from planish.compiler import plain
+from planish.compiler import plan_json
 from planish.compiler.arguments import Arguments
 from planish.config import current
 from planish.errors import InternalError, PlanishError
@@ -79,8 +79,8 @@ def save(where: str, lowered: Lowered) -> None:
     ]
     later = [ptir.print(lowered.function), [print_program(p) for p in lowered.programs], choices]
     try:
-        data = plain.pack(now, later)
-    except (plain.Malformed, InternalError):
+        data = plan_json.pack(now, later)
+    except (plan_json.Malformed, InternalError):
         return
     cache.put(where, data)
 
@@ -94,9 +94,9 @@ def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> 
         return None
     arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
     try:
-        kept, later = plain.unpack(raw, _NOW)
+        kept, later = plan_json.unpack(raw, _NOW)
         _check(arguments, **kept)
-    except plain.Malformed:
+    except plan_json.Malformed:
         # a record of another make: lower it again
         return None
     found = object.__new__(Lowered)
@@ -110,7 +110,7 @@ def _check_routine(plan: Plan, step: Host) -> None:
 
     meant = find_routine(step.op.name, step.attrs, step.input_types, step.output_types)
     if meant is None or meant.call != step.call or len(meant.tables) != len(step.constants):
-        raise plain.Malformed("a routine is called for another op")
+        raise plan_json.Malformed("a routine is called for another op")
     pairs = zip((*step.inputs, *step.outputs), (*step.input_types, *step.output_types), strict=True)
     fits = all(
         plan.buffers[n].dtype is t.dtype and bounds(plan.buffers[n].size)[1] >= bounds(t.size)[1]
@@ -124,7 +124,7 @@ def _check_routine(plan: Plan, step: Host) -> None:
         for a, b in zip(tables, meant.tables, strict=True)
     )
     if not (fits and same and [(b.dtype.itemsize, b.size) for b in room] == wanted):
-        raise plain.Malformed("the memory of a routine is not what it needs")
+        raise plan_json.Malformed("the memory of a routine is not what it needs")
 
 
 def _check(
@@ -142,13 +142,13 @@ def _check(
 
     def inside(number: int) -> int:
         if not 0 <= number < buffers:
-            raise plain.Malformed(f"there is no buffer {number}")
+            raise plan_json.Malformed(f"there is no buffer {number}")
         return number
 
     for step in walk(plan.steps):
         if isinstance(step, Launch):
             if not 0 <= step.kernel < count:
-                raise plain.Malformed(f"there is no kernel {step.kernel}")
+                raise plan_json.Malformed(f"there is no kernel {step.kernel}")
             for number in step.buffers:
                 inside(number)
         else:
@@ -167,24 +167,24 @@ def _check(
     for buffer in plan.buffers:
         position, size = buffer.position, bounds(buffer.size)
         if not 0 <= position < ends.get(buffer.role, position + 1) or size[0] < 0:
-            raise plain.Malformed("a buffer is none of a parameter or result")
+            raise plan_json.Malformed("a buffer is none of a parameter or result")
         if (buffer.constant is not None) != (buffer.role is Role.CONSTANT):
-            raise plain.Malformed("a constant has no data")
+            raise plan_json.Malformed("a constant has no data")
         if buffer.constant is not None and (buffer.constant.size, buffer.constant.dtype) != (
             buffer.size,
             buffer.dtype.numpy,
         ):
-            raise plain.Malformed("a constant has other data")
+            raise plan_json.Malformed("a constant has other data")
     if len(plan.results) != len(plan.result_dims) or len(plan.results) != len(arguments.results):
-        raise plain.Malformed("the results are those of another function")
+        raise plan_json.Malformed("the results are those of another function")
     lengths = {len(sharing.aliased), *map(len, kernels.values())}
     if lengths != {count} or len(keys) not in (0, count):
-        raise plain.Malformed("the kernels are those of another plan")
+        raise plan_json.Malformed("the kernels are those of another plan")
 
 
 def _later(data: bytes) -> dict[str, object]:
     """What is read when it is asked for. The digest of the entry holds for it too."""
-    from planish.compiler.choices import Choice
+    from planish.compiler.scheduling import Choice
     from planish.llir.text import parse
     from planish.uop.actions import Action, ActionKind
 

@@ -1,13 +1,21 @@
-"""Who chooses the schedules of a compilation, and what was chosen: the heuristic, unless the settings ask for a search."""
+"""Scheduling: who chooses the actions of a kernel, what was chosen, and the kernel lowered with them.
+
+The heuristic chooses, unless the settings ask for a search; a search lowers one kernel with many lists of actions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from planish.config import current
+from planish.llir.lower import lower as lower_to_llir
+from planish.llir.program import Program
+from planish.llir.streaming import with_streaming
 from planish.optimize.heuristic import drafted
+from planish.stages import pipeline
+from planish.stages.linearizer.s21_linearize import linearize
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
 from planish.uop.actions import Action
@@ -15,6 +23,9 @@ from planish.uop.node import UOp
 
 if TYPE_CHECKING:
     from planish.optimize.searched import Search
+
+FIRST: Final = 7
+"""The stage that applies actions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +65,19 @@ def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool =
     from planish.compiler import tuning  # who does not search does not wait for it
 
     return tuning.choose(sink, target, plain)
+
+
+def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str = "kernel") -> Program:
+    """A kernel that has come to stage 7, with these actions. Its large results stream by, as those of a function do."""
+    machine = pipeline.Machine(target, lambda kernel: actions)
+    off = pipeline.disabled(current().disable_stages)
+    for stage in pipeline.STAGES:
+        if stage.number >= FIRST and stage.number not in off:
+            sink = stage.run(sink, machine)
+    lines = linearize(sink)
+    for line_stage in pipeline.LINE_STAGES:
+        if line_stage.number not in off:
+            lines = line_stage.run(lines, machine)
+    program = lower_to_llir(name, lines)
+    large = target.streamed_bytes
+    return with_streaming(program, target, [b.name for b in program.params if large and b.nbytes >= large])

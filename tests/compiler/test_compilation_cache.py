@@ -19,8 +19,8 @@ import pytest
 
 import planish as pn
 from planish import compiler, ptir
-from planish.compiler import plain, stored
-from planish.compiler.objects import counters
+from planish.compiler import compilation_cache, plan_json
+from planish.compiler.object_code import counters
 from planish.config import settings
 from planish.runtime import cache as disk
 from planish.runtime.cache import CacheWarning, DiskCache
@@ -62,8 +62,8 @@ def same(a: Any, b: Any) -> bool:
 def kept(lowered: compiler.Lowered, given: ptir.Program, folder: Path) -> compiler.Lowered | None:
     """What comes back of a lowered function."""
     with settings(cache=True, cache_dir=str(folder)):
-        stored.save("0" * 64, lowered)
-        return stored.load("0" * 64, given, lowered.target)
+        compilation_cache.save("0" * 64, lowered)
+        return compilation_cache.load("0" * 64, given, lowered.target)
 
 
 def check_same(lowered: compiler.Lowered, given: ptir.Program, folder: Path) -> None:
@@ -106,14 +106,14 @@ def test_loops_branches_and_host_ops_come_back(tmp_path: Path) -> None:
 
 
 def test_every_record_of_a_plan_has_a_plain_form() -> None:
-    kinds = [*plain._RECORDS.values(), *get_args(planned.Step)]
+    kinds = [*plan_json._RECORDS.values(), *get_args(planned.Step)]
     assert len(kinds) >= 17
     for kind in kinds:
         assert is_dataclass(kind)
         if kind is not planned.Host:
             for field in fields(kind):
-                assert not field.init or plain.codec_of(str(field.type)), (kind, field.name)
-    assert set(stored._NOW) | set(stored.LATER) | {"arguments", "target", "images"} == {
+                assert not field.init or plan_json.codec_of(str(field.type)), (kind, field.name)
+    assert set(compilation_cache._NOW) | set(compilation_cache.LATER) | {"arguments", "target", "images"} == {
         *(field.name for field in fields(compiler.Lowered)), "scratch", "variables", "calls", "is_plain",
     }  # fmt: skip
 
@@ -149,7 +149,7 @@ def opened(folder: Path, given: ptir.Program) -> tuple[DiskCache, str, Path]:
     with settings(cache=True, cache_dir=str(folder)):
         compiler.compile(given)
         cache = disk.own_cache()
-        where = stored.key(given, find("host"), compiler.PIPELINE, frozenset())
+        where = compilation_cache.key(given, find("host"), compiler.PIPELINE, frozenset())
     assert cache.get(where) is not None
     return cache, where, folder / where[:2] / where[2:]
 
@@ -165,12 +165,12 @@ def test_a_crafted_entry_runs_nothing(tmp_path: Path) -> None:
         pickle.loads(exploit)
         assert trace.exists()  # it would
         trace.rmdir() if trace.is_dir() else trace.unlink()
-        whole = plain.unpack(cache.get(where) or b"", stored._NOW)
+        whole = plan_json.unpack(cache.get(where) or b"", compilation_cache._NOW)
         assert whole
         for payload in (exploit, struct.pack("<QQ", len(exploit), 0) + exploit):
             cache.put(where, payload)  # with the digest that it takes
             with settings(cache=True, cache_dir=str(tmp_path / "cache")):
-                assert stored.load(where, given, find("host")) is None
+                assert compilation_cache.load(where, given, find("host")) is None
                 (found,) = compiler.compile(given)(X)
             assert np.array_equal(found, X + np.arange(1, 6))
             assert not trace.exists()
@@ -180,7 +180,12 @@ MODULES = {"pickle", "_pickle", "marshal", "shelve", "dill", "copyreg"}
 
 
 def test_no_pickle_but_between_our_own_processes() -> None:
-    allowed = {"runtime/sandbox.py", "runtime/sandbox_worker.py", "compiler/hands.py", "compiler/records.py"}
+    allowed = {
+        "runtime/sandbox.py",
+        "runtime/sandbox_worker.py",
+        "compiler/parallel.py",
+        "compiler/pickling.py",
+    }
     package = ROOT.parent / "planish"
     found = set()
     for path in package.rglob("*.py"):
@@ -300,7 +305,7 @@ def test_plans_with_other_fields_are_read_or_malformed(rounds: int, tmp_path: Pa
 def loaded(data: bytes, given: ptir.Program, target: Target, folder: Path) -> compiler.Lowered | None:
     DiskCache(folder).put("0" * 64, data)
     with settings(cache=True, cache_dir=str(folder)):
-        return stored.load("0" * 64, given, target)
+        return compilation_cache.load("0" * 64, given, target)
 
 
 def test_code_of_others_is_not_loaded(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planish import compiler, ptir
-from planish.compiler.launches import float_work, touched_bytes
+from planish.compiler.launch_parameters import float_work, touched_bytes
 from planish.llir.program import Program
 
 

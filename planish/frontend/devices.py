@@ -1,0 +1,112 @@
+"""Devices: where tensors live and their expressions run.
+
+`"cpu"` runs compiled machine code, `"interpreter"` the reference interpreter of PTIR: slow, obvious, and what every other
+device is measured against. Both keep their data in the host's memory, so moving between them copies nothing. A device is a
+record: how it compiles a function, and how its memory is held. Whatever is elsewhere when it is needed is moved there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from planish import compiler, ptir
+from planish.config import Settings, current
+from planish.errors import Location, PlanishError, did_you_mean
+from planish.frontend.execute import interpret, interpret_without_nan
+from planish.frontend.storage import Array, Storage, fetched
+
+if TYPE_CHECKING:
+    from planish.ptir.passes import Passes
+
+Runnable: TypeAlias = Callable[..., Sequence[Storage]]
+"""A compiled function: one storage of its device for each parameter, to one for each result."""
+
+
+def _same(array: Array) -> Storage:
+    return array
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A place where expressions run."""
+
+    name: str
+    compile: Callable[[ptir.Function, Passes, Sequence[int]], Runnable]
+    """A function, the passes before it is lowered, and which parameters are donated."""
+    storage: type = np.ndarray
+    """The class that holds its memory."""
+    put: Callable[[Array], Storage] = _same
+    """The elements of an array of the host, in its memory."""
+
+    def moved(self, storage: Storage) -> Storage:
+        """The same elements in its memory; the storage itself if it lies there."""
+        return storage if isinstance(storage, self.storage) else self.put(fetched(storage))
+
+
+def _machine_code(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
+    return compiler.compile(function, passes=passes, donate=donated)
+
+
+def _interpreter(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
+    return lambda *arrays: interpret(function, arrays)
+
+
+def _without_nan(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
+    return lambda *arrays: interpret_without_nan(function, arrays)
+
+
+CPU: Final = "cpu"
+INTERPRETER: Final = "interpreter"
+DEVICES: Final = {
+    device.name: device for device in (Device(CPU, _machine_code), Device(INTERPRETER, _interpreter))
+}
+_CHECKED: Final = Device(INTERPRETER, _without_nan)
+
+
+def placed(array: Array, device: str | None) -> Storage:
+    """Data of the host for a tensor that is tied to a device, or to none."""
+    return array if device is None else DEVICES[device].put(array)
+
+
+def devices() -> tuple[str, ...]:
+    """The devices there are."""
+    return tuple(DEVICES)
+
+
+def default_device() -> str:
+    """Where tensors live that nothing puts elsewhere: the setting `device`."""
+    return checked(current().device)
+
+
+def running(name: str, settings: Settings) -> Device:
+    """What computes expressions of a device under these settings."""
+    return _CHECKED if settings.check == "nan" else DEVICES[checked(name)]
+
+
+def checked(device: str) -> str:
+    """A device that exists, or an error."""
+    if device in DEVICES:
+        return device
+    close = did_you_mean(str(device), tuple(DEVICES))
+    hint = "" if close is None else f"did you mean {close!r}? "
+    raise PlanishError(
+        f"there is no device {device!r}",
+        location=Location.caller(),
+        remedy=f"{hint}devices: {', '.join(DEVICES)}",
+    )
+
+
+def common_device(op: str, found: set[str]) -> str | None:
+    """The one device of several tensors; None if none of them is tied to one."""
+    if len(found) < 2:
+        return next(iter(found), None)
+    raise PlanishError(
+        f"{op}: operands live on different devices, {' and '.join(sorted(found))}",
+        op=op,
+        location=Location.caller(),
+        remedy="move one of them with x.to_device(…)",
+    )
