@@ -19,6 +19,7 @@ from planish.runtime.cuda.build import cubin_of, translate
 from planish.runtime.cuda.code import GpuCode
 from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
+from planish.runtime.cuda.driver import device_count, why_none
 from planish.runtime.cuda.launch import LoadedKernel, grid_of
 from planish.schedule.memory import elements
 from planish.schedule.plan import Role
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
     from planish.compiler import Lowered
     from planish.llir.program import Program
 
+
+__all__ = [
+    "GpuArray",
+    "GpuExecutable",
+    "device_count",
+    "on_device",
+    "put",
+    "target_of",
+    "text_of",
+    "why_none",
+]
 
 _OLDEST: Final = 8
 _HOPPER: Final = 9
@@ -59,6 +71,11 @@ def number_of(device: str) -> int:
             f"there is no device {device!r}", remedy="cpu, or cuda:0 and so on; see planish.devices()"
         )
     return int(number or 0)
+
+
+def put(device: str, array: Any) -> GpuArray:
+    """An array of the host in the memory of a device."""
+    return GpuArray.of(gpu(number_of(device)), np.asarray(array))
 
 
 def on_device(lowered: Lowered, device: str | None) -> GpuExecutable:

@@ -1,14 +1,16 @@
 """Devices: where tensors live and their expressions run.
 
 `"cpu"` runs compiled machine code, `"interpreter"` the reference interpreter of PTIR: slow, obvious, and what every other
-device is measured against. Both keep their data in the host's memory, so moving between them copies nothing. A device is a
-record: how it compiles a function, and how its memory is held. Whatever is elsewhere when it is needed is moved there.
+device is measured against. Both keep their data in the host's memory, so moving between them copies nothing. `"cuda:0"` and so on are
+NVIDIA GPUs, which are looked for when somebody asks; `"cuda"` is the first. A device is a record: how it compiles a function, and
+how its memory is held. Whatever is elsewhere when it is needed is moved there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -42,6 +44,11 @@ class Device:
     put: Callable[[Array], Storage] = _same
     """The elements of an array of the host, in its memory."""
 
+    @property
+    def is_host(self) -> bool:
+        """Whether its memory is the host's."""
+        return self.storage is np.ndarray
+
     def moved(self, storage: Storage) -> Storage:
         """The same elements in its memory; the storage itself if it lies there."""
         return storage if isinstance(storage, self.storage) else self.put(fetched(storage))
@@ -61,7 +68,8 @@ def _without_nan(function: ptir.Function, passes: Passes, donated: Sequence[int]
 
 CPU: Final = "cpu"
 INTERPRETER: Final = "interpreter"
-DEVICES: Final = {
+CUDA: Final = "cuda"
+_DEVICES: Final = {
     device.name: device for device in (Device(CPU, _machine_code), Device(INTERPRETER, _interpreter))
 }
 _CHECKED: Final = Device(INTERPRETER, _without_nan)
@@ -69,12 +77,37 @@ _CHECKED: Final = Device(INTERPRETER, _without_nan)
 
 def placed(array: Array, device: str | None) -> Storage:
     """Data of the host for a tensor that is tied to a device, or to none."""
-    return array if device is None else DEVICES[device].put(array)
+    return array if device is None else find(device).put(array)
 
 
 def devices() -> tuple[str, ...]:
     """The devices there are."""
-    return tuple(DEVICES)
+    return (*_DEVICES, *_gpus())
+
+
+def _gpus() -> tuple[str, ...]:
+    """The GPUs that CUDA can use; none without its packages or a driver."""
+    from planish.compiler.gpu import device_count
+
+    return tuple(f"{CUDA}:{number}" for number in range(device_count()))
+
+
+def find(name: str) -> Device:
+    """A device by its name."""
+    found = _DEVICES.get(name)
+    if found is None:
+        found = _DEVICES[checked(name)] if not name.startswith(CUDA) else _gpu(checked(name))
+    return found
+
+
+@cache
+def _gpu(name: str) -> Device:
+    from planish.compiler.gpu import GpuArray, put
+
+    def compile(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
+        return compiler.compile(function, passes=passes, donate=donated, device=name)
+
+    return Device(name, compile, GpuArray, partial(put, name))
 
 
 def default_device() -> str:
@@ -84,19 +117,29 @@ def default_device() -> str:
 
 def running(name: str, settings: Settings) -> Device:
     """What computes expressions of a device under these settings."""
-    return _CHECKED if settings.check == "nan" else DEVICES[checked(name)]
+    return _CHECKED if settings.check == "nan" else find(checked(name))
 
 
 def checked(device: str) -> str:
-    """A device that exists, or an error."""
-    if device in DEVICES:
+    """The name of a device that exists, or an error."""
+    if device in _DEVICES:
         return device
-    close = did_you_mean(str(device), tuple(DEVICES))
+    if device == CUDA:
+        device = f"{CUDA}:0"
+    if str(device).startswith(CUDA) and device in _gpus():
+        return device
+    known = devices()
+    close = did_you_mean(str(device), known)
     hint = "" if close is None else f"did you mean {close!r}? "
+    why = ""
+    if str(device).startswith(CUDA):
+        from planish.compiler.gpu import why_none
+
+        why = f" ({why_none()})"
     raise PlanishError(
-        f"there is no device {device!r}",
+        f"there is no device {device!r}{why}",
         location=Location.caller(),
-        remedy=f"{hint}devices: {', '.join(DEVICES)}",
+        remedy=f"{hint}devices: {', '.join(known)}",
     )
 
 

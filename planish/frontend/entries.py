@@ -136,7 +136,7 @@ class Entry:
         self.count = len(traced.call.key.leaves)
         described = traced.call.key.leaves
         placed = {leaf.device for leaf in described if leaf.device is not None}
-        self.device = next(iter(placed), None)
+        self.device = next(iter(placed), None) if place.is_host else place.name
         self.types: list[TensorType | None] = [
             tensor_type(type.dtype, type.dims) if type.is_static else None
             for type in traced.function.result_types

@@ -32,7 +32,7 @@ from planish.frontend.arguments import (
     difference,
     known,
 )
-from planish.frontend.devices import CPU, DEVICES, common_device, default_device
+from planish.frontend.devices import CPU, checked, common_device, default_device, find
 from planish.frontend.entries import Entry, Traced, prepared, trace_call
 from planish.frontend.expression import current_scope
 from planish.frontend.flat import own
@@ -101,12 +101,17 @@ class Jitted(Generic[P, R]):
     __wrapped__: Callable[P, R]
 
     def __init__(
-        self, function: Callable[P, R], signature: Signature, passes: Passes = compiler.PIPELINE
+        self,
+        function: Callable[P, R],
+        signature: Signature,
+        passes: Passes = compiler.PIPELINE,
+        device: str | None = None,
     ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._signature = signature
         self._passes = passes
+        self._place = device
         self._entries: dict[object, Entry] = {}
         self._recent: list[Entry] = []
         self._hits = 0
@@ -183,7 +188,7 @@ class Jitted(Generic[P, R]):
         entry = prepared(
             trace_call(self._signature, self._function, call),
             settings,
-            _device(call.key.leaves),
+            self._place or _device(call.key.leaves),
             self._passes,
         )
         self._note(call)
@@ -238,9 +243,13 @@ class _JittedObject(Jitted[P, R]):
     """A callable container of tensors (a module): it is itself the first argument, so that its tensors may change."""
 
     def __init__(
-        self, function: Callable[P, R], signature: Signature, passes: Passes = compiler.PIPELINE
+        self,
+        function: Callable[P, R],
+        signature: Signature,
+        passes: Passes = compiler.PIPELINE,
+        device: str | None = None,
     ) -> None:
-        super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes)
+        super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes, device)
         self._object = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -313,7 +322,7 @@ class Compiled:
         self._traced = traced
         self._exe = exe
         self._levels = levels
-        self._entry = Entry(traced, current(), exe, DEVICES[CPU])
+        self._entry = Entry(traced, current(), exe, find(CPU))
 
     def __repr__(self) -> str:
         return f"<compiled {self._signature.name}: {len(self._exe.lowered.plan.kernels)} kernels>"
@@ -411,6 +420,7 @@ def jit(
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
     passes: Passes = compiler.PIPELINE,
+    device: str | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
 def jit(
@@ -422,6 +432,7 @@ def jit(
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
     passes: Passes = compiler.PIPELINE,
+    device: str | None = None,
 ) -> Jitted[P, R]: ...
 def jit(
     function: Callable[P, R] | None = None,
@@ -432,6 +443,7 @@ def jit(
     donate_argnames: str | Sequence[str] = (),
     dims: Mapping[str | int, DimSpec] | None = None,
     passes: Passes = compiler.PIPELINE,
+    device: str | None = None,
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Compile a function of tensors: captured once per signature, then replayed as machine code.
 
@@ -439,9 +451,12 @@ def jit(
     code of its own. *Donated* arguments give their memory to the results, and cannot be used afterwards. `dims` names sizes that
     may change without compiling again: `dims={"x": (planish.Dim("batch", 1, 64), None)}`. `passes` run on the captured program in
     place of the compiler's own: a pipeline's text, passes, or several of both, as `[planish.compiler.PIPELINE, MyPass()]`.
+    `device` is where it runs, such as `"cuda:0"`; without it, where its arguments live. Arguments elsewhere are moved there.
     """
     # read now: a mistake in them belongs to the line that made it
     pipeline = passes if passes is compiler.PIPELINE else ptir.PassManager.of(passes)
+
+    place = None if device is None else checked(device)
 
     def made(function: Callable[P, R]) -> Jitted[P, R]:
         if not callable(function):
@@ -452,9 +467,9 @@ def jit(
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         if tree.apart(function) is None:
-            return Jitted(function, Signature(function, *options), pipeline)
+            return Jitted(function, Signature(function, *options), pipeline, place)
         named = Signature(type(function).__call__, *options)
         named.name = type(function).__name__
-        return _JittedObject(function, named, pipeline)
+        return _JittedObject(function, named, pipeline, place)
 
     return made if function is None else made(function)

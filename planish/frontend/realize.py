@@ -89,9 +89,12 @@ def evaluate(tensors: Sequence[Tensor], what: str | None = None) -> None:
     if len(roots) > 1:
         roots = list({id(tensor): tensor for tensor in roots}.values())
     settings = current()
-    made = _run(roots, running(_device(roots) or settings.device, settings), settings, what)
+    place = running(_device(roots) or settings.device, settings)
+    made = _run(roots, place, settings, what)
     for tensor, storage in zip(roots, made, strict=True):
         _settle(tensor, storage)
+        if not place.is_host:
+            tensor._device = place.name
 
 
 def _device(roots: Sequence[Tensor]) -> str | None:

@@ -214,7 +214,7 @@ def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
     moved = now.snapshot()
     moved._device = target
     if moved._storage is not None:
-        moved._storage = devices.DEVICES[target].moved(moved._storage)
+        moved._storage = devices.find(target).moved(moved._storage)
     return moved
 
 

@@ -41,6 +41,13 @@ class GpuArray:
         return found
 
     @property
+    def device(self) -> str:
+        return self.gpu.name
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.numpy()
+
+    @property
     def size(self) -> int:
         return math.prod(self.shape)
 

@@ -58,9 +58,7 @@ def call(name: str, *arguments: Any, doing: str = "") -> Any:
     try:
         status, *results = getattr(bindings(), name)(*arguments)
     except RuntimeError as error:  # the library itself is not there
-        raise CudaError(
-            f"there is no CUDA driver on this machine ({error})", remedy="use device='cpu'"
-        ) from error
+        raise CudaError("there is no CUDA driver on this machine", remedy="use device='cpu'") from error
     if int(status):
         refuse(int(status), name, doing)
     return results[0] if len(results) == 1 else tuple(results)
@@ -96,11 +94,21 @@ def _word(status: int) -> str:
     return f"{name.decode()}, {text.decode()}" if name else f"status {status}"
 
 
-@cache
 def device_count() -> int:
     """How many GPUs there are; 0 without a driver, without its package, without a device."""
+    return _asked()[0]
+
+
+def why_none() -> str:
+    """Why there is no GPU, or how many there are."""
+    return _asked()[1]
+
+
+@cache
+def _asked() -> tuple[int, str]:
     try:
         call("cuInit", 0)
-        return int(call("cuDeviceGetCount"))
-    except PlanishError:
-        return 0
+        count = int(call("cuDeviceGetCount"))
+    except PlanishError as error:
+        return 0, str(error.args[0])
+    return count, f"CUDA finds {count} GPUs"

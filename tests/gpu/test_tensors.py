@@ -1,0 +1,156 @@
+"""Tensors that live on a GPU: the same API, the same numbers, and mistakes that are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import nn
+from planish.errors import PlanishError
+
+GPU = "cuda:0"
+
+
+def _data(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def test_there_and_back() -> None:
+    given = _data(7, 5)
+    there = pn.asarray(given, device="cuda")
+    assert there.device == GPU
+    assert np.array_equal(np.asarray(there), given)
+    back = there.to_device("cpu")
+    assert back.device == "cpu"
+    assert np.array_equal(np.asarray(back + 0), given)
+    assert np.array_equal(np.asarray(back.to_device(GPU) * 2), given * 2)
+
+
+def test_lazy_expressions_run_where_their_operands_live() -> None:
+    x = pn.asarray(_data(64, 33), device=GPU)
+    y = pn.sum(pn.exp(x) * 2, axis=1)
+    assert y.device == GPU
+    np.testing.assert_allclose(np.asarray(y), np.exp(_data(64, 33)).sum(1) * 2, rtol=1e-5)
+
+
+def test_a_setting_puts_everything_there() -> None:
+    with pn.settings(device="cuda"):
+        x = pn.arange(10.0) + 1
+        assert x.device == GPU
+        total = float(pn.sum(x))
+    assert total == 55.0
+
+
+def test_jit_with_a_device_takes_arrays_of_the_host() -> None:
+    f = pn.jit(lambda x, w: pn.tanh(x @ w), device="cuda")
+    x, w = _data(32, 16), _data(16, 8, seed=1)
+    got = f(pn.asarray(x), pn.asarray(w))
+    assert got.device == GPU
+    np.testing.assert_allclose(np.asarray(got), np.tanh(x @ w), rtol=1e-5, atol=1e-6)
+    again = f(got[:, :8] @ pn.ones((8, 16), device=GPU), pn.asarray(w))
+    assert again.device == GPU
+
+
+def test_operands_on_two_devices_are_told() -> None:
+    with pytest.raises(PlanishError, match=r"different devices.*cpu.*cuda:0"):
+        pn.asarray(_data(3), device=GPU) + pn.asarray(_data(3), device="cpu")
+
+
+def test_a_gpu_that_is_not_there_is_told() -> None:
+    with pytest.raises(PlanishError, match=r"no device 'cuda:99'.*devices: cpu"):
+        pn.ones(3).to_device("cuda:99")
+
+
+def test_gradients_and_control_flow() -> None:
+    def loss(w: Any, x: Any) -> Any:
+        def body(i: Any, c: Any) -> Any:
+            return pn.tanh(c @ w)
+
+        return pn.mean(pn.fori_loop(0, 4, body, x) ** 2)
+
+    w, x = _data(8, 8) * 0.5, _data(4, 8, seed=1)
+    want = pn.jit(pn.grad(loss))(pn.asarray(w), pn.asarray(x))
+    got = pn.jit(pn.grad(loss))(pn.asarray(w, device=GPU), pn.asarray(x, device=GPU))
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-7)
+
+
+def test_loops_that_data_decides() -> None:
+    @pn.jit
+    def doubled(x: Any) -> Any:
+        return pn.while_loop(lambda c: pn.sum(c) < 1000.0, lambda c: c * 2, x)
+
+    x = np.abs(_data(100))
+    assert np.array_equal(np.asarray(doubled(pn.asarray(x, device=GPU))), np.asarray(doubled(pn.asarray(x))))
+
+    @pn.jit
+    def either(x: Any) -> Any:
+        return pn.cond(pn.sum(x) > 0, lambda x: x * 2, lambda x: x * 3, x)
+
+    for sign in (1, -1):
+        assert np.array_equal(np.asarray(either(pn.asarray(sign * x, device=GPU))), sign * x * (2 if sign > 0 else 3))
+
+
+def test_random_numbers_are_those_of_the_cpu() -> None:
+    want = np.asarray(pn.random.normal(pn.random.key(7), (1000,)))
+    with pn.settings(device=GPU):
+        got = np.asarray(pn.random.normal(pn.random.key(7), (1000,)))
+    np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-7)
+
+
+def test_a_network_trains() -> None:
+    def train(device: str) -> list[float]:
+        x, y = _data(256, 16), _data(256, 1, seed=3)
+        with pn.settings(device=device):
+            w1, w2 = pn.asarray(_data(16, 32, seed=1) * 0.3, device=device), pn.asarray(_data(32, 1, seed=2) * 0.3, device=device)
+            given, wanted = pn.asarray(x, device=device), pn.asarray(y, device=device)
+
+            @pn.jit
+            def step(w1: Any, w2: Any) -> Any:
+                def loss(w: Any) -> Any:
+                    return pn.mean((nn.relu(given @ w[0]) @ w[1] - wanted) ** 2)
+
+                value, (g1, g2) = pn.value_and_grad(loss)((w1, w2))
+                return value, w1 - 0.1 * g1, w2 - 0.1 * g2
+
+            losses = []
+            for _ in range(20):
+                value, w1, w2 = step(w1, w2)
+                losses.append(float(value))
+        return losses
+
+    found, wanted = train(GPU), train("cpu")
+    assert found[-1] < found[0] * 0.8
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
+def test_donated_memory_is_used_again() -> None:
+    f = pn.jit(lambda x: x + 1, donate_argnums=0)
+    x = pn.asarray(_data(1 << 16), device=GPU)
+    for _ in range(5):
+        x = f(x)
+    np.testing.assert_allclose(np.asarray(x), _data(1 << 16) + 5, rtol=1e-5, atol=1e-6)
+
+
+def test_named_sizes() -> None:
+    f = pn.jit(lambda x: pn.sum(x * 2, axis=1), dims={"x": (pn.Dim("batch", 1, 64), None)})
+    for rows in (1, 7, 64):
+        x = _data(rows, 12)
+        np.testing.assert_allclose(np.asarray(f(pn.asarray(x, device=GPU))), (x * 2).sum(1), rtol=1e-5, atol=1e-6)
+    assert f.cache_info().misses == 1
+
+
+def test_host_ops_work_on_copies() -> None:
+    a = _data(12, 12)
+    spd = a @ a.T + 12 * np.eye(12, dtype=np.float32)
+    got = pn.linalg.cholesky(pn.asarray(spd, device=GPU))
+    np.testing.assert_allclose(np.asarray(got), np.linalg.cholesky(spd), rtol=1e-4, atol=1e-5)
+
+
+def test_too_little_memory_is_told() -> None:
+    x = pn.asarray(_data(1), device=GPU)
+    with pytest.raises(MemoryError, match=r"cuda:0 has no .* bytes left"):
+        pn.realize(pn.broadcast_to(x, (1 << 38,)) + pn.arange(1 << 38, device=GPU))
+    assert float(x[0] + 1) == float(_data(1)[0] + 1)  # and nothing else is lost
