@@ -35,9 +35,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "forking": frozenset(),
     "features": frozenset(),  # what of this machine has to be asked for before it is used
     "target": BASE | {"uop", "features"},  # a machine as data, with its matchers for stages 17 and 19
+    "algebra": BASE,  # scalar laws, which two IRs share
     # The three IRs. LLIR is lowered from UOp by llir/lower.py; the other two know nobody.
-    "ptir": BASE,
-    "uop": BASE,
+    "ptir": BASE | {"algebra"},
+    "uop": BASE | {"algebra"},
     "llir": PHASE | {"uop"},
     # The phases, each with the IRs it reads and writes.
     "schedule": PHASE | {"ptir", "uop"},
