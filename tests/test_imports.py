@@ -33,9 +33,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "filenames": frozenset(),
     "forking": frozenset(),
     "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19
+    "algebra": BASE,  # scalar laws, which two IRs share
     # The three IRs. LLIR is lowered from UOp by llir/lower.py; the other two know nobody.
-    "ptir": BASE,
-    "uop": BASE,
+    "ptir": BASE | {"algebra"},
+    "uop": BASE | {"algebra"},
     "llir": PHASE | {"uop"},
     # The phases, each with the IRs it reads and writes.
     "schedule": PHASE | {"ptir", "uop"},

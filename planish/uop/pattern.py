@@ -14,18 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from planish.algebra import kinds
 from planish.dtypes import Kind
 from planish.errors import RewriteError
 from planish.uop.node import Number
 from planish.uop.ops import COMMUTATIVE, Ops
 
-INTEGRAL: Final = frozenset({Kind.INT, Kind.UINT, Kind.INDEX})
-INTEGERS: Final = frozenset({Kind.INT, Kind.UINT})
-INDEX: Final = frozenset({Kind.INDEX})
-FLOAT: Final = frozenset({Kind.FLOAT})
-BOOL: Final = frozenset({Kind.BOOL})
-BITS: Final = INTEGRAL | BOOL
-NUMBERS: Final = INTEGRAL | FLOAT | frozenset({Kind.COMPLEX})
+INTEGRAL: Final = kinds.INTEGRAL
+INTEGERS: Final = kinds.INTEGERS
+INDEX: Final = kinds.INDEX
+FLOAT: Final = kinds.FLOAT
+BOOL: Final = kinds.BOOL
+BITS: Final = kinds.BITS
+NUMBERS: Final = kinds.NUMBERS
 
 _SYMBOLS: Final = {
     Ops.ADD: "+", Ops.SUB: "-", Ops.MUL: "*", Ops.FDIV: "/", Ops.FLOORDIV: "//", Ops.FLOORMOD: "%",
@@ -97,61 +98,61 @@ class Pattern:
 
     def eq(self, other: Pattern | Number) -> Pattern:
         """self == other."""
-        return _binary(Ops.CMPEQ, self, other)
+        return binary(Ops.CMPEQ, self, other)
 
     def ne(self, other: Pattern | Number) -> Pattern:
         """self != other."""
-        return _binary(Ops.CMPNE, self, other)
+        return binary(Ops.CMPNE, self, other)
 
     def max(self, other: Pattern | Number) -> Pattern:
         """The greater."""
-        return _binary(Ops.MAX, self, other)
+        return binary(Ops.MAX, self, other)
 
     def min(self, other: Pattern | Number) -> Pattern:
         """The smaller."""
-        return _binary(Ops.MIN, self, other)
+        return binary(Ops.MIN, self, other)
 
     def __add__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.ADD, self, other)
+        return binary(Ops.ADD, self, other)
 
     def __sub__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.SUB, self, other)
+        return binary(Ops.SUB, self, other)
 
     def __mul__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.MUL, self, other)
+        return binary(Ops.MUL, self, other)
 
     def __floordiv__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.FLOORDIV, self, other)
+        return binary(Ops.FLOORDIV, self, other)
 
     def __mod__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.FLOORMOD, self, other)
+        return binary(Ops.FLOORMOD, self, other)
 
     def __truediv__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.FDIV, self, other)
+        return binary(Ops.FDIV, self, other)
 
     def __pow__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.POW, self, other)
+        return binary(Ops.POW, self, other)
 
     def __and__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.AND, self, other)
+        return binary(Ops.AND, self, other)
 
     def __or__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.OR, self, other)
+        return binary(Ops.OR, self, other)
 
     def __xor__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.XOR, self, other)
+        return binary(Ops.XOR, self, other)
 
     def __lshift__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.SHL, self, other)
+        return binary(Ops.SHL, self, other)
 
     def __rshift__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.SHR, self, other)
+        return binary(Ops.SHR, self, other)
 
     def __lt__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.CMPLT, self, other)
+        return binary(Ops.CMPLT, self, other)
 
     def __le__(self, other: Pattern | Number) -> Pattern:
-        return _binary(Ops.CMPLE, self, other)
+        return binary(Ops.CMPLE, self, other)
 
     def __neg__(self) -> Pattern:
         return node(Ops.NEG, self)
@@ -214,7 +215,7 @@ def _pattern(value: Pattern | Number) -> Pattern:
     return value if isinstance(value, Pattern) else literal(value)
 
 
-def _binary(op: Ops, left: Pattern, right: Pattern | Number) -> Pattern:
+def binary(op: Ops, left: Pattern, right: Pattern | Number) -> Pattern:
     other = _pattern(right)
     if op in COMMUTATIVE and left.is_constant and not other.is_constant:
         raise RewriteError(

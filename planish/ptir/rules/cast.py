@@ -10,15 +10,9 @@ from __future__ import annotations
 from planish.dtypes import DType, float_format, value_preserving
 from planish.ptir import ops
 from planish.ptir.dims import bounds
-from planish.ptir.rewrite.prelude import (
-    BitcastView,
-    CastView,
-    IotaView,
-    OpRewritePattern,
-    PatternSet,
-    ProgramRewriter,
-)
+from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.rule import Answer, family, rule
 
 
 def may_skip(first: DType, middle: DType, last: DType) -> bool:
@@ -37,57 +31,31 @@ def may_skip(first: DType, middle: DType, last: DType) -> bool:
     return True
 
 
-class RemoveNoOpCast(OpRewritePattern[CastView]):
+@rule(benefit=3)
+def RemoveNoOpCast(op: v.CastView) -> Answer:
     """cast(x: T, T) -> x."""
-
-    benefit = 3
-    radius = 0
-
-    def match_and_rewrite(self, op: CastView, rw: ProgramRewriter) -> bool:
-        if op.source.type != op.type:
-            return rw.fail(op.inst, "the dtype changes")
-        rw.replace_op(op.inst, op.source)
-        return True
+    if op.source.type != op.type:
+        return "the dtype changes"
+    return op.source
 
 
-class FoldCastOfCast(OpRewritePattern[CastView]):
+@rule(benefit=2)
+def FoldCastOfCast(op: v.CastView, inner: v.CastView) -> Answer:
     """cast(cast(x: A, B), C) -> cast(x, C) where going through B changes no value."""
-
-    benefit = 2
-    radius = 1
-    operands = (ops.cast,)
-
-    def match_and_rewrite(self, op: CastView, rw: ProgramRewriter) -> bool:
-        inner = CastView.of(op.source)
-        if inner is None:
-            return False
-        x = inner.source
-        if not may_skip(x.type.dtype, inner.dtype, op.dtype):
-            return rw.fail(
-                op.inst,
-                f"{x.type.dtype} to {inner.dtype} to {op.dtype} differs from {x.type.dtype} to {op.dtype}",
-            )
-        return d.replace(rw, op.inst, d.cast_to(x, op.type))
+    x = inner.source
+    if not may_skip(x.type.dtype, inner.dtype, op.dtype):
+        return f"{x.type.dtype} to {inner.dtype} to {op.dtype} differs from {x.type.dtype} to {op.dtype}"
+    return d.cast_to(x, op.type)
 
 
-class FoldCastOfIota(OpRewritePattern[CastView]):
+@rule(when=lambda op: not op.dtype.is_bool)
+def FoldCastOfIota(op: v.CastView, counted: v.IotaView) -> Answer:
     """cast(iota: A, B) -> iota: B where A holds every number counted."""
-
-    radius = 1
-    operands = (ops.iota,)
-
-    def match_and_rewrite(self, op: CastView, rw: ProgramRewriter) -> bool:
-        counted = IotaView.of(op.source)
-        if counted is None:
-            return False
-        attrs = counted.attrs
-        last = bounds(attrs.dims[attrs.axis])[1] - 1
-        if not counts_exactly(attrs.dtype, last):
-            return rw.fail(op.inst, f"{attrs.dtype} does not hold every number up to {last}")
-        return d.replace(rw, op.inst, d.draft(ops.iota, (), ops.IotaAttrs(op.dtype, attrs.dims, attrs.axis)))
-
-    def may_match(self, op: CastView, rw: ProgramRewriter) -> bool:
-        return not op.dtype.is_bool
+    attrs = counted.attrs
+    last = bounds(attrs.dims[attrs.axis])[1] - 1
+    if not counts_exactly(attrs.dtype, last):
+        return f"{attrs.dtype} does not hold every number up to {last}"
+    return d.draft(ops.iota, (), ops.IotaAttrs(op.dtype, attrs.dims, attrs.axis))
 
 
 def counts_exactly(dtype: DType, last: int) -> bool:
@@ -101,56 +69,31 @@ def counts_exactly(dtype: DType, last: int) -> bool:
     return False
 
 
-class RemoveNoOpBitcast(OpRewritePattern[BitcastView]):
+@rule(benefit=3)
+def RemoveNoOpBitcast(op: v.BitcastView) -> Answer:
     """bitcast(x: T, T) -> x."""
-
-    benefit = 3
-    radius = 0
-
-    def match_and_rewrite(self, op: BitcastView, rw: ProgramRewriter) -> bool:
-        if op.source.type != op.type:
-            return rw.fail(op.inst, "the type changes")
-        rw.replace_op(op.inst, op.source)
-        return True
+    if op.source.type != op.type:
+        return "the type changes"
+    return op.source
 
 
-class FoldBitcastOfBitcast(OpRewritePattern[BitcastView]):
+@rule(benefit=2)
+def FoldBitcastOfBitcast(op: v.BitcastView, inner: v.BitcastView) -> Answer:
     """bitcast(bitcast(x, B), C) -> bitcast(x, C)."""
-
-    benefit = 2
-    radius = 1
-    operands = (ops.bitcast,)
-
-    def match_and_rewrite(self, op: BitcastView, rw: ProgramRewriter) -> bool:
-        inner = BitcastView.of(op.source)
-        if inner is None:
-            return False
-        x = inner.source
-        # Where two of the widths agree, one step does what the two did; otherwise the shapes differ.
-        return d.replace(rw, op.inst, d.draft(ops.bitcast, (x,), ops.BitcastAttrs(op.dtype)))
+    x = inner.source
+    # Where two of the widths agree, one step does what the two did; otherwise the shapes differ.
+    return d.draft(ops.bitcast, (x,), ops.BitcastAttrs(op.dtype))
 
 
-class ReplaceIntegerBitcastByCast(OpRewritePattern[BitcastView]):
+@rule()
+def ReplaceIntegerBitcastByCast(op: v.BitcastView) -> Answer:
     """bitcast(x: integer, integer of that width) -> cast(x): wrapping keeps the bits."""
-
-    radius = 0
-
-    def match_and_rewrite(self, op: BitcastView, rw: ProgramRewriter) -> bool:
-        source = op.source.type
-        if source.quant is not None or not (source.dtype.is_int and op.dtype.is_int):
-            return rw.fail(op.inst, "not a plain integer read as another")
-        if source.dtype.bits != op.dtype.bits or source.dtype is op.dtype:
-            return rw.fail(op.inst, "the widths differ")
-        return d.replace(rw, op.inst, d.cast_to(op.source, op.type))
+    source = op.source.type
+    if source.quant is not None or not (source.dtype.is_int and op.dtype.is_int):
+        return "not a plain integer read as another"
+    if source.dtype.bits != op.dtype.bits or source.dtype is op.dtype:
+        return "the widths differ"
+    return d.cast_to(op.source, op.type)
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns of casts and bitcasts."""
-    patterns.add(
-        RemoveNoOpCast,
-        FoldCastOfCast,
-        FoldCastOfIota,
-        RemoveNoOpBitcast,
-        FoldBitcastOfBitcast,
-        ReplaceIntegerBitcastByCast,
-    )
+populate_canonicalization = family(__name__)

@@ -12,73 +12,54 @@ from planish.ptir.dims import DimLike
 from planish.ptir.function import Value
 from planish.ptir.ops.checking import at_most
 from planish.ptir.ops.literal import Literal
-from planish.ptir.rewrite.prelude import (
-    BroadcastView,
-    ConcatView,
-    OpRewritePattern,
-    PatternSet,
-    ProgramRewriter,
-    SliceView,
-)
+from planish.ptir.rewrite import views as v
+from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import uniform, varies
 
 # As many elements as folding materialises elsewhere.
 _CONSTANT_LIMIT: Final = 1 << 16
 
 
-class RemoveSingleConcat(OpRewritePattern[ConcatView]):
+@rule(benefit=4)
+def RemoveSingleConcat(op: v.ConcatView) -> Answer:
     """concat(x) -> x."""
-
-    benefit = 4
-    radius = 0
-
-    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
-        if len(op.parts) != 1:
-            return rw.fail(op.inst, "there are several parts")
-        return d.replace(rw, op.inst, op.parts[0])
+    if len(op.parts) != 1:
+        return "there are several parts"
+    return op.parts[0]
 
 
-class DropEmptyParts(OpRewritePattern[ConcatView]):
+@rule(benefit=3)
+def DropEmptyParts(op: v.ConcatView) -> Answer:
     """concat(x, y: 0 elements along the axis) -> concat(x)."""
-
-    benefit = 3
-    radius = 0
-
-    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
-        axis = op.attrs.axis
-        parts = [part for part in op.parts if part.type.dims[axis] != 0]
-        if len(parts) == len(op.parts):
-            return rw.fail(op.inst, "every part may hold elements")
-        return d.replace(rw, op.inst, d.joined(parts or op.parts[:1], axis))
+    axis = op.attrs.axis
+    parts = [part for part in op.parts if part.type.dims[axis] != 0]
+    if len(parts) == len(op.parts):
+        return "every part may hold elements"
+    return d.joined(parts or op.parts[:1], axis)
 
 
-class FlattenConcat(OpRewritePattern[ConcatView]):
+@rule(benefit=3, any_operand=ops.concat, watch_uses=True)
+def FlattenConcat(op: v.ConcatView) -> Answer:
     """concat(concat(x, y; a), z; a) -> concat(x, y, z; a), if nothing else needs the inner one."""
-
-    benefit = 3
-    radius = 1
-    watch_uses = True
-    any_operand = ops.concat
-
-    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
-        parts: list[Value] = []
-        for part in op.parts:
-            inner = ConcatView.of(part)
-            own = inner is not None and part.has_one_use and inner.inst.parent is op.inst.parent
-            if inner is not None and own and inner.attrs == op.attrs:
-                parts += inner.parts
-            else:
-                parts.append(part)
-        if len(parts) == len(op.parts):
-            return rw.fail(op.inst, "no part is a concat of its own along this axis")
-        return d.replace(rw, op.inst, d.joined(parts, op.attrs.axis))
+    parts: list[Value] = []
+    for part in op.parts:
+        inner = v.ConcatView.of(part)
+        own = inner is not None and part.has_one_use and inner.inst.parent is op.inst.parent
+        if inner is not None and own and inner.attrs == op.attrs:
+            parts += inner.parts
+        else:
+            parts.append(part)
+    if len(parts) == len(op.parts):
+        return "no part is a concat of its own along this axis"
+    return d.joined(parts, op.attrs.axis)
 
 
 Merge = Callable[[Value, Value, int], d.Term | None]
 
 
-def _merge_neighbours(op: ConcatView, rw: ProgramRewriter, merge: Merge) -> bool:
+def _merge_neighbours(op: v.ConcatView, rw: ProgramRewriter, merge: Merge) -> bool:
     """Replace the first pair of neighbours that `merge` makes one of."""
     parts: Sequence[Value] = op.parts
     axis = op.attrs.axis
@@ -89,19 +70,14 @@ def _merge_neighbours(op: ConcatView, rw: ProgramRewriter, merge: Merge) -> bool
     return rw.fail(op.inst, "no neighbours belong together")
 
 
-class MergeAdjacentSlices(OpRewritePattern[ConcatView]):
+@rule(benefit=2, radius=2, any_operand=ops.slice_)
+def MergeAdjacentSlices(op: v.ConcatView, rw: ProgramRewriter) -> Answer:
     """concat(x[a:b], x[b:c]) -> x[a:c]."""
-
-    benefit = 2
-    radius = 2
-    any_operand = ops.slice_
-
-    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
-        return _merge_neighbours(op, rw, _merge_slices)
+    return _merge_neighbours(op, rw, _merge_slices)
 
 
 def _merge_slices(left: Value, right: Value, axis: int) -> d.Term | None:
-    first, second = SliceView.of(left), SliceView.of(right)
+    first, second = v.SliceView.of(left), v.SliceView.of(right)
     if first is None or second is None or first.source is not second.source:
         return None
     one, two = first.attrs, second.attrs
@@ -120,15 +96,10 @@ def _merge_slices(left: Value, right: Value, axis: int) -> d.Term | None:
     return d.sliced(first.source, one.starts, limits, one.strides)
 
 
-class MergeAdjacentConstants(OpRewritePattern[ConcatView]):
+@rule(benefit=2, any_operand=ops.constant)
+def MergeAdjacentConstants(op: v.ConcatView, rw: ProgramRewriter) -> Answer:
     """concat(constant, constant, x) -> concat(constant, x)."""
-
-    benefit = 2
-    radius = 1
-    any_operand = ops.constant
-
-    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
-        return _merge_neighbours(op, rw, _merge_constants)
+    return _merge_neighbours(op, rw, _merge_constants)
 
 
 def _merge_constants(left: Value, right: Value, axis: int) -> d.Term | None:
@@ -148,19 +119,14 @@ def _merge_constants(left: Value, right: Value, axis: int) -> d.Term | None:
     return d.constant(Literal(data, dtype=first.dtype), quant)
 
 
-class MergeAdjacentBroadcasts(OpRewritePattern[ConcatView]):
+@rule(benefit=2, radius=2, any_operand=ops.broadcast_to)
+def MergeAdjacentBroadcasts(op: v.ConcatView, rw: ProgramRewriter) -> Answer:
     """concat(broadcast_to(x, m), broadcast_to(x, n)) -> broadcast_to(x, m + n) along an axis that repeats."""
-
-    benefit = 2
-    radius = 2
-    any_operand = ops.broadcast_to
-
-    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
-        return _merge_neighbours(op, rw, _merge_broadcasts)
+    return _merge_neighbours(op, rw, _merge_broadcasts)
 
 
 def _merge_broadcasts(left: Value, right: Value, axis: int) -> d.Term | None:
-    first, second = BroadcastView.of(left), BroadcastView.of(right)
+    first, second = v.BroadcastView.of(left), v.BroadcastView.of(right)
     if first is None or second is None or first.source is not second.source:
         return None
     if varies(first.inst, axis) or varies(second.inst, axis):
@@ -170,40 +136,26 @@ def _merge_broadcasts(left: Value, right: Value, axis: int) -> d.Term | None:
     return d.broadcasted(first.source, dims)
 
 
-class ReplaceConcatOfUniformByPad(OpRewritePattern[ConcatView]):
+@rule(any_operand=(ops.constant, ops.broadcast_to))
+def ReplaceConcatOfUniformByPad(op: v.ConcatView) -> Answer:
     """concat(x, splat v) -> pad(x, v); likewise with the splat first, or a broadcast scalar."""
-
-    radius = 1
-    any_operand = (ops.constant, ops.broadcast_to)
-
-    def match_and_rewrite(self, op: ConcatView, rw: ProgramRewriter) -> bool:
-        parts, axis, rank = op.parts, op.attrs.axis, len(op.dims)
-        if len(parts) < 2:
-            return rw.fail(op.inst, "there is one part")
-        low: list[DimLike] = [0] * rank
-        high: list[DimLike] = [0] * rank
-        if uniform(parts[-1]):
-            filler, rest, high[axis] = parts[-1], parts[:-1], parts[-1].type.dims[axis]
-        elif uniform(parts[0]):
-            filler, rest, low[axis] = parts[0], parts[1:], parts[0].type.dims[axis]
-        else:
-            return rw.fail(op.inst, "neither the first nor the last part is uniform")
-        value: d.Term | None
-        if filler.literal is not None:
-            value = d.constant(filler.literal.with_shape(()), filler.type.quant)
-        else:
-            value = filler.def_inst.operands[0] if filler.def_inst is not None else None
-        return d.replace(rw, op.inst, d.padded(d.joined(rest, axis), value, low, high, (0,) * rank))
+    parts, axis, rank = op.parts, op.attrs.axis, len(op.dims)
+    if len(parts) < 2:
+        return "there is one part"
+    low: list[DimLike] = [0] * rank
+    high: list[DimLike] = [0] * rank
+    if uniform(parts[-1]):
+        filler, rest, high[axis] = parts[-1], parts[:-1], parts[-1].type.dims[axis]
+    elif uniform(parts[0]):
+        filler, rest, low[axis] = parts[0], parts[1:], parts[0].type.dims[axis]
+    else:
+        return "neither the first nor the last part is uniform"
+    value: d.Term | None
+    if filler.literal is not None:
+        value = d.constant(filler.literal.with_shape(()), filler.type.quant)
+    else:
+        value = filler.def_inst.operands[0] if filler.def_inst is not None else None
+    return d.padded(d.joined(rest, axis), value, low, high, (0,) * rank)
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns rooted at concatenations."""
-    patterns.add(
-        RemoveSingleConcat,
-        DropEmptyParts,
-        FlattenConcat,
-        MergeAdjacentSlices,
-        MergeAdjacentConstants,
-        MergeAdjacentBroadcasts,
-        ReplaceConcatOfUniformByPad,
-    )
+populate_canonicalization = family(__name__)

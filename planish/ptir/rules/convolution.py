@@ -7,16 +7,10 @@ from dataclasses import replace
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.ops.contract import convolution_axes
-from planish.ptir.rewrite.prelude import (
-    ConvolutionView,
-    OpRewritePattern,
-    PadView,
-    PatternSet,
-    ProgramRewriter,
-    TransposeView,
-)
+from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.numbers import number_of, signed_zero
+from planish.ptir.rules.rule import Answer, family, rule
 
 
 def spatial(layout: str) -> str:
@@ -28,72 +22,57 @@ def is_plain(attrs: ops.ConvolutionAttrs) -> bool:
     return not any((*attrs.low, *attrs.high)) and set(attrs.lhs_dilation) <= {1} and attrs.groups == 1
 
 
-class ReplacePointwiseConvolution(OpRewritePattern[ConvolutionView]):
+@rule(benefit=3)
+def ReplacePointwiseConvolution(op: v.ConvolutionView) -> Answer:
     """convolution(x, k) -> dot_general(slice(x), k) for a kernel of one element: the features are contracted."""
-
-    benefit = 3
-    radius = 0
-
-    def match_and_rewrite(self, op: ConvolutionView, rw: ProgramRewriter) -> bool:
-        attrs, x = op.attrs, op.lhs
-        lhs, rhs, _ = convolution_axes(attrs, x.type.rank)
-        if not is_plain(attrs) or any(op.rhs.type.dims[axis] != 1 for axis in rhs[2:]):
-            return rw.fail(op.inst, "the kernel has several elements, or there is padding")
-        strides = [1] * x.type.rank
-        for axis, stride in zip(lhs[2:], attrs.strides, strict=True):
-            strides[axis] = stride
-        starts: list[DimLike] = [0] * x.type.rank
-        taken = d.sliced(x, starts, x.type.dims, strides)
-        features = d.reshaped(op.rhs, [op.rhs.type.dims[axis] for axis in sorted(rhs[:2])])
-        inputs = 0 if rhs[1] < rhs[0] else 1
-        dims = ops.DotGeneralAttrs((), (), (lhs[1],), (inputs,), attrs.accum_dtype, attrs.out_dtype)
-        product = d.draft(ops.dot_general, (taken, features), dims)
-        # Its axes: those of x but the features, then the output features.
-        kept = [letter for letter in attrs.lhs_layout if letter != "C"] + ["C"]
-        return d.replace(
-            rw, op.inst, d.transposed(product, [kept.index(letter) for letter in attrs.out_layout])
-        )
+    attrs, x = op.attrs, op.lhs
+    lhs, rhs, _ = convolution_axes(attrs, x.type.rank)
+    if not is_plain(attrs) or any(op.rhs.type.dims[axis] != 1 for axis in rhs[2:]):
+        return "the kernel has several elements, or there is padding"
+    strides = [1] * x.type.rank
+    for axis, stride in zip(lhs[2:], attrs.strides, strict=True):
+        strides[axis] = stride
+    starts: list[DimLike] = [0] * x.type.rank
+    taken = d.sliced(x, starts, x.type.dims, strides)
+    features = d.reshaped(op.rhs, [op.rhs.type.dims[axis] for axis in sorted(rhs[:2])])
+    inputs = 0 if rhs[1] < rhs[0] else 1
+    dims = ops.DotGeneralAttrs((), (), (lhs[1],), (inputs,), attrs.accum_dtype, attrs.out_dtype)
+    product = d.draft(ops.dot_general, (taken, features), dims)
+    # Its axes: those of x but the features, then the output features.
+    kept = [letter for letter in attrs.lhs_layout if letter != "C"] + ["C"]
+    return d.transposed(product, [kept.index(letter) for letter in attrs.out_layout])
 
 
-class ReplaceFullConvolution(OpRewritePattern[ConvolutionView]):
+@rule(benefit=2)
+def ReplaceFullConvolution(op: v.ConvolutionView) -> Answer:
     """convolution(x, k) -> dot_general(x, k) where the kernel covers x once: everything but the batch is contracted."""
-
-    benefit = 2
-    radius = 0
-
-    def match_and_rewrite(self, op: ConvolutionView, rw: ProgramRewriter) -> bool:
-        attrs = op.attrs
-        lhs, rhs, out = convolution_axes(attrs, op.lhs.type.rank)
-        sizes = [(op.lhs.type.dims[a], op.rhs.type.dims[b]) for a, b in zip(lhs[2:], rhs[2:], strict=True)]
-        if not is_plain(attrs) or set(attrs.rhs_dilation) - {1} or any(a != b for a, b in sizes):
-            return rw.fail(op.inst, "the kernel does not cover x as it is")
-        dims = ops.DotGeneralAttrs((), (), lhs[1:], rhs[1:], attrs.accum_dtype, attrs.out_dtype)
-        product = d.draft(ops.dot_general, (op.lhs, op.rhs), dims)
-        if out[0] > out[1]:
-            product = d.draft(ops.transpose, (product,), ops.TransposeAttrs((1, 0)))
-        return d.replace(rw, op.inst, d.reshaped(product, op.dims))
+    attrs = op.attrs
+    lhs, rhs, out = convolution_axes(attrs, op.lhs.type.rank)
+    sizes = [(op.lhs.type.dims[a], op.rhs.type.dims[b]) for a, b in zip(lhs[2:], rhs[2:], strict=True)]
+    if not is_plain(attrs) or set(attrs.rhs_dilation) - {1} or any(a != b for a, b in sizes):
+        return "the kernel does not cover x as it is"
+    dims = ops.DotGeneralAttrs((), (), lhs[1:], rhs[1:], attrs.accum_dtype, attrs.out_dtype)
+    product = d.draft(ops.dot_general, (op.lhs, op.rhs), dims)
+    if out[0] > out[1]:
+        product = d.draft(ops.transpose, (product,), ops.TransposeAttrs((1, 0)))
+    return d.reshaped(product, op.dims)
 
 
-class AbsorbTransposeIntoConvolution(OpRewritePattern[ConvolutionView]):
+@rule(benefit=4, any_operand=ops.transpose)
+def AbsorbTransposeIntoConvolution(op: v.ConvolutionView) -> Answer:
     """convolution(transpose(x, p), k) -> convolution(x, k) with another layout, and of transpose(k, p)."""
-
-    benefit = 4
-    radius = 1
-    any_operand = ops.transpose
-
-    def match_and_rewrite(self, op: ConvolutionView, rw: ProgramRewriter) -> bool:
-        attrs = op.attrs
-        terms = list(op.operands)
-        left, right = TransposeView.of(op.lhs), TransposeView.of(op.rhs)
-        if left is not None:
-            terms[0] = left.source
-            attrs = _with_lhs_layout(attrs, _before(attrs.lhs_layout, left.perm))
-        if right is not None:
-            terms[1] = right.source
-            attrs = replace(attrs, rhs_layout=_before(attrs.rhs_layout, right.perm))
-        if left is None and right is None:
-            return rw.fail(op.inst, "no operand is transposed")
-        return d.replace(rw, op.inst, d.draft(ops.convolution, terms, attrs))
+    attrs = op.attrs
+    terms = list(op.operands)
+    left, right = v.TransposeView.of(op.lhs), v.TransposeView.of(op.rhs)
+    if left is not None:
+        terms[0] = left.source
+        attrs = _with_lhs_layout(attrs, _before(attrs.lhs_layout, left.perm))
+    if right is not None:
+        terms[1] = right.source
+        attrs = replace(attrs, rhs_layout=_before(attrs.rhs_layout, right.perm))
+    if left is None and right is None:
+        return "no operand is transposed"
+    return d.draft(ops.convolution, terms, attrs)
 
 
 def _before(layout: str, perm: tuple[int, ...]) -> str:
@@ -123,63 +102,40 @@ def _with_lhs_layout(attrs: ops.ConvolutionAttrs, layout: str) -> ops.Convolutio
     )
 
 
-class AbsorbTransposeOfConvolution(OpRewritePattern[TransposeView]):
+@rule(benefit=2, watch_uses=True)
+def AbsorbTransposeOfConvolution(op: v.TransposeView, inner: v.ConvolutionView) -> Answer:
     """transpose(convolution(x, k), p) -> convolution(x, k) with another result layout, if nothing else needs it."""
-
-    benefit = 2
-    radius = 1
-    watch_uses = True
-    operands = (ops.convolution,)
-
-    def match_and_rewrite(self, op: TransposeView, rw: ProgramRewriter) -> bool:
-        inner = ConvolutionView.of(op.source)
-        if inner is None or not op.source.has_one_use:
-            return rw.fail(op.inst, "the untransposed result is needed elsewhere")
-        layout = "".join(inner.attrs.out_layout[axis] for axis in op.perm)
-        attrs = replace(inner.attrs, out_layout=layout)
-        return d.replace(rw, op.inst, d.draft(ops.convolution, inner.operands, attrs))
+    if not op.source.has_one_use:
+        return "the untransposed result is needed elsewhere"
+    layout = "".join(inner.attrs.out_layout[axis] for axis in op.perm)
+    attrs = replace(inner.attrs, out_layout=layout)
+    return d.draft(ops.convolution, inner.operands, attrs)
 
 
-class AbsorbPadIntoConvolution(OpRewritePattern[ConvolutionView]):
+@rule(benefit=4, radius=2)
+def AbsorbPadIntoConvolution(op: v.ConvolutionView, inner: v.PadView) -> Answer:
     """convolution(pad(x, 0), k) -> convolution(x, k) with more padding, where only spatial axes are padded."""
-
-    benefit = 4
-    radius = 2
-    operands = (ops.pad,)
-
-    def match_and_rewrite(self, op: ConvolutionView, rw: ProgramRewriter) -> bool:
-        inner = PadView.of(op.lhs)
-        if inner is None:
-            return False
-        number = number_of(inner.padding)
-        if number is None or not signed_zero(number, 1.0):
-            return rw.fail(op.inst, "the padding is not 0")
-        attrs, pad = op.attrs, inner.attrs
-        lhs = convolution_axes(attrs, op.lhs.type.rank)[0]
-        for axis in lhs[:2]:
-            if pad.low[axis] != 0 or pad.high[axis] != 0 or pad.interior[axis] != 0:
-                return rw.fail(op.inst, "batch or features are padded")
-        low, high, dilation = list(attrs.low), list(attrs.high), list(attrs.lhs_dilation)
-        for position, axis in enumerate(lhs[2:]):
-            first, last = pad.low[axis], pad.high[axis]
-            if not isinstance(first, int) or not isinstance(last, int) or first < 0 or last < 0:
-                return rw.fail(op.inst, f"axis {axis} is cropped, or by a dynamic size")
-            if attrs.lhs_dilation[position] != 1 and (first, last, pad.interior[axis]) != (0, 0, 0):
-                return rw.fail(op.inst, f"axis {axis} is padded, then dilated")
-            low[position] += first
-            high[position] += last
-            if pad.interior[axis]:
-                dilation[position] = pad.interior[axis] + 1
-        wider = replace(attrs, low=tuple(low), high=tuple(high), lhs_dilation=tuple(dilation))
-        return d.replace(rw, op.inst, d.draft(ops.convolution, (inner.source, op.rhs), wider))
+    number = number_of(inner.padding)
+    if number is None or not signed_zero(number, 1.0):
+        return "the padding is not 0"
+    attrs, pad = op.attrs, inner.attrs
+    lhs = convolution_axes(attrs, op.lhs.type.rank)[0]
+    for axis in lhs[:2]:
+        if pad.low[axis] != 0 or pad.high[axis] != 0 or pad.interior[axis] != 0:
+            return "batch or features are padded"
+    low, high, dilation = list(attrs.low), list(attrs.high), list(attrs.lhs_dilation)
+    for position, axis in enumerate(lhs[2:]):
+        first, last = pad.low[axis], pad.high[axis]
+        if not isinstance(first, int) or not isinstance(last, int) or first < 0 or last < 0:
+            return f"axis {axis} is cropped, or by a dynamic size"
+        if attrs.lhs_dilation[position] != 1 and (first, last, pad.interior[axis]) != (0, 0, 0):
+            return f"axis {axis} is padded, then dilated"
+        low[position] += first
+        high[position] += last
+        if pad.interior[axis]:
+            dilation[position] = pad.interior[axis] + 1
+    wider = replace(attrs, low=tuple(low), high=tuple(high), lhs_dilation=tuple(dilation))
+    return d.draft(ops.convolution, (inner.source, op.rhs), wider)
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns of convolutions."""
-    patterns.add(
-        ReplacePointwiseConvolution,
-        ReplaceFullConvolution,
-        AbsorbTransposeIntoConvolution,
-        AbsorbTransposeOfConvolution,
-        AbsorbPadIntoConvolution,
-    )
+populate_canonicalization = family(__name__)

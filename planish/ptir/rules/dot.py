@@ -16,20 +16,12 @@ from planish.ptir.dims import DimLike
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.contract import free_axes
 from planish.ptir.ops.definition import OpKey
+from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.pattern import Root
-from planish.ptir.rewrite.prelude import (
-    CastView,
-    DotGeneralView,
-    OpRewritePattern,
-    OpView,
-    PatternSet,
-    ProgramRewriter,
-    ReshapeView,
-    TransposeView,
-)
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import may_skip
 from planish.ptir.rules.numbers import CONSTANT, filled, number_of
+from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import match_axes, varies
 
 
@@ -55,7 +47,7 @@ class Side:
         return inst is not None and inst.op is ops.broadcast_to and not varies(inst, axis)
 
 
-def sides(op: DotGeneralView) -> tuple[Side, Side]:
+def sides(op: v.DotGeneralView) -> tuple[Side, Side]:
     attrs = op.attrs
     return Side(op.lhs, attrs.lhs_batch, attrs.lhs_contract), Side(
         op.rhs, attrs.rhs_batch, attrs.rhs_contract
@@ -95,145 +87,114 @@ def without(side: Side, gone: Sequence[int]) -> tuple[d.Term | None, tuple[int, 
 # --- one form ----------------------------------------------------------------------------------------------
 
 
-class SortContractedAxes(OpRewritePattern[DotGeneralView]):
+@rule(benefit=2)
+def SortContractedAxes(op: v.DotGeneralView) -> Answer:
     """dot_general contracts its axes in the order of the left operand."""
-
-    benefit = 2
-    radius = 0
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        attrs = op.attrs
-        pairs = sorted(zip(attrs.lhs_contract, attrs.rhs_contract, strict=True))
-        ordered = tuple(left for left, _ in pairs)
-        if ordered == attrs.lhs_contract:
-            return rw.fail(op.inst, "they are in order")
-        sorted_attrs = replace(attrs, lhs_contract=ordered, rhs_contract=tuple(right for _, right in pairs))
-        return d.replace(rw, op.inst, d.draft(ops.dot_general, op.operands, sorted_attrs))
+    attrs = op.attrs
+    pairs = sorted(zip(attrs.lhs_contract, attrs.rhs_contract, strict=True))
+    ordered = tuple(left for left, _ in pairs)
+    if ordered == attrs.lhs_contract:
+        return "they are in order"
+    sorted_attrs = replace(attrs, lhs_contract=ordered, rhs_contract=tuple(right for _, right in pairs))
+    return d.draft(ops.dot_general, op.operands, sorted_attrs)
 
 
-class RemoveUnitAxesOfDot(OpRewritePattern[DotGeneralView]):
+@rule(benefit=5)
+def RemoveUnitAxesOfDot(op: v.DotGeneralView) -> Answer:
     """dot_general(x, y) -> reshape(dot_general(reshape(x), reshape(y))) without axes of size 1."""
-
-    benefit = 5
-    radius = 0
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        if not any(1 in value.type.dims for value in op.operands):
-            return rw.fail(op.inst, "no axis of size 1")
-        terms: list[d.Term | None] = []
-        batch: list[tuple[int, ...]] = []
-        contract: list[tuple[int, ...]] = []
-        for side in sides(op):
-            left = [axis for axis, dim in enumerate(side.dims) if dim != 1]
-            terms.append(d.reshaped(side.value, [side.dims[axis] for axis in left]))
-            batch.append(tuple(left.index(axis) for axis in side.batch if axis in left))
-            contract.append(tuple(left.index(axis) for axis in side.contract if axis in left))
-        return d.replace(rw, op.inst, d.reshaped(contraction(op.attrs, terms, batch, contract), op.dims))
+    if not any(1 in value.type.dims for value in op.operands):
+        return "no axis of size 1"
+    terms: list[d.Term | None] = []
+    batch: list[tuple[int, ...]] = []
+    contract: list[tuple[int, ...]] = []
+    for side in sides(op):
+        left = [axis for axis, dim in enumerate(side.dims) if dim != 1]
+        terms.append(d.reshaped(side.value, [side.dims[axis] for axis in left]))
+        batch.append(tuple(left.index(axis) for axis in side.batch if axis in left))
+        contract.append(tuple(left.index(axis) for axis in side.contract if axis in left))
+    return d.reshaped(contraction(op.attrs, terms, batch, contract), op.dims)
 
 
-class ReplaceDotByMul(OpRewritePattern[DotGeneralView]):
+@rule(benefit=4)
+def ReplaceDotByMul(op: v.DotGeneralView) -> Answer:
     """dot_general(x, y) -> x * y, each broadcast along the other's free axes, where nothing is contracted."""
-
-    benefit = 4
-    radius = 0
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        attrs = op.attrs
-        if attrs.lhs_contract:
-            return rw.fail(op.inst, "axes are contracted")
-        left, right = sides(op)
-        shared = [left.dims[axis] for axis in left.batch]
-        mine, other = [left.dims[a] for a in left.free], [right.dims[a] for a in right.free]
-        factors: list[d.Term | None] = []
-        for side, dims in ((left, (*shared, *mine, *[1] * len(other))), (right, None)):
-            lined = d.transposed(side.value, (*side.batch, *side.free))
-            spread = d.reshaped(lined, (*shared, *[1] * len(mine), *other) if dims is None else dims)
-            wide = None if spread is None else d.cast_to(spread, spread.type.with_dtype(attrs.accum_dtype))
-            factors.append(d.broadcasted(wide, op.dims))
-        product = d.draft(ops.and_ if attrs.accum_dtype.is_bool else ops.mul, factors)
-        return d.replace(rw, op.inst, d.cast_to(product, op.type))
+    attrs = op.attrs
+    if attrs.lhs_contract:
+        return "axes are contracted"
+    left, right = sides(op)
+    shared = [left.dims[axis] for axis in left.batch]
+    mine, other = [left.dims[a] for a in left.free], [right.dims[a] for a in right.free]
+    factors: list[d.Term | None] = []
+    for side, dims in ((left, (*shared, *mine, *[1] * len(other))), (right, None)):
+        lined = d.transposed(side.value, (*side.batch, *side.free))
+        spread = d.reshaped(lined, (*shared, *[1] * len(mine), *other) if dims is None else dims)
+        wide = None if spread is None else d.cast_to(spread, spread.type.with_dtype(attrs.accum_dtype))
+        factors.append(d.broadcasted(wide, op.dims))
+    product = d.draft(ops.and_ if attrs.accum_dtype.is_bool else ops.mul, factors)
+    return d.cast_to(product, op.type)
 
 
-class FoldDotOfNothing(OpRewritePattern[DotGeneralView]):
+@rule(benefit=5)
+def FoldDotOfNothing(op: v.DotGeneralView) -> Answer:
     """dot_general(x, y) -> 0 where a contracted axis has size 0."""
-
-    benefit = 5
-    radius = 0
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        if not any(op.lhs.type.dims[axis] == 0 for axis in op.attrs.lhs_contract):
-            return rw.fail(op.inst, "there may be something to contract")
-        return d.replace(rw, op.inst, filled(op.type, 0))
+    if not any(op.lhs.type.dims[axis] == 0 for axis in op.attrs.lhs_contract):
+        return "there may be something to contract"
+    return filled(op.type, 0)
 
 
-class FoldDotOfZero(OpRewritePattern[DotGeneralView]):
+@rule(benefit=4, radius=2, any_operand=CONSTANT)
+def FoldDotOfZero(op: v.DotGeneralView) -> Answer:
     """dot_general(x, 0) -> 0 of integers and bools; a float may be infinite."""
-
-    benefit = 4
-    radius = 2
-    any_operand = CONSTANT
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        if op.dtype.is_float or op.dtype.is_complex:
-            return rw.fail(op.inst, "0 * inf is NaN")
-        if not any(number_of(value) == 0 for value in op.operands):
-            return rw.fail(op.inst, "no operand is zero")
-        return d.replace(rw, op.inst, filled(op.type, 0))
+    if op.dtype.is_float or op.dtype.is_complex:
+        return "0 * inf is NaN"
+    if not any(number_of(value) == 0 for value in op.operands):
+        return "no operand is zero"
+    return filled(op.type, 0)
 
 
 # --- operands as they lie ----------------------------------------------------------------------------------
 
 
-class AbsorbTransposeIntoDot(OpRewritePattern[DotGeneralView]):
+@rule(benefit=3, any_operand=ops.transpose)
+def AbsorbTransposeIntoDot(op: v.DotGeneralView) -> Answer:
     """dot_general(transpose(x, p), y) -> dot_general(x, y) with axes p[…], where free axes stay in order."""
-
-    benefit = 3
-    radius = 1
-    any_operand = ops.transpose
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        terms: list[Value] = []
-        batch: list[tuple[int, ...]] = []
-        contract: list[tuple[int, ...]] = []
-        for side in sides(op):
-            moved = TransposeView.of(side.value)
-            free = None if moved is None else [moved.perm[axis] for axis in side.free]
-            if moved is None or free != sorted(free or ()):
-                terms.append(side.value)
-                batch.append(side.batch)
-                contract.append(side.contract)
-                continue
-            terms.append(moved.source)
-            batch.append(tuple(moved.perm[axis] for axis in side.batch))
-            contract.append(tuple(moved.perm[axis] for axis in side.contract))
-        if tuple(terms) == op.operands:
-            return rw.fail(op.inst, "free axes would change places in the result")
-        return d.replace(rw, op.inst, contraction(op.attrs, terms, batch, contract))
+    terms: list[Value] = []
+    batch: list[tuple[int, ...]] = []
+    contract: list[tuple[int, ...]] = []
+    for side in sides(op):
+        moved = v.TransposeView.of(side.value)
+        free = None if moved is None else [moved.perm[axis] for axis in side.free]
+        if moved is None or free != sorted(free or ()):
+            terms.append(side.value)
+            batch.append(side.batch)
+            contract.append(side.contract)
+            continue
+        terms.append(moved.source)
+        batch.append(tuple(moved.perm[axis] for axis in side.batch))
+        contract.append(tuple(moved.perm[axis] for axis in side.contract))
+    if tuple(terms) == op.operands:
+        return "free axes would change places in the result"
+    return contraction(op.attrs, terms, batch, contract)
 
 
-class SinkReshapeBelowDot(OpRewritePattern[DotGeneralView]):
+@rule(benefit=2, any_operand=ops.reshape)
+def SinkReshapeBelowDot(op: v.DotGeneralView) -> Answer:
     """dot_general(reshape(x), y) -> reshape(dot_general(x, y)) where only free axes are split or joined."""
-
-    benefit = 2
-    radius = 1
-    any_operand = ops.reshape
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        terms: list[Value] = []
-        batch: list[tuple[int, ...]] = []
-        contract: list[tuple[int, ...]] = []
-        for side in sides(op):
-            found = _before_reshape(side)
-            terms.append(side.value if found is None else found.value)
-            batch.append(side.batch if found is None else found.batch)
-            contract.append(side.contract if found is None else found.contract)
-        if tuple(terms) == op.operands:
-            return rw.fail(op.inst, "a batch or contracted axis is split or joined, or an axis has size 1")
-        return d.replace(rw, op.inst, d.reshaped(contraction(op.attrs, terms, batch, contract), op.dims))
+    terms: list[Value] = []
+    batch: list[tuple[int, ...]] = []
+    contract: list[tuple[int, ...]] = []
+    for side in sides(op):
+        found = _before_reshape(side)
+        terms.append(side.value if found is None else found.value)
+        batch.append(side.batch if found is None else found.batch)
+        contract.append(side.contract if found is None else found.contract)
+    if tuple(terms) == op.operands:
+        return "a batch or contracted axis is split or joined, or an axis has size 1"
+    return d.reshaped(contraction(op.attrs, terms, batch, contract), op.dims)
 
 
 def _before_reshape(side: Side) -> Side | None:
-    inner = ReshapeView.of(side.value)
+    inner = v.ReshapeView.of(side.value)
     # Axes of size 1 come and go by reshapes alone: taking one in again would undo their removal.
     if inner is None or 1 in inner.source.type.dims or 1 in inner.dims:
         return None
@@ -250,59 +211,49 @@ def _before_reshape(side: Side) -> Side | None:
     )
 
 
-class SinkBroadcastBelowDot(OpRewritePattern[DotGeneralView]):
+@rule(benefit=3, any_operand=ops.broadcast_to)
+def SinkBroadcastBelowDot(op: v.DotGeneralView) -> Answer:
     """dot_general(broadcast_to(x), y) -> broadcast_to(dot_general(x, y)) along free axes, and batch axes of both."""
-
-    benefit = 3
-    radius = 1
-    any_operand = ops.broadcast_to
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        left, right = sides(op)
-        shared = [
-            i
-            for i, pair in enumerate(zip(left.batch, right.batch, strict=True))
-            if left.repeats(pair[0]) and right.repeats(pair[1])
-        ]
-        gone = [
-            [*(side.batch[i] for i in shared), *(axis for axis in side.free if side.repeats(axis))]
-            for side in (left, right)
-        ]
-        if not any(gone):
-            return rw.fail(op.inst, "nothing repeats in the result")
-        parts = [without(side, axes) for side, axes in zip((left, right), gone, strict=True)]
-        small = contraction(op.attrs, [p[0] for p in parts], [p[1] for p in parts], [p[2] for p in parts])
-        places = [
-            *(i in shared for i in range(len(left.batch))),
-            *(axis in gone[0] for axis in left.free),
-            *(axis in gone[1] for axis in right.free),
-        ]
-        narrow = [1 if repeated else dim for repeated, dim in zip(places, op.dims, strict=True)]
-        return d.replace(rw, op.inst, d.broadcasted(d.reshaped(small, narrow), op.dims))
+    left, right = sides(op)
+    shared = [
+        i
+        for i, pair in enumerate(zip(left.batch, right.batch, strict=True))
+        if left.repeats(pair[0]) and right.repeats(pair[1])
+    ]
+    gone = [
+        [*(side.batch[i] for i in shared), *(axis for axis in side.free if side.repeats(axis))]
+        for side in (left, right)
+    ]
+    if not any(gone):
+        return "nothing repeats in the result"
+    parts = [without(side, axes) for side, axes in zip((left, right), gone, strict=True)]
+    small = contraction(op.attrs, [p[0] for p in parts], [p[1] for p in parts], [p[2] for p in parts])
+    places = [
+        *(i in shared for i in range(len(left.batch))),
+        *(axis in gone[0] for axis in left.free),
+        *(axis in gone[1] for axis in right.free),
+    ]
+    narrow = [1 if repeated else dim for repeated, dim in zip(places, op.dims, strict=True)]
+    return d.broadcasted(d.reshaped(small, narrow), op.dims)
 
 
-class FreeRepeatedBatchAxis(OpRewritePattern[DotGeneralView]):
+@rule(benefit=2, any_operand=ops.broadcast_to)
+def FreeRepeatedBatchAxis(op: v.DotGeneralView) -> Answer:
     """dot_general(x, broadcast_to(y)) with a batch axis that y repeats along -> it is a free axis of x.
 
     Where that leaves the result's axes in order: a batch of matrices times one matrix is one larger product.
     """
-
-    benefit = 2
-    radius = 1
-    any_operand = ops.broadcast_to
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        both = sides(op)
-        for number in range(len(op.attrs.lhs_batch)):
-            for which in (0, 1):
-                if both[which].repeats(both[which].batch[number]):
-                    freed = _free(op, both, number, which)
-                    if freed is not None:
-                        return d.replace(rw, op.inst, freed)
-        return rw.fail(op.inst, "no batch axis repeats, or the result would have to be transposed")
+    both = sides(op)
+    for number in range(len(op.attrs.lhs_batch)):
+        for which in (0, 1):
+            if both[which].repeats(both[which].batch[number]):
+                freed = _free(op, both, number, which)
+                if freed is not None:
+                    return freed
+    return "no batch axis repeats, or the result would have to be transposed"
 
 
-def _free(op: DotGeneralView, both: tuple[Side, Side], number: int, which: int) -> d.Draft | None:
+def _free(op: v.DotGeneralView, both: tuple[Side, Side], number: int, which: int) -> d.Draft | None:
     """The contraction with batch axis `number` dropped on side `which` and free on the other."""
     other = both[1 - which]
     axis = other.batch[number]
@@ -328,22 +279,17 @@ def _free(op: DotGeneralView, both: tuple[Side, Side], number: int, which: int) 
     return contraction(op.attrs, [p[0] for p in parts], [p[1] for p in parts], [p[2] for p in parts])
 
 
-class AbsorbCastIntoDot(OpRewritePattern[DotGeneralView]):
+@rule(benefit=3, any_operand=ops.cast)
+def AbsorbCastIntoDot(op: v.DotGeneralView) -> Answer:
     """dot_general(cast(x), y) -> dot_general(x, y) where the cast changes nothing that accumulation would not."""
-
-    benefit = 3
-    radius = 1
-    any_operand = ops.cast
-
-    def match_and_rewrite(self, op: DotGeneralView, rw: ProgramRewriter) -> bool:
-        terms = [_before_cast(value, op.attrs) for value in op.operands]
-        if tuple(terms) == op.operands:
-            return rw.fail(op.inst, "a cast rounds, wraps, or comes from another kind of number")
-        return d.replace(rw, op.inst, d.draft(ops.dot_general, terms, op.attrs))
+    terms = [_before_cast(value, op.attrs) for value in op.operands]
+    if tuple(terms) == op.operands:
+        return "a cast rounds, wraps, or comes from another kind of number"
+    return d.draft(ops.dot_general, terms, op.attrs)
 
 
 def _before_cast(value: Value, attrs: ops.DotGeneralAttrs) -> Value:
-    inner = CastView.of(value)
+    inner = v.CastView.of(value)
     if inner is None:
         return value
     source, accumulated = inner.source.type.dtype, attrs.accum_dtype
@@ -353,46 +299,24 @@ def _before_cast(value: Value, attrs: ops.DotGeneralAttrs) -> Value:
     return inner.source
 
 
-class ContractionView(OpView):
+class ContractionView(v.OpView):
     """`dot_general` or `convolution`: both convert their sums to a result dtype."""
 
     __slots__ = ()
     roots: ClassVar[tuple[Root, ...]] = (OpKey.DOT_GENERAL, OpKey.CONVOLUTION)
 
 
-class AbsorbCastOfContraction(OpRewritePattern[CastView]):
+@rule(benefit=3, operands=(ContractionView.roots,), watch_uses=True)
+def AbsorbCastOfContraction(op: v.CastView) -> Answer:
     """cast(dot_general(x, y)) -> dot_general(x, y) with that result dtype, if nothing else needs the uncast one."""
-
-    benefit = 3
-    radius = 1
-    watch_uses = True
-    operands = (ContractionView.roots,)
-
-    def match_and_rewrite(self, op: CastView, rw: ProgramRewriter) -> bool:
-        inner: Inst | None = op.source.def_inst
-        if inner is None or not isinstance(inner.attrs, ops.DotGeneralAttrs | ops.ConvolutionAttrs):
-            return False
-        if not op.source.has_one_use:
-            return rw.fail(op.inst, "the uncast result is needed elsewhere")
-        if not may_skip(inner.attrs.accum_dtype, inner.attrs.out_dtype, op.dtype):
-            return rw.fail(op.inst, "the result dtype in between rounds or wraps")
-        return d.replace(
-            rw, op.inst, d.draft(inner.op, inner.operands, replace(inner.attrs, out_dtype=op.dtype))
-        )
+    inner: Inst | None = op.source.def_inst
+    if inner is None or not isinstance(inner.attrs, ops.DotGeneralAttrs | ops.ConvolutionAttrs):
+        return False
+    if not op.source.has_one_use:
+        return "the uncast result is needed elsewhere"
+    if not may_skip(inner.attrs.accum_dtype, inner.attrs.out_dtype, op.dtype):
+        return "the result dtype in between rounds or wraps"
+    return d.draft(inner.op, inner.operands, replace(inner.attrs, out_dtype=op.dtype))
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns of contractions."""
-    patterns.add(
-        SortContractedAxes,
-        RemoveUnitAxesOfDot,
-        ReplaceDotByMul,
-        FoldDotOfNothing,
-        FoldDotOfZero,
-        AbsorbTransposeIntoDot,
-        SinkReshapeBelowDot,
-        SinkBroadcastBelowDot,
-        FreeRepeatedBatchAxis,
-        AbsorbCastIntoDot,
-        AbsorbCastOfContraction,
-    )
+populate_canonicalization = family(__name__)

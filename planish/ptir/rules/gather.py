@@ -15,25 +15,17 @@ from planish.ptir.ops import numerics
 from planish.ptir.ops.checking import at_most
 from planish.ptir.ops.definition import OpDef, OpKey
 from planish.ptir.ops.literal import Literal
-from planish.ptir.rewrite.prelude import (
-    CastView,
-    GatherView,
-    IotaView,
-    OpRewritePattern,
-    Pattern,
-    PatternSet,
-    ProgramRewriter,
-    TransposeView,
-)
+from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import counts_exactly
+from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import resized, uniform
 
 # Constants beyond this are data, not a pattern somebody wrote.
 _INDEX_LIMIT: Final = 1 << 16
 
 
-def rest_axes(op: GatherView) -> list[int]:
+def rest_axes(op: v.GatherView) -> list[int]:
     """The axes of the source that no index addresses."""
     return [axis for axis in range(op.source.type.rank) if axis not in op.attrs.axes]
 
@@ -63,87 +55,70 @@ def _to_front(x: d.Term | None, axis: int) -> d.Term | None:
     return d.transposed(x, [axis, *[other for other in range(x.type.rank) if other != axis]])
 
 
-class ReplaceUniformGatherBySlice(OpRewritePattern[GatherView]):
+@rule(benefit=2, operands=(None, ops.constant))
+def ReplaceUniformGatherBySlice(op: v.GatherView) -> Answer:
     """gather(x, constant i; a) -> broadcast_to(x[i] along a), where every index of an axis is the same."""
-
-    benefit = 2
-    radius = 1
-    operands = (None, ops.constant)
-
-    def match_and_rewrite(self, op: GatherView, rw: ProgramRewriter) -> bool:
-        x: d.Term | None = op.source
-        for value, axis in zip(op.operands[1:], op.attrs.axes, strict=True):
-            literal = value.literal
-            index = literal.item if literal is not None else None
-            position = clamped(index, op.source.type.dims[axis]) if isinstance(index, int) else None
-            if position is None or x is None:
-                return rw.fail(op.inst, f"which element of axis {axis} is read is not known")
-            starts: list[DimLike] = [0] * x.type.rank
-            limits: list[DimLike] = list(x.type.dims)
-            starts[axis], limits[axis] = position, position + 1
-            x = d.sliced(x, starts, limits, (1,) * len(starts))
-        rest = [op.source.type.dims[axis] for axis in rest_axes(op)]
-        return d.replace(rw, op.inst, d.broadcasted(d.reshaped(x, rest), op.dims))
+    x: d.Term | None = op.source
+    for value, axis in zip(op.operands[1:], op.attrs.axes, strict=True):
+        literal = value.literal
+        index = literal.item if literal is not None else None
+        position = clamped(index, op.source.type.dims[axis]) if isinstance(index, int) else None
+        if position is None or x is None:
+            return f"which element of axis {axis} is read is not known"
+        starts: list[DimLike] = [0] * x.type.rank
+        limits: list[DimLike] = list(x.type.dims)
+        starts[axis], limits[axis] = position, position + 1
+        x = d.sliced(x, starts, limits, (1,) * len(starts))
+    rest = [op.source.type.dims[axis] for axis in rest_axes(op)]
+    return d.broadcasted(d.reshaped(x, rest), op.dims)
 
 
-class ReplaceRegularGatherBySlice(OpRewritePattern[GatherView]):
+@rule(operands=(None, ops.constant))
+def ReplaceRegularGatherBySlice(op: v.GatherView) -> Answer:
     """gather(x, constant [i, i + s, …]; a) -> x[i::s] along a, in front; reversed if s < 0."""
-
-    radius = 1
-    operands = (None, ops.constant)
-
-    def match_and_rewrite(self, op: GatherView, rw: ProgramRewriter) -> bool:
-        literal = op.operands[1].literal
-        if literal is None or len(op.operands) != 2 or len(literal.shape) != 1:
-            return rw.fail(op.inst, "not one line of constant indices")
-        if literal.size < 2 or literal.size > _INDEX_LIMIT:
-            return rw.fail(op.inst, "no pattern in that many indices")
-        axis = op.attrs.axes[0]
-        size = op.source.type.dims[axis]
-        positions = [clamped(int(index), size) for index in literal.array()]
-        known = [position for position in positions if position is not None]
-        step = known[1] - known[0] if len(known) == len(positions) else 0
-        if step == 0 or any(b - a != step for a, b in pairwise(known)):
-            return rw.fail(op.inst, "the indices are not evenly spaced")
-        least, most = min(known), max(known)
-        line = _line(op.source, axis, least, most + 1, abs(step))
-        if step < 0:
-            line = d.backwards(line, (axis,))
-        return d.replace(rw, op.inst, _to_front(line, axis))
+    literal = op.operands[1].literal
+    if literal is None or len(op.operands) != 2 or len(literal.shape) != 1:
+        return "not one line of constant indices"
+    if literal.size < 2 or literal.size > _INDEX_LIMIT:
+        return "no pattern in that many indices"
+    axis = op.attrs.axes[0]
+    size = op.source.type.dims[axis]
+    positions = [clamped(int(index), size) for index in literal.array()]
+    known = [position for position in positions if position is not None]
+    step = known[1] - known[0] if len(known) == len(positions) else 0
+    if step == 0 or any(b - a != step for a, b in pairwise(known)):
+        return "the indices are not evenly spaced"
+    least, most = min(known), max(known)
+    line = _line(op.source, axis, least, most + 1, abs(step))
+    if step < 0:
+        line = d.backwards(line, (axis,))
+    return _to_front(line, axis)
 
 
-class ReplaceIotaGatherBySlice(OpRewritePattern[GatherView]):
+@rule(operands=(None, ops.iota))
+def ReplaceIotaGatherBySlice(op: v.GatherView) -> Answer:
     """gather(x, iota(n); a) -> x[0:n] along a, in front."""
-
-    radius = 1
-    operands = (None, ops.iota)
-
-    def match_and_rewrite(self, op: GatherView, rw: ProgramRewriter) -> bool:
-        line = IotaView.of(op.operands[1])
-        if line is None or len(op.operands) != 2 or len(line.dims) != 1:
-            return rw.fail(op.inst, "not one line of indices")
-        axis = op.attrs.axes[0]
-        count, size = line.dims[0], op.source.type.dims[axis]
-        if not at_most(count, size) or not counts_exactly(line.dtype, bounds(count)[1] - 1):
-            return rw.fail(op.inst, f"{count} indices may lie outside axis {axis} of {op.source.type}")
-        return d.replace(rw, op.inst, _to_front(_line(op.source, axis, 0, count), axis))
+    line = v.IotaView.of(op.operands[1])
+    if line is None or len(op.operands) != 2 or len(line.dims) != 1:
+        return "not one line of indices"
+    axis = op.attrs.axes[0]
+    count, size = line.dims[0], op.source.type.dims[axis]
+    if not at_most(count, size) or not counts_exactly(line.dtype, bounds(count)[1] - 1):
+        return f"{count} indices may lie outside axis {axis} of {op.source.type}"
+    return _to_front(_line(op.source, axis, 0, count), axis)
 
 
-class FoldGatherFromUnitAxis(OpRewritePattern[GatherView]):
+@rule(benefit=2)
+def FoldGatherFromUnitAxis(op: v.GatherView) -> Answer:
     """gather(x, i; axes of size 1) -> broadcast_to(x): every index is clamped to 0."""
-
-    benefit = 2
-    radius = 0
-
-    def match_and_rewrite(self, op: GatherView, rw: ProgramRewriter) -> bool:
-        dims = op.source.type.dims
-        if any(dims[axis] != 1 for axis in op.attrs.axes):
-            return rw.fail(op.inst, "an index may choose")
-        rest = d.reshaped(op.source, [dims[axis] for axis in rest_axes(op)])
-        return d.replace(rw, op.inst, d.broadcasted(rest, op.dims))
+    dims = op.source.type.dims
+    if any(dims[axis] != 1 for axis in op.attrs.axes):
+        return "an index may choose"
+    rest = d.reshaped(op.source, [dims[axis] for axis in rest_axes(op)])
+    return d.broadcasted(rest, op.dims)
 
 
-def _moved_indices(op: GatherView, mover: OpDef) -> tuple[Inst, list[d.Term | None]] | None:
+def _moved_indices(op: v.GatherView, mover: OpDef) -> tuple[Inst, list[d.Term | None]] | None:
     """The one way in which all indices are moved, and the indices before that."""
     moved: Inst | None = None
     for index in op.operands[1:]:
@@ -168,110 +143,74 @@ def _moved_indices(op: GatherView, mover: OpDef) -> tuple[Inst, list[d.Term | No
     return moved, found
 
 
-class SinkBroadcastBelowGather(OpRewritePattern[GatherView]):
+@rule(any_operand=ops.broadcast_to)
+def SinkBroadcastBelowGather(op: v.GatherView) -> Answer:
     """gather(x, broadcast_to(i)) -> broadcast_to(gather(x, i))."""
-
-    radius = 1
-    any_operand = ops.broadcast_to
-
-    def match_and_rewrite(self, op: GatherView, rw: ProgramRewriter) -> bool:
-        found = _moved_indices(op, ops.broadcast_to)
-        if found is None:
-            return rw.fail(op.inst, "the indices are not broadcast alike")
-        few = d.draft(ops.gather, (op.source, *found[1]), op.attrs)
-        return d.replace(rw, op.inst, d.broadcasted(few, op.dims))
+    found = _moved_indices(op, ops.broadcast_to)
+    if found is None:
+        return "the indices are not broadcast alike"
+    few = d.draft(ops.gather, (op.source, *found[1]), op.attrs)
+    return d.broadcasted(few, op.dims)
 
 
-class SinkReshapeBelowGather(OpRewritePattern[GatherView]):
+@rule(any_operand=ops.reshape)
+def SinkReshapeBelowGather(op: v.GatherView) -> Answer:
     """gather(x, reshape(i)) -> reshape(gather(x, i))."""
-
-    radius = 1
-    any_operand = ops.reshape
-
-    def match_and_rewrite(self, op: GatherView, rw: ProgramRewriter) -> bool:
-        found = _moved_indices(op, ops.reshape)
-        if found is None:
-            return rw.fail(op.inst, "the indices are not reshaped alike")
-        return d.replace(
-            rw, op.inst, d.reshaped(d.draft(ops.gather, (op.source, *found[1]), op.attrs), op.dims)
-        )
+    found = _moved_indices(op, ops.reshape)
+    if found is None:
+        return "the indices are not reshaped alike"
+    return d.reshaped(d.draft(ops.gather, (op.source, *found[1]), op.attrs), op.dims)
 
 
-class SinkTransposeBelowGather(OpRewritePattern[GatherView]):
+@rule(any_operand=ops.transpose)
+def SinkTransposeBelowGather(op: v.GatherView) -> Answer:
     """gather(x, transpose(i, p)) -> transpose(gather(x, i), p and the other axes)."""
-
-    radius = 1
-    any_operand = ops.transpose
-
-    def match_and_rewrite(self, op: GatherView, rw: ProgramRewriter) -> bool:
-        found = _moved_indices(op, ops.transpose)
-        if found is None:
-            return rw.fail(op.inst, "the indices are not transposed alike")
-        perm = TransposeView(found[0]).perm
-        inner = d.draft(ops.gather, (op.source, *found[1]), op.attrs)
-        return d.replace(rw, op.inst, d.transposed(inner, [*perm, *range(len(perm), len(op.dims))]))
+    found = _moved_indices(op, ops.transpose)
+    if found is None:
+        return "the indices are not transposed alike"
+    perm = v.TransposeView(found[0]).perm
+    inner = d.draft(ops.gather, (op.source, *found[1]), op.attrs)
+    return d.transposed(inner, [*perm, *range(len(perm), len(op.dims))])
 
 
-class LiftGatherAboveTranspose(OpRewritePattern[GatherView]):
+@rule()
+def LiftGatherAboveTranspose(op: v.GatherView, inner: v.TransposeView) -> Answer:
     """gather(transpose(x, p), i; a) -> transpose(gather(x, i; p[a]))."""
-
-    radius = 1
-    operands = (ops.transpose,)
-
-    def match_and_rewrite(self, op: GatherView, rw: ProgramRewriter) -> bool:
-        inner = TransposeView.of(op.source)
-        if inner is None:
-            return False
-        lead = op.operands[1].type.rank
-        axes = tuple([inner.perm[axis] for axis in op.attrs.axes])
-        wanted = [inner.perm[axis] for axis in rest_axes(op)]
-        given = sorted(wanted)
-        gathered = d.draft(ops.gather, (inner.source, *op.operands[1:]), ops.GatherAttrs(axes))
-        perm = [*range(lead), *[lead + given.index(axis) for axis in wanted]]
-        return d.replace(rw, op.inst, d.transposed(gathered, perm))
+    lead = op.operands[1].type.rank
+    axes = tuple([inner.perm[axis] for axis in op.attrs.axes])
+    wanted = [inner.perm[axis] for axis in rest_axes(op)]
+    given = sorted(wanted)
+    gathered = d.draft(ops.gather, (inner.source, *op.operands[1:]), ops.GatherAttrs(axes))
+    perm = [*range(lead), *[lead + given.index(axis) for axis in wanted]]
+    return d.transposed(gathered, perm)
 
 
-class DropIndexCast(Pattern[Inst]):
+@rule(
+    roots=(OpKey.GATHER, OpKey.SCATTER, OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE), any_operand=ops.cast
+)
+def DropIndexCast(op: Inst) -> Answer:
     """gather(x, cast(i)) -> gather(x, i) where the cast keeps every value; likewise where to scatter, slice, update."""
-
-    radius = 1
-    roots = (OpKey.GATHER, OpKey.SCATTER, OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE)
-    any_operand = ops.cast
-
-    def match_and_rewrite(self, op: Inst, rw: ProgramRewriter) -> bool:
-        first = 2 if op.op in (ops.scatter, ops.dynamic_update_slice) else 1
-        indices = op.operands[first:]
-        inner = next((c for c in map(CastView.of, indices) if c is not None), None)
-        if inner is None:
-            return rw.fail(op, "no index is cast")
-        source = inner.source.type.dtype
-        if not source.is_int or not value_preserving(source, inner.dtype):
-            return rw.fail(op, f"{source} to {inner.dtype} may change an index")
-        changed: list[d.Term | None] = []
-        for index in indices:
-            cast, literal = CastView.of(index), index.literal
-            if cast is not None and cast.source.type.dtype is source:
-                changed.append(cast.source)
-            elif literal is not None and literal.size <= _INDEX_LIMIT:
-                data = numerics.convert(literal.array(), source)
-                back = numerics.convert(data, literal.dtype)
-                fits = np.array_equal(numerics.widen(back), numerics.widen(literal.array()))
-                changed.append(d.constant(Literal(data, dtype=source)) if fits else None)
-            else:
-                return rw.fail(op, "the indices do not all come from one dtype")
-        return d.replace(rw, op, d.draft(op.op, (*op.operands[:first], *changed), op.attrs))
+    first = 2 if op.op in (ops.scatter, ops.dynamic_update_slice) else 1
+    indices = op.operands[first:]
+    inner = next((c for c in map(v.CastView.of, indices) if c is not None), None)
+    if inner is None:
+        return "no index is cast"
+    source = inner.source.type.dtype
+    if not source.is_int or not value_preserving(source, inner.dtype):
+        return f"{source} to {inner.dtype} may change an index"
+    changed: list[d.Term | None] = []
+    for index in indices:
+        cast, literal = v.CastView.of(index), index.literal
+        if cast is not None and cast.source.type.dtype is source:
+            changed.append(cast.source)
+        elif literal is not None and literal.size <= _INDEX_LIMIT:
+            data = numerics.convert(literal.array(), source)
+            back = numerics.convert(data, literal.dtype)
+            fits = np.array_equal(numerics.widen(back), numerics.widen(literal.array()))
+            changed.append(d.constant(Literal(data, dtype=source)) if fits else None)
+        else:
+            return "the indices do not all come from one dtype"
+    return d.draft(op.op, (*op.operands[:first], *changed), op.attrs)
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns rooted at gathers, and of index operands."""
-    patterns.add(
-        ReplaceUniformGatherBySlice,
-        ReplaceRegularGatherBySlice,
-        ReplaceIotaGatherBySlice,
-        FoldGatherFromUnitAxis,
-        SinkBroadcastBelowGather,
-        SinkReshapeBelowGather,
-        SinkTransposeBelowGather,
-        LiftGatherAboveTranspose,
-        DropIndexCast,
-    )
+populate_canonicalization = family(__name__)

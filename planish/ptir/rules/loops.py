@@ -16,17 +16,12 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.ops.literal import Literal
-from planish.ptir.rewrite.prelude import (
-    BroadcastView,
-    OpRewritePattern,
-    PatternSet,
-    ProgramRewriter,
-    ScanView,
-    WhileView,
-)
+from planish.ptir.rewrite import views as v
+from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
 from planish.ptir.rules import regions as r
 from planish.ptir.rules.numbers import is_false
+from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import same_scalar, varies
 
 
@@ -62,235 +57,187 @@ def replace_uses(rw: ProgramRewriter, old: Value, new: Value) -> None:
         rw.replace_all_uses(old, new)
 
 
-class HoistInvariantCode(OpRewritePattern[WhileView | ScanView]):
+@rule(benefit=5)
+def HoistInvariantCode(op: v.WhileView | v.ScanView, rw: ProgramRewriter) -> Answer:
     """loop { y = f(x) … } -> y = f(x); loop { … } where x comes from outside."""
-
-    benefit = 5
-    radius = 0
-
-    def match_and_rewrite(self, op: WhileView | ScanView, rw: ProgramRewriter) -> bool:
-        found = False
-        for region in op.regions:
-            # In order, so that what depends on something hoisted follows it.
-            for inst in list(region):
-                if r.is_invariant(inst, op.inst):
-                    rw.move_before(inst, op.inst)
-                    found = True
-        return found or rw.fail(op.inst, "everything inside depends on the iteration")
+    found = False
+    for region in op.regions:
+        # In order, so that what depends on something hoisted follows it.
+        for inst in list(region):
+            if r.is_invariant(inst, op.inst):
+                rw.move_before(inst, op.inst)
+                found = True
+    return found or "everything inside depends on the iteration"
 
 
-class HoistInvariantCarries(OpRewritePattern[WhileView | ScanView]):
+@rule(benefit=4, radius=1)
+def HoistInvariantCarries(op: v.WhileView | v.ScanView, rw: ProgramRewriter) -> Answer:
     """A carried value that the body hands on unchanged is the value it starts with, inside and after."""
-
-    benefit = 4
-    radius = 1
-
-    def match_and_rewrite(self, op: WhileView | ScanView, rw: ProgramRewriter) -> bool:
-        loop = op.inst
-        body, count = body_of(loop), carries_of(loop)
-        same = [
-            number
-            for number in range(count)
-            if body.results[number] is body.args[number]
-            or same_scalar(body.results[number], loop.operands[number])
-        ]
-        if len(same) == len(loop.operands) and isinstance(op, WhileView):
-            # A while keeps at least one carried value.
-            same = same[1:]
-        if not same:
-            return rw.fail(loop, "every carried value changes")
-        for number in same:
-            start = loop.operands[number]
-            replace_uses(rw, loop.results[number], start)
-            for region in loop.regions:
-                replace_uses(rw, region.args[number], start)
-        drop_carries(rw, loop, same)
-        return True
+    loop = op.inst
+    body, count = body_of(loop), carries_of(loop)
+    same = [
+        number
+        for number in range(count)
+        if body.results[number] is body.args[number]
+        or same_scalar(body.results[number], loop.operands[number])
+    ]
+    if len(same) == len(loop.operands) and isinstance(op, v.WhileView):
+        # A while keeps at least one carried value.
+        same = same[1:]
+    if not same:
+        return "every carried value changes"
+    for number in same:
+        start = loop.operands[number]
+        replace_uses(rw, loop.results[number], start)
+        for region in loop.regions:
+            replace_uses(rw, region.args[number], start)
+    drop_carries(rw, loop, same)
+    return True
 
 
-class MergeEqualCarries(OpRewritePattern[WhileView | ScanView]):
+@rule(benefit=3, radius=1)
+def MergeEqualCarries(op: v.WhileView | v.ScanView, rw: ProgramRewriter) -> Answer:
     """Two carried values that start and go on as one are one."""
-
-    benefit = 3
-    radius = 1
-
-    def match_and_rewrite(self, op: WhileView | ScanView, rw: ProgramRewriter) -> bool:
-        loop = op.inst
-        results, first = body_of(loop).results, dict[tuple[Value, Value], int]()
-        gone: list[int] = []
-        for number in range(carries_of(loop)):
-            earlier = first.setdefault((loop.operands[number], results[number]), number)
-            if earlier == number:
-                continue
-            replace_uses(rw, loop.results[number], loop.results[earlier])
-            for region in loop.regions:
-                replace_uses(rw, region.args[number], region.args[earlier])
-            gone.append(number)
-        if not gone:
-            return rw.fail(loop, "all carried values differ")
-        drop_carries(rw, loop, gone)
-        return True
+    loop = op.inst
+    results, first = body_of(loop).results, dict[tuple[Value, Value], int]()
+    gone: list[int] = []
+    for number in range(carries_of(loop)):
+        earlier = first.setdefault((loop.operands[number], results[number]), number)
+        if earlier == number:
+            continue
+        replace_uses(rw, loop.results[number], loop.results[earlier])
+        for region in loop.regions:
+            replace_uses(rw, region.args[number], region.args[earlier])
+        gone.append(number)
+    if not gone:
+        return "all carried values differ"
+    drop_carries(rw, loop, gone)
+    return True
 
 
-class RemoveUnusedCarries(OpRewritePattern[WhileView | ScanView]):
+@rule(benefit=3, watch_uses=True)
+def RemoveUnusedCarries(op: v.WhileView | v.ScanView, rw: ProgramRewriter) -> Answer:
     """loop without the carried values that nothing depends on but themselves."""
-
-    benefit = 3
-    radius = 0
-    watch_uses = True
-
-    def match_and_rewrite(self, op: WhileView | ScanView, rw: ProgramRewriter) -> bool:
-        loop = op.inst
-        body, count = body_of(loop), carries_of(loop)
-        live = {number for number, value in enumerate(loop.results) if value.users or number >= count}
-        if isinstance(op, WhileView):
-            live |= r.live_arguments(op.condition, (0,))
-        size = -1
-        while len(live) != size:
-            size = len(live)
-            live |= {number for number in r.live_arguments(body, live) if number < count}
-        gone = [number for number in range(count) if number not in live]
-        if not gone or not live:
-            return rw.fail(loop, "every carried value is used")
-        drop_carries(rw, loop, gone, erase=True)
-        return True
+    loop = op.inst
+    body, count = body_of(loop), carries_of(loop)
+    live = {number for number, value in enumerate(loop.results) if value.users or number >= count}
+    if isinstance(op, v.WhileView):
+        live |= r.live_arguments(op.condition, (0,))
+    size = -1
+    while len(live) != size:
+        size = len(live)
+        live |= {number for number in r.live_arguments(body, live) if number < count}
+    gone = [number for number in range(count) if number not in live]
+    if not gone or not live:
+        return "every carried value is used"
+    drop_carries(rw, loop, gone, erase=True)
+    return True
 
 
-class FoldWhileOfFalse(OpRewritePattern[WhileView]):
+@rule(benefit=6)
+def FoldWhileOfFalse(op: v.WhileView, rw: ProgramRewriter) -> Answer:
     """while(False, …) -> the values it starts with."""
-
-    benefit = 6
-    radius = 0
-
-    def match_and_rewrite(self, op: WhileView, rw: ProgramRewriter) -> bool:
-        if not is_false(op.condition.results[0]):
-            return rw.fail(op.inst, "the condition may be true")
-        rw.replace_op(op.inst, *op.operands)
-        return True
+    if not is_false(op.condition.results[0]):
+        return "the condition may be true"
+    rw.replace_op(op.inst, *op.operands)
+    return True
 
 
 # --- scan --------------------------------------------------------------------------------------------------
 
 
-class FoldScanOfLengthZero(OpRewritePattern[ScanView]):
+@rule(benefit=6)
+def FoldScanOfLengthZero(op: v.ScanView) -> Answer:
     """scan of length 0 -> the values it starts with, and empty outputs."""
-
-    benefit = 6
-    radius = 0
-
-    def match_and_rewrite(self, op: ScanView, rw: ProgramRewriter) -> bool:
-        if op.attrs.length != 0:
-            return rw.fail(op.inst, "it may run")
-        count = op.attrs.num_carries
-        outputs = [value.type for value in op.results[count:]]
-        if not all(type.is_static for type in outputs):
-            return rw.fail(op.inst, "an empty output has a dynamic size")
-        empty = [
-            d.constant(Literal(np.empty(t.shape, t.dtype.numpy), dtype=t.dtype), t.quant) for t in outputs
-        ]
-        return d.replace(rw, op.inst, *op.operands[:count], *empty)
+    if op.attrs.length != 0:
+        return "it may run"
+    count = op.attrs.num_carries
+    outputs = [value.type for value in op.results[count:]]
+    if not all(type.is_static for type in outputs):
+        return "an empty output has a dynamic size"
+    empty = [d.constant(Literal(np.empty(t.shape, t.dtype.numpy), dtype=t.dtype), t.quant) for t in outputs]
+    return (*op.operands[:count], *empty)
 
 
-class InlineScanOfLengthOne(OpRewritePattern[ScanView]):
+@rule(benefit=6)
+def InlineScanOfLengthOne(op: v.ScanView, rw: ProgramRewriter) -> Answer:
     """scan of length 1 -> its body."""
-
-    benefit = 6
-    radius = 0
-
-    def match_and_rewrite(self, op: ScanView, rw: ProgramRewriter) -> bool:
-        count, body = op.attrs.num_carries, op.body
-        if op.attrs.length != 1 or r.binds_sizes(body):
-            return rw.fail(op.inst, "it may run more than once, or binds a size")
-        slices = [d.reshaped(value, value.type.dims[1:]) for value in op.operands[count:]]
-        stacked = [_stacked(value) for value in body.results[count:]]
-        if None in slices or None in stacked:
-            return rw.fail(op.inst, "a quantised value cannot be reshaped")
-        args = [*op.operands[:count], *[d.insert(rw, op.inst, term) for term in slices if term is not None]]
-        results = r.move_body(rw, body, op.inst, args)
-        return d.replace(rw, op.inst, *results[:count], *[_stacked(value) for value in results[count:]])
+    count, body = op.attrs.num_carries, op.body
+    if op.attrs.length != 1 or r.binds_sizes(body):
+        return "it may run more than once, or binds a size"
+    slices = [d.reshaped(value, value.type.dims[1:]) for value in op.operands[count:]]
+    stacked = [_stacked(value) for value in body.results[count:]]
+    if None in slices or None in stacked:
+        return "a quantised value cannot be reshaped"
+    args = [*op.operands[:count], *[d.insert(rw, op.inst, term) for term in slices if term is not None]]
+    results = r.move_body(rw, body, op.inst, args)
+    return (*results[:count], *[_stacked(value) for value in results[count:]])
 
 
 def _stacked(value: Value) -> d.Term | None:
     return d.reshaped(value, (1, *value.type.dims))
 
 
-class RemoveUnusedScanOutputs(OpRewritePattern[ScanView]):
+@rule(benefit=3, watch_uses=True)
+def RemoveUnusedScanOutputs(op: v.ScanView, rw: ProgramRewriter) -> Answer:
     """scan without the stacked outputs that nothing uses."""
-
-    benefit = 3
-    radius = 0
-    watch_uses = True
-
-    def match_and_rewrite(self, op: ScanView, rw: ProgramRewriter) -> bool:
-        count = op.attrs.num_carries
-        kept = [n for n, value in enumerate(op.results) if n < count or value.users]
-        if len(kept) == len(op.results) or not kept:
-            return rw.fail(op.inst, "every output is used")
-        rw.set_region_results(op.body, [op.body.results[number] for number in kept])
-        r.erase_unused(rw, op.body)
-        r.rebuild(rw, op.inst, op.operands, op.attrs, kept)
-        rw.erase_inst(op.inst)
-        return True
+    count = op.attrs.num_carries
+    kept = [n for n, value in enumerate(op.results) if n < count or value.users]
+    if len(kept) == len(op.results) or not kept:
+        return "every output is used"
+    rw.set_region_results(op.body, [op.body.results[number] for number in kept])
+    r.erase_unused(rw, op.body)
+    r.rebuild(rw, op.inst, op.operands, op.attrs, kept)
+    rw.erase_inst(op.inst)
+    return True
 
 
-class RemoveUnusedSequences(OpRewritePattern[ScanView]):
+@rule(benefit=3)
+def RemoveUnusedSequences(op: v.ScanView, rw: ProgramRewriter) -> Answer:
     """scan without the sequences that its body does not look at."""
-
-    benefit = 3
-    radius = 0
-
-    def match_and_rewrite(self, op: ScanView, rw: ProgramRewriter) -> bool:
-        count, body = op.attrs.num_carries, op.body
-        gone = [n for n, value in enumerate(body.args) if n >= count and not value.users]
-        if not gone:
-            return rw.fail(op.inst, "every sequence is used")
-        for number in reversed(gone):
-            rw.remove_region_arg(body, number)
-        operands = [value for number, value in enumerate(op.operands) if number not in gone]
-        r.rebuild(rw, op.inst, operands, op.attrs, range(len(op.results)))
-        rw.erase_inst(op.inst)
-        return True
+    count, body = op.attrs.num_carries, op.body
+    gone = [n for n, value in enumerate(body.args) if n >= count and not value.users]
+    if not gone:
+        return "every sequence is used"
+    for number in reversed(gone):
+        rw.remove_region_arg(body, number)
+    operands = [value for number, value in enumerate(op.operands) if number not in gone]
+    r.rebuild(rw, op.inst, operands, op.attrs, range(len(op.results)))
+    rw.erase_inst(op.inst)
+    return True
 
 
-class ForwardScanOutputs(OpRewritePattern[ScanView]):
+@rule(benefit=2)
+def ForwardScanOutputs(op: v.ScanView, rw: ProgramRewriter) -> Answer:
     """An output of scan that is a slice of a sequence as it came is that sequence; one from outside is repeated."""
-
-    benefit = 2
-    radius = 0
-
-    def match_and_rewrite(self, op: ScanView, rw: ProgramRewriter) -> bool:
-        body, found = op.body, False
-        for number in range(op.attrs.num_carries, len(op.results)):
-            result, value = op.results[number], body.results[number]
-            if not result.users:
-                continue
-            if value.owner is body and value.index >= op.attrs.num_carries:
-                rw.replace_all_uses(result, op.operands[value.index])
+    body, found = op.body, False
+    for number in range(op.attrs.num_carries, len(op.results)):
+        result, value = op.results[number], body.results[number]
+        if not result.users:
+            continue
+        if value.owner is body and value.index >= op.attrs.num_carries:
+            rw.replace_all_uses(result, op.operands[value.index])
+            found = True
+        elif rw.dominates(value, op.inst):
+            repeated = d.broadcasted(value, result.type.dims)
+            if repeated is not None and repeated.type == result.type:
+                rw.replace_all_uses(result, d.insert(rw, op.inst, repeated))
                 found = True
-            elif rw.dominates(value, op.inst):
-                repeated = d.broadcasted(value, result.type.dims)
-                if repeated is not None and repeated.type == result.type:
-                    rw.replace_all_uses(result, d.insert(rw, op.inst, repeated))
-                    found = True
-        return found or rw.fail(op.inst, "every output depends on the iteration")
+    return found or "every output depends on the iteration"
 
 
-class CaptureRepeatedSequences(OpRewritePattern[ScanView]):
+@rule(benefit=2, radius=2)
+def CaptureRepeatedSequences(op: v.ScanView, rw: ProgramRewriter) -> Answer:
     """scan over broadcast_to(x) along the axis that repeats -> its body sees x."""
-
-    benefit = 2
-    radius = 2
-
-    def match_and_rewrite(self, op: ScanView, rw: ProgramRewriter) -> bool:
-        found = False
-        for arg, value in zip(op.body.args, op.operands, strict=True):
-            if arg.index < op.attrs.num_carries or not arg.users:
-                continue
-            repeated = _slice_of_repeated(value)
-            if repeated is not None and repeated.type == arg.type:
-                rw.replace_all_uses(arg, d.insert(rw, op.inst, repeated))
-                found = True
-        return found or rw.fail(op.inst, "every sequence changes along its length")
+    found = False
+    for arg, value in zip(op.body.args, op.operands, strict=True):
+        if arg.index < op.attrs.num_carries or not arg.users:
+            continue
+        repeated = _slice_of_repeated(value)
+        if repeated is not None and repeated.type == arg.type:
+            rw.replace_all_uses(arg, d.insert(rw, op.inst, repeated))
+            found = True
+    return found or "every sequence changes along its length"
 
 
 def _slice_of_repeated(value: Value) -> d.Term | None:
@@ -299,7 +246,7 @@ def _slice_of_repeated(value: Value) -> d.Term | None:
     literal = value.literal
     if literal is not None:
         return d.splat(literal, dims, value.type.quant) if literal.splat else None
-    spread = BroadcastView.of(value)
+    spread = v.BroadcastView.of(value)
     if spread is None or varies(spread.inst, 0):
         return None
     source: d.Term | None = spread.source
@@ -308,32 +255,13 @@ def _slice_of_repeated(value: Value) -> d.Term | None:
     return d.broadcasted(source, dims)
 
 
-class NormalizeScanDirection(OpRewritePattern[ScanView]):
+@rule(benefit=2)
+def NormalizeScanDirection(op: v.ScanView, rw: ProgramRewriter) -> Answer:
     """scan(reverse) -> scan where nothing is carried: each step is on its own."""
-
-    benefit = 2
-    radius = 0
-
-    def match_and_rewrite(self, op: ScanView, rw: ProgramRewriter) -> bool:
-        if not op.attrs.reverse or op.attrs.num_carries:
-            return rw.fail(op.inst, "it runs forward, or carries a value")
-        rw.set_attrs(op.inst, replace(op.attrs, reverse=False))
-        return True
+    if not op.attrs.reverse or op.attrs.num_carries:
+        return "it runs forward, or carries a value"
+    rw.set_attrs(op.inst, replace(op.attrs, reverse=False))
+    return True
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns of loops."""
-    patterns.add(
-        FoldWhileOfFalse,
-        FoldScanOfLengthZero,
-        InlineScanOfLengthOne,
-        HoistInvariantCode,
-        HoistInvariantCarries,
-        MergeEqualCarries,
-        RemoveUnusedCarries,
-        RemoveUnusedScanOutputs,
-        RemoveUnusedSequences,
-        ForwardScanOutputs,
-        CaptureRepeatedSequences,
-        NormalizeScanDirection,
-    )
+populate_canonicalization = family(__name__)

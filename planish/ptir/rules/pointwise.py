@@ -13,17 +13,11 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.definition import OpDef, OpKey
+from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.pattern import Root
-from planish.ptir.rewrite.prelude import (
-    DynamicSliceView,
-    OpRewritePattern,
-    OpView,
-    PadView,
-    PatternSet,
-    ProgramRewriter,
-    SliceView,
-)
+from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import resized, uniform, varies
 
 ONE_TO_ONE: tuple[OpKey, ...] = (OpKey.ELEMENTWISE_UNARY, OpKey.CAST, OpKey.COMPLEX, OpKey.BITCAST)
@@ -35,7 +29,7 @@ SEVERAL_TO_ONE: tuple[OpKey, ...] = (
 )
 
 
-class PointwiseView(OpView):
+class PointwiseView(v.OpView):
     """Any op that makes each element of its result from the elements at the same place."""
 
     __slots__ = ()
@@ -49,7 +43,7 @@ def is_pointwise(inst: Inst) -> bool:
     return inst.op.elementwise
 
 
-def _sink(mover: OpDef, op: OpView, rw: ProgramRewriter) -> bool:
+def _sink(mover: OpDef, op: v.OpView, rw: ProgramRewriter) -> bool:
     """Replace f(move(x), move(y), uniform) by move(f(x, y, uniform))."""
     inst = op.inst
     if not is_pointwise(inst):
@@ -79,81 +73,39 @@ def _sink(mover: OpDef, op: OpView, rw: ProgramRewriter) -> bool:
     return d.replace(rw, inst, d.draft(mover, (d.elementwise(inst, operands),), moved.attrs))
 
 
-class SinkTransposeBelowElementwise(OpRewritePattern[PointwiseView]):
-    """f(transpose(x, p), transpose(y, p)) -> transpose(f(x, y), p)."""
-
-    radius = 1
-    any_operand = ops.transpose
-
-    def match_and_rewrite(self, op: PointwiseView, rw: ProgramRewriter) -> bool:
-        return _sink(ops.transpose, op, rw)
-
-
-class SinkReshapeBelowElementwise(OpRewritePattern[PointwiseView]):
-    """f(reshape(x, s), reshape(y, s)) -> reshape(f(x, y), s)."""
-
-    radius = 1
-    any_operand = ops.reshape
-
-    def match_and_rewrite(self, op: PointwiseView, rw: ProgramRewriter) -> bool:
-        return _sink(ops.reshape, op, rw)
-
-
-class SinkReverseBelowElementwise(OpRewritePattern[PointwiseView]):
-    """f(reverse(x, a), reverse(y, a)) -> reverse(f(x, y), a)."""
-
-    radius = 1
-    any_operand = ops.reverse
-
-    def match_and_rewrite(self, op: PointwiseView, rw: ProgramRewriter) -> bool:
-        return _sink(ops.reverse, op, rw)
-
-
-class FuseUnaryThroughBroadcast(OpRewritePattern[PointwiseView]):
+@rule(benefit=3, roots=ONE_TO_ONE, operands=(ops.broadcast_to,))
+def FuseUnaryThroughBroadcast(op: PointwiseView) -> Answer:
     """f(broadcast_to(x, s)) -> broadcast_to(f(x), s); f(x) has the shape of x."""
-
-    benefit = 3
-    radius = 1
-    roots = ONE_TO_ONE
-    operands = (ops.broadcast_to,)
-
-    def match_and_rewrite(self, op: PointwiseView, rw: ProgramRewriter) -> bool:
-        inst = op.inst
-        spread = inst.operands[0].def_inst
-        if spread is None or len(inst.operands) != 1 or not is_pointwise(inst):
-            return rw.fail(inst, "not an elementwise op of one operand")
-        return d.replace(rw, inst, d.broadcasted(d.elementwise(inst, (spread.operands[0],)), op.dims))
+    inst = op.inst
+    spread = inst.operands[0].def_inst
+    if spread is None or len(inst.operands) != 1 or not is_pointwise(inst):
+        return "not an elementwise op of one operand"
+    return d.broadcasted(d.elementwise(inst, (spread.operands[0],)), op.dims)
 
 
-class SinkBroadcastBelowElementwise(OpRewritePattern[PointwiseView]):
+@rule(benefit=2, roots=(*SEVERAL_TO_ONE, OpKey.COMPLEX), any_operand=ops.broadcast_to)
+def SinkBroadcastBelowElementwise(op: PointwiseView) -> Answer:
     """f(broadcast_to(x, s), broadcast_to(y, s)) -> broadcast_to(f(x, y), s) over the axes that all repeat along."""
-
-    benefit = 2
-    radius = 1
-    roots = (*SEVERAL_TO_ONE, OpKey.COMPLEX)
-    any_operand = ops.broadcast_to
-
-    def match_and_rewrite(self, op: PointwiseView, rw: ProgramRewriter) -> bool:
-        inst = op.inst
-        if len(inst.operands) < 2:
-            return rw.fail(inst, "it has one operand")
-        needed = set[int]()
-        skip = len(op.dims)
-        for value in inst.operands:
-            definition = value.def_inst
-            if definition is not None and definition.op is ops.broadcast_to:
-                needed.update(axis for axis in range(len(op.dims)) if varies(definition, axis))
-                skip = min(skip, len(op.dims) - definition.operands[0].type.rank)
-            elif not uniform(value):
-                return rw.fail(inst, "an operand is not broadcast")
-        kept: list[DimLike] = [dim if axis in needed else 1 for axis, dim in enumerate(op.dims)]
-        # New leading axes go altogether, as far as all sources lack them.
-        skip = min([skip, *needed])
-        kept = kept[skip:]
-        if tuple(kept) == op.dims:
-            return rw.fail(inst, "no axis repeats in all operands")
-        operands = [_narrowed(value, kept) for value in inst.operands]
-        return d.replace(rw, inst, d.broadcasted(d.elementwise(inst, operands), op.dims))
+    inst = op.inst
+    if len(inst.operands) < 2:
+        return "it has one operand"
+    needed = set[int]()
+    skip = len(op.dims)
+    for value in inst.operands:
+        definition = value.def_inst
+        if definition is not None and definition.op is ops.broadcast_to:
+            needed.update(axis for axis in range(len(op.dims)) if varies(definition, axis))
+            skip = min(skip, len(op.dims) - definition.operands[0].type.rank)
+        elif not uniform(value):
+            return "an operand is not broadcast"
+    kept: list[DimLike] = [dim if axis in needed else 1 for axis, dim in enumerate(op.dims)]
+    # New leading axes go altogether, as far as all sources lack them.
+    skip = min([skip, *needed])
+    kept = kept[skip:]
+    if tuple(kept) == op.dims:
+        return "no axis repeats in all operands"
+    operands = [_narrowed(value, kept) for value in inst.operands]
+    return d.broadcasted(d.elementwise(inst, operands), op.dims)
 
 
 def _narrowed(value: Value, dims: list[DimLike]) -> d.Term | None:
@@ -163,84 +115,73 @@ def _narrowed(value: Value, dims: list[DimLike]) -> d.Term | None:
     return resized(value, dims)
 
 
-class SinkPadBelowElementwise(OpRewritePattern[PointwiseView]):
+@rule(any_operand=ops.transpose)
+def SinkTransposeBelowElementwise(op: PointwiseView, rw: ProgramRewriter) -> Answer:
+    """f(transpose(x, p), transpose(y, p)) -> transpose(f(x, y), p)."""
+    return _sink(ops.transpose, op, rw)
+
+
+@rule(any_operand=ops.reshape)
+def SinkReshapeBelowElementwise(op: PointwiseView, rw: ProgramRewriter) -> Answer:
+    """f(reshape(x, s), reshape(y, s)) -> reshape(f(x, y), s)."""
+    return _sink(ops.reshape, op, rw)
+
+
+@rule(any_operand=ops.reverse)
+def SinkReverseBelowElementwise(op: PointwiseView, rw: ProgramRewriter) -> Answer:
+    """f(reverse(x, a), reverse(y, a)) -> reverse(f(x, y), a)."""
+    return _sink(ops.reverse, op, rw)
+
+
+@rule(radius=2, roots=ONE_TO_ONE, operands=(ops.pad,), watch_uses=True)
+def SinkPadBelowElementwise(op: PointwiseView) -> Answer:
     """f(pad(x, v)) -> pad(f(x), f(v)) for a constant v, if nothing else needs the padded x."""
-
-    radius = 2
-    watch_uses = True
-    roots = ONE_TO_ONE
-    operands = (ops.pad,)
-
-    def match_and_rewrite(self, op: PointwiseView, rw: ProgramRewriter) -> bool:
-        inst = op.inst
-        pad = PadView.of(inst.operands[0])
-        if pad is None or len(inst.operands) != 1 or not is_pointwise(inst):
-            return rw.fail(inst, "not an elementwise op of one operand")
-        if pad.padding.literal is None:
-            return rw.fail(inst, "the padding is not constant")
-        if not pad.result.has_one_use or pad.inst.parent is not inst.parent:
-            return rw.fail(inst, "the padded value is used elsewhere")
-        attrs = pad.attrs
-        inner = d.elementwise(inst, (pad.source,))
-        filler = d.elementwise(inst, (pad.padding,))
-        return d.replace(rw, inst, d.padded(inner, filler, attrs.low, attrs.high, attrs.interior))
+    inst = op.inst
+    pad = v.PadView.of(inst.operands[0])
+    if pad is None or len(inst.operands) != 1 or not is_pointwise(inst):
+        return "not an elementwise op of one operand"
+    if pad.padding.literal is None:
+        return "the padding is not constant"
+    if not pad.result.has_one_use or pad.inst.parent is not inst.parent:
+        return "the padded value is used elsewhere"
+    attrs = pad.attrs
+    inner = d.elementwise(inst, (pad.source,))
+    filler = d.elementwise(inst, (pad.padding,))
+    return d.padded(inner, filler, attrs.low, attrs.high, attrs.interior)
 
 
-class LiftSliceAboveElementwise(OpRewritePattern[SliceView]):
+@rule(operands=((*ONE_TO_ONE, *SEVERAL_TO_ONE),), watch_uses=True)
+def LiftSliceAboveElementwise(op: v.SliceView, inner: Inst) -> Answer:
     """slice(f(x, y)) -> f(slice(x), slice(y)), if nothing else needs f(x, y)."""
-
-    radius = 1
-    watch_uses = True
-    operands = ((*ONE_TO_ONE, *SEVERAL_TO_ONE),)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = op.source.def_inst
-        if inner is None or not is_pointwise(inner):
-            return rw.fail(op.inst, "the sliced op changes the shape")
-        if not op.source.has_one_use or inner.parent is not op.inst.parent:
-            return rw.fail(op.inst, "the sliced value is used elsewhere")
-        attrs = op.attrs
-        # One slice per value: f(x, x) stays f of one thing.
-        cut = {
-            value: resized(value, op.dims)
-            if uniform(value)
-            else d.sliced(value, attrs.starts, attrs.limits, attrs.strides)
-            for value in inner.operands
-        }
-        return d.replace(rw, op.inst, d.elementwise(inner, [cut[value] for value in inner.operands]))
+    if not is_pointwise(inner):
+        return "the sliced op changes the shape"
+    if not op.source.has_one_use or inner.parent is not op.inst.parent:
+        return "the sliced value is used elsewhere"
+    attrs = op.attrs
+    # One slice per value: f(x, x) stays f of one thing.
+    cut = {
+        value: resized(value, op.dims)
+        if uniform(value)
+        else d.sliced(value, attrs.starts, attrs.limits, attrs.strides)
+        for value in inner.operands
+    }
+    return d.elementwise(inner, [cut[value] for value in inner.operands])
 
 
-class LiftDynamicSliceAboveElementwise(OpRewritePattern[DynamicSliceView]):
+@rule(operands=((*ONE_TO_ONE, *SEVERAL_TO_ONE),), watch_uses=True)
+def LiftDynamicSliceAboveElementwise(op: v.DynamicSliceView, inner: Inst) -> Answer:
     """dynamic_slice(f(x, y), i) -> f(dynamic_slice(x, i), dynamic_slice(y, i)), if nothing else needs f(x, y)."""
-
-    radius = 1
-    watch_uses = True
-    operands = ((*ONE_TO_ONE, *SEVERAL_TO_ONE),)
-
-    def match_and_rewrite(self, op: DynamicSliceView, rw: ProgramRewriter) -> bool:
-        inner = op.source.def_inst
-        if inner is None or not is_pointwise(inner):
-            return rw.fail(op.inst, "the sliced op changes the shape")
-        if not op.source.has_one_use or inner.parent is not op.inst.parent:
-            return rw.fail(op.inst, "the sliced value is used elsewhere")
-        cut = {
-            value: resized(value, op.dims)
-            if uniform(value)
-            else d.draft(ops.dynamic_slice, (value, *op.starts), op.attrs)
-            for value in inner.operands
-        }
-        return d.replace(rw, op.inst, d.elementwise(inner, [cut[value] for value in inner.operands]))
+    if not is_pointwise(inner):
+        return "the sliced op changes the shape"
+    if not op.source.has_one_use or inner.parent is not op.inst.parent:
+        return "the sliced value is used elsewhere"
+    cut = {
+        value: resized(value, op.dims)
+        if uniform(value)
+        else d.draft(ops.dynamic_slice, (value, *op.starts), op.attrs)
+        for value in inner.operands
+    }
+    return d.elementwise(inner, [cut[value] for value in inner.operands])
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns that move data across elementwise ops."""
-    patterns.add(
-        FuseUnaryThroughBroadcast,
-        SinkBroadcastBelowElementwise,
-        SinkTransposeBelowElementwise,
-        SinkReshapeBelowElementwise,
-        SinkReverseBelowElementwise,
-        SinkPadBelowElementwise,
-        LiftSliceAboveElementwise,
-        LiftDynamicSliceAboveElementwise,
-    )
+populate_canonicalization = family(__name__)

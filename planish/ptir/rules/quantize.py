@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from planish.dtypes import DType, float_format
 from planish.ptir import ops
+from planish.ptir.function import Inst
 from planish.ptir.ops.literal import Array, Literal
+from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
-from planish.ptir.rewrite.prelude import OpRewritePattern, PatternSet, ProgramRewriter, QuantizeView
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.types import Quant, TensorType
 
 
-class RemoveQuantizeOfDequantize(OpRewritePattern[QuantizeView]):
+@rule(benefit=4, operands=(ops.dequantize,))
+def RemoveQuantizeOfDequantize(op: v.QuantizeView, inner: Inst) -> Answer:
     """quantize(dequantize(q)) -> q with one scale and storage, where no rounding can reach the next step."""
-
-    benefit = 4
-    radius = 1
-    operands = (ops.dequantize,)
-
-    def match_and_rewrite(self, op: QuantizeView, rw: ProgramRewriter) -> bool:
-        inner = op.source.def_inst
-        if inner is None:
-            return False
-        q = inner.operands[0]
-        if q.type != op.type:
-            return rw.fail(op.inst, "the scales or the storage differ")
-        if not returns_exactly(op.dtype, op.attrs.quant):
-            return rw.fail(op.inst, "a step may be lost to rounding or overflow")
-        return d.replace(rw, op.inst, q)
+    q = inner.operands[0]
+    if q.type != op.type:
+        return "the scales or the storage differ"
+    if not returns_exactly(op.dtype, op.attrs.quant):
+        return "a step may be lost to rounding or overflow"
+    return q
 
 
 def returns_exactly(storage: DType, quant: Quant) -> bool:
@@ -50,35 +44,24 @@ def returns_exactly(storage: DType, quant: Quant) -> bool:
     return True
 
 
-class FoldQuantizeOfConstant(OpRewritePattern[QuantizeView]):
+@rule(benefit=3, operands=(ops.constant,))
+def FoldQuantizeOfConstant(op: v.QuantizeView) -> Answer:
     """quantize(constant) -> quantised constant."""
-
-    benefit = 3
-    radius = 1
-    operands = (ops.constant,)
-
-    def match_and_rewrite(self, op: QuantizeView, rw: ProgramRewriter) -> bool:
-        literal = op.source.literal
-        evaluate = op.op.evaluate
-        if literal is None or evaluate is None:
-            return False
-        uniform = literal.splat and op.attrs.quant.axis is None
-        if literal.size > MAX_FOLDED_ELEMENTS and not uniform:
-            return rw.fail(op.inst, "the constant would be too large")
-        array = literal.data if uniform else literal.array()
-        (stored,) = evaluate(
-            [array], op.attrs, [TensorType(op.dtype, array.shape, op.type.quant)], _no_region
-        )
-        folded = Literal(stored, dtype=op.dtype)
-        return d.replace(
-            rw, op.inst, d.constant(folded.with_shape(literal.shape) if uniform else folded, op.type.quant)
-        )
+    literal = op.source.literal
+    evaluate = op.op.evaluate
+    if literal is None or evaluate is None:
+        return False
+    uniform = literal.splat and op.attrs.quant.axis is None
+    if literal.size > MAX_FOLDED_ELEMENTS and not uniform:
+        return "the constant would be too large"
+    array = literal.data if uniform else literal.array()
+    (stored,) = evaluate([array], op.attrs, [TensorType(op.dtype, array.shape, op.type.quant)], _no_region)
+    folded = Literal(stored, dtype=op.dtype)
+    return d.constant(folded.with_shape(literal.shape) if uniform else folded, op.type.quant)
 
 
 def _no_region(index: int, arguments: object) -> tuple[Array, ...]:
     return ()
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns of quantised values."""
-    patterns.add(RemoveQuantizeOfDequantize, FoldQuantizeOfConstant)
+populate_canonicalization = family(__name__)

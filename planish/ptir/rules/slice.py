@@ -7,242 +7,179 @@ from collections.abc import Sequence
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds, product
 from planish.ptir.ops.checking import at_most
-from planish.ptir.rewrite.prelude import (
-    BroadcastView,
-    ConcatView,
-    DynamicUpdateSliceView,
-    GatherView,
-    IotaView,
-    OpRewritePattern,
-    PadView,
-    PatternSet,
-    ProgramRewriter,
-    ReshapeView,
-    ReverseView,
-    SliceView,
-    TransposeView,
-    inverse_permutation,
-)
+from planish.ptir.rewrite import views as v
+from planish.ptir.rewrite.prelude import inverse_permutation
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import constant_start, match_axes, source_axis, varies
 
 
-def is_whole(op: SliceView, axis: int) -> bool:
+def is_whole(op: v.SliceView, axis: int) -> bool:
     """Whether a slice takes every element of an axis."""
     attrs = op.attrs
     whole = attrs.limits[axis] == op.source.type.dims[axis]
     return attrs.starts[axis] == 0 and attrs.strides[axis] == 1 and whole
 
 
-class RemoveWholeSlice(OpRewritePattern[SliceView]):
+@rule(benefit=3)
+def RemoveWholeSlice(op: v.SliceView) -> Answer:
     """x[0:n] -> x: n."""
-
-    benefit = 3
-    radius = 0
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        if not all(is_whole(op, axis) for axis in range(len(op.dims))):
-            return rw.fail(op.inst, "elements are left out")
-        return d.replace(rw, op.inst, op.source)
+    if not all(is_whole(op, axis) for axis in range(len(op.dims))):
+        return "elements are left out"
+    return op.source
 
 
-class FoldSliceOfSlice(OpRewritePattern[SliceView]):
+@rule(benefit=2)
+def FoldSliceOfSlice(op: v.SliceView, inner: v.SliceView) -> Answer:
     """x[a:b:s][c:d:t] -> x[a + c·s : … : s·t]."""
-
-    benefit = 2
-    radius = 1
-    operands = (ops.slice_,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = SliceView.of(op.source)
-        if inner is None:
-            return False
-        one, two = inner.attrs, op.attrs
-        starts: list[DimLike] = []
-        limits: list[DimLike] = []
-        for axis in range(len(op.dims)):
-            step = one.strides[axis]
-            starts.append(one.starts[axis] + two.starts[axis] * step)
-            limit = two.limits[axis]
-            if step == 1:
-                limits.append(one.starts[axis] + limit)
-            elif bounds(op.dims[axis])[0] >= 1:
-                # Up to and with the last element that the inner slice would have given.
-                limits.append(one.starts[axis] + (limit - 1) * step + 1)
-            else:
-                return rw.fail(op.inst, f"axis {axis} may be empty, and its end is not an element")
-        strides = [s * t for s, t in zip(one.strides, two.strides, strict=True)]
-        return d.replace(rw, op.inst, d.sliced(inner.source, starts, limits, strides))
+    one, two = inner.attrs, op.attrs
+    starts: list[DimLike] = []
+    limits: list[DimLike] = []
+    for axis in range(len(op.dims)):
+        step = one.strides[axis]
+        starts.append(one.starts[axis] + two.starts[axis] * step)
+        limit = two.limits[axis]
+        if step == 1:
+            limits.append(one.starts[axis] + limit)
+        elif bounds(op.dims[axis])[0] >= 1:
+            # Up to and with the last element that the inner slice would have given.
+            limits.append(one.starts[axis] + (limit - 1) * step + 1)
+        else:
+            return f"axis {axis} may be empty, and its end is not an element"
+    strides = [s * t for s, t in zip(one.strides, two.strides, strict=True)]
+    return d.sliced(inner.source, starts, limits, strides)
 
 
-class TightenSlice(OpRewritePattern[SliceView]):
+@rule()
+def TightenSlice(op: v.SliceView) -> Answer:
     """x[a:b:s] of n elements -> x[a : a + (n - 1)·s + 1 : s], with s = 1 if n = 1."""
-
-    radius = 0
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        attrs = op.attrs
-        limits, strides = list(attrs.limits), list(attrs.strides)
-        for axis, size in enumerate(op.dims):
-            if strides[axis] == 1 or not isinstance(size, int) or size < 1:
-                continue
-            limits[axis] = attrs.starts[axis] + (size - 1) * strides[axis] + 1
-            if size == 1:
-                strides[axis] = 1
-        if (tuple(limits), tuple(strides)) == (attrs.limits, attrs.strides):
-            return rw.fail(op.inst, "every limit is tight")
-        return d.replace(rw, op.inst, d.sliced(op.source, attrs.starts, limits, strides))
+    attrs = op.attrs
+    limits, strides = list(attrs.limits), list(attrs.strides)
+    for axis, size in enumerate(op.dims):
+        if strides[axis] == 1 or not isinstance(size, int) or size < 1:
+            continue
+        limits[axis] = attrs.starts[axis] + (size - 1) * strides[axis] + 1
+        if size == 1:
+            strides[axis] = 1
+    if (tuple(limits), tuple(strides)) == (attrs.limits, attrs.strides):
+        return "every limit is tight"
+    return d.sliced(op.source, attrs.starts, limits, strides)
 
 
-class LiftSliceAboveTranspose(OpRewritePattern[SliceView]):
+@rule()
+def LiftSliceAboveTranspose(op: v.SliceView, inner: v.TransposeView) -> Answer:
     """transpose(x, p)[s] -> transpose(x[s by p], p)."""
-
-    radius = 1
-    operands = (ops.transpose,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = TransposeView.of(op.source)
-        if inner is None:
-            return False
-        attrs, back = op.attrs, inverse_permutation(inner.perm)
-        part = d.sliced(
-            inner.source,
-            [attrs.starts[axis] for axis in back],
-            [attrs.limits[axis] for axis in back],
-            [attrs.strides[axis] for axis in back],
-        )
-        return d.replace(rw, op.inst, d.transposed(part, inner.perm))
+    attrs, back = op.attrs, inverse_permutation(inner.perm)
+    part = d.sliced(
+        inner.source,
+        [attrs.starts[axis] for axis in back],
+        [attrs.limits[axis] for axis in back],
+        [attrs.strides[axis] for axis in back],
+    )
+    return d.transposed(part, inner.perm)
 
 
-class LiftSliceAboveBroadcast(OpRewritePattern[SliceView]):
+@rule()
+def LiftSliceAboveBroadcast(op: v.SliceView, inner: v.BroadcastView) -> Answer:
     """broadcast_to(x, t)[s] -> broadcast_to(x[s along the axes of x])."""
-
-    radius = 1
-    operands = (ops.broadcast_to,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = BroadcastView.of(op.source)
-        if inner is None:
-            return False
-        x, attrs = inner.source, op.attrs
-        starts: list[DimLike] = [0] * x.type.rank
-        limits: list[DimLike] = list(x.type.dims)
-        strides = [1] * x.type.rank
-        for axis in range(len(op.dims)):
-            source = source_axis(inner.inst, axis)
-            if source is not None and varies(inner.inst, axis):
-                starts[source], limits[source] = attrs.starts[axis], attrs.limits[axis]
-                strides[source] = attrs.strides[axis]
-        return d.replace(rw, op.inst, d.broadcasted(d.sliced(x, starts, limits, strides), op.dims))
+    x, attrs = inner.source, op.attrs
+    starts: list[DimLike] = [0] * x.type.rank
+    limits: list[DimLike] = list(x.type.dims)
+    strides = [1] * x.type.rank
+    for axis in range(len(op.dims)):
+        source = source_axis(inner.inst, axis)
+        if source is not None and varies(inner.inst, axis):
+            starts[source], limits[source] = attrs.starts[axis], attrs.limits[axis]
+            strides[source] = attrs.strides[axis]
+    return d.broadcasted(d.sliced(x, starts, limits, strides), op.dims)
 
 
-class LiftSliceAboveReshape(OpRewritePattern[SliceView]):
+@rule()
+def LiftSliceAboveReshape(op: v.SliceView, inner: v.ReshapeView) -> Answer:
     """reshape(x, t)[s] -> reshape(x[s]) where the sliced axes are axes of x, or the first of what one was split into."""
-
-    radius = 1
-    operands = (ops.reshape,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = ReshapeView.of(op.source)
-        if inner is None:
-            return False
-        x, attrs = inner.source, op.attrs
-        groups = match_axes(x.type.dims, inner.dims)
-        if groups is None:
-            return rw.fail(op.inst, "the reshape keeps no axes apart")
-        cut = [axis for axis in range(len(op.dims)) if not is_whole(op, axis)]
-        if any(inner.dims[axis] == 1 for axis in cut):
-            return rw.fail(op.inst, "an axis of size 1 is sliced away")
-        starts: list[DimLike] = [0] * x.type.rank
-        limits: list[DimLike] = list(x.type.dims)
-        strides = [1] * x.type.rank
-        for group in groups:
-            touched = [axis for axis in group.target if axis in cut]
-            if not touched:
-                continue
-            first, source = group.target[0], group.source[0]
-            # Rows of the split axis lie behind each other: one step of it is `step` steps of the source axis.
-            block = product(inner.dims[axis] for axis in group.target[1:])
-            below = product(x.type.dims[axis] for axis in group.source[1:])
-            step = block // below if bounds(below)[0] >= 1 else 0
-            if touched != [first] or step * below != block:
-                return rw.fail(op.inst, "a slice inside what one axis was split into")
-            if attrs.strides[first] != 1 and not group.single:
-                return rw.fail(op.inst, "a stride over what one axis was split into")
-            starts[source], limits[source] = attrs.starts[first] * step, attrs.limits[first] * step
-            strides[source] = attrs.strides[first]
-        return d.replace(rw, op.inst, d.reshaped(d.sliced(x, starts, limits, strides), op.dims))
+    x, attrs = inner.source, op.attrs
+    groups = match_axes(x.type.dims, inner.dims)
+    if groups is None:
+        return "the reshape keeps no axes apart"
+    cut = [axis for axis in range(len(op.dims)) if not is_whole(op, axis)]
+    if any(inner.dims[axis] == 1 for axis in cut):
+        return "an axis of size 1 is sliced away"
+    starts: list[DimLike] = [0] * x.type.rank
+    limits: list[DimLike] = list(x.type.dims)
+    strides = [1] * x.type.rank
+    for group in groups:
+        touched = [axis for axis in group.target if axis in cut]
+        if not touched:
+            continue
+        first, source = group.target[0], group.source[0]
+        # Rows of the split axis lie behind each other: one step of it is `step` steps of the source axis.
+        block = product(inner.dims[axis] for axis in group.target[1:])
+        below = product(x.type.dims[axis] for axis in group.source[1:])
+        step = block // below if bounds(below)[0] >= 1 else 0
+        if touched != [first] or step * below != block:
+            return "a slice inside what one axis was split into"
+        if attrs.strides[first] != 1 and not group.single:
+            return "a stride over what one axis was split into"
+        starts[source], limits[source] = attrs.starts[first] * step, attrs.limits[first] * step
+        strides[source] = attrs.strides[first]
+    return d.reshaped(d.sliced(x, starts, limits, strides), op.dims)
 
 
-class LiftSliceAboveReverse(OpRewritePattern[SliceView]):
+@rule()
+def LiftSliceAboveReverse(op: v.SliceView, inner: v.ReverseView) -> Answer:
     """reverse(x, a)[s] -> reverse(x[s counted from the end along a], a)."""
-
-    radius = 1
-    operands = (ops.reverse,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = ReverseView.of(op.source)
-        if inner is None:
-            return False
-        attrs = op.attrs
-        starts, limits = list(attrs.starts), list(attrs.limits)
-        for axis in inner.attrs.axes:
-            size, step = inner.dims[axis], attrs.strides[axis]
-            if step == 1:
-                starts[axis] = size - attrs.limits[axis]
-            elif bounds(op.dims[axis])[0] >= 1:
-                starts[axis] = size - 1 - attrs.starts[axis] - (op.dims[axis] - 1) * step
-            else:
-                return rw.fail(op.inst, f"axis {axis} may be empty, and its last element unknown")
-            limits[axis] = size - attrs.starts[axis]
-        part = d.sliced(inner.source, starts, limits, attrs.strides)
-        return d.replace(rw, op.inst, d.backwards(part, inner.attrs.axes))
+    attrs = op.attrs
+    starts, limits = list(attrs.starts), list(attrs.limits)
+    for axis in inner.attrs.axes:
+        size, step = inner.dims[axis], attrs.strides[axis]
+        if step == 1:
+            starts[axis] = size - attrs.limits[axis]
+        elif bounds(op.dims[axis])[0] >= 1:
+            starts[axis] = size - 1 - attrs.starts[axis] - (op.dims[axis] - 1) * step
+        else:
+            return f"axis {axis} may be empty, and its last element unknown"
+        limits[axis] = size - attrs.starts[axis]
+    part = d.sliced(inner.source, starts, limits, attrs.strides)
+    return d.backwards(part, inner.attrs.axes)
 
 
-class LiftSliceAbovePad(OpRewritePattern[SliceView]):
+@rule()
+def LiftSliceAbovePad(op: v.SliceView, inner: v.PadView) -> Answer:
     """pad(x, v)[s] -> x[t], pad(x[t], v) or broadcast_to(v): whatever of x and v the slice sees.
 
     The second only if nobody else uses the padded tensor: what is padded once is stored once.
     """
-
-    radius = 1
-    operands = (ops.pad,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = PadView.of(op.source)
-        if inner is None:
-            return False
-        x, attrs, rank = inner.source, op.attrs, len(op.dims)
-        starts: list[DimLike] = [0] * rank
-        limits: list[DimLike] = list(x.type.dims)
-        strides = [1] * rank
-        low: list[DimLike] = list(inner.attrs.low)
-        high: list[DimLike] = list(inner.attrs.high)
-        for axis in range(rank):
-            if is_whole(op, axis):
-                continue
-            if inner.attrs.interior[axis]:
-                return rw.fail(op.inst, f"axis {axis} is spread")
-            start, limit, step = attrs.starts[axis], attrs.limits[axis], attrs.strides[axis]
-            begin, end = low[axis], low[axis] + x.type.dims[axis]
-            if at_most(limit, begin) or at_most(end, start):
-                return d.replace(rw, op.inst, d.broadcasted(inner.padding, op.dims))
-            if at_most(begin, start) and at_most(limit, end):
-                low[axis] = high[axis] = 0
-                starts[axis], limits[axis], strides[axis] = start - begin, limit - begin, step
-                continue
-            if step != 1:
-                return rw.fail(op.inst, f"axis {axis} takes every {step}th of data and padding")
-            first, last = _larger(start, begin), _smaller(limit, end)
-            if first is None or last is None:
-                return rw.fail(op.inst, f"where axis {axis} meets the padding is not known")
-            low[axis], high[axis] = first - start, limit - last
-            starts[axis], limits[axis] = first - begin, last - begin
-        if any(part != 0 for part in (*low, *high)) and not op.source.has_one_use:
-            # several paddings of parts would be asked for where one of the whole is
-            return rw.fail(op.inst, "some padding is left, and others use the padded tensor too")
-        part = d.sliced(x, starts, limits, strides)
-        return d.replace(rw, op.inst, d.padded(part, inner.padding, low, high, inner.attrs.interior))
+    x, attrs, rank = inner.source, op.attrs, len(op.dims)
+    starts: list[DimLike] = [0] * rank
+    limits: list[DimLike] = list(x.type.dims)
+    strides = [1] * rank
+    low: list[DimLike] = list(inner.attrs.low)
+    high: list[DimLike] = list(inner.attrs.high)
+    for axis in range(rank):
+        if is_whole(op, axis):
+            continue
+        if inner.attrs.interior[axis]:
+            return f"axis {axis} is spread"
+        start, limit, step = attrs.starts[axis], attrs.limits[axis], attrs.strides[axis]
+        begin, end = low[axis], low[axis] + x.type.dims[axis]
+        if at_most(limit, begin) or at_most(end, start):
+            return d.broadcasted(inner.padding, op.dims)
+        if at_most(begin, start) and at_most(limit, end):
+            low[axis] = high[axis] = 0
+            starts[axis], limits[axis], strides[axis] = start - begin, limit - begin, step
+            continue
+        if step != 1:
+            return f"axis {axis} takes every {step}th of data and padding"
+        first, last = _larger(start, begin), _smaller(limit, end)
+        if first is None or last is None:
+            return f"where axis {axis} meets the padding is not known"
+        low[axis], high[axis] = first - start, limit - last
+        starts[axis], limits[axis] = first - begin, last - begin
+    if any(part != 0 for part in (*low, *high)) and not op.source.has_one_use:
+        # several paddings of parts would be asked for where one of the whole is
+        return "some padding is left, and others use the padded tensor too"
+    part = d.sliced(x, starts, limits, strides)
+    return d.padded(part, inner.padding, low, high, inner.attrs.interior)
 
 
 def _larger(left: DimLike, right: DimLike) -> DimLike | None:
@@ -253,151 +190,104 @@ def _smaller(left: DimLike, right: DimLike) -> DimLike | None:
     return left if at_most(left, right) else right if at_most(right, left) else None
 
 
-class LiftSliceAboveConcat(OpRewritePattern[SliceView]):
+@rule(watch_uses=True)
+def LiftSliceAboveConcat(op: v.SliceView, inner: v.ConcatView) -> Answer:
     """concat(x, y)[s] -> x[s], or concat(x[s], y[t]) if nothing else needs the whole."""
+    axis, parts, attrs = inner.attrs.axis, inner.parts, op.attrs
+    start, limit, step = attrs.starts[axis], attrs.limits[axis], attrs.strides[axis]
+    begins: list[DimLike] = [0]
+    for part in parts:
+        begins.append(begins[-1] + part.type.dims[axis])
+    first, last = 0, len(parts)
+    while first + 1 < last and at_most(begins[first + 1], start):
+        first += 1
+    while first + 1 < last and at_most(limit, begins[last - 1]):
+        last -= 1
+    own = op.source.has_one_use and inner.inst.parent is op.inst.parent
 
-    radius = 1
-    watch_uses = True
-    operands = (ops.concat,)
+    def cut(term: d.Term | None, begin: DimLike, end: DimLike) -> d.Term | None:
+        starts = _with(attrs.starts, axis, begin)
+        return d.sliced(term, starts, _with(attrs.limits, axis, end), attrs.strides)
 
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = ConcatView.of(op.source)
-        if inner is None:
-            return False
-        axis, parts, attrs = inner.attrs.axis, inner.parts, op.attrs
-        start, limit, step = attrs.starts[axis], attrs.limits[axis], attrs.strides[axis]
-        begins: list[DimLike] = [0]
-        for part in parts:
-            begins.append(begins[-1] + part.type.dims[axis])
-        first, last = 0, len(parts)
-        while first + 1 < last and at_most(begins[first + 1], start):
-            first += 1
-        while first + 1 < last and at_most(limit, begins[last - 1]):
-            last -= 1
-        own = op.source.has_one_use and inner.inst.parent is op.inst.parent
-
-        def cut(term: d.Term | None, begin: DimLike, end: DimLike) -> d.Term | None:
-            starts = _with(attrs.starts, axis, begin)
-            return d.sliced(term, starts, _with(attrs.limits, axis, end), attrs.strides)
-
-        if own and step == 1:
-            pieces: list[d.Term | None] = []
-            for index in range(first, last):
-                begin, end = begins[index], begins[index + 1]
-                low = start if index == first else begin
-                high = limit if index == last - 1 else end
-                known = at_most(begin, low) and at_most(low, high) and at_most(high, end)
-                pieces.append(cut(parts[index], low - begin, high - begin) if known else None)
-            if None not in pieces:
-                return d.replace(rw, op.inst, d.joined(pieces, axis))
-        if last - first == len(parts):
-            return rw.fail(
-                op.inst, "the slice needs every part, and the whole is used elsewhere or strided over"
-            )
-        whole = d.joined(parts[first:last], axis)
-        return d.replace(rw, op.inst, cut(whole, start - begins[first], limit - begins[first]))
+    if own and step == 1:
+        pieces: list[d.Term | None] = []
+        for index in range(first, last):
+            begin, end = begins[index], begins[index + 1]
+            low = start if index == first else begin
+            high = limit if index == last - 1 else end
+            known = at_most(begin, low) and at_most(low, high) and at_most(high, end)
+            pieces.append(cut(parts[index], low - begin, high - begin) if known else None)
+        if None not in pieces:
+            return d.joined(pieces, axis)
+    if last - first == len(parts):
+        return "the slice needs every part, and the whole is used elsewhere or strided over"
+    whole = d.joined(parts[first:last], axis)
+    return cut(whole, start - begins[first], limit - begins[first])
 
 
 def _with(items: Sequence[DimLike], index: int, item: DimLike) -> list[DimLike]:
     return [*items[:index], item, *items[index + 1 :]]
 
 
-class LiftSliceAboveGather(OpRewritePattern[SliceView]):
+@rule(watch_uses=True)
+def LiftSliceAboveGather(op: v.SliceView, inner: v.GatherView) -> Answer:
     """gather(x, i)[s] -> gather(x[s], i[t]), if nothing else needs the whole."""
-
-    radius = 1
-    watch_uses = True
-    operands = (ops.gather,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = GatherView.of(op.source)
-        if inner is None:
-            return False
-        if not op.source.has_one_use or inner.inst.parent is not op.inst.parent:
-            return rw.fail(op.inst, "the gathered value is used elsewhere")
-        x, attrs = inner.source, op.attrs
-        lead = inner.operands[1].type.rank
-        rest = [axis for axis in range(x.type.rank) if axis not in inner.attrs.axes]
-        starts: list[DimLike] = [0] * x.type.rank
-        limits: list[DimLike] = list(x.type.dims)
-        strides = [1] * x.type.rank
-        for position, axis in enumerate(rest, lead):
-            starts[axis], limits[axis] = attrs.starts[position], attrs.limits[position]
-            strides[axis] = attrs.strides[position]
-        indices = [
-            d.sliced(index, attrs.starts[:lead], attrs.limits[:lead], attrs.strides[:lead])
-            for index in inner.operands[1:]
-        ]
-        source = d.sliced(x, starts, limits, strides)
-        return d.replace(rw, op.inst, d.draft(ops.gather, (source, *indices), inner.attrs))
+    if not op.source.has_one_use or inner.inst.parent is not op.inst.parent:
+        return "the gathered value is used elsewhere"
+    x, attrs = inner.source, op.attrs
+    lead = inner.operands[1].type.rank
+    rest = [axis for axis in range(x.type.rank) if axis not in inner.attrs.axes]
+    starts: list[DimLike] = [0] * x.type.rank
+    limits: list[DimLike] = list(x.type.dims)
+    strides = [1] * x.type.rank
+    for position, axis in enumerate(rest, lead):
+        starts[axis], limits[axis] = attrs.starts[position], attrs.limits[position]
+        strides[axis] = attrs.strides[position]
+    indices = [
+        d.sliced(index, attrs.starts[:lead], attrs.limits[:lead], attrs.strides[:lead])
+        for index in inner.operands[1:]
+    ]
+    source = d.sliced(x, starts, limits, strides)
+    return d.draft(ops.gather, (source, *indices), inner.attrs)
 
 
-class FoldSliceOfIota(OpRewritePattern[SliceView]):
+@rule()
+def FoldSliceOfIota(op: v.SliceView, inner: v.IotaView) -> Answer:
     """iota(n)[a:b:s] -> iota(m)·s + a, for integers; iota(n)[0:m] -> iota(m)."""
-
-    radius = 1
-    operands = (ops.iota,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = IotaView.of(op.source)
-        if inner is None or len(op.dims) != 1:
-            return rw.fail(op.inst, "not a line")
-        start, step = op.attrs.starts[0], op.attrs.strides[0]
-        if (start != 0 or step != 1) and not op.dtype.is_int:
-            return rw.fail(op.inst, "floats would be rounded twice")
-        if not isinstance(start, int):
-            return rw.fail(op.inst, "the first number is not known")
-        line: d.Term | None = d.draft(ops.iota, (), ops.IotaAttrs(op.dtype, op.dims, 0))
-        if step != 1:
-            line = d.draft(ops.mul, (line, d.number(step, op.type)))
-        if start != 0:
-            line = d.draft(ops.add, (line, d.number(start, op.type)))
-        return d.replace(rw, op.inst, line)
+    if len(op.dims) != 1:
+        return "not a line"
+    start, step = op.attrs.starts[0], op.attrs.strides[0]
+    if (start != 0 or step != 1) and not op.dtype.is_int:
+        return "floats would be rounded twice"
+    if not isinstance(start, int):
+        return "the first number is not known"
+    line: d.Term | None = d.draft(ops.iota, (), ops.IotaAttrs(op.dtype, op.dims, 0))
+    if step != 1:
+        line = d.draft(ops.mul, (line, d.number(step, op.type)))
+    if start != 0:
+        line = d.draft(ops.add, (line, d.number(start, op.type)))
+    return line
 
 
-class ForwardSliceOfUpdate(OpRewritePattern[SliceView]):
+@rule(radius=2)
+def ForwardSliceOfUpdate(op: v.SliceView, inner: v.DynamicUpdateSliceView) -> Answer:
     """dynamic_update_slice(x, u, i)[s] -> u[t] inside the window, x[s] outside it, for constant i."""
-
-    radius = 2
-    operands = (ops.dynamic_update_slice,)
-
-    def match_and_rewrite(self, op: SliceView, rw: ProgramRewriter) -> bool:
-        inner = DynamicUpdateSliceView.of(op.source)
-        if inner is None:
-            return False
-        attrs, window = op.attrs, inner.update.type.dims
-        within = True
-        shifted: list[list[DimLike]] = [[], []]
-        for axis, position in enumerate(inner.starts):
-            begin = constant_start(position.literal, inner.dims[axis], window[axis])
-            if begin is None:
-                return rw.fail(op.inst, f"where the window begins along axis {axis} is not known")
-            start, limit = attrs.starts[axis], attrs.limits[axis]
-            if at_most(limit, begin) or at_most(begin + window[axis], start):
-                return d.replace(
-                    rw, op.inst, d.sliced(inner.source, attrs.starts, attrs.limits, attrs.strides)
-                )
-            within = within and at_most(begin, start) and at_most(limit, begin + window[axis])
-            shifted[0].append(start - begin)
-            shifted[1].append(limit - begin)
-        if not within:
-            return rw.fail(op.inst, "the slice sees both sides of the window's edge")
-        return d.replace(rw, op.inst, d.sliced(inner.update, shifted[0], shifted[1], attrs.strides))
+    attrs, window = op.attrs, inner.update.type.dims
+    within = True
+    shifted: list[list[DimLike]] = [[], []]
+    for axis, position in enumerate(inner.starts):
+        begin = constant_start(position.literal, inner.dims[axis], window[axis])
+        if begin is None:
+            return f"where the window begins along axis {axis} is not known"
+        start, limit = attrs.starts[axis], attrs.limits[axis]
+        if at_most(limit, begin) or at_most(begin + window[axis], start):
+            return d.sliced(inner.source, attrs.starts, attrs.limits, attrs.strides)
+        within = within and at_most(begin, start) and at_most(limit, begin + window[axis])
+        shifted[0].append(start - begin)
+        shifted[1].append(limit - begin)
+    if not within:
+        return "the slice sees both sides of the window's edge"
+    return d.sliced(inner.update, shifted[0], shifted[1], attrs.strides)
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns rooted at slices."""
-    patterns.add(
-        RemoveWholeSlice,
-        FoldSliceOfSlice,
-        TightenSlice,
-        LiftSliceAboveTranspose,
-        LiftSliceAboveBroadcast,
-        LiftSliceAboveReshape,
-        LiftSliceAboveReverse,
-        LiftSliceAbovePad,
-        LiftSliceAboveConcat,
-        LiftSliceAboveGather,
-        FoldSliceOfIota,
-        ForwardSliceOfUpdate,
-    )
+populate_canonicalization = family(__name__)

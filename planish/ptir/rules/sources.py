@@ -9,44 +9,32 @@ import numpy as np
 from planish.ptir import ops
 from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.ops.literal import Literal
+from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.pattern import Root
-from planish.ptir.rewrite.prelude import (
-    IotaView,
-    OpRewritePattern,
-    PatternSet,
-    ProgramRewriter,
-    SourceView,
-)
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.rule import Answer, family, rule
 
 
-class ReplaceUnitIota(OpRewritePattern[IotaView]):
+@rule(benefit=2)
+def ReplaceUnitIota(op: v.IotaView) -> Answer:
     """iota over an axis of size 1 -> 0."""
-
-    benefit = 2
-    radius = 0
-
-    def match_and_rewrite(self, op: IotaView, rw: ProgramRewriter) -> bool:
-        if op.dims[op.attrs.axis] != 1:
-            return rw.fail(op.inst, "it counts beyond 0")
-        return d.replace(rw, op.inst, d.number(0, op.type))
+    if op.dims[op.attrs.axis] != 1:
+        return "it counts beyond 0"
+    return d.number(0, op.type)
 
 
-class SplitIota(OpRewritePattern[IotaView]):
+@rule()
+def SplitIota(op: v.IotaView) -> Answer:
     """iota(s; a) -> broadcast_to(reshape(iota(s[a])), s): what is computed from it is computed once per number."""
-
-    radius = 0
-
-    def match_and_rewrite(self, op: IotaView, rw: ProgramRewriter) -> bool:
-        dims, axis = op.dims, op.attrs.axis
-        if len(dims) == 1:
-            return rw.fail(op.inst, "it is a line already")
-        line = d.draft(ops.iota, (), ops.IotaAttrs(op.dtype, (dims[axis],), 0))
-        column = d.reshaped(line, (dims[axis], *[1] * (len(dims) - 1 - axis)))
-        return d.replace(rw, op.inst, d.broadcasted(column, dims))
+    dims, axis = op.dims, op.attrs.axis
+    if len(dims) == 1:
+        return "it is a line already"
+    line = d.draft(ops.iota, (), ops.IotaAttrs(op.dtype, (dims[axis],), 0))
+    column = d.reshaped(line, (dims[axis], *[1] * (len(dims) - 1 - axis)))
+    return d.broadcasted(column, dims)
 
 
-class MovedView(SourceView[Attrs]):
+class MovedView(v.SourceView[Attrs]):
     """Any op that moves data."""
 
     __slots__ = ()
@@ -66,45 +54,32 @@ class MovedView(SourceView[Attrs]):
     )
 
 
-class ReplaceEmptyByConstant(OpRewritePattern[MovedView]):
+@rule(benefit=4, when=lambda op: 0 in op.dims)
+def ReplaceEmptyByConstant(op: MovedView) -> Answer:
     """move(x) -> constant where the result has no elements."""
-
-    benefit = 4
-    radius = 0
-
-    def may_match(self, op: MovedView, rw: ProgramRewriter) -> bool:
-        return 0 in op.dims
-
-    def match_and_rewrite(self, op: MovedView, rw: ProgramRewriter) -> bool:
-        if not op.type.is_static:
-            return rw.fail(op.inst, "a constant needs a static shape")
-        empty = Literal(np.empty(op.type.shape, op.dtype.numpy), dtype=op.dtype)
-        return d.replace(rw, op.inst, d.constant(empty, op.type.quant))
+    if not op.type.is_static:
+        return "a constant needs a static shape"
+    empty = Literal(np.empty(op.type.shape, op.dtype.numpy), dtype=op.dtype)
+    return d.constant(empty, op.type.quant)
 
 
-class DimensionSizeView(SourceView[ops.DimensionSizeAttrs]):
+class DimensionSizeView(v.SourceView[ops.DimensionSizeAttrs]):
     """`dimension_size(source; axis)`."""
 
     __slots__ = ()
     roots: ClassVar[tuple[Root, ...]] = (OpKey.DIMENSION_SIZE,)
 
 
-class LiftDimensionSize(OpRewritePattern[DimensionSizeView]):
+@rule(radius=1)
+def LiftDimensionSize(op: DimensionSizeView) -> Answer:
     """dimension_size(f(x)) -> dimension_size(x) where x has an axis of the same size: f need not run for it."""
-
-    radius = 1
-
-    def match_and_rewrite(self, op: DimensionSizeView, rw: ProgramRewriter) -> bool:
-        size = op.source.type.dims[op.attrs.axis]
-        inner = op.source.def_inst
-        for value in () if inner is None else inner.operands:
-            if size in value.type.dims:
-                axis = value.type.dims.index(size)
-                sized = d.draft(ops.dimension_size, (value,), ops.DimensionSizeAttrs(axis))
-                return d.replace(rw, op.inst, sized)
-        return rw.fail(op.inst, "no operand has an axis of that size")
+    size = op.source.type.dims[op.attrs.axis]
+    inner = op.source.def_inst
+    for value in () if inner is None else inner.operands:
+        if size in value.type.dims:
+            axis = value.type.dims.index(size)
+            return d.draft(ops.dimension_size, (value,), ops.DimensionSizeAttrs(axis))
+    return "no operand has an axis of that size"
 
 
-def populate_canonicalization(patterns: PatternSet) -> None:
-    """Add the patterns of iota, of empty results and of sizes."""
-    patterns.add(ReplaceUnitIota, SplitIota, ReplaceEmptyByConstant, LiftDimensionSize)
+populate_canonicalization = family(__name__)

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
-from planish.uop.pattern import BITS, INTEGERS, INTEGRAL, node
-from planish.uop.symbolic.letters import SIGNED, UNSIGNED, a, b, c, x, y, z
+from planish.uop.pattern import INTEGERS, INTEGRAL, node
+from planish.uop.symbolic.lawful import rules
+from planish.uop.symbolic.letters import SIGNED, UNSIGNED, a, b, c, x
 
 
 def _value(node: UOp) -> int:
     return cast("int", node.arg)
-
-
-def _is_ones(c: UOp) -> bool:
-    return c.arg == c.dtype.wrap(-1)
-
-
-def _ones(root: UOp) -> UOp:
-    return root.const_like(root.dtype.wrap(-1))
 
 
 def _is_mask_above(x: UOp, c: UOp) -> bool:
@@ -60,40 +54,7 @@ def _shift_right_twice(x: UOp, a: UOp, b: UOp) -> UOp | None:
 bitwise: Final = Matcher(
     "bitwise",
     [
-        # -- neutral, absorbing, idempotent -----------------------------------------------------------------------
-        rule(x & 0, 0, on=BITS),
-        rule(x & c, x, when=_is_ones, on=BITS, says="x & ones -> x"),
-        rule(x | 0, x, on=BITS),
-        rule(x | c, c, when=_is_ones, on=BITS, says="x | ones -> ones"),
-        rule(x ^ 0, x, on=BITS),
-        rule(x ^ c, ~x, when=_is_ones, on=BITS, says="x ^ ones -> ~x"),
-        rule(x & x, x, on=BITS),
-        rule(x | x, x, on=BITS),
-        rule(x ^ x, 0, on=BITS),
-        # -- complement -------------------------------------------------------------------------------------------
-        rule(~(~x), x, says="~~x -> x"),
-        rule(x & ~x, 0, on=BITS, says="x & ~x -> 0"),
-        rule(x | ~x, _ones, on=BITS, says="x | ~x -> ones"),
-        rule(x ^ ~x, _ones, on=BITS, says="x ^ ~x -> ones"),
-        rule(~x ^ ~y, x ^ y, on=BITS, says="~x ^ ~y -> x ^ y"),
-        rule(~x ^ c, x ^ ~c, on=BITS, says="~x ^ c -> x ^ ~c"),
-        rule(~(~x ^ y), x ^ y, says="~(~x ^ y) -> x ^ y"),
-        rule(~x & ~y, ~(x | y), on=INTEGERS, says="int: ~x & ~y -> ~(x | y)"),
-        rule(~x | ~y, ~(x & y), on=INTEGERS, says="int: ~x | ~y -> ~(x & y)"),
-        # -- absorption -------------------------------------------------------------------------------------------
-        rule(x & (x | y), x, on=BITS, says="x & (x | y) -> x"),
-        rule(x | (x & y), x, on=BITS, says="x | x & y -> x"),
-        rule(x & (x & y).named("z"), z, on=BITS, says="x & (x & y) -> x & y"),
-        rule(x | (x | y).named("z"), z, on=BITS, says="x | (x | y) -> x | y"),
-        rule(x ^ (x ^ y), y, on=BITS, says="x ^ (x ^ y) -> y"),
-        rule(x & (~x | y), x & y, on=BITS, says="x & (~x | y) -> x & y"),
-        rule(x | (~x & y), x | y, on=BITS, says="x | ~x & y -> x | y"),
-        rule((x & y) | (x & ~y), x, on=BITS, says="x & y | x & ~y -> x"),
-        rule((x | y) & (x | ~y), x, on=BITS, says="(x | y) & (x | ~y) -> x"),
-        # -- constants --------------------------------------------------------------------------------------------
-        rule((x & a) & b, x & (a & b), on=INTEGRAL, says="(x & a) & b -> x & (a & b)"),
-        rule((x | a) | b, x | (a | b), on=INTEGRAL, says="(x | a) | b -> x | (a | b)"),
-        rule((x ^ a) ^ b, x ^ (a ^ b), on=INTEGRAL, says="(x ^ a) ^ b -> x ^ (a ^ b)"),
+        *rules(scalar.BITWISE),
         rule(x & c, x, when=_is_mask_above, on=INTEGRAL, says="x & 2**n-1 -> x, 0 <= x < 2**n"),
         # -- shifts -----------------------------------------------------------------------------------------------
         rule(node((Ops.SHL, Ops.SHR), x, 0), x, says="x << 0, x >> 0 -> x"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
-from planish.uop.pattern import BOOL, INTEGRAL, node
-from planish.uop.symbolic.letters import a, b, p, q, x, y
+from planish.uop.pattern import INTEGRAL
+from planish.uop.symbolic.lawful import rules
+from planish.uop.symbolic.letters import a, b, x, y
 
 
 def _is_empty(a: UOp, b: UOp) -> bool:
@@ -28,12 +29,7 @@ boolean: Final = Matcher(
     "boolean",
     [
         # -- comparisons of bools ---------------------------------------------------------------------------------
-        rule(p < q, ~p & q, on=BOOL, says="bool: p < q -> ~p & q"),
-        rule(p <= q, ~p | q, on=BOOL, says="bool: p <= q -> ~p | q"),
-        rule(node(Ops.CMPNE, p, q), p ^ q, on=BOOL, says="bool: p != q -> p ^ q"),
-        rule(node(Ops.CMPEQ, p, q), ~(p ^ q), on=BOOL, says="bool: p == q -> ~(p ^ q)"),
-        rule(node(Ops.MAX, p, q), p | q, on=BOOL, says="bool: max(p, q) -> p | q"),
-        rule(node(Ops.MIN, p, q), p & q, on=BOOL, says="bool: min(p, q) -> p & q"),
+        *rules(scalar.OF_BOOLS),
         # -- two comparisons of one value -------------------------------------------------------------------------
         rule(_below_a & _below_b, x < a.min(b), says="x < a & x < b -> x < min(a, b)"),
         rule(_below_a | _below_b, x < a.max(b), says="x < a | x < b -> x < max(a, b)"),

@@ -123,10 +123,6 @@ def _out_of_select(root: UOp, p: UOp, x: UOp, y: UOp) -> UOp | None:
     return _convert(p.where(x, y), root.dtype) if x.dtype is y.dtype else None
 
 
-def _to_number(root: UOp) -> bool:
-    return root.dtype.is_int
-
-
 casts: Final = Matcher(
     "casts",
     [

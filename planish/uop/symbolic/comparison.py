@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import COMPARISONS, Ops
 from planish.uop.pattern import FLOAT, INDEX, INTEGRAL, Pattern, node
 from planish.uop.symbolic.affine import Affine, affine
+from planish.uop.symbolic.lawful import rules
 from planish.uop.symbolic.letters import a, c, x, y
 
 _EQUALITY: Final = (Ops.CMPEQ, Ops.CMPNE)
@@ -175,22 +177,15 @@ comparison: Final = Matcher(
     "comparison",
     [
         # -- a value and itself -----------------------------------------------------------------------------------
-        rule(node(Ops.CMPLT, x, x), False, on=INTEGRAL | FLOAT, says="x < x -> False"),
-        rule(node(Ops.CMPLE, x, x), True, on=INTEGRAL, says="x <= x -> True"),
-        rule(x.eq(x), True, on=INTEGRAL),
-        rule(x.ne(x), False, on=INTEGRAL),
+        *rules(scalar.COMPARED_WITH_ITSELF),
         # -- by bounds --------------------------------------------------------------------------------------------
         rule(node(COMPARISONS, x, y), _decided, on=INTEGRAL, says="x ? y -> True or False, where bounds decide"),
         # -- one form for each ------------------------------------------------------------------------------------
-        rule(~(x < y).of(INTEGRAL), y <= x, says="int: ~(x < y) -> y <= x"),
-        rule(~(x <= y).of(INTEGRAL), y < x, says="int: ~(x <= y) -> y < x"),
-        rule(~node(Ops.CMPEQ, x, y), x.ne(y), says="~(x == y) -> x != y"),
-        rule(~node(Ops.CMPNE, x, y), x.eq(y), says="~(x != y) -> x == y"),
+        *rules(scalar.NEGATED_COMPARISONS),
         rule(x <= c, x < c + 1, when=_is_not_greatest, on=INTEGRAL, says="int: x <= c -> x < c + 1"),
         rule(c <= x, c + -1 < x, when=_is_not_least, on=INTEGRAL, says="int: c <= x -> c - 1 < x"),
         # -- constants gather on one side -------------------------------------------------------------------------
-        rule((x + a) < c, x < c - a, on=INDEX, says="x + a < c -> x < c - a"),
-        rule(c < (x + a), c - a < x, on=INDEX, says="c < x + a -> c - a < x"),
+        *rules(scalar.SHIFTED_COMPARISONS),
         rule(
             node(_EQUALITY, x + a, c), lambda root, x, a, c: root.replace(src=(x, x.const_like(c.arg - a.arg))),
             on=INTEGRAL, says="x + a == c -> x == c - a, and !=",
@@ -238,20 +233,7 @@ comparison: Final = Matcher(
         rule(x <= (y + -1), x < y, on=INDEX, says="x <= y - 1 -> x < y"),
         rule((x + 1) <= y, x < y, on=INDEX, says="x + 1 <= y -> x < y"),
         # -- extrema with a constant ------------------------------------------------------------------------------
-        rule(
-            x.max(a) < c, x < c, when=lambda a, c: a.arg < c.arg, on=INTEGRAL, says="max(x, a) < c -> x < c, a < c",
-        ),
-        rule(
-            x.min(a) < c, x < c, when=lambda a, c: a.arg >= c.arg, on=INTEGRAL,
-            says="min(x, a) < c -> x < c, c <= a",
-        ),
-        rule(
-            c < x.max(a), c < x, when=lambda a, c: a.arg <= c.arg, on=INTEGRAL,
-            says="c < max(x, a) -> c < x, a <= c",
-        ),
-        rule(
-            c < x.min(a), c < x, when=lambda a, c: a.arg > c.arg, on=INTEGRAL, says="c < min(x, a) -> c < x, c < a",
-        ),
+        *rules(scalar.COMPARED_EXTREMA),
         # -- signs of floats --------------------------------------------------------------------------------------
         rule(
             node(COMPARISONS, -x, -y), _without_signs, on=FLOAT,

@@ -14,11 +14,13 @@ from functools import lru_cache
 from math import gcd
 from typing import Final, cast
 
+from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import INDEX, INTEGERS, INTEGRAL, node, where
 from planish.uop.symbolic.affine import Affine, affine, known_affine
+from planish.uop.symbolic.lawful import rules
 from planish.uop.symbolic.letters import a, b, c, p, x, y
 from planish.uop.symbolic.polynomial import divide_by_symbol
 
@@ -352,18 +354,6 @@ def _cancels(x: UOp, c: UOp) -> bool:
     return _number(c) > 0 and _product_fits(x, c)
 
 
-def _divide_int_quotient(x: UOp, a: UOp, b: UOp) -> UOp | None:
-    p, q = _number(a), _number(b)
-    if p <= 0 or q <= 0:
-        return None
-    product = p * q
-    return x // product if x.dtype.wrap(product) == product else None
-
-
-def _is_period_multiple(a: UOp, b: UOp) -> bool:
-    return _number(b) > 0 and _number(a) > 0 and _number(a) % _number(b) == 0
-
-
 divmod_rules: Final = Matcher(
     "divmod",
     [
@@ -402,16 +392,9 @@ divmod_rules: Final = Matcher(
         rule(where(p, a, b) // c, where(p, a // c, b // c), when=lambda c: c.arg != 0, on=INTEGRAL, says="where(p, a, b) // c -> where(p, a // c, b // c)"),
         rule(where(p, a, b) % c, where(p, a % c, b % c), when=lambda c: c.arg != 0, on=INTEGRAL, says="where(p, a, b) % c -> where(p, a % c, b % c)"),
         # -- user integers ------------------------------------------------------------------------------------------
-        rule(x // 1, x, on=INTEGERS, says="int: x // 1 -> x"),
-        rule(x // -1, -x, on=INTEGERS, says="int: x // -1 -> -x"),
-        rule(x // 0, 0, on=INTEGERS, says="int: x // 0 -> 0"),
+        *rules(scalar.FLOORING),
         rule(x // x, 1, when=_is_not_zero, on=INTEGERS, says="int: x // x -> 1 when x is not 0"),
-        rule(
-            x % c, 0, when=lambda c: c.arg in {-1, 0, 1}, on=INTEGERS, says="int: x % c -> 0, c in {-1, 0, 1}"
-        ),
-        rule(x % x, 0, on=INTEGRAL, says="x % x -> 0"),
-        rule((x // a) // b, _divide_int_quotient, on=INTEGERS, says="int: (x // a) // b -> x // (a*b) when a, b > 0"),
-        rule((x % a) % b, x % b, when=_is_period_multiple, on=INTEGERS, says="int: (x % a) % b -> x % b when b divides a"),
+        *rules(scalar.FLOORING_TWICE),
         rule((x * c) // c, x, when=_cancels, on=INTEGERS, says="int: (x * c) // c -> x when x * c does not wrap"),
         rule((x * c) % c, 0, when=_cancels, on=INTEGERS, says="int: (x * c) % c -> 0 when x * c does not wrap"),
     ],

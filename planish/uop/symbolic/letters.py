@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from planish.dtypes import Kind
+from planish.algebra import kinds
 from planish.uop.ops import CONSTANTS, Ops
-from planish.uop.pattern import BOOL, FLOAT, INTEGERS, Pattern, anything, constant, node
+from planish.uop.pattern import BOOL, Pattern, anything, constant, node
 
 x: Final[Pattern] = anything("x")
 y: Final[Pattern] = anything("y")
@@ -17,10 +17,8 @@ a: Final[Pattern] = constant("a")
 b: Final[Pattern] = constant("b")
 c: Final[Pattern] = constant("c")
 
-SIGNED: Final = frozenset({Kind.INT})
-UNSIGNED: Final = frozenset({Kind.UINT})
-ARITHMETIC: Final = INTEGERS | FLOAT
-"""Where NEG and SUB are kept as they are. (On `index` both become products with -1, see `terms`.)"""
+SIGNED: Final = kinds.SIGNED
+UNSIGNED: Final = kinds.UNSIGNED
 
 
 def known(name: str) -> Pattern:

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import BINARY, CONSTANTS, UNARY, Ops
-from planish.uop.pattern import BOOL, INTEGRAL, Pattern, node, where
+from planish.uop.pattern import Pattern, node, where
 from planish.uop.symbolic.cost import DIVISIONS
-from planish.uop.symbolic.letters import known, p, q, x, y, z
+from planish.uop.symbolic.lawful import rules
+from planish.uop.symbolic.letters import known, p, x, y, z
 
 _DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
 _MOVING: Final = BINARY - _DIVISIONS
 """Binary ops that move into a select. (Divisions do so in `divmod`, which knows zero divisors.)"""
+
+_KEEPING_GATES: Final = (
+    "where(~p, x, y) -> where(p, y, x)",
+    "where(p, where(q, x, y), y) -> where(p & q, x, y)",
+)
 
 
 def _is_no_gate(y: UOp) -> bool:
@@ -95,29 +102,8 @@ _left, _right = node(BINARY, name="left"), node(BINARY, name="right")
 select: Final = Matcher(
     "select",
     [
-        # -- known or irrelevant conditions -----------------------------------------------------------------------
-        rule(node(Ops.WHERE, True, x, y), x, says="where(True, x, y) -> x"),
-        rule(node(Ops.WHERE, False, x, y), y, says="where(False, x, y) -> y"),
-        rule(where(p, x, x), x, says="where(p, x, x) -> x"),
-        # -- conditions -------------------------------------------------------------------------------------------
-        rule(where(~p, x, y), where(p, y, x), when=_is_no_gate, says="where(~p, x, y) -> where(p, y, x)"),
-        rule(where(p, where(p, x, y), z), where(p, x, z), says="where(p, where(p, x, y), z) -> where(p, x, z)"),
-        rule(where(p, x, where(p, y, z)), where(p, x, z), says="where(p, x, where(p, y, z)) -> where(p, x, z)"),
-        rule(where(p, where(q, x, y), y), where(p & q, x, y), when=_is_no_gate, says="where(p, where(q, x, y), y) -> where(p & q, x, y)"),
-        rule(where(p, x, where(q, x, y)), where(p | q, x, y), says="where(p, x, where(q, x, y)) -> where(p | q, x, y)"),
-        # -- branches that are bools ------------------------------------------------------------------------------
-        rule(where(p, True, y), p | y, on=BOOL, says="bool: where(p, True, y) -> p | y"),
-        rule(where(p, False, y), ~p & y, on=BOOL, says="bool: where(p, False, y) -> ~p & y"),
-        rule(where(p, x, True), ~p | x, on=BOOL, says="bool: where(p, x, True) -> ~p | x"),
-        rule(where(p, x, False), p & x, on=BOOL, says="bool: where(p, x, False) -> p & x"),
-        rule(where(p, ~x, x), p ^ x, on=BOOL, says="bool: where(p, ~x, x) -> p ^ x"),
-        # -- a comparison of the branches -------------------------------------------------------------------------
-        rule(where(x < y, x, y), x.min(y), on=INTEGRAL, says="where(x < y, x, y) -> min(x, y)"),
-        rule(where(x < y, y, x), x.max(y), on=INTEGRAL, says="where(x < y, y, x) -> max(x, y)"),
-        rule(where(x <= y, x, y), x.min(y), on=INTEGRAL, says="where(x <= y, x, y) -> min(x, y)"),
-        rule(where(x <= y, y, x), x.max(y), on=INTEGRAL, says="where(x <= y, y, x) -> max(x, y)"),
-        rule(where(x.eq(y), x, y), y, on=INTEGRAL, says="where(x == y, x, y) -> y"),
-        rule(where(x.ne(y), x, y), x, on=INTEGRAL, says="where(x != y, x, y) -> x"),
+        *rules(scalar.DECIDED_SELECTS),
+        *rules(scalar.SELECTS, dict.fromkeys(_KEEPING_GATES, _is_no_gate)),
         # -- ops into a select of constants -----------------------------------------------------------------------
         rule(node(UNARY, _chosen("a", "b")), _into_unary, says="op(where(p, a, b)) -> where(p, op(a), op(b))"),
         rule(node(_MOVING, _chosen("a", "b"), known("c")), _into_left, says="where(p, a, b) ∘ c -> where(p, a ∘ c, b ∘ c)"),

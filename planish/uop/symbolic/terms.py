@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import INDEX, INTEGERS, node
 from planish.uop.symbolic.affine import INDEX_LIMIT, TERMS_LIMIT, affine
-from planish.uop.symbolic.letters import a, b, c, x, y
+from planish.uop.symbolic.lawful import rules
+from planish.uop.symbolic.letters import c, x, y
 
 # a member of an enum costs more to look up than a name
 _ADD, _CONST, _MUL = Ops.ADD, Ops.CONST, Ops.MUL
@@ -146,9 +148,7 @@ terms: Final = Matcher(
         rule(node(Ops.ADD).named("x") * c, _distribute, on=INDEX, says="(x*a + b)*c -> x*(a*c) + b*c"),
         rule(node(Ops.MUL, x, y), _normal_product, on=INDEX, says="x * y -> sorted factors, constant last"),
         # -- user integers: modulo 2^n ----------------------------------------------------------------------------
-        rule(x - c, x + -c, on=INTEGERS, says="int: x - c -> x + -c"),
-        rule((x + a) + b, x + (a + b), on=INTEGERS, says="int: (x + a) + b -> x + (a + b)"),
-        rule((x * a) * b, x * (a * b), on=INTEGERS, says="int: (x * a) * b -> x * (a * b)"),
+        *rules(scalar.TERMS),
         rule(
             (x + c) + y,
             (x + y) + c,
@@ -156,13 +156,6 @@ terms: Final = Matcher(
             on=INTEGERS,
             says="int: (x + c) + y -> (x + y) + c",
         ),
-        rule(
-            (x + a) + (y + b),
-            (x + y) + (a + b),
-            on=INTEGERS,
-            says="int: (x + a) + (y + b) -> (x + y) + (a + b)",
-        ),
-        rule((x * a) + (x * b), x * (a + b), on=INTEGERS, says="int: x*a + x*b -> x * (a + b)"),
-        rule((x * c) + x, x * (c + 1), on=INTEGERS, says="int: x*c + x -> x * (c + 1)"),
+        *rules(scalar.LIKE_TERMS),
     ],
 )

@@ -1,0 +1,168 @@
+"""Laws: equations in Python's notation, read once.
+
+    law("x + 0 -> x", INTEGRAL, "FoldAddZero")
+
+`x y z w` stand for anything, `p q` for bools, `a b c` for constants; `ones` is the number with every bit set. What is
+no operator is written as a call: `max(x, y)`, `where(p, x, y)`, `truncdiv(x, y)`. A word before a colon belongs to the
+name of the law (`int: x // 1 -> x`); of a law with a condition, what follows `when` or a comma says it.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple, TypeAlias
+
+from planish.dtypes import Kind
+
+CONSTANTS: Final = frozenset({"a", "b", "c", "ones"})
+BOOLS: Final = frozenset({"p", "q"})
+
+_OPERATORS: Final[dict[type[ast.AST], str]] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
+    ast.USub: "neg", ast.Invert: "not",
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+COMPARISONS: Final = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+LOGIC: Final = frozenset({"and", "or", "xor", "not"})
+COMMUTATIVE: Final = frozenset({"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
+
+
+class Letter(NamedTuple):
+    """What stands for any value."""
+
+    name: str
+
+    @property
+    def is_constant(self) -> bool:
+        return self.name in CONSTANTS
+
+
+class Number(NamedTuple):
+    """A number that is written out."""
+
+    value: bool | int | float
+
+    @property
+    def is_constant(self) -> bool:
+        return True
+
+
+class Apply(NamedTuple):
+    """An op on expressions."""
+
+    op: str
+    of: tuple[Expression, ...]
+
+    @property
+    def is_constant(self) -> bool:
+        return False
+
+
+Expression: TypeAlias = "Letter | Number | Apply"
+
+
+@dataclass(frozen=True)
+class Law:
+    """One equation."""
+
+    says: str
+    """The equation as it is written: the name of the law."""
+    on: frozenset[Kind] | None
+    """The kinds of dtype it holds for; None: all that its ops have."""
+    pattern: str | None
+    """The PTIR pattern it is part of."""
+    uop: frozenset[Kind] | bool
+    """Where kernels use it: the kinds, or whether at all. Their normal form leaves some true equations out."""
+    when: Callable[..., bool] | None
+    """A condition on the numbers of the constants, asked for by name; `dtype` is that of the operands."""
+    once: bool
+    """Whether the inner ops must have no other use, lest they be computed as well."""
+
+    @cached_property
+    def sides(self) -> tuple[Expression, Expression]:
+        """The two expressions."""
+        left, right = self.says.rpartition(": ")[2].split(" -> ")
+        if self.when is not None:
+            right = right.partition(" when " if " when " in right else ", ")[0]
+        return _read(left), _read(right)
+
+    @property
+    def left(self) -> Expression:
+        return self.sides[0]
+
+    @property
+    def right(self) -> Expression:
+        return self.sides[1]
+
+
+def law(
+    says: str,
+    on: frozenset[Kind] | None = None,
+    pattern: str | None = None,
+    *,
+    uop: frozenset[Kind] | bool = True,
+    when: Callable[..., bool] | None = None,
+    once: bool = False,
+) -> Law:
+    """A row of the table."""
+    return Law(says, on, pattern, uop, when, once)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """An expression and all in it. (Laws are a few levels deep: recursion is safe.)"""
+    yield expression
+    if isinstance(expression, Apply):
+        for part in expression.of:
+            yield from walk(part)
+
+
+def orders(expression: Expression) -> Iterator[Expression]:
+    """An expression with the operands of its commutative ops in every order; a constant stays on the right."""
+    if not isinstance(expression, Apply):
+        yield expression
+        return
+    found = [tuple(orders(part)) for part in expression.of]
+    if len(found) == 2:
+        pairs = [(left, right) for left in found[0] for right in found[1]]
+        first, second = expression.of
+        if expression.op in COMMUTATIVE and not second.is_constant and first != second:
+            pairs += [(right, left) for left, right in pairs]
+        for pair in pairs:
+            yield Apply(expression.op, pair)
+    elif len(found) == 1:
+        for part in found[0]:
+            yield Apply(expression.op, (part,))
+    else:
+        for first in found[0]:
+            for second in found[1]:
+                for third in found[2]:
+                    yield Apply(expression.op, (first, second, third))
+
+
+def _read(text: str) -> Expression:
+    return _expression(ast.parse(text.strip(), mode="eval").body)
+
+
+def _expression(tree: ast.AST) -> Expression:
+    if isinstance(tree, ast.Name):
+        return Number(math.inf) if tree.id == "inf" else Letter(tree.id)
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, (bool, int, float)):
+        return Number(tree.value)
+    if isinstance(tree, ast.UnaryOp):
+        of = _expression(tree.operand)
+        if isinstance(of, Number) and isinstance(tree.op, ast.USub):
+            return Number(-of.value)
+        return Apply(_OPERATORS[type(tree.op)], (of,))
+    if isinstance(tree, ast.BinOp):
+        return Apply(_OPERATORS[type(tree.op)], (_expression(tree.left), _expression(tree.right)))
+    if isinstance(tree, ast.Compare):
+        (op,), (right,) = tree.ops, tree.comparators
+        return Apply(_OPERATORS[type(op)], (_expression(tree.left), _expression(right)))
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+        return Apply(tree.func.id, tuple([_expression(part) for part in tree.args]))
+    raise ValueError(f"a law cannot be read at {ast.unparse(tree) if isinstance(tree, ast.expr) else tree!r}")

@@ -1,0 +1,302 @@
+"""The table of scalar laws, in the order in which kernels try them.
+
+Integers wrap and `index` is exact, so their laws are those of a ring. Of floats only what holds bit for bit is here:
+`x + -0.0`, `x * 1`, signs; what only real numbers obey is in `FAST`. Max and min give NaN if either operand is NaN, so
+absorption is no law of floats. A constant stands on the right of a commutative op.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.algebra.kinds import (
+    ARITHMETIC,
+    BITS,
+    BOOL,
+    FLOAT,
+    INDEX,
+    INEXACT,
+    INTEGERS,
+    INTEGRAL,
+    NUMBERS,
+    REAL,
+    SIGNED,
+    UNSIGNED,
+)
+from planish.algebra.law import Law, law
+from planish.dtypes import DType
+
+
+def _is_unit(c: int) -> bool:
+    return c in {-1, 0, 1}
+
+
+def _product_fits(a: int, b: int, dtype: DType) -> bool:
+    return a > 0 and b > 0 and dtype.wrap(a * b) == a * b
+
+
+def _divides(a: int, b: int) -> bool:
+    return a > 0 and b > 0 and a % b == 0
+
+
+def _not_more(a: int, b: int) -> bool:
+    return 0 < a <= b
+
+
+# fmt: off
+SUMS: Final[tuple[Law, ...]] = (
+    law("x + 0 -> x", INTEGRAL, "FoldAddZero"),
+    law("x + -0.0 -> x", INEXACT, "FoldAddZero", uop=FLOAT),
+    law("x - x -> 0", INTEGERS, "FoldSubOfSame"),
+    law("float: x - c -> x + -c", INEXACT, "ReplaceSubOfConstantByAdd", uop=FLOAT),
+    law("0 - x -> -x", INTEGERS, "ReplaceSubFromZeroByNeg"),
+    law("-0.0 - x -> -x", INEXACT, "ReplaceSubFromZeroByNeg", uop=FLOAT),
+    law("x + -y -> x - y", NUMBERS, "ReplaceAddOfNegBySub", uop=ARITHMETIC),
+    law("x - -y -> x + y", NUMBERS, "ReplaceSubOfNegByAdd", uop=ARITHMETIC),
+    law("-(-x) -> x", NUMBERS, "RemoveInvolution", uop=ARITHMETIC),
+    law("-(x - y) -> y - x", INTEGERS, "ReplaceNegOfSub"),
+    law("(x + y) - x -> y", INTEGERS, "CancelSubOfAdd"),
+    law("(x - y) + y -> x", INTEGERS, "CancelAddOfSub"),
+    law("x - (x + y) -> -y", INTEGERS),
+    law("x - (x - y) -> y", INTEGERS, "CancelSubOfSub"),
+    law("(x - y) - x -> -y", INTEGERS, "CancelSubOfSub", uop=False),
+    law("(a - x) + b -> (a + b) - x", INTEGERS, "CombineConstantsAroundSub", uop=False),
+    law("a - (x + b) -> (a - b) - x", INTEGERS, "CombineConstantsAroundSub", uop=False),
+    law("x + x -> x * 2", INTEGERS, "ReplaceAddOfSameByMul", uop=False),
+    law("-(x + c) -> -c - x", INTEGERS, "FoldNegIntoConstant", uop=False, once=True),
+)
+TERMS: Final = (
+    law("int: x - c -> x + -c", INTEGERS, "ReplaceSubOfConstantByAdd"),
+    law("int: (x + a) + b -> x + (a + b)", INTEGERS, "ReassociateAdd"),
+    law("int: (x * a) * b -> x * (a * b)", INTEGERS, "ReassociateMul"),
+)
+LIKE_TERMS: Final = (
+    law("int: (x + a) + (y + b) -> (x + y) + (a + b)", INTEGERS),
+    law("int: x*a + x*b -> x * (a + b)", INTEGERS),
+    law("int: x*c + x -> x * (c + 1)", INTEGERS),
+)
+PRODUCTS: Final = (
+    law("x * 1 -> x", REAL, "FoldMulByOne"),
+    law("x * 0 -> 0", INTEGRAL, "FoldMulByOne"),
+    law("x * -1 -> -x", REAL, "FoldMulByOne", uop=ARITHMETIC),
+    law("-x * c -> x * -c", REAL, "CancelNegsInProduct", uop=ARITHMETIC),
+    law("-x * -y -> x * y", REAL, "CancelNegsInProduct", uop=ARITHMETIC),
+    law("-(x * c) -> x * -c", REAL, "FoldNegIntoConstant", uop=False, once=True),
+)
+QUOTIENTS: Final = (
+    law("1.0 / x -> recip(x)", FLOAT, "ReplaceDivOfOneByReciprocal"),
+    law("-x / -y -> x / y", FLOAT, "CancelNegsInProduct"),
+    law("-x / c -> x / -c", FLOAT, "CancelNegsInProduct"),
+    law("-(x / c) -> x / -c", FLOAT, "FoldNegIntoConstant", uop=False, once=True),
+)
+TRUNCATING: Final = (
+    law("truncdiv(x, 1) -> x", INTEGRAL, "FoldDivisionByUnit"),
+    law("truncdiv(x, -1) -> -x", INTEGRAL, "FoldDivisionByUnit"),
+    law("truncdiv(x, 0) -> 0", INTEGERS, "FoldDivisionByUnit"),
+    law("truncmod(x, c) -> 0, c in {-1, 0, 1}", INTEGERS, "FoldRemainderByUnit", when=_is_unit),
+    law("truncmod(x, x) -> 0", INTEGERS),
+    law("truncdiv(x, y) -> x // y", UNSIGNED, "NormalizeUnsignedDivision", uop=False),
+    law("truncmod(x, y) -> x % y", UNSIGNED, "NormalizeUnsignedDivision", uop=False),
+    law("truncdiv(truncdiv(x, a), b) -> truncdiv(x, a * b) when a, b > 0", INTEGERS, "FoldDivisionOfDivision", uop=False, when=_product_fits),
+    law("truncmod(truncmod(x, a), b) -> truncmod(x, a) when a <= b", INTEGERS, "FoldRemainderOfRemainder", uop=False, when=_not_more),
+    law("truncmod(truncmod(x, a), b) -> truncmod(x, b) when b divides a", INTEGERS, "FoldRemainderOfRemainder", uop=False, when=_divides),
+    law("truncdiv(x % a, b) -> 0 when a <= b", INTEGERS, "FoldDivisionOfRemainder", uop=False, when=_not_more),
+)
+FLOORING: Final = (
+    law("int: x // 1 -> x", INTEGERS, "FoldDivisionByUnit"),
+    law("int: x // -1 -> -x", INTEGERS, "FoldDivisionByUnit"),
+    law("int: x // 0 -> 0", INTEGERS, "FoldDivisionByUnit"),
+)
+FLOORING_TWICE: Final = (
+    law("(x % a) // b -> 0 when a <= b", INTEGERS, "FoldDivisionOfRemainder", uop=False, when=_not_more),
+    law("int: x % c -> 0, c in {-1, 0, 1}", INTEGERS, "FoldRemainderByUnit", when=_is_unit),
+    law("x % x -> 0", INTEGRAL),
+    law("int: (x // a) // b -> x // (a*b) when a, b > 0", INTEGERS, "FoldDivisionOfDivision", when=_product_fits),
+    law("(x % a) % b -> x % a when a <= b", INTEGERS, "FoldRemainderOfRemainder", uop=False, when=_not_more),
+    law("int: (x % a) % b -> x % b when b divides a", INTEGERS, "FoldRemainderOfRemainder", when=_divides),
+)
+ROUNDING: Final = (
+    law("sign(sign(x)) -> sign(x)", REAL, "RemoveRepeatedSign", uop=False),
+    law("abs(x) -> x", UNSIGNED, "RemoveAbsOfUnsigned", uop=False),
+    law("abs(x * x) -> x * x", FLOAT, "RemoveAbsOfSquare", uop=False),
+)
+POWERS: Final = (
+    law("x ** 0 -> 1", REAL, "ReplaceSmallPower"),
+    law("x ** 1 -> x", REAL, "ReplaceSmallPower"),
+    law("x ** 2 -> x * x", REAL, "ReplaceSmallPower"),
+    law("x ** -1 -> recip(x)", FLOAT),
+    law("1 ** x -> 1", REAL),
+)
+MULTIPLY_ADD: Final = (
+    law("mulacc(x, 1, z) -> x + z", REAL),
+    law("mulacc(x, 0, z) -> z", INTEGRAL),
+    law("mulacc(x, y, 0) -> x * y", INTEGRAL),
+    law("mulacc(x, y, -0.0) -> x * y", FLOAT),
+)
+BITWISE: Final = (
+    # -- neutral, absorbing, idempotent ---------------------------------------------------------------------------
+    law("x & 0 -> 0", BITS, "FoldBitZero"),
+    law("x & ones -> x", BITS, "FoldBitUnit"),
+    law("x | 0 -> x", BITS, "FoldBitUnit"),
+    law("x | ones -> ones", BITS, "FoldBitZero"),
+    law("x ^ 0 -> x", BITS, "FoldBitUnit"),
+    law("x ^ ones -> ~x", BITS, "ReplaceXorOfOnesByNot"),
+    law("x & x -> x", BITS, "FoldIdempotentOfSame"),
+    law("x | x -> x", BITS, "FoldIdempotentOfSame"),
+    law("x ^ x -> 0", BITS, "FoldXorOfSame"),
+    # -- complement -----------------------------------------------------------------------------------------------
+    law("~~x -> x", None, "RemoveInvolution"),
+    law("conj(conj(x)) -> x", None, "RemoveInvolution", uop=False),
+    law("x & ~x -> 0", BITS, "FoldComplement"),
+    law("x | ~x -> ones", BITS, "FoldComplement"),
+    law("x ^ ~x -> ones", BITS, "FoldComplement"),
+    law("~x ^ ~y -> x ^ y", BITS, "CancelNotsOfXor"),
+    law("~x ^ c -> x ^ ~c", BITS, "CancelNotsOfXor"),
+    law("~(~x ^ y) -> x ^ y"),
+    law("int: ~x & ~y -> ~(x | y)", BITS, "JoinNots", uop=INTEGERS, once=True),
+    law("int: ~x | ~y -> ~(x & y)", BITS, "JoinNots", uop=INTEGERS, once=True),
+    # -- absorption -----------------------------------------------------------------------------------------------
+    law("x & (x | y) -> x", BITS, "FoldAbsorption"),
+    law("x | x & y -> x", BITS, "FoldAbsorption"),
+    law("x & (x & y) -> x & y", BITS, "FoldRepeatedOperand"),
+    law("x | (x | y) -> x | y", BITS, "FoldRepeatedOperand"),
+    law("x ^ (x ^ y) -> y", BITS, "CancelXorOfXor"),
+    law("x & (~x | y) -> x & y", BITS),
+    law("x | ~x & y -> x | y", BITS),
+    law("x & y | x & ~y -> x", BITS),
+    law("(x | y) & (x | ~y) -> x", BITS),
+    # -- constants ------------------------------------------------------------------------------------------------
+    law("(x & a) & b -> x & (a & b)", BITS, "ReassociateBits", uop=INTEGRAL),
+    law("(x | a) | b -> x | (a | b)", BITS, "ReassociateBits", uop=INTEGRAL),
+    law("(x ^ a) ^ b -> x ^ (a ^ b)", BITS, "ReassociateBits", uop=INTEGRAL),
+)
+OF_BOOLS: Final = (
+    law("bool: p < q -> ~p & q", BOOL),
+    law("bool: p <= q -> ~p | q", BOOL),
+    law("bool: p != q -> p ^ q", BOOL),
+    law("bool: p == q -> ~(p ^ q)", BOOL),
+    law("bool: max(p, q) -> p | q", BOOL),
+    law("bool: min(p, q) -> p & q", BOOL),
+    law("p == True -> p", BOOL, "FoldComparisonOfBool", uop=False),
+    law("p != False -> p", BOOL, "FoldComparisonOfBool", uop=False),
+    law("p == False -> ~p", BOOL, "FoldComparisonOfBool", uop=False),
+    law("p != True -> ~p", BOOL, "FoldComparisonOfBool", uop=False),
+)
+DECIDED_SELECTS: Final = (
+    law("where(True, x, y) -> x", None, "FoldSelectOfConstant"),
+    law("where(False, x, y) -> y", None, "FoldSelectOfConstant"),
+    law("where(p, x, x) -> x", None, "FoldSelectOfSame"),
+)
+SELECTS: Final = (
+    law("where(~p, x, y) -> where(p, y, x)", None, "InvertSelect"),
+    law("where(p, where(p, x, y), z) -> where(p, x, z)", None, "FoldNestedSelect"),
+    law("where(p, x, where(p, y, z)) -> where(p, x, z)", None, "FoldNestedSelect"),
+    law("where(p, where(q, x, y), y) -> where(p & q, x, y)", None, "JoinSelects", once=True),
+    law("where(p, x, where(q, x, y)) -> where(p | q, x, y)", None, "JoinSelects", once=True),
+    # -- branches that are bools ----------------------------------------------------------------------------------
+    law("where(p, True, False) -> p", BOOL, "ReplaceSelectOfBools", uop=False),
+    law("where(p, False, True) -> ~p", BOOL, "ReplaceSelectOfBools", uop=False),
+    law("bool: where(p, True, y) -> p | y", BOOL, "ReplaceSelectOfBools"),
+    law("bool: where(p, False, y) -> ~p & y", BOOL, "ReplaceSelectOfBools"),
+    law("bool: where(p, x, True) -> ~p | x", BOOL, "ReplaceSelectOfBools"),
+    law("bool: where(p, x, False) -> p & x", BOOL, "ReplaceSelectOfBools"),
+    law("bool: where(p, ~x, x) -> p ^ x", BOOL),
+    law("where(p, p, y) -> p | y", BOOL, "FoldSelectOfItsPredicate", uop=False),
+    law("where(p, x, p) -> p & x", BOOL, "FoldSelectOfItsPredicate", uop=False),
+    # -- a comparison of the branches -----------------------------------------------------------------------------
+    law("where(x < y, x, y) -> min(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL),
+    law("where(x < y, y, x) -> max(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL),
+    law("where(x <= y, x, y) -> min(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL),
+    law("where(x <= y, y, x) -> max(x, y)", BITS, "ReplaceSelectByMinMax", uop=INTEGRAL),
+    law("where(x > y, x, y) -> max(x, y)", BITS, "ReplaceSelectByMinMax", uop=False),
+    law("where(x > y, y, x) -> min(x, y)", BITS, "ReplaceSelectByMinMax", uop=False),
+    law("where(x >= y, x, y) -> max(x, y)", BITS, "ReplaceSelectByMinMax", uop=False),
+    law("where(x >= y, y, x) -> min(x, y)", BITS, "ReplaceSelectByMinMax", uop=False),
+    law("where(x == y, x, y) -> y", BITS, "FoldSelectOfEquality", uop=INTEGRAL),
+    law("where(x != y, x, y) -> x", BITS, "FoldSelectOfEquality", uop=INTEGRAL),
+)
+EXTREMA_OF_SAME: Final = (
+    law("max(x, x) -> x", REAL | BOOL, "FoldIdempotentOfSame", uop=REAL),
+    law("min(x, x) -> x", REAL | BOOL, "FoldIdempotentOfSame", uop=REAL),
+)
+EXTREMA: Final = (
+    law("max(x, -inf) -> x", FLOAT),
+    law("min(x, inf) -> x", FLOAT),
+    law("max(max(x, a), b) -> max(x, max(a, b))", REAL | BOOL, "ReassociateBits", uop=REAL),
+    law("min(min(x, a), b) -> min(x, min(a, b))", REAL | BOOL, "ReassociateBits", uop=REAL),
+    law("max(x, max(x, y)) -> max(x, y)", REAL | BOOL, "FoldRepeatedOperand", uop=REAL),
+    law("min(x, min(x, y)) -> min(x, y)", REAL | BOOL, "FoldRepeatedOperand", uop=REAL),
+    law("max(x, min(x, y)) -> x", BITS, "FoldAbsorption", uop=INTEGRAL),
+    law("min(x, max(x, y)) -> x", BITS, "FoldAbsorption", uop=INTEGRAL),
+    law("max(-x, -y) -> -min(x, y)", FLOAT, "SinkNegBelowMinMax", uop=False, once=True),
+    law("min(-x, -y) -> -max(x, y)", FLOAT, "SinkNegBelowMinMax", uop=False, once=True),
+    law("max(x, -x) -> abs(x)", FLOAT | SIGNED, "ReplaceMaxOfOppositesByAbs", uop=False),
+    # -- what moves out, on exact numbers -------------------------------------------------------------------------
+    law("max(x + z, y + z) -> max(x, y) + z", INDEX),
+    law("min(x + z, y + z) -> min(x, y) + z", INDEX),
+    law("max(x + c, x) -> x + max(c, 0)", INDEX),
+    law("min(x + c, x) -> x + min(c, 0)", INDEX),
+)
+COMPARED_WITH_ITSELF: Final = (
+    law("x < x -> False", REAL),
+    law("x <= x -> True", INTEGRAL),
+    law("x == x -> True", INTEGRAL),
+    law("x != x -> False", INTEGRAL),
+)
+NEGATED_COMPARISONS: Final = (
+    law("int: ~(x < y) -> y <= x", INTEGRAL),
+    law("int: ~(x <= y) -> y < x", INTEGRAL),
+    law("~(x == y) -> x != y"),
+    law("~(x != y) -> x == y"),
+)
+SHIFTED_COMPARISONS: Final = (
+    law("x + a < c -> x < c - a", INDEX),
+    law("c < x + a -> c - a < x", INDEX),
+    law("x + c == a -> x == a - c", INTEGERS, "MoveConstantAcrossEquality", uop=False),
+    law("x + c != a -> x != a - c", INTEGERS, "MoveConstantAcrossEquality", uop=False),
+    law("c - x == a -> x == c - a", INTEGERS, "MoveConstantAcrossEquality", uop=False),
+    law("c - x != a -> x != c - a", INTEGERS, "MoveConstantAcrossEquality", uop=False),
+    law("(x ^ c) == a -> x == c ^ a", INTEGERS, "MoveConstantAcrossEquality", uop=False),
+    law("(x ^ c) != a -> x != c ^ a", INTEGERS, "MoveConstantAcrossEquality", uop=False),
+    law("-x == c -> x == -c", NUMBERS, "DropInverseFromEquality", uop=False),
+    law("-x != c -> x != -c", NUMBERS, "DropInverseFromEquality", uop=False),
+    law("~x == c -> x == ~c", BITS, "DropInverseFromEquality", uop=False),
+    law("~x != c -> x != ~c", BITS, "DropInverseFromEquality", uop=False),
+    law("x - y == 0 -> x == y", INTEGERS, "ReplaceComparisonOfDifference", uop=False),
+    law("x - y != 0 -> x != y", INTEGERS, "ReplaceComparisonOfDifference", uop=False),
+)
+COMPARED_EXTREMA: Final = (
+    law("max(x, a) < c -> x < c, a < c", INTEGRAL, when=lambda a, c: a < c),
+    law("min(x, a) < c -> x < c, c <= a", INTEGRAL, when=lambda a, c: a >= c),
+    law("c < max(x, a) -> c < x, a <= c", INTEGRAL, when=lambda a, c: a <= c),
+    law("c < min(x, a) -> c < x, c < a", INTEGRAL, when=lambda a, c: a > c),
+)
+FAST: Final = (
+    law("fast: x + 0.0 -> x", FLOAT),
+    law("fast: x - x -> 0", FLOAT),
+    law("fast: x * 0 -> 0", FLOAT),
+    law("fast: x / x -> 1", FLOAT),
+)
+FAST_TERMS: Final = (
+    law("fast: (x / y) * y -> x", FLOAT),
+    law("fast: x * recip(y) -> x / y", FLOAT),
+    law("fast: recip(recip(x)) -> x", FLOAT),
+    law("fast: recip(sqrt(x)) -> rsqrt(x)", FLOAT),
+    law("fast: sqrt(x) * sqrt(x) -> x", FLOAT),
+    law("fast: x ** 0.5 -> sqrt(x)", FLOAT),
+    law("fast: exp(log(x)) -> x", FLOAT),
+    law("fast: log(exp(x)) -> x", FLOAT),
+    law("fast: (x + a) + b -> x + (a + b)", FLOAT),
+    law("fast: (x * a) * b -> x * (a * b)", FLOAT),
+    law("fast: x*y + x*z -> x * (y + z)", FLOAT),
+    law("fast: where(x < y, x, y) -> min(x, y)", FLOAT),
+    law("fast: where(x < y, y, x) -> max(x, y)", FLOAT),
+)
+# fmt: on
+
+LAWS: Final[tuple[Law, ...]] = (
+    *SUMS, *TERMS, *LIKE_TERMS, *PRODUCTS, *QUOTIENTS, *TRUNCATING, *FLOORING, *FLOORING_TWICE, *ROUNDING, *POWERS,
+    *MULTIPLY_ADD, *BITWISE, *OF_BOOLS, *DECIDED_SELECTS, *SELECTS, *EXTREMA_OF_SAME, *EXTREMA,
+    *COMPARED_WITH_ITSELF, *NEGATED_COMPARISONS, *SHIFTED_COMPARISONS, *COMPARED_EXTREMA,
+)  # fmt: skip
+"""All that hold to the last bit."""

@@ -1,0 +1,96 @@
+"""Scalar laws (`planish.algebra`) as rules of kernels."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from planish.algebra.law import BOOLS, COMPARISONS, LOGIC, Apply, Expression, Law, Letter, Number, walk
+from planish.dtypes import Kind
+from planish.uop.matcher import Guard, Rule, rule
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.pattern import BOOL, Pattern, anything, binary, constant, literal, node
+
+_OPS: Final = {
+    "div": Ops.FDIV, "mod": Ops.FLOORMOD, "lt": Ops.CMPLT, "le": Ops.CMPLE, "eq": Ops.CMPEQ, "ne": Ops.CMPNE,
+}  # fmt: skip
+_TURNED: Final = {"gt": Ops.CMPLT, "ge": Ops.CMPLE}
+
+
+def rules(laws: Iterable[Law], guards: Mapping[str, Guard] | None = None) -> list[Rule]:
+    """The rules of those laws that kernels use; `guards` adds conditions on nodes to some, by name."""
+    found = guards or {}
+    return [as_rule(each, found.get(each.says)) for each in laws if each.uop]
+
+
+def as_rule(law: Law, guard: Guard | None = None) -> Rule:
+    """A law as a rule, on the kinds where kernels use it."""
+    kinds = law.uop if isinstance(law.uop, frozenset) else law.on
+    shared: dict[Expression, str] = {
+        part: f"same{number}" for number, part in enumerate(walk(law.right))
+        if isinstance(part, Apply) and part in set(walk(law.left))
+    }  # fmt: skip
+    left = law.left
+    inner = isinstance(left, Apply) and left.op in LOGIC and any(
+        isinstance(part, Apply) and part.op in COMPARISONS for part in walk(left)
+    )  # fmt: skip
+    letters = [part for part in walk(left) if isinstance(part, Letter)]
+    free = frozenset(part for part in letters if letters.count(part) == 1)
+    shape = _pattern(left, shared, kinds if inner else None, free)
+    if any(part == Letter("ones") for part in walk(left)):
+        guard = _is_ones
+    elif law.when is not None:
+        guard = _on_numbers(law.when)
+    if law.right == Letter("ones") and guard is not _is_ones:
+        return rule(shape, _ones, on=kinds, says=law.says)
+    return rule(shape, _pattern(law.right, shared), when=guard, says=law.says, on=None if inner else kinds)
+
+
+def _pattern(
+    expression: Expression,
+    shared: Mapping[Expression, str],
+    kinds: frozenset[Kind] | None = None,
+    free: frozenset[Expression] = frozenset(),
+) -> Pattern:
+    """An expression as a pattern; `kinds` are those of compared operands, `free` the letters that occur once."""
+    if isinstance(expression, Number):
+        return literal(expression.value)
+    if isinstance(expression, Letter):
+        name = expression.name
+        return constant(name) if expression.is_constant else anything(name, BOOL if name in BOOLS else None)
+    parts = [_pattern(part, shared, kinds, free) for part in expression.of]
+    turned = _TURNED.get(expression.op)
+    if turned is not None:
+        parts.reverse()
+    op = turned or _OPS.get(expression.op) or Ops[expression.op.upper()]
+    either = len(parts) == 2 and not parts[0].is_constant and not free.issuperset(expression.of)
+    made = binary(op, *parts) if either else node(op, *parts)
+    if kinds is not None and expression.op in COMPARISONS:
+        made = made.of(kinds)
+    name_ = shared.get(expression)
+    return made if name_ is None else made.named(name_)
+
+
+def _is_ones(ones: UOp) -> bool:
+    return ones.arg == ones.dtype.wrap(-1)
+
+
+def _ones(root: UOp) -> UOp:
+    return root.const_like(root.dtype.wrap(-1))
+
+
+def _on_numbers(when: Callable[..., bool]) -> Guard:
+    """A condition on numbers as a guard on nodes."""
+    names = [name for name in inspect.signature(when).parameters if name != "dtype"]
+    typed = "dtype" in inspect.signature(when).parameters
+
+    def guard(*given: UOp) -> bool:
+        numbers = [each.arg for each in given]
+        return when(*numbers, given[0].dtype) if typed else when(*numbers)
+
+    guard.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+    )
+    return guard
