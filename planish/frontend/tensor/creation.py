@@ -300,3 +300,9 @@ def vander(x: Tensor, /, n: int | None = None, *, increasing: bool = False) -> T
 def identity(n: int, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """The identity matrix."""
     return eye(n, dtype=dtype, device=device)
+
+
+__all__ = [
+    "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "logspace",
+    "meshgrid", "one_hot", "ones", "ones_like", "tri", "tril", "triu", "vander", "zeros", "zeros_like",
+]  # fmt: skip

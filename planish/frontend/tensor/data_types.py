@@ -123,3 +123,8 @@ def result_type(*arrays_and_dtypes: Tensor | DTypeLike | Scalar) -> DType:
     except DTypeError as error:
         error.location = error.location or Location.caller()
         raise
+
+
+__all__ = [
+    "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type",
+]  # fmt: skip

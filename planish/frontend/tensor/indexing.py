@@ -405,3 +405,8 @@ def segment_sum(x: Tensor, segments: Tensor, /, num_segments: int) -> Tensor:
     given, index = tensor("segment_sum", x), _positions("segment_sum", segments)
     sizes: tuple[DimLike, ...] = (num_segments, *given.shape[1:])
     return updated(constant(0, given.dtype, sizes), index, given, "add")
+
+
+__all__ = [
+    "gather_nd", "scatter", "scatter_nd", "segment_sum", "take", "take_along_axis",
+]  # fmt: skip

@@ -69,3 +69,8 @@ class Info:
 def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name
     """What the namespace says about itself."""
     return Info()
+
+
+__all__ = [
+    "__array_namespace_info__",
+]  # fmt: skip

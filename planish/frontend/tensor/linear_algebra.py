@@ -192,3 +192,9 @@ def diagonal_of(name: str, x: Tensor, offset: int) -> Tensor:
     if isinstance(rows, int) and isinstance(columns, int) and not -rows < offset < columns:
         return constant(0, given.dtype, (*given.shape[:-2], 0))
     return composite(shaping.diagonal, given, offset=offset)
+
+
+__all__ = [
+    "diagonal_of", "dot", "einsum", "inner", "kron", "matmul", "matrix_transpose", "outer", "tensordot",
+    "vecdot",
+]  # fmt: skip

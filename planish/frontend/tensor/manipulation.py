@@ -443,3 +443,10 @@ def pad(
             ShapeError, "pad", f"there is no mode {mode!r}", f"one of {', '.join(shaping.PAD_MODES)}"
         )
     return composite(shaping.pad, given, low=low, high=high, mode=mode, value=constant_values)
+
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat",
+    "expand_dims", "flatten", "flip", "hstack", "moveaxis", "pad", "permute_dims", "ravel", "repeat",
+    "reshape", "roll", "rot90", "split", "squeeze", "stack", "swapaxes", "tile", "unstack", "vstack",
+]  # fmt: skip

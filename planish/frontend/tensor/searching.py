@@ -148,3 +148,8 @@ def interp(x: Operand, xp: Tensor, fp: Tensor, /) -> Tensor:
     low, high = take(values, after - 1), take(values, after)
     share = clip((wanted - left) / (right - left), 0.0, 1.0)
     return low + share * (high - low)
+
+
+__all__ = [
+    "argmax", "argmin", "argwhere", "count_nonzero", "digitize", "interp", "nonzero", "searchsorted",
+]  # fmt: skip

@@ -143,3 +143,8 @@ def bincount(x: Tensor, /, *, weights: Tensor | None = None, length: int | None 
     share: Operand = 1 if weights is None else weights
     dtype = dtypes.DEFAULT_INT if weights is None else tensor("bincount", weights).dtype
     return updated(constant(0, dtype, (length,)), given, share, "add")
+
+
+__all__ = [
+    "bincount", "isin", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip

@@ -48,3 +48,8 @@ def lexsort(keys: tuple[Tensor, ...] | list[Tensor], /, *, axis: int = -1) -> Te
     place = axis_of("lexsort", axis, given[0].ndim, given[0].shape)
     attrs = SortAttrs(place, False, len(given))
     return apply(ops.sort, *given, iota(given[0].shape, place), attrs=attrs)[-1]
+
+
+__all__ = [
+    "argsort", "lexsort", "sort", "topk",
+]  # fmt: skip

@@ -265,3 +265,9 @@ def average(x: Tensor, /, *, axis: Axis = None, weights: Tensor | None = None) -
         return mean(x, axis=axis)
     given, share = tensor("average", x), tensor("average", weights)
     return sum(given * share, axis=axis) / sum(share + given * 0, axis=axis)
+
+
+__all__ = [
+    "average", "cumulative_logsumexp", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "max", "mean", "median", "min", "prod", "quantile", "std", "sum", "var",
+]  # fmt: skip

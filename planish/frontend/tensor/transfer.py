@@ -254,3 +254,8 @@ def array_namespace(api_version: str | None = None) -> ModuleType:
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(f"planish has no array API {api_version!r}; it has {', '.join(VERSIONS)}")
     return importlib.import_module(__name__.split(".", maxsplit=1)[0])
+
+
+__all__ = [
+    "asarray", "from_dlpack",
+]  # fmt: skip

@@ -57,3 +57,8 @@ def array_equal(x1: Tensor, x2: Tensor, /) -> Tensor:
 
     left, right = tensor("array_equal", x1), tensor("array_equal", x2)
     return constant(False, dtypes.bool_) if left.shape != right.shape else all(equal(left, right))
+
+
+__all__ = [
+    "all", "allclose", "any", "array_equal", "diff",
+]  # fmt: skip
