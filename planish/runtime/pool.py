@@ -39,6 +39,7 @@ class Pool:
     """The workers of a module's pool."""
 
     def __init__(self, module: Functions) -> None:
+        self._module = module  # its code runs as long as a worker does
         self._work = ctypes.CFUNCTYPE(None)(module.address("pool_worker"))
         self._forget = ctypes.CFUNCTYPE(None)(module.address("pool_reset"))
         self._cores = available_cores()

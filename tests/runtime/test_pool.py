@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import threading
 import time
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish.runtime import elf, native, pool
+from planish.runtime import cpu, elf, native, pool
 
 _JOB = """
 ; adds one to element i
@@ -124,3 +125,15 @@ def test_a_child_process_starts_workers_of_its_own() -> None:
 
 def test_the_cores_are_counted() -> None:
     assert 1 <= pool.available_cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_pool_that_nobody_has_any_more_does_no_harm_at_a_fork() -> None:
+    source = native.source()
+    for _ in range(3):
+        pool.Pool(elf.Loaded(cpu.emit_object(source)))
+    gc.collect()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

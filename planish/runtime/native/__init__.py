@@ -35,8 +35,10 @@ def source() -> str:
 
 
 def function(module: Functions, name: str, *kinds: Any, result: Any = None) -> Callable[..., Any]:
-    """A function that holds the interpreter's lock, called from Python."""
-    return ctypes.PYFUNCTYPE(result, *kinds)(module.address(name))
+    """A function that holds the interpreter's lock, called from Python; the module lives as long as it."""
+    found = ctypes.PYFUNCTYPE(result, *kinds)(module.address(name))
+    found.code = module  # type: ignore[attr-defined]
+    return found
 
 
 def reads_arrays(module: Functions) -> bool:
