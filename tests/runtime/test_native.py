@@ -16,7 +16,7 @@ import pytest
 
 import planish as pn
 from planish import compiler
-from planish.compiler import objects
+from planish.compiler import object_code as objects
 from planish.ptir import Graph, tensor
 from planish.runtime import cpu, elf, memory, native
 
