@@ -65,11 +65,11 @@ def test_a_picture_that_is_none_is_one_error_that_names_the_node():
 
 
 def test_a_header_may_not_announce_more_than_a_machine_holds():
-    with pytest.raises(Unsupported, match="ImageDecoder.*(pixels|decoded)"):
+    with pytest.raises(Unsupported, match=r"ImageDecoder.*(pixels|decoded)"):
         decoded(b"P6 200000 200000 255\n" + bytes(10))
 
 
 def test_without_pillow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(Unsupported, match="takes Pillow.*pip install pillow"):
+    with pytest.raises(Unsupported, match=r"takes Pillow.*pip install pillow"):
         decoded(encoded(COLORS, "BMP"))
