@@ -6,6 +6,7 @@
 #   make fuzz      long random testing        make lint       ruff and mypy
 #   make bench     against the pinned peers   make clean      remove everything built
 #   make onnx      all of ONNX's own test cases, as machine code
+#   make native    the C of planish/runtime/native again as LLVM IR (takes clang and opt of LLVM 14)
 #   make replay    what a change does to generated code; make replay UPDATE=1 accepts it
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ BENCH := .venv/.installed-bench
 SEED ?= 0
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all test-gpu fuzz onnx lint bench replay clean
+.PHONY: demo test test-all test-gpu fuzz onnx lint bench native replay clean
 
 # The pip that is there installs into the environment, which is ready in a moment without one of its own.
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$(command -v $(PYTHON))" --version 2> /dev/null)
@@ -64,6 +65,9 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+native:
+	$(PYTHON) tools/native.py
 
 replay: $(DEV)
 	$(BIN)/python tools/replay.py $(if $(UPDATE),--update) $(if $(ONLY),--only '$(ONLY)')

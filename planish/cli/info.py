@@ -17,6 +17,7 @@ from planish.config import Settings, current, from_environment
 from planish.runtime.cache import default_folder
 from planish.runtime.memory import available_memory, wanted_limit
 from planish.runtime.pool import wanted_threads
+from planish.runtime.processors import why_nothing_runs
 from planish.target import host_features as features
 
 REQUIRED: Final = ("numpy", "llvmlite", "ml_dtypes")
@@ -70,7 +71,8 @@ def machine() -> dict[str, str | int | list[str]]:
     return {
         **found,
         "llvm": ".".join(map(str, binding.llvm_version_info)),
-        "triple": binding.get_process_triple(),
+        "triple": (triple := binding.get_process_triple()),
+        "runs": why_nothing_runs(triple) or "compiled code",
         "cpu": binding.get_host_cpu_name(),
         "features": [name for name in FEATURES if has.get(name)],
         "amx": str(features.amx()),

@@ -22,9 +22,9 @@ from planish.compiler.object_code import (
     glue_of,
     helpers,
     library_of,
+    linked,
     object_of,
     object_under,
-    pool,
     routine_of,
     support,
     threads,
@@ -106,6 +106,7 @@ class NativeCode:
         addresses, self._kernels = (_by_c if backend == "c" else _by_llvm)(lowered, made_for)
         kernels = lowered.calls
         symbols = {kernel.name: address for kernel, address in zip(kernels, addresses, strict=True)}
+        symbols |= linked()
         homes = lowered.memory.homes
         hosts = [i for i in self.code.instructions if isinstance(i, Host)]
         wanted = dict.fromkeys(host.native.routine for host in hosts if host.native is not None)
@@ -133,7 +134,6 @@ class NativeCode:
     def template(self) -> list[int]:
         """A frame with what every call has in common."""
         words = [0] * self.layout.size
-        words[entry.POOL], words[entry.POOL_RUN] = pool().address, support().address("pool_run")
         words[entry.HEAD : entry.HEAD + len(self.code.slots)] = self.code.slots
         return words
 
@@ -205,7 +205,7 @@ def fast_call(
     """The builtin for calls with plain arrays; None where a call is never plain."""
     plan, code, layout = lowered.plan, native.code, native.layout
     memory = lowered.memory
-    if native.returns:
+    if native.returns or not blocks().reads_arrays:
         return None
     if not (lowered.is_plain or _only_complex(lowered)):
         return None
@@ -277,7 +277,8 @@ def fast_call(
         bounds,
         native.run,
         general,
-        fastcall.Arena(blocks().address, memory.peak, tuple(inside)),
+        memory.peak,
+        inside,
     )
     return fastcall.builtin(lowered.arguments.function, support().address("fast_call"), description, native)
 

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from planish.config import current
 from planish.forking import hold
-from planish.runtime import fastcall, half, libraries, memory, processors
+from planish.runtime import libraries, memory, native, processors
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded, undefined_symbols
 from planish.runtime.pool import Pool
-from planish.runtime.pool import source as pool_source
 from planish.runtime.processors import Processor
 
 if TYPE_CHECKING:
@@ -80,7 +79,6 @@ def glue_of(source: str) -> bytes:
 def routine_of(name: str, processor: Processor) -> int | None:
     """Where a routine is in memory; None if there is none of that name, or this machine lacks a library that it calls."""
     from planish.runtime import routines
-    from planish.runtime.routines import session
 
     if not routines.is_known(name):
         return None
@@ -91,8 +89,7 @@ def routine_of(name: str, processor: Processor) -> int | None:
         return cpu.emit_routine(routines.source(name), processor)
 
     image = _kept(key_of("routine", str(processor), name, str(libraries.wide_integers())), make)
-    wanted = set(undefined_symbols(image)) - {session.ENTER, session.LEAVE}
-    symbols = libraries.addresses(wanted)
+    symbols = libraries.addresses(undefined_symbols(image))
     if symbols is None:
         return None
     found = Loaded(image, {**symbols, **_library_session()})
@@ -102,13 +99,11 @@ def routine_of(name: str, processor: Processor) -> int | None:
 
 @functools.cache
 def _library_session() -> Mapping[str, int]:
-    """What tells a library how many threads to take."""
-    from planish.runtime.routines import session
-
-    known = libraries.addresses(session.THREADS)
-    loaded = Loaded(glue_of(session.NOTHING if known is None else session.SOURCE), known or {})
-    _routines.append(loaded)
-    return {name: loaded.address(name) for name in (session.ENTER, session.LEAVE)}
+    """What tells a library how many threads to take, if that can be told."""
+    known = libraries.addresses([libraries.PREFIX + f"{verb}_num_threads" for verb in ("get", "set")])
+    if known is not None:
+        native.function(support(), "library_threads", ctypes.c_void_p, ctypes.c_void_p)(*known.values())
+    return {name: support().address(name) for name in ("library_enter", "library_leave")}
 
 
 def call_routine(
@@ -119,8 +114,7 @@ def call_routine(
     if function is None:
         return False
     given = [*buffers, blocks().empty(scratch)] if scratch else buffers
-    # where the array says that its data is, as `fast_call` reads it: `ctypes.data` takes ten times as long
-    words = [_ADDRESS(id(buffer) + _DATA).value for buffer in given]
+    words = list(map(blocks().data_address, given))
     words += integers
     function((ctypes.c_int64 * len(words))(*words), 0)
     return True
@@ -132,8 +126,6 @@ def _function(name: str) -> Callable[..., None] | None:
     return None if address is None else _ROUTINE(address)
 
 
-_ADDRESS: Final = ctypes.c_int64.from_address
-_DATA: Final = 16
 _ROUTINE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _routines: Final[list[Loaded]] = []
 """They live as long as the process: plans know their addresses."""
@@ -185,19 +177,25 @@ def library_of(sources: Sequence[str], flags: Sequence[str]) -> cc.CModule:
 @functools.cache
 def support() -> Loaded:
     """The thread pool, the way in from Python, and helpers."""
-    return Loaded(object_of(pool_source() + fastcall.SOURCE + half.SOURCE))
+    return Loaded(object_of(native.source()))
 
 
 @functools.cache
 def helpers() -> Mapping[str, int]:
     """What code for processors without 16-bit floats calls."""
-    return {name: support().address(name) for name in half.NAMES}
+    return {name: support().address(name) for name in native.HALF_CONVERSIONS}
+
+
+@functools.cache
+def linked() -> Mapping[str, int]:
+    """What the way through a plan calls."""
+    return {name: support().address(name) for name in native.LINKED}
 
 
 @functools.cache
 def pool() -> Pool:
     """The threads of this process."""
-    return Pool(support().address("pool_worker"))
+    return Pool(support())
 
 
 @functools.cache

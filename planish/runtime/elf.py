@@ -157,7 +157,7 @@ class Loaded:
             end = _up(end, max(section.align, 1))
             places[number] = end
             end += section.size
-        self._memory = mmap.mmap(-1, max(_up(end, _PAGE), _PAGE))
+        self._memory = mmap.mmap(-1, max(_up(end, _PAGE), _PAGE), mmap.MAP_PRIVATE)  # a child has its own
         view = ctypes.c_char.from_buffer(self._memory)  # as long as it lives, the memory cannot be unmapped
         base = ctypes.addressof(view)
         for number, section in kept:

@@ -36,11 +36,9 @@ INTERRUPTED: Final = 1
 HOST: Final = 1 << 32
 BAD_SIZE: Final = 2 << 32
 
-POOL, POOL_RUN, RESUME, DEADLINE, THREADS = range(5)
-"""Words of the frame: the pool's block, its function, where to go on, when to look for signals next, and how many threads
-the call may use."""
-HEAD: Final = 5
-_PATIENCE_NS: Final = 20_000_000
+RESUME, DEADLINE, THREADS = range(3)
+"""Words of the frame (`struct frame`): where to go on, when to look for signals next, and how many threads the call may use."""
+HEAD: Final = 3
 _LONG_NS: Final = 1_000_000
 """So much straight code, by estimate, and signals are looked for."""
 
@@ -125,41 +123,12 @@ def layout_of(code: Code, buffers: int, results: int) -> Layout:
 
 
 _DECLARATIONS: Final = """
-declare i32 @PyGILState_Ensure()
-declare void @PyGILState_Release(i32)
-declare i32 @PyErr_CheckSignals()
-declare i32 @clock_gettime(i32, ptr)
+declare void @pool_run(ptr, ptr, i64, i64, i64)
+declare i32 @interrupted(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
-
-; whether to stop: looks at the clock, and every now and then for signals
-define internal i1 @interrupted(ptr %frame) {
-  %t = alloca [2 x i64]
-  call i32 @clock_gettime(i32 1, ptr %t)
-  %s = load i64, ptr %t
-  %np = getelementptr i64, ptr %t, i64 1
-  %n = load i64, ptr %np
-  %whole = mul i64 %s, 1000000000
-  %now = add i64 %whole, %n
-  %dp = getelementptr i64, ptr %frame, i64 DEADLINE
-  %deadline = load i64, ptr %dp
-  %due = icmp sgt i64 %now, %deadline
-  br i1 %due, label %look, label %no
-look:
-  %next = add i64 %now, PATIENCE
-  store i64 %next, ptr %dp
-  %first = icmp eq i64 %deadline, 0
-  br i1 %first, label %no, label %ask
-ask:
-  %state = call i32 @PyGILState_Ensure()
-  %answer = call i32 @PyErr_CheckSignals()
-  call void @PyGILState_Release(i32 %state)
-  %stop = icmp ne i32 %answer, 0
-  ret i1 %stop
-no:
-  ret i1 false
-}
-""".replace("DEADLINE", str(DEADLINE)).replace("PATIENCE", str(_PATIENCE_NS))  # fmt: skip
+"""
+"""The first two are native support (`planish.runtime.native`)."""
 
 
 class _Writer:
@@ -328,14 +297,12 @@ class _Writer:
         for number, slot in enumerate(native.integers, len(native.buffers)):
             self.emit(f"store i64 {self.slot(slot)}, ptr {self.word(self.layout.argument(number))}")
         given, symbol = self.word(self.layout.argument(0)), self.routines[native.routine]
-        pool = self.let(f"load ptr, ptr {self.word(POOL)}")
-        run = self.let(f"load ptr, ptr {self.word(POOL_RUN)}")
         threads, chunks = self.let(f"load i64, ptr {self.word(THREADS)}"), self.slot(native.chunks)
         if native.threads:
             last = self.word(self.layout.argument(native.words - 1))
             self.emit(f"store i64 {threads}, ptr {last}")
-        words = f"ptr {pool}, ptr @{symbol}, ptr {given}, i64 {chunks}, i64 {native.work}, i64 {threads}"
-        self.emit(f"call void {run}({words})")
+        words = f"ptr @{symbol}, ptr {given}, i64 {chunks}, i64 {native.work}, i64 {threads}"
+        self.emit(f"call void @pool_run({words})")
 
     def jump(self, position: int, to: int) -> None:
         """Backwards it closes a loop, which may be long."""
@@ -345,7 +312,7 @@ class _Writer:
         self.unless_interrupted(f"i{to}")
 
     def unless_interrupted(self, label: str) -> None:
-        stop = self.let("call i1 @interrupted(ptr %frame)")
+        stop = self.let(f"icmp ne i32 {self.let('call i32 @interrupted(ptr %frame)')}, 0")
         self.emit(f"br i1 {stop}, label %stopped, label %{label}")
 
     def calculated(self, op: str, x: str, y: str) -> str:
@@ -366,11 +333,9 @@ class _Writer:
         if kernel.points == 1:
             self.emit(f"call void @site{i.site}(ptr %frame, i64 0)")
             return
-        pool = self.let(f"load ptr, ptr {self.word(POOL)}")
-        run = self.let(f"load ptr, ptr {self.word(POOL_RUN)}")
         threads = self.let(f"load i64, ptr {self.word(THREADS)}")
-        given = f"ptr {pool}, ptr @site{i.site}, ptr %frame, i64 {kernel.points}, i64 {kernel.work}, i64 {threads}"
-        self.emit(f"call void {run}({given})")
+        given = f"ptr @site{i.site}, ptr %frame, i64 {kernel.points}, i64 {kernel.work}, i64 {threads}"
+        self.emit(f"call void @pool_run({given})")
 
     def thunk(self, i: Call, kernel: NativeKernel) -> None:
         """The function of a chunk: everything the kernel takes, read from the frame."""

@@ -141,9 +141,20 @@ def processor(target: Target) -> Processor:
     return Processor(_ARM, "generic") if target.name == "aarch64" else host()
 
 
+def why_nothing_runs(triple: str) -> str | None:
+    """What keeps a machine from running compiled code at all; None if nothing does."""
+    if triple.startswith("x86_64") and "linux" in triple:
+        return None
+    return f"compiled code runs on x86-64 Linux, and this is {triple}"
+
+
 def check_runs_here(made_for: Processor) -> None:
     """Refuse code that this machine cannot run."""
     here = host()
+    if (reason := why_nothing_runs(here.triple)) is not None:
+        raise PlanishError(
+            reason, remedy='read it with as_text("asm"), or run the function with ptir.interpret'
+        )
     if made_for == here:
         return
     if made_for.triple.split("-")[0] != here.triple.split("-")[0]:

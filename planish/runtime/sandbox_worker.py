@@ -25,11 +25,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.runtime import cpu, entry, half
+from planish.runtime import cpu, entry, native
 from planish.runtime.elf import Loaded
 from planish.runtime.plan import Call, Code
 from planish.runtime.pool import Pool
-from planish.runtime.pool import source as pool_source
 from planish.runtime.sandbox import LENGTH, REALS, SETS, WHOLE, Check, Kernel, Place, Setup
 
 Array = NDArray[Any]
@@ -128,9 +127,8 @@ class Bench:
                     self._fill(number, which)
                     if not place.written:
                         self.memory[owner].seal()
-        support = cpu.emit_object(pool_source() + half.SOURCE)
-        self.support = Loaded(support)
-        self.pool = Pool(self.support.address("pool_worker"))
+        self.support = Loaded(cpu.emit_object(native.source()))
+        self.pool = Pool(self.support)
         self.pool.prepare(setup.threads)
         # what one thread computes can be told from what others take the core away for
         self.clock = time.thread_time if setup.threads == 1 else time.perf_counter
@@ -153,21 +151,20 @@ class Bench:
     def load(self, kernel: Kernel) -> None:
         """Compile a kernel and the way into it."""
         image = cpu.emit_object(kernel.source, kernel.processor)
-        helpers = {name: self.support.address(name) for name in half.NAMES}
-        code = Loaded(image, helpers)
+        known = {name: self.support.address(name) for name in self.support.names}
+        code = Loaded(image, known)
         slots = tuple(kernel.values)
         site = Call(0, tuple(kernel.places), tuple(range(len(slots))), 0)
-        native = entry.NativeKernel(
+        called = entry.NativeKernel(
             "k0", len(kernel.places), len(slots), kernel.grid, kernel.scratch > 0, kernel.work
         )
         sizes = [dtype_of(place.dtype).itemsize for place in self.setup.places]
         way = Loaded(
-            cpu.emit_glue(entry.render(Code((site,), slots, (0,)), [native], sizes)),
-            {"k0": code.address("kernel")},
+            cpu.emit_glue(entry.render(Code((site,), slots, (0,)), [called], sizes)),
+            {**known, "k0": code.address("kernel")},
         )
         layout = entry.Layout(len(slots), len(sizes), 1)
         frame = np.zeros(layout.size, np.int64)
-        frame[entry.POOL], frame[entry.POOL_RUN] = self.pool.address, self.support.address("pool_run")
         frame[entry.THREADS] = self.setup.threads
         frame[entry.HEAD : entry.HEAD + len(slots)] = slots
         loaded = _Loaded((code, way), _RUN(way.address("run")), frame, kernel, code.address("kernel"))

@@ -54,3 +54,12 @@ def test_a_broken_llvm_is_reported_not_raised(cli: Cli, monkeypatch: pytest.Monk
     ran = cli("info")
     assert ran.status == 0
     assert "llvm      cannot be loaded: " in ran.out
+
+
+def test_a_machine_that_runs_nothing_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    assert "runs      compiled code" in cli("info").out
+    monkeypatch.setattr("llvmlite.binding.get_process_triple", lambda: "aarch64-unknown-linux-gnu")
+    assert (
+        "runs      compiled code runs on x86-64 Linux, and this is aarch64-unknown-linux-gnu\n"
+        in cli("info").out
+    )

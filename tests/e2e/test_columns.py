@@ -15,7 +15,7 @@ from planish import compiler, dtypes, ptir
 from planish.codegen import llvm
 from planish.config import settings
 from planish.dtypes import DType
-from planish.runtime import cpu, elf, half
+from planish.runtime import cpu, elf, native
 from planish.runtime.cc import find_compiler
 from planish.target import find as find_target
 from tests.e2e.comparing import held, same
@@ -133,7 +133,7 @@ def check_symbols(target: str, name: str, dtype: DType) -> None:
         lowered = compiler.lower(m.build(), target, passes=None)
         for program in lowered.programs:
             needed = set(elf.undefined_symbols(cpu.emit_object(llvm.render(program), made_for)))
-            assert needed <= {*elf.EXTERNAL, *half.NAMES}, program.name
+            assert needed <= {*elf.EXTERNAL, *native.HALF_CONVERSIONS}, program.name
             if target != "x86-64":
                 assert needed <= {"fmod", "fmodf", "memcpy", "memset", "memmove"}, program.name
 

@@ -16,7 +16,7 @@ from planish.errors import PlanishError
 from planish.llir.builder import Builder
 from planish.llir.program import Program
 from planish.ptir import Graph, tensor
-from planish.runtime import cpu, elf, half, processors
+from planish.runtime import cpu, elf, native, processors
 from planish.target import TARGETS, find, host
 
 on_x86 = pytest.mark.skipif(not cpu.host().triple.startswith("x86_64"), reason="this machine is no x86-64")
@@ -120,7 +120,7 @@ def test_assembly_and_object_are_the_same_code() -> None:
 
 def test_sixteen_bit_floats_without_instructions_for_them() -> None:
     """Every half there is, and every one rounded from beside it, as NumPy does it."""
-    image = cpu.emit_object(half.SOURCE + _LOOPS)
+    image = cpu.emit_object(native.source() + _LOOPS)
     module = elf.Loaded(image)
 
     def call(name: str, a: NDArray[Any], b: NDArray[Any]) -> None:
@@ -175,3 +175,10 @@ e:
   ret void
 }
 """
+
+
+def test_a_machine_that_runs_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = processors.Processor("aarch64-unknown-linux-gnu", "generic")
+    monkeypatch.setattr(processors, "host", lambda: arm)
+    with pytest.raises(PlanishError, match=r"x86-64 Linux, and this is aarch64[^ ]*"):
+        processors.check_runs_here(arm)

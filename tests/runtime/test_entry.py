@@ -16,7 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.errors import ShapeError
-from planish.runtime import cpu, elf, entry, fastcall, plan, pool
+from planish.runtime import cpu, elf, entry, plan, pool
+from planish.runtime import native as support
 from planish.runtime.entry import HEAD, Layout, NativeKernel
 
 Array = NDArray[Any]
@@ -56,12 +57,12 @@ def _less(arrays: Sequence[Array], values: Sequence[int], scratch: Array | None)
 
 @cache
 def _support() -> elf.Loaded:
-    return elf.Loaded(cpu.emit_object(pool.source() + fastcall.SOURCE))
+    return elf.Loaded(cpu.emit_object(support.source()))
 
 
 @cache
 def _pool() -> pool.Pool:
-    made = pool.Pool(_support().address("pool_worker"))
+    made = pool.Pool(_support())
     made.prepare()
     return made
 
@@ -70,10 +71,11 @@ def native(code: plan.Code, memory: Sequence[Array], ready: Callable[[], None] =
     """Run it as machine code; host instructions as Python does them. `ready` is called when all is compiled."""
     kernels = elf.Loaded(cpu.emit_object(_KERNELS))
     symbols = {name: kernels.address(name) for name in kernels.names}
+    symbols |= {name: _support().address(name) for name in support.LINKED}
     loaded = elf.Loaded(cpu.emit_object(entry.render(code, KERNELS, [a.itemsize for a in memory])), symbols)
     layout = Layout(len(code.slots), len(memory), len(code.sites))
     frame = np.zeros(layout.size, np.int64)
-    frame[entry.POOL], frame[entry.POOL_RUN] = _pool().address, _support().address("pool_run")
+    _pool()
     frame[HEAD : HEAD + len(code.slots)] = code.slots
     for number, array in enumerate(memory):
         frame[layout.buffer(number)] = array.ctypes.data
@@ -194,7 +196,7 @@ def test_a_long_plan_looks_for_signals_between_kernels() -> None:
     code = plan.Code(steps, (1,), (0,) * 10)
     slow = [replace(kernel, work=500_000) for kernel in KERNELS]
     asked = {
-        w: entry.render(code, k, [8, 8]).count("call i1 @interrupted") for w, k in ((0, KERNELS), (5, slow))
+        w: entry.render(code, k, [8, 8]).count("call i32 @interrupted") for w, k in ((0, KERNELS), (5, slow))
     }
     assert asked == {0: 0, 5: 4}  # after every second one, not after the last
     agrees(code, buffers(2))

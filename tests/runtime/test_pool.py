@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import threading
 import time
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import planish as pn
-from planish.runtime import elf, pool
+from planish.runtime import cpu, elf, native, pool
 
 _JOB = """
 ; adds one to element i
@@ -26,20 +27,17 @@ define void @job(ptr %arg, i64 %i) {
 }
 ; a job whose chunks run jobs of their own, of 8 elements each
 define void @outer(ptr %arg, i64 %i) {
-  %pool = load ptr, ptr %arg
-  %dp = getelementptr i8, ptr %arg, i64 8
-  %data = load ptr, ptr %dp
   %at = mul i64 %i, 8
-  %p = getelementptr i64, ptr %data, i64 %at
-  call void @pool_run(ptr %pool, ptr @job, ptr %p, i64 8, i64 1000000, i64 3)
+  %p = getelementptr i64, ptr %arg, i64 %at
+  call void @pool_run(ptr @job, ptr %p, i64 8, i64 1000000, i64 3)
   ret void
 }
-define void @many(ptr %pool, ptr %job, ptr %arg, i64 %count, i64 %times, i64 %threads) {
+define void @many(ptr %job, ptr %arg, i64 %count, i64 %times, i64 %threads) {
 entry:
   br label %l
 l:
   %i = phi i64 [ 0, %entry ], [ %j, %l ]
-  call void @pool_run(ptr %pool, ptr %job, ptr %arg, i64 %count, i64 1000000, i64 %threads)
+  call void @pool_run(ptr %job, ptr %arg, i64 %count, i64 1000000, i64 %threads)
   %j = add i64 %i, 1
   %c = icmp ult i64 %j, %times
   br i1 %c, label %l, label %e
@@ -53,26 +51,25 @@ e:
 def loaded() -> elf.Loaded:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(pool.source() + _JOB)
+    module = llvm.parse_assembly(native.source() + _JOB)
     module.verify()
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2, reloc="pic", codemodel="small")
-    image = machine.emit_object(module)
-    assert set(elf.undefined_symbols(image)) == {"clock_gettime", "sched_yield", "syscall"}
-    return elf.Loaded(image)
+    return elf.Loaded(machine.emit_object(module))
 
 
 @cache
 def the_pool() -> pool.Pool:
-    made = pool.Pool(loaded().address("pool_worker"))
+    made = pool.Pool(loaded())
     with pn.settings(threads=3):
         made.prepare()
     return made
 
 
 def run(job: str, argument: int, count: int, times: int = 1, threads: int = 3) -> None:
-    kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 3
+    kinds = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 3
     function = ctypes.CFUNCTYPE(None, *kinds)(loaded().address("many"))
-    function(the_pool().address, loaded().address(job), argument, count, times, threads)
+    the_pool()
+    function(loaded().address(job), argument, count, times, threads)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 64, 1000])
@@ -103,8 +100,7 @@ def test_several_callers_share_it() -> None:
 
 def test_a_job_within_a_job_runs() -> None:
     data = np.zeros(80, np.int64)
-    argument = np.array([the_pool().address, data.ctypes.data], np.int64)
-    run("outer", argument.ctypes.data, 10, 20)
+    run("outer", data.ctypes.data, 10, 20)
     np.testing.assert_array_equal(data, 20)
 
 
@@ -131,6 +127,13 @@ def test_the_cores_are_counted() -> None:
     assert 1 <= pool.available_cores() <= (os.cpu_count() or 1)
 
 
-def test_both_machines_have_a_pool() -> None:
-    for machine in ("x86_64", "aarch64"):
-        llvm.parse_assembly(pool.source(machine)).verify()
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_pool_that_nobody_has_any_more_does_no_harm_at_a_fork() -> None:
+    source = native.source()
+    for _ in range(3):
+        pool.Pool(elf.Loaded(cpu.emit_object(source)))
+    gc.collect()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

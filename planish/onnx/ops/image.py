@@ -1,4 +1,4 @@
-"""Resizing images, and decoding them."""
+"""Resizing images."""
 
 from __future__ import annotations
 

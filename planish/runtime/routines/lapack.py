@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from planish.runtime.libraries import PREFIX, wide_integers
-from planish.runtime.routines import session
 from planish.runtime.routines.sorting import address, rows_of, word
 from planish.runtime.routines.transposition import transposing
 from planish.runtime.routines.writer import Function, Module, Value, vector
@@ -87,9 +86,9 @@ class Library:
         """Calls in here: on several threads if there is one large piece of work, on one if the pool has many."""
         f = self.f
         alone = f.convert(chunks.eq(1) & (work > _LARGE), "i64", "zext")
-        f.call(session.ENTER, "void", f.select(alone.ne(0), threads, f.value(1, "i64")))
+        f.call("library_enter", "void", f.select(alone.ne(0), threads, f.value(1, "i64")))
         yield
-        f.call(session.LEAVE, "void")
+        f.call("library_leave", "void")
 
     @property
     def failed(self) -> Value:

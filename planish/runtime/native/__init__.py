@@ -1,0 +1,66 @@
+"""Native support: the worker pool, the memory pool, the way in from Python and 16-bit floats, written in C.
+
+The C beside this is compiled by `make native`, not at run time: the package reads `support.ll`, which LLVM makes machine code of
+like any kernel. What it believes about NumPy's array object is probed once per process (`reads_arrays`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+HALF_CONVERSIONS: Final = ("__extendhfsf2", "__truncsfhf2")
+"""What code for processors without 16-bit floats calls."""
+LINKED: Final = ("pool_run", "interrupted")
+"""What the way through a plan calls."""
+
+
+class Functions(Protocol):
+    """A loaded module."""
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+
+
+@cache
+def source() -> str:
+    """The LLVM IR of it all."""
+    return Path(__file__).with_name("support.ll").read_text()
+
+
+def function(module: Functions, name: str, *kinds: Any, result: Any = None) -> Callable[..., Any]:
+    """A function that holds the interpreter's lock, called from Python; the module lives as long as it."""
+    found = ctypes.PYFUNCTYPE(result, *kinds)(module.address(name))
+    found.code = module  # type: ignore[attr-defined]
+    return found
+
+
+def reads_arrays(module: Functions) -> bool:
+    """Whether the array object of this NumPy and Python is, word by word, what the C believes."""
+    size = function(module, "array_bytes", result=ctypes.c_int64)()
+    if np.ndarray.__basicsize__ < size:
+        return False
+    read = function(module, "array_words", ctypes.py_object, ctypes.c_void_p)
+    words = (ctypes.c_int64 * 8)()
+
+    def agrees(array: NDArray[Any]) -> bool:
+        read(array, ctypes.addressof(words))
+        *plain, shape, strides = words
+        base = 0 if array.base is None else id(array.base)
+        told = [id(np.ndarray), array.ctypes.data, array.ndim, base, id(array.dtype), array.flags.num]
+        sizes = ctypes.c_int64 * array.ndim
+        # only what lies between right words is taken for an address
+        return plain == told and (
+            (*sizes.from_address(shape), *sizes.from_address(strides)) == array.shape + array.strides
+        )
+
+    whole = np.zeros((3, 5), np.float32)
+    sealed = whole[1:, ::2]
+    sealed.flags.writeable = False
+    return agrees(whole) and agrees(sealed) and agrees(np.zeros(7, np.int16))

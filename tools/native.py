@@ -1,0 +1,91 @@
+"""Compile the C of `planish/runtime/native` to the LLVM IR that the package reads (`make native`).
+
+The IR has to be read by every LLVM that a supported llvmlite brings, and LLVM reads what older ones wrote: so a clang and an opt of
+LLVM 14, the oldest that write pointers without types, make it (Debian 12 has them: `apt install clang-14 llvm-14`). Whatever
+would tie it to a machine or is of no use to LLVM afterwards is taken out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = Path(__file__).parent.parent / "planish" / "runtime" / "native"
+MADE: Final = FOLDER / "support.ll"
+VERSION: Final = "14"
+_CLANG: Final = (
+    *("-O1", "-Xclang", "-disable-llvm-passes", "-Xclang", "-disable-lifetime-markers", "-S", "-emit-llvm"),
+    *("-Xclang", "-opaque-pointers", "-mllvm", "-opaque-pointers", "--target=x86_64-linux-gnu", "-fPIC"),
+    *("-ffreestanding", "-fno-strict-aliasing", "-fno-stack-protector", "-fno-asynchronous-unwind-tables"),
+    *("-Xclang", "-fallow-half-arguments-and-returns", "-Xclang", "-fnative-half-arguments-and-returns"),
+    *("-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"),
+)
+# Named one by one: the loop passes of LLVM 14 do not survive pointers without types.
+_TIDY: Final = (
+    "sroa,early-cse,jump-threading,instcombine,simplifycfg,gvn,jump-threading,instcombine,simplifycfg"
+)
+_PASSES: Final = f"function(sroa,early-cse,simplifycfg),cgscc(inline,function({_TIDY})),globalopt,globaldce"
+_LINES: Final = re.compile(r"^(?:; |source_filename|target |attributes |!).*\n|^\n", re.MULTILINE)
+_WORDS: Final = re.compile(
+    r"(?:, ![a-z.]+ !\d+| +; preds = .*| #\d+| local_unnamed_addr| unnamed_addr"
+    r"| (?:noundef|nocapture|nonnull|noalias|readonly|readnone|writeonly|immarg|dereferenceable\(\d+\))(?=[ ,)]))"
+)
+
+
+def fingerprint() -> str:
+    """What the C is."""
+    sources = sorted(FOLDER.glob("*.[ch]"))
+    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in sources)).hexdigest()
+
+
+def tool(name: str) -> str | None:
+    """A program of LLVM in the version that is asked for; None if this machine has none."""
+    for candidate in (f"{name}-{VERSION}", name):
+        path = shutil.which(candidate)
+        if path is not None:
+            told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+            if re.search(rf"version {VERSION}\.", told):
+                return path
+    return None
+
+
+def compiled(clang: str, opt: str) -> str:
+    """The IR of the C, as the package has it."""
+    first = subprocess.run(
+        [clang, *_CLANG, "-o", "-", FOLDER / "support.c"], check=True, capture_output=True, text=True
+    ).stdout
+    raw = subprocess.run(
+        [opt, "-opaque-pointers", "-S", f"-passes={_PASSES}"],
+        check=True, capture_output=True, text=True, input=first,
+    ).stdout  # fmt: skip
+    text = _WORDS.sub("", _LINES.sub("", raw))
+    # nothing here unwinds: no tables for it
+    text = re.sub(r"^(define .*) \{$", r"\1 nounwind {", text, flags=re.MULTILINE)
+    return f"; made by `make native` from the C beside this\n; sha256 {fingerprint()}\n{text}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the IR, or say whether it is what the C makes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    args = parser.parse_args(arguments)
+    clang, opt = tool("clang"), tool("opt")
+    if clang is None or opt is None:
+        print(f"this takes clang and opt of LLVM {VERSION}", file=sys.stderr)
+        return 2
+    text = compiled(clang, opt)
+    if args.check:
+        return int(MADE.read_text() != text)
+    MADE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
