@@ -1,10 +1,16 @@
-"""How well the cost model ranks schedules: its order against measured times, for schedules of one kernel at a time.
+"""How well the cost model ranks schedules: its estimates against measured times, and what it costs to choose by it alone.
 
-    python bench/cost_model.py [--kernel matmul] [--schedules 40] [--json FILE]
+    python bench/cost_model.py [--quick] [--kernels product] [--schedules 6] [--seed 0] [--times FILE] [--json FILE]
 
-For each kernel a walk through the action space gives schedules; each is compiled and timed in the sandbox of the search, on one
-thread. Spearman's rank correlation of estimate and time is printed, and how much slower than the best of all the
-schedule is that the model would have chosen alone.
+The kernels are those of the programs in `kit/kernels.py`; schedules are the heuristic's, what it would do on other machines, and steps
+of the search from these and from nothing. Each is compiled and timed in the sandbox of the search on one thread, the least of several
+runs. Figures, all of ranks (Spearman) or ratios:
+
+* **over all**: of all pairs of kernel and schedule together. That a large kernel takes longer than a small one counts here.
+* **within kernels**: the same after estimates and times are divided by their means for each kernel: only schedules are compared.
+* **chosen / best**: how much longer than the fastest of a kernel's schedules the one takes that the model would choose.
+
+`--times FILE` keeps what was measured: only what is not in it is measured, so that another model is judged in a minute.
 """
 
 from __future__ import annotations
@@ -13,117 +19,295 @@ import argparse
 import json
 import random
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import exp, log
 from pathlib import Path
+from statistics import fmean
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from planish.compiler.scheduling import after_choice
+from kit.kernels import programs
+
+import planish as pn
+from planish import compiler
+from planish.compiler.scheduling import FIRST, after_choice
 from planish.compiler.tolerance import places_of
 from planish.compiler.tuning import checked, kernel_of
 from planish.errors import PlanishError
 from planish.optimize.cost import estimate
-from planish.optimize.heuristic import choose
+from planish.optimize.moves import other_amounts, relatives, resized
 from planish.optimize.space import actions, axes_of, obstacle, overfull
 from planish.runtime import cpu
 from planish.runtime.sandbox import Sandbox
+from planish.schedule.planner import plan
+from planish.stages import pipeline
 from planish.stages.rangeify.attempts import attempts
-from planish.target import host
+from planish.target import Target, host
 from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
-from tests.optimize.corpus import LARGE
 
-_DEPTH = 6
+_STEPS = 3
+"""Actions of a random walk, at most."""
+_QUICK = 8
+"""With `--quick`, one kernel of so many is looked at."""
+Schedule = tuple[Action, ...]
 
 
-def schedules(sink: UOp, count: int, seed: int) -> list[tuple[tuple[Action, ...], float]]:
-    """Schedules on random walks from the empty one and from the heuristic's, each with its estimate."""
-    rng = random.Random(seed)
-    target = host()
-    attempt = checked(sink, target)
-    found: dict[UOp, tuple[tuple[Action, ...], float]] = {}
-    start = tuple(choose(sink, target, attempts(target), cores=False))
-    space = [a for a in actions(target) if a.kind not in {ActionKind.THREAD, ActionKind.TC}]
-    while len(found) < count:
-        taken: list[Action] = []
-        now = sink
-        for action in start[: rng.randint(0, len(start))]:
+def kernels(wanted: str, target: Target) -> Iterator[tuple[str, UOp]]:
+    """The kernels of all programs that are named so, as they come to stage 7; each lives until the next is asked for."""
+    machine = pipeline.Machine(target, lambda sink: ())
+    seen: set[bytes] = set()
+    for name, function, arguments in programs():
+        if wanted not in name:
+            continue
+        captured = compiler.prepare(pn.jit(function).lower(*arguments).function, compiler.PIPELINE, routines=target.routines)
+        with Table() as table:
+            for number, kernel in enumerate(plan(captured, table, target=target).kernels):
+                sink = kernel.sink
+                for stage in pipeline.STAGES:
+                    if stage.number < FIRST:
+                        sink = stage.run(sink, machine)
+                if sink.key not in seen:
+                    seen.add(sink.key)
+                    yield f"{name} #{number}", sink
+
+
+@dataclass(slots=True)
+class Walks:
+    """Schedules of one kernel, no two the same."""
+
+    sink: UOp
+    target: Target
+    rng: random.Random
+    found: dict[UOp, Schedule] = field(default_factory=dict)
+
+    def replay(self, schedule: Schedule) -> UOp | None:
+        attempt, now = checked(self.sink, self.target), self.sink
+        for number, action in enumerate(schedule):
+            after = attempt(now, action, schedule[:number])
+            if isinstance(after, str):
+                return None
+            now = after
+        return None if overfull(now, self.target) else now
+
+    def add(self, schedule: Schedule) -> None:
+        after = self.replay(schedule)
+        if after is not None:
+            self.found.setdefault(after, schedule)
+
+    def schedules(self, count: int) -> dict[UOp, Schedule]:
+        """The heuristic's, some of its relatives', then steps from any of them."""
+        known = [
+            tuple(a for a in each if a.kind is not ActionKind.THREAD)
+            for each in relatives(self.sink, self.target, attempts(self.target))
+        ]
+        first = _heuristic(self.sink, self.target)
+        self.add(first)
+        self.rng.shuffle(known)
+        for each in known[: count // 3]:
+            self.add(each)
+        for _ in range(4 * count):
+            if len(self.found) >= count:
+                break
+            start = self.rng.choice([first, first, (), *known])
+            self.add(self._changed(start) if start and self.rng.random() < 0.6 else self._walked(start))
+        return self.found
+
+    def _changed(self, schedule: Schedule) -> Schedule:
+        """Without one action, or with another amount of it."""
+        place = self.rng.randrange(len(schedule))
+        if self.rng.random() < 0.3:
+            return (*schedule[:place], *schedule[place + 1 :])
+        before = self.replay(schedule[:place])
+        axes = axes_of(before) if before is not None else []
+        action = schedule[place]
+        size = axes[action.axis].vmax + 1 if 0 <= action.axis < len(axes) else 0
+        amounts = other_amounts(self.target, action, size)
+        if not amounts:
+            return schedule
+        several = list(resized(schedule, place, self.rng.choice(amounts)))
+        return next((each for each in several if self.replay(each) is not None), schedule)
+
+    def _walked(self, schedule: Schedule) -> Schedule:
+        """A part of it, and some actions more."""
+        taken = list(schedule[: self.rng.randint(0, len(schedule))])
+        now = self.replay(tuple(taken))
+        space = [a for a in actions(self.target) if a.kind not in {ActionKind.THREAD, ActionKind.TC}]
+        attempt = checked(self.sink, self.target)
+        for _ in range(self.rng.randint(1, _STEPS)):
+            if now is None:
+                break
+            axes = axes_of(now)
+            action = self.rng.choice([a for a in space if obstacle(now, axes, a, self.target) is None])
             after = attempt(now, action, taken)
             if isinstance(after, UOp):
                 now = after
                 taken.append(action)
-        for _ in range(rng.randint(0, _DEPTH - 2)):
-            axes = axes_of(now)
-            action = rng.choice([a for a in space if obstacle(now, axes, a, target) is None])
-            after = attempt(now, action, taken)
-            if isinstance(after, UOp) and not overfull(after, target):
-                now = after
-                taken.append(action)
-        found.setdefault(now, (tuple(taken), estimate(now, target, threads=1).cycles))
-    return list(found.values())
+        return tuple(taken)
 
 
-def ranks(values: list[float]) -> list[float]:
+def _heuristic(sink: UOp, target: Target) -> Schedule:
+    from planish.optimize.heuristic import choose
+
+    return tuple(choose(sink, target, attempts(target), cores=False))
+
+
+# -- measuring -------------------------------------------------------------------------------------------------------
+
+
+class Times:
+    """Seconds of scheduled kernels, those of earlier runs included."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.known: dict[str, float | None] = {}
+        if path is not None and path.exists():
+            self.known = json.loads(path.read_text())
+        self.sandbox: Sandbox | None = None
+        self.target = host()
+
+    def of(self, sink: UOp, schedules: dict[UOp, Schedule]) -> dict[UOp, float]:
+        """The seconds of each schedule that could be run."""
+        missing = {after: taken for after, taken in schedules.items() if after.key.hex() not in self.known}
+        if missing:
+            places = places_of(sink)
+            if self.sandbox is None:
+                self.sandbox = Sandbox(places, 1, workers=1, environment={"PLANISH_CACHE": "0"}).__enter__()
+            else:
+                self.sandbox.use(places)
+            for after, taken in missing.items():
+                self.known[after.key.hex()] = self._measured(sink, taken)
+            if self.path is not None:
+                self.path.write_text(json.dumps(self.known))
+        found = {after: self.known[after.key.hex()] for after in schedules}
+        return {after: seconds for after, seconds in found.items() if seconds is not None}
+
+    def _measured(self, sink: UOp, taken: Schedule) -> float | None:
+        assert self.sandbox is not None
+        try:
+            program = after_choice(sink, taken, self.target)
+            kernel = kernel_of(program, self.sandbox.setup.places, cpu.processor(self.target))
+        except PlanishError:
+            return None
+        (report,) = self.sandbox.time([kernel])
+        return report.seconds if report.what == "right" else None
+
+    def close(self) -> None:
+        if self.sandbox is not None:
+            self.sandbox.__exit__(None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kernel: estimates and times of its schedules, the heuristic's first."""
+
+    name: str
+    cycles: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+    @property
+    def loss(self) -> float:
+        chosen = min(range(len(self.cycles)), key=self.cycles.__getitem__)
+        return self.seconds[chosen] / min(self.seconds)
+
+    @property
+    def centred(self) -> Iterator[tuple[float, float]]:
+        middle = fmean(map(log, self.cycles)), fmean(map(log, self.seconds))
+        for cycles, seconds in zip(self.cycles, self.seconds, strict=True):
+            yield log(cycles) - middle[0], log(seconds) - middle[1]
+
+
+# -- figures ---------------------------------------------------------------------------------------------------------
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """The rank of each value; equal ones share theirs."""
     order = sorted(range(len(values)), key=values.__getitem__)
     found = [0.0] * len(values)
-    for place, index in enumerate(order):
-        found[index] = float(place)
+    first = 0
+    while first < len(order):
+        last = first
+        while last + 1 < len(order) and values[order[last + 1]] == values[order[first]]:
+            last += 1
+        for place in order[first : last + 1]:
+            found[place] = (first + last) / 2
+        first = last + 1
     return found
 
 
-def correlation(one: list[float], other: list[float]) -> float:
+def correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's, of two lists."""
     a, b = ranks(one), ranks(other)
     middle = (len(a) - 1) / 2
     top = sum((x - middle) * (y - middle) for x, y in zip(a, b, strict=True))
-    return top / (sum((x - middle) ** 2 for x in a) or 1.0)
+    below = sum((x - middle) ** 2 for x in a) * sum((y - middle) ** 2 for y in b)
+    return top / below**0.5 if below else 1.0
 
 
-def compared(name: str, count: int, seed: int) -> dict[str, object]:
-    target = host()
-    with Table() as table:
-        sink = LARGE[name](table)
-        places = places_of(sink)
-        expected: list[float] = []
-        times: list[float] = []
-        with Sandbox(places, 1, workers=1) as sandbox:
-            for taken, cycles in schedules(sink, count, seed):
-                try:
-                    kernel = kernel_of(after_choice(sink, taken, target), places, cpu.processor(target))
-                except PlanishError:
-                    continue
-                (report,) = sandbox.time([kernel])
-                if report.what == "right":
-                    expected.append(cycles)
-                    times.append(report.seconds)
-    chosen = times[min(range(len(times)), key=expected.__getitem__)]
+def summary(cases: Sequence[Case]) -> dict[str, float]:
+    """The figures of the header."""
+    pairs = [pair for case in cases for pair in zip(case.cycles, case.seconds, strict=True)]
+    inside = [pair for case in cases for pair in case.centred]
     return {
-        "name": name,
-        "schedules": len(times),
-        "correlation": round(correlation(expected, times), 3),
-        "loss": round(chosen / min(times), 2),
-        "range": round(max(times) / min(times), 1),
+        "kernels": len(cases),
+        "pairs": len(pairs),
+        "over_all": correlation(*zip(*pairs, strict=True)),
+        "within": correlation(*zip(*inside, strict=True)),
+        "chosen": exp(fmean(log(case.loss) for case in cases)),
+        "heuristic": exp(fmean(log(case.seconds[0] / min(case.seconds)) for case in cases)),
     }
+
+
+def looked_at(args: argparse.Namespace) -> Iterator[Case]:
+    target, times = host(), Times(args.times)
+    total = sum(1 for _ in programs())
+    try:
+        for number, (name, sink) in enumerate(kernels(args.kernels, target)):
+            if args.quick and number % _QUICK:
+                continue
+            if sys.stderr.isatty():
+                print(f"\r{number:4}  of about {total}  {name:<60.60}", end="", file=sys.stderr, flush=True)
+            schedules = Walks(sink, target, random.Random(f"{args.seed} {name}")).schedules(args.schedules)
+            seconds = times.of(sink, schedules)
+            if len(seconds) > 1:
+                cycles = [estimate(after, target, threads=1).cycles for after in seconds]
+                yield Case(name, tuple(cycles), tuple(seconds.values()))
+    finally:
+        times.close()
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kernel", choices=LARGE, action="append")
-    parser.add_argument("--schedules", type=int, default=30)
+    parser.add_argument("--quick", action="store_true", help=f"one kernel of {_QUICK}")
+    parser.add_argument("--kernels", default="", help="only those whose name has this in it")
+    parser.add_argument("--schedules", type=int, default=6, help="of each kernel")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--worst", type=int, default=12, help="how many kernels are shown")
+    parser.add_argument("--times", type=Path, help="where measured times are kept")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    rows = []
-    print(f"{'kernel':<20} schedules  correlation  model's choice / best  slowest / best")
-    for name in args.kernel or LARGE:
-        row = compared(name, args.schedules, args.seed)
-        rows.append(row)
-        print(
-            f"{name:<20} {row['schedules']:9}  {row['correlation']:11}  {row['loss']:21}  {row['range']:14}",
-            flush=True,
-        )
+    cases = list(looked_at(args))
+    if not cases:
+        parser.error(f"no kernel has {args.kernels!r} in its name")
+    print(f"{'the worst choices':<60} schedules  chosen / best  heuristic's / best")
+    for case in sorted(cases, key=lambda case: -case.loss)[: args.worst]:
+        own = case.seconds[0] / min(case.seconds)
+        print(f"{case.name:<60.60} {len(case.seconds):9}  {case.loss:13.2f}  {own:18.2f}")
+    found = summary(cases)
+    print(
+        f"\n{found['kernels']} kernels, {found['pairs']} schedules on one thread of {host().name}"
+        f"\nrank correlation of estimate and time  over all {found['over_all']:.3f}  within kernels {found['within']:.3f}"
+        f"\nchosen by the model / best  {found['chosen']:.3f} (geometric mean)  heuristic's / best  {found['heuristic']:.3f}"
+    )
     if args.json is not None:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+        record = {**found, "cases": [[c.name, c.cycles, c.seconds] for c in cases]}
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

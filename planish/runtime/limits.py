@@ -114,14 +114,16 @@ def _out(threads: int) -> Place:
 _KINDS: Final = {32: "float", 64: "double"}
 
 
-def _loop(kind: str, count: int, head: str, body: Callable[[int], str], step: int, bound: int) -> str:
-    """A loop over accumulators, which are stored in the end so that nothing of it can be left out."""
+def loop_of(
+    kind: str, count: int, head: str, body: Callable[[int], str], step: int, bound: int, join: str = "fadd"
+) -> str:
+    """A loop over accumulators, which are joined and stored in the end so that nothing of it can be left out."""
     phis = "".join(
         f"  %a{n} = phi {kind} [ zeroinitializer, %entry ], [ %b{n}, %loop ]\n" for n in range(count)
     )
     work = "".join(body(n) for n in range(count))
-    sums = [f"  %s0 = fadd {kind} %b0, %b0\n"]
-    sums += [f"  %s{n} = fadd {kind} %s{n - 1}, %b{n}\n" for n in range(1, count)]
+    sums = [f"  %s0 = {join} {kind} %b0, %b0\n"]
+    sums += [f"  %s{n} = {join} {kind} %s{n - 1}, %b{n}\n" for n in range(1, count)]
     return (
         f"{head}entry:\n  br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]\n{phis}{work}"
         f"  %next = add i64 %i, {step}\n  %more = icmp slt i64 %next, {bound}\n  br i1 %more, label %loop, label %end\n"
@@ -138,7 +140,7 @@ def _fma_source(lanes: int, scalar: str) -> str:
     def body(n: int) -> str:
         return f"  %b{n} = call {kind} {name}({kind} %a{n}, {kind} %a{n}, {kind} %a{n})\n"
 
-    return _loop(kind, _ACCUMULATORS, head, body, 1, _ITERATIONS)
+    return loop_of(kind, _ACCUMULATORS, head, body, 1, _ITERATIONS)
 
 
 def _read_source(lanes: int, piece: int) -> str:
@@ -153,7 +155,7 @@ def _read_source(lanes: int, piece: int) -> str:
             f"  %b{n} = fadd {kind} %a{n}, %v{n}\n"
         )
 
-    return _loop(kind, count, head, body, count * lanes * 4, piece)
+    return loop_of(kind, count, head, body, count * lanes * 4, piece)
 
 
 def measure(sandbox: Sandbox, lanes: int) -> Limits:

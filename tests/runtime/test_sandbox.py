@@ -315,6 +315,27 @@ def test_guarded_memory_ends_where_it_should() -> None:
     assert large.array.ctypes.data % 4096 == 0
 
 
+def test_while_a_kernel_is_timed_there_is_memory_behind_the_end() -> None:
+    """Masked lanes beyond the end are not stored, but a processor may take long to find out where nothing is mapped."""
+    there: list[str] = []
+
+    def behind(memory: Guarded) -> str:
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            (place, rights, *_) = line.split()
+            first, last = (int(each, 16) for each in place.split("-"))
+            if first <= memory.start + memory.whole < last:
+                return rights[:2]
+        return "none"
+
+    bench = Bench(sandbox.Setup(PLACES, 1, ""))
+    bench.load(kernel("  store float %v, ptr %q"))
+    assert {behind(memory) for memory in bench.memory.values()} == {"--"}
+    bench.clock = lambda: there.append(behind(bench.memory[0, WHOLE])) or 1.0  # type: ignore[func-returns-value]
+    bench.measure(0.0)
+    assert set(there) == {"rw"}
+    assert {behind(memory) for memory in bench.memory.values()} == {"--"}
+
+
 def test_what_is_written_is_filled_again() -> None:
     bench = Bench(sandbox.Setup(PLACES, 1, ""))
     bench.load(kernel("  %u = load float, ptr %q\n  %w = fadd float %u, %v\n  store float %w, ptr %q"))
