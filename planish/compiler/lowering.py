@@ -16,6 +16,7 @@ from planish.codegen import c, llvm
 from planish.compiler import Lowered, prepare
 from planish.compiler.arguments import Arguments
 from planish.compiler.choices import Choice, Steering
+from planish.compiler.functions import with_functions
 from planish.compiler.hands import Beside, is_worth_sharing, shared
 from planish.compiler.kernels import FIRST
 from planish.compiler.launches import scratch_of
@@ -150,7 +151,8 @@ def _make_kernels(
         kernel = plan.kernels[number]
         choose = partial(steering, in_place=bool(sharing.aliased[number]), streams=bool(streams[number]))
         lines = pipeline.run(kernel.sink, pipeline.Machine(target, choose), name=kernel.name)
-        program = with_streaming(lower_to_llir(kernel.name, lines), target, streams[number])
+        program = with_functions(lower_to_llir(kernel.name, lines), target)
+        program = with_streaming(program, target, streams[number])
         # stage 7 may have been left out
         choice = steering.choices.pop() if steering.choices else Choice(origin="stage 7 is disabled")
         return _Made(program, choice)
