@@ -26,6 +26,7 @@ from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir.layout import pack
 from planish.llir.program import (
+    MIN_ALIGNMENT,
     Address,
     AnyLane,
     Barrier,
@@ -37,6 +38,7 @@ from planish.llir.program import (
     Convert,
     EndIf,
     EndLoop,
+    Function,
     If,
     Instruction,
     Lanes,
@@ -73,6 +75,7 @@ class _Writer(Values):
         self.scratch = scratch
         self.unrolls = False
         self.loosely = maybe_outside(program)
+        self.functions = {(each.op, each.dtype) for each in program.functions}
 
     # -- the file --------------------------------------------------------------------------------------------------
 
@@ -98,6 +101,7 @@ class _Writer(Values):
             self.emit(line)
         if "store_past" in self.helpers:
             self.emit("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
+        called = [*map(self.function, program.functions)]
         integers = [symbols.size(v.name) for v in program.variables]
         integers += dict.fromkeys(symbols.place(s.name) for s in program.specials)
         params = [f"{self.pointer(b.pointer)}{symbols.memory(b)}" for b in program.params]
@@ -110,10 +114,30 @@ class _Writer(Values):
             parts.append(_UNROLL)
         parts += ["\n".join(self.types[name] for name in sorted(self.types))] if self.types else []
         parts += [] if tiles is None else [amx_text.C_MACROS]
-        parts += self.helpers.values()
+        parts += [*self.helpers.values(), *called]
         body = "\n".join(self.lines)
         parts.append(f"void {symbols.kernel(program.name)}({', '.join(params) or 'void'}) {{\n{body}\n}}")
         return "\n\n".join(parts) + "\n"
+
+    def function(self, called: Function) -> str:
+        """A function: its parameters are memory of its own."""
+        inner = _Writer(called.body, False)
+        inner.types, inner.helpers = self.types, self.helpers
+        kind, (result, *operands) = self.type(called.dtype), called.body.params
+        for buffer in called.body.params:
+            own = f"{memory_type(buffer.dtype)} {symbols.memory(buffer)}[{lanes_in_c(called.dtype.lanes)}]"
+            inner.emit(f"{own} __attribute__((aligned({MIN_ALIGNMENT})));")
+        for n, buffer in enumerate(operands):
+            inner.emit(f"memcpy({symbols.memory(buffer)}, &x{n}, sizeof x{n});")
+        inner.memory()
+        for instruction in called.body.body:
+            _WRITE[type(instruction)](inner, instruction)
+        inner.emit(f"{kind} result;")
+        inner.emit(f"memcpy(&result, {symbols.memory(result)}, sizeof result);")
+        inner.emit("return result;")
+        params = ", ".join(f"{kind} x{n}" for n in range(len(operands)))
+        body = "\n".join(inner.lines)
+        return f"static {kind} {symbols.function(called.op, called.dtype)}({params}) {{\n{body}\n}}"
 
     def memory(self) -> None:
         """What the kernel keeps for itself. Memory with planned offsets is one block, so that it may overlap."""

@@ -5,11 +5,11 @@ Vectors are vector types where C has the operation; else a loop over the lanes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from planish import dtypes
-from planish.codegen import amx, amx_text, dot_products
+from planish.codegen import amx, amx_text, dot_products, symbols
 from planish.codegen.c_helpers import GENERIC, NEEDS, SINGLE
 from planish.codegen.c_table import (
     MATH,
@@ -74,6 +74,8 @@ class Values:
         self.types: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.depth = 1
+        self.functions: Container[tuple[Ops, DType]] = ()
+        """What is called: whoever writes the kernel writes these too."""
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -189,6 +191,9 @@ class Values:
 
     def compute(self, i: Compute) -> None:
         dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
+        if (i.op, dtype) in self.functions:
+            self.let(i.result, f"{symbols.function(i.op, dtype)}({', '.join(map(self.value, i.inputs))})")
+            return
         if not is_wide(i.result.dtype):
             self.let(i.result, self.scalar(i.op, dtype, [self.value(x) for x in i.inputs]))
         elif i.op is Ops.WHERE:

@@ -38,7 +38,7 @@ from planish.codegen.questions import (
     streams,
     waits_for_roots,
 )
-from planish.codegen.spans import Span
+from planish.codegen.spans import Span, spans_of
 from planish.codegen.transposition import Transposition
 from planish.codegen.wide import widened
 from planish.dtypes import AddrSpace, DType
@@ -46,6 +46,7 @@ from planish.errors import LoweringError
 from planish.llir.layout import pack
 from planish.llir.program import (
     COMPARISONS,
+    MIN_ALIGNMENT,
     Address,
     AnyLane,
     Barrier,
@@ -57,6 +58,7 @@ from planish.llir.program import (
     Convert,
     EndIf,
     EndLoop,
+    Function,
     If,
     Immediate,
     Instruction,
@@ -127,6 +129,7 @@ class _Writer(Values):
         self.transposed = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
         self.tiles = amx.plan(program)
+        self.functions = {(each.op, each.dtype) for each in program.functions}
 
     # -- words -----------------------------------------------------------------------------------------------
 
@@ -140,9 +143,44 @@ class _Writer(Values):
     # -- the function ----------------------------------------------------------------------------------------------
 
     def write(self) -> str:
+        """The module: the kernel, and what it calls."""
         program = self.program
         if program.is_allocated:
             raise LoweringError(f"{program.name} is on physical registers; LLVM allocates them itself")
+        self.instructions()
+        self.emit("ret void")
+        own = signature(program)
+        params = [f"ptr{self.promise(b)} %{symbols.memory(b)}" for b in program.params]
+        params += [f"i64 %{symbols.size(name)}" for name in own.variables]
+        params += [f"i64 %{symbols.place(name)}" for name in own.specials]
+        params += ["ptr noalias align 64 %scratch"] if self.scratch else []
+        called = "".join(map(self.function, program.functions))
+        declared = "".join(f"{line}\n" for line in sorted(self.declared.values()))
+        metadata = "".join(f"{line}\n" for line in self.metadata)
+        body = "\n".join(self.lines)
+        head = f"define void @{symbols.kernel(program.name)}({', '.join(params)})"
+        return f"{declared}{head} {{\nentry:\n{body}\n}}\n{called}{metadata}"
+
+    def function(self, called: Function) -> str:
+        """A function: its parameters are memory of its own, which LLVM then does without."""
+        inner = _Writer(called.body, spans_of(called.body), (), False, self.avx512)
+        inner.declared, inner.metadata = self.declared, self.metadata
+        kind, (result, *operands) = llvm_type(called.dtype), called.body.params
+        for buffer in called.body.params:
+            inner.emit(f"%{symbols.memory(buffer)} = alloca {kind}, align {MIN_ALIGNMENT}")
+        for n, buffer in enumerate(operands):
+            inner.emit(f"store {kind} %x{n}, ptr %{symbols.memory(buffer)}, align {MIN_ALIGNMENT}")
+        inner.instructions()
+        inner.let(f"load {kind}, ptr %{symbols.memory(result)}, align {MIN_ALIGNMENT}", "%result")
+        inner.emit(f"ret {kind} %result")
+        params = ", ".join(f"{kind} %x{n}" for n in range(len(operands)))
+        body = "\n".join(inner.lines)
+        name = symbols.function(called.op, called.dtype)
+        return f"define internal {kind} @{name}({params}) noinline nounwind {{\nentry:\n{body}\n}}\n"
+
+    def instructions(self) -> None:
+        """All lines of the body."""
+        program = self.program
         self.memory()
         for variable in program.variables:
             self.integer_argument(variable.result, symbols.size(variable.name))
@@ -162,17 +200,6 @@ class _Writer(Values):
             amx_text.llvm_end(self)
         if streams(program):
             self.emit("fence seq_cst")  # what went past the caches is seen by whoever hears that this is done
-        self.emit("ret void")
-        own = signature(program)
-        params = [f"ptr{self.promise(b)} %{symbols.memory(b)}" for b in program.params]
-        params += [f"i64 %{symbols.size(name)}" for name in own.variables]
-        params += [f"i64 %{symbols.place(name)}" for name in own.specials]
-        params += ["ptr noalias align 64 %scratch"] if self.scratch else []
-        declared = "".join(f"{line}\n" for line in sorted(self.declared.values()))
-        metadata = "".join(f"{line}\n" for line in self.metadata)
-        body = "\n".join(self.lines)
-        head = f"define void @{symbols.kernel(program.name)}({', '.join(params)})"
-        return f"{declared}{head} {{\nentry:\n{body}\n}}\n{metadata}"
 
     def promise(self, buffer: Buffer) -> str:
         alone = "" if buffer.name in self.aliased else " noalias"

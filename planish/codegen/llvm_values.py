@@ -6,10 +6,11 @@ computed in float32 and rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from planish import dtypes
+from planish.codegen import symbols
 from planish.codegen.llvm_table import (
     FLAGGED,
     constant,
@@ -43,6 +44,8 @@ class Values:
     def __init__(self, *, avx512: bool = False) -> None:
         self.avx512 = avx512
         self.refines_roots = False
+        self.functions: Collection[tuple[Ops, DType]] = ()
+        """What is called: whoever writes the kernel writes these too."""
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.metadata: list[str] = []
@@ -90,6 +93,9 @@ class Values:
             return self.let(f"select {condition} {x[0]}, {kind} {x[1]}, {kind} {x[2]}", into)
         if dtype.scalar in _NARROW:
             return self.narrow_alu(op, dtype, x, into)
+        if self.functions and (op, dtype) in self.functions:
+            arguments = ", ".join(f"{kind} {value}" for value in x)
+            return self.let(f"call {kind} @{symbols.function(op, dtype)}({arguments})", into)
         if op is Ops.SCALE:
             return self.scale(dtype, x[0], x[1], into)
         if op in _RANGE and self.avx512 and _has_range(dtype, x):

@@ -13,7 +13,8 @@ import re
 from functools import cache
 from typing import Final
 
-from planish.llir.program import Buffer
+from planish.dtypes import DType
+from planish.llir.program import Buffer, Ops
 
 RESERVED: Final = "u_"
 _MEMORY: Final = re.compile(r"(arg|local|acc)(0|[1-9][0-9]*)")
@@ -53,6 +54,11 @@ def size(name: str) -> str:
 def kernel(name: str) -> str:
     """The symbol of the function that a program becomes."""
     return _symbol(name, _KERNELS)
+
+
+def function(op: Ops, dtype: DType) -> str:
+    """The symbol of a function that kernels call: no word of C or its library has two underscores."""
+    return f"{op.name.lower()}__{dtype.scalar}x{dtype.lanes}"
 
 
 @cache

@@ -56,10 +56,16 @@ def grid_of(program: Program) -> tuple[int, ...]:
 
 
 def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
-    """Every instruction but those of control, and how often it runs at the largest sizes.
+    """Every instruction but those of control, and how often it runs at the largest sizes; a call, as what is computed in it.
 
     Both sides of a condition count; what is under an `if any` hardly ever runs.
     """
+    called = {
+        (each.op, each.dtype): [
+            i for i, often in runs(each.body, 1) if often and not isinstance(i, Load | Store)
+        ]
+        for each in program.functions
+    }
     most = {variable.result: variable.high for variable in program.variables}
     rare = {i.result for i in program.body if isinstance(i, AnyLane)}
     times = [points]
@@ -72,6 +78,13 @@ def runs(program: Program, points: int) -> Iterator[tuple[Instruction, int]]:
             times.append(0 if instruction.condition in rare else times[-1])
         elif isinstance(instruction, EndLoop | EndIf):
             times.pop()
+        elif (
+            called
+            and isinstance(instruction, Compute)
+            and (instruction.op, instruction.result.dtype) in called
+        ):
+            for inner in called[instruction.op, instruction.result.dtype]:
+                yield inner, times[-1]
         else:
             yield instruction, times[-1]
 

@@ -15,6 +15,7 @@ from planish import ptir
 from planish.codegen import c, llvm
 from planish.compiler import Lowered, prepare
 from planish.compiler.arguments import Arguments
+from planish.compiler.functions import with_functions
 from planish.compiler.launch_parameters import scratch_of
 from planish.compiler.loops import Rolling, candidates, launched, roll
 from planish.compiler.native import source_of
@@ -149,7 +150,8 @@ def _make_kernels(
         kernel = plan.kernels[number]
         choose = partial(steering, in_place=bool(sharing.aliased[number]), streams=bool(streams[number]))
         lines = pipeline.run(kernel.sink, pipeline.Machine(target, choose), name=kernel.name)
-        program = with_streaming(lower_to_llir(kernel.name, lines), target, streams[number])
+        program = with_functions(lower_to_llir(kernel.name, lines), target)
+        program = with_streaming(program, target, streams[number])
         # stage 7 may have been left out
         choice = steering.choices.pop() if steering.choices else Choice(origin="stage 7 is disabled")
         return _Made(program, choice)

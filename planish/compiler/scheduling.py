@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from planish.compiler.functions import with_functions
 from planish.config import current
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
@@ -78,6 +79,6 @@ def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str
     for line_stage in pipeline.LINE_STAGES:
         if line_stage.number not in off:
             lines = line_stage.run(lines, machine)
-    program = lower_to_llir(name, lines)
+    program = with_functions(lower_to_llir(name, lines), target)
     large = target.streamed_bytes
     return with_streaming(program, target, [b.name for b in program.params if large and b.nbytes >= large])

@@ -30,6 +30,7 @@ from planish.llir.program import (
     Convert,
     EndIf,
     EndLoop,
+    Function,
     If,
     Immediate,
     Instruction,
@@ -70,13 +71,14 @@ class Builder:
         self._params: list[Buffer] = []
         self._locals: list[Buffer] = []
         self._variables: list[Variable] = []
+        self.functions: dict[Function, None] = {}
+        """Of kernels that were written into this one."""
         self._count = 0
 
     def program(self) -> Program:
         """What has been written so far."""
-        return Program(
-            self.name, tuple(self._params), tuple(self._locals), tuple(self.body), tuple(self._variables)
-        )
+        own = (tuple(self._params), tuple(self._locals), tuple(self.body), tuple(self._variables))
+        return Program(self.name, *own, tuple(self.functions))
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

@@ -53,6 +53,7 @@ class Inlining:
     places: dict[Buffer, Memory] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.into.functions |= dict.fromkeys(self.program.functions)
         self.places = dict(zip(self.program.params, self.memory, strict=True))
         for buffer in self.program.locals:
             name = f"{buffer.name}_{len(self.into.buffers)}"

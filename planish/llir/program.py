@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
@@ -48,6 +48,7 @@ __all__ = [
     "Convert",
     "EndIf",
     "EndLoop",
+    "Function",
     "If",
     "Immediate",
     "Instruction",
@@ -469,6 +470,18 @@ FORMS: Final[tuple[type[Instruction], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """How an op on values of a dtype is computed, said once for all instructions of a kernel that are such.
+
+    The body is a kernel of its own: it stores its result in its first parameter and reads its operands from the others.
+    """
+
+    op: Ops
+    dtype: DType
+    body: Program
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One kernel."""
 
@@ -477,6 +490,8 @@ class Program:
     locals: tuple[Buffer, ...]
     body: tuple[Instruction, ...]
     variables: tuple[Variable, ...] = ()
+    functions: tuple[Function, ...] = field(default=(), compare=False)
+    """What code generation calls. The op says what it means, so that neither text nor interpreter need them."""
 
     def __repr__(self) -> str:
         return f"<LLIR {self.name}: {len(self.params)} parameters, {len(self.body)} instructions>"

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from planish.config import current
+from planish.dtypes import DType
 from planish.errors import SettingsError, did_you_mean
 from planish.stages.boundaries import Boundaries
 from planish.stages.devectorizer.s11_remove_reduce import remove_reduce
@@ -24,6 +25,7 @@ from planish.stages.devectorizer.s15_lower_index_dtype import lower_index_dtype
 from planish.stages.expander.s08_post_opt_symbolic import post_opt_symbolic
 from planish.stages.expander.s09_expander import expand
 from planish.stages.expander.s10_add_local_buffers import add_local_buffers
+from planish.stages.linearizer.calls import kernel
 from planish.stages.linearizer.s16_post_index_symbolic import post_index_symbolic
 from planish.stages.linearizer.s17_pre_matcher import pre_matcher
 from planish.stages.linearizer.s18_decompositions import decompositions
@@ -40,7 +42,8 @@ from planish.stages.rangeify.s06_split_store import split_store
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
 from planish.uop.actions import Action
-from planish.uop.node import UOp
+from planish.uop.node import Table, UOp
+from planish.uop.ops import Ops
 
 Choose = Callable[[UOp], Sequence[Action]]
 """Picks the actions for a kernel; handed in, since choosing is not a stage's business."""
@@ -191,6 +194,13 @@ def steps(sink: UOp, machine: Machine = PLAIN, name: str = "kernel") -> Iterator
         first = line_stage is LINE_STAGES[0]
         boundaries.passed(line_stage.number, line_stage.name, "program", lines, sink if first else was)
         yield Step(line_stage, lines, seconds, first or lines != was)
+
+
+def function_lines(op: Ops, dtype: DType, table: Table, target: Target) -> list[UOp]:
+    """The linear list of a function that kernels call."""
+    sink = decompositions(kernel(op, dtype, table), target, calls=False)
+    sink = add_control_flow(final_rewrite(sink, target))
+    return cleanup_if(linearize(sink), predicated_stores=target.predicated_stores)
 
 
 def run(

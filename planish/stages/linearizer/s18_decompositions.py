@@ -15,6 +15,8 @@ Before → after::
     a*b + c                          mulacc(a, b, c)                  integers
     ~(x < y)                         y <= x                           integers
 
+Of a function that a kernel uses very often the op stays, to be called (`calls`).
+
 In four steps, each a fixpoint of its own: contraction (on what the program says, before functions bring exact sums of
 their own), `pm_decomp` with the simple algebra, guards (which must see final divisors and amounts), and late forms
 (which the algebra would undo).
@@ -25,15 +27,17 @@ float to a wide one, floor division to truncation and never back. `tests/stages/
 
 Would break without it: code generation has no template for these ops, and integer division would trap.
 
-Holds afterwards: every ALU op is one of the target's (integers below 8 bits and floats below 32 aside, which the
+Holds afterwards: every ALU op is one of the target's or called (integers below 8 bits and floats below 32 aside, which the
 target computes in wider registers); every shift amount and divisor is proved or guarded. Running it again changes nothing.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Final, NamedTuple
 
+from planish.dtypes import DType
+from planish.stages.linearizer.calls import NO_CALLS, Calls, calls_in, kernel
 from planish.stages.linearizer.decompositions.bits import SHIFT_GUARDS, SHIFTS, bit_rules
 from planish.stages.linearizer.decompositions.contraction import float_contraction, integer_contraction
 from planish.stages.linearizer.decompositions.division import (
@@ -46,7 +50,7 @@ from planish.stages.linearizer.decompositions.plain import condition_rules, plai
 from planish.stages.linearizer.decompositions.support import CPU, Support
 from planish.target import Target
 from planish.uop.matcher import Matcher, Rule
-from planish.uop.node import UOp
+from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import symbolic_simple
@@ -98,13 +102,32 @@ pm_decomp: Final = steps(CPU)[1].matcher
 """What a CPU lacks, with the simple algebra."""
 
 
-def decompositions(sink: UOp, target: Target | Support | frozenset[Ops] | None = None) -> UOp:
-    """Rewrite what the target lacks; without one, what a CPU lacks. An op among `target`'s is left alone."""
+def decompositions(
+    sink: UOp, target: Target | Support | frozenset[Ops] | None = None, *, calls: bool = True
+) -> UOp:
+    """Rewrite what the target lacks; without one, what a CPU lacks. An op among `target`'s is left alone.
+
+    So is a function of which there are too many, to be called; not without `calls`.
+    """
     support = _support(target)
+    called = calls_in(sink.toposort(), partial(_size, support)) if calls and support.calls else NO_CALLS
+    return _decomposed(sink, support, called)
+
+
+def _decomposed(sink: UOp, support: Support, calls: Calls) -> UOp:
     for matcher, roots in steps(support):
         if not roots.isdisjoint(node.op for node in sink.toposort()):
-            sink = rewrite(sink, matcher)
+            sink = rewrite(sink, matcher, calls)
     return sink
+
+
+@cache
+def _size(support: Support, op: Ops, dtype: DType) -> int:
+    """How many nodes a function becomes; 1 if the target has it."""
+    if not support.lacks(op):
+        return 1
+    with Table() as table:
+        return len(_decomposed(kernel(op, dtype, table), support, NO_CALLS).toposort())
 
 
 def _support(target: Target | Support | frozenset[Ops] | None) -> Support:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Container
+from typing import Final, cast
 
 from planish import dtypes
 from planish.stages.linearizer.decompositions import erf_pow, exp_log, float_ops, hyperbolic, roots, trig
@@ -49,8 +49,10 @@ FUNCTIONS: Final[dict[Ops, tuple[Function, str]]] = {
 }
 
 
-def _rewriter(function: Function, support: Support) -> Callable[[UOp], UOp]:
-    def build(root: UOp) -> UOp:
+def _rewriter(function: Function, support: Support) -> Callable[[UOp, object], UOp | None]:
+    def build(root: UOp, ctx: object) -> UOp | None:
+        if ctx and (root.op, root.dtype) in cast("Container[object]", ctx):
+            return None  # it is called
         if root.dtype.bits < 32:
             # Narrow floats compute in float32 and round once (docs/semantics.md 1.4).
             wide = tuple(source.cast(dtypes.float32) for source in root.src)

@@ -23,10 +23,13 @@ class Support:
     contract: bool = False
     """Whether any float a*b + c may be rounded once. Without it only a product that feeds a reduction is."""
 
+    calls: bool = False
+    """Whether a function that is used many times may be called."""
+
     @staticmethod
     def of(target: Target) -> Support:
         """What a target supports, under the settings in force."""
-        return Support(target.supported_ops, current().contract)
+        return Support(target.supported_ops, current().contract, not target.is_gpu)
 
     @property
     def fused(self) -> bool:

@@ -1,0 +1,57 @@
+"""Function calls: which functions stage 18 leaves in a kernel to be called, and how such a function is computed.
+
+Written out where it is used, a sine is two hundred and forty nodes. Once or a few times that is what makes a kernel fast: its constants stay
+in registers, its instructions fill the gaps of others, and sines of one argument share its reduction. A hundred times it is
+twenty-four thousand nodes for every stage, for LLVM, and for the instruction cache. So what copies of a function would add to a kernel is bounded;
+beyond that the op stays, and code generation calls one function, which `kernel` computes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.stages.linearizer.decompositions.functions import FUNCTIONS
+from planish.uop.node import Table, UOp
+from planish.uop.ops import BINARY, Ops
+
+Calls = frozenset[tuple[Ops, DType]]
+"""Functions that are called, on values of a dtype."""
+NO_CALLS: Final[Calls] = frozenset()
+
+GROWTH: Final = 2000
+"""The nodes that copies of one function may add to a kernel."""
+_FEW: Final = 6
+"""Copies that are nothing to think about: no function is so large."""
+_SMALL: Final = 60
+"""Nodes of a function that are not worth a call, however many there are."""
+
+
+def calls_in(nodes: Iterable[UOp], size_of: Callable[[Ops, DType], int]) -> Calls:
+    """The functions that a kernel is to call, by how many nodes each is. Those of narrow floats become functions of wide ones."""
+    found = Counter(
+        (node.op, node.dtype if node.dtype.bits >= 32 else dtypes.float32.vec(node.dtype.lanes))
+        for node in nodes
+        if node.op in FUNCTIONS and node.dtype.is_float
+    )
+    return frozenset(
+        (op, dtype)
+        for (op, dtype), count in found.items()
+        if count > _FEW and (size := size_of(op, dtype.scalar)) > _SMALL and (count - 1) * size > GROWTH
+    )
+
+
+def kernel(op: Ops, dtype: DType, table: Table) -> UOp:
+    """The kernel that computes a function once: its second parameter, and if it has two operands its third, into its first."""
+    here = table.const(0, dtypes.int32)
+    pointer = dtype.scalar.ptr(dtype.lanes)
+
+    def place(slot: int) -> UOp:
+        memory = table.make(Ops.DEFINE_GLOBAL, pointer, (), slot)
+        return table.make(Ops.INDEX, pointer, (memory, here))
+
+    first, *others = (table.make(Ops.LOAD, dtype, (place(1 + n),)) for n in range(2 if op in BINARY else 1))
+    return table.make(Ops.SINK, dtypes.void, (place(0).store(first.alu(op, *others)),))

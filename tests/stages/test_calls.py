@@ -1,0 +1,138 @@
+"""Functions that a kernel uses many times are called: their nodes do not multiply, and their values are those of copies."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import dtypes
+from planish.codegen import c, llvm
+from planish.compiler.functions import with_functions
+from planish.compiler.launches import work_of
+from planish.llir.builder import Builder
+from planish.llir.inlining import inline
+from planish.llir.lower import lower
+from planish.llir.program import Compute, Program
+from planish.runtime import cc, cpu
+from planish.stages import pipeline
+from planish.stages.linearizer import calls
+from planish.stages.linearizer.decompositions.functions import FUNCTIONS
+from planish.stages.linearizer.s18_decompositions import decompositions
+from planish.target import TARGETS
+from planish.uop.node import Table, UOp
+from planish.uop.ops import BINARY, Ops
+
+LANES = 8
+TARGET = TARGETS["x86-64-v3"]
+SMALL = frozenset({Ops.MAX, Ops.MIN, Ops.RSQRT})
+"""Functions that are never worth a call."""
+
+
+def chain(table: Table, op: Ops, count: int, dtype: dtypes.DType) -> UOp:
+    """`count` times the function, of what the last one gave."""
+    own, here = dtype.scalar.ptr(dtype.lanes), table.const(0, dtypes.int32)
+
+    def place(slot: int) -> UOp:
+        return table.make(Ops.INDEX, own, (table.make(Ops.DEFINE_GLOBAL, own, (), slot), here))
+
+    x = table.make(Ops.LOAD, dtype, (place(1),))
+    for _ in range(count):
+        x = x.alu(op, *([x] if op in BINARY else [])) * 0.75 + 0.25
+    return table.make(Ops.SINK, dtypes.void, (place(0).store(x),))
+
+
+def lowered(op: Ops, count: int, dtype: dtypes.DType) -> Program:
+    with Table() as table:
+        sink = decompositions(chain(table, op, count, dtype), TARGET)
+        lines = pipeline.linearize(pipeline.add_control_flow(pipeline.final_rewrite(sink, TARGET)))
+        return with_functions(lower("chain", pipeline.cleanup_if(lines)), TARGET)
+
+
+def computes(program: Program, op: Ops) -> int:
+    return sum(isinstance(i, Compute) and i.op is op for i in program.body)
+
+
+def test_the_nodes_of_a_function_do_not_multiply() -> None:
+    def nodes(count: int) -> int:
+        with Table() as table:
+            return len(
+                decompositions(chain(table, Ops.SIN, count, dtypes.float32.vec(LANES)), TARGET).toposort()
+            )
+
+    few, many, more = nodes(2), nodes(100), nodes(200)
+    assert few > 200  # written out
+    assert (more - many) / 100 <= 4
+
+
+def test_a_gpu_calls_nothing() -> None:
+    gpu = next(target for target in TARGETS.values() if target.is_gpu)
+    with Table() as table:
+        done = decompositions(chain(table, Ops.SIN, 100, dtypes.float32), gpu)
+        assert not any(node.op is Ops.SIN for node in done.toposort())
+
+
+def test_narrow_floats_call_the_function_of_wide_ones() -> None:
+    program = lowered(Ops.SIN, 50, dtypes.float16.vec(LANES))
+    assert [(each.op, each.dtype) for each in program.functions] == [(Ops.SIN, dtypes.float32.vec(LANES))]
+    assert computes(program, Ops.SIN) == 50
+
+
+def test_a_call_counts_as_what_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = work_of(lowered(Ops.SIN, 40, dtypes.float32.vec(LANES)), 1)
+    monkeypatch.setattr(calls, "GROWTH", 1 << 40)
+    copied = work_of(lowered(Ops.SIN, 40, dtypes.float32.vec(LANES)), 1)
+    assert 0.8 * copied < called < 1.2 * copied
+
+
+@pytest.mark.parametrize("op", sorted(set(FUNCTIONS) - SMALL), ids=lambda op: op.name)
+@pytest.mark.parametrize("dtype", [dtypes.float32.vec(LANES), dtypes.float64], ids=str)
+def test_a_called_function_has_the_bits_of_a_copy(
+    op: Ops, dtype: dtypes.DType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "_SMALL", 0)
+    monkeypatch.setattr(calls, "_FEW", 0)
+    made: list[np.ndarray] = []
+    x = np.random.default_rng(3).uniform(0.05, 40, LANES).astype(dtype.scalar.numpy)
+    x[1] = 1e30  # the rare way
+    for growth in (-1, 1 << 40):
+        monkeypatch.setattr(calls, "GROWTH", growth)
+        program = lowered(op, 3, dtype)
+        assert computes(program, op) == (3 if growth < 0 else 0)
+        assert len(program.functions) == (growth < 0)
+        texts = [llvm.render(program)]
+        result = np.zeros_like(x)
+        cpu.Module(texts[0]).kernel("u_chain", 2)([result, x])
+        made.append(result)
+        if shutil.which("gcc") and dtype.lanes > 1 and op in {Ops.SIN, Ops.POW}:
+            library = cc.CModule.from_image(cc.build([c.render(program)], flags=("-march=native",))[0])
+            by_c = np.zeros_like(x)
+            function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("u_chain"))
+            function(by_c.ctypes.data, x.ctypes.data)
+            np.testing.assert_array_equal(by_c.view(np.uint32), result.view(np.uint32))
+    np.testing.assert_array_equal(*(each.view(np.uint8) for each in made))
+
+
+def test_a_kernel_written_into_another_brings_its_functions() -> None:
+    program = lowered(Ops.SIN, 50, dtypes.float32.vec(LANES))
+    b = Builder("outer")
+    inline(b, program, [b.param(each.name, each.dtype, each.size) for each in program.params], {})
+    assert b.program().functions == program.functions
+
+
+def test_a_long_chain_of_the_front_end() -> None:
+    x = np.linspace(-30, 30, 103, dtype=np.float32)
+
+    @pn.jit
+    def f(x: pn.Tensor) -> pn.Tensor:
+        for k in range(40):
+            x = pn.sin(x) * (1 + k / 100) + 0.5
+        return x
+
+    expected = x.astype(np.float64)
+    for k in range(40):
+        expected = np.sin(expected) * (1 + k / 100) + 0.5
+    np.testing.assert_allclose(np.asarray(f(pn.asarray(x))), expected, rtol=1e-5)
