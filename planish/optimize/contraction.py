@@ -20,7 +20,7 @@ What does not have this form (several reductions, windows, sizes that are not kn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, cast
 
@@ -28,7 +28,7 @@ from planish.optimize.cores import ROUNDS, Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, size_of
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
-from planish.optimize.tiles import MOST_LANES, Shape, best_tile
+from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division
 from planish.target import Target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import UOp
@@ -168,14 +168,28 @@ def find_product(view: View, target: Target) -> Product | None:
 def multiply(draft: Draft, view: View) -> bool:
     """The nest of a product of matrices; whether there is one."""
     product = find_product(view, draft.target)
-    if product is None:
+    division = None if product is None else _divide(draft.target, view, product)
+    if product is None or division is None or size_of(product.rows) < 2:
         return False
-    rows, columns, along = product.sizes
     turned = view.stride(product.right, product.columns) != 1
-    pitch = (view.stride(product.left, product.rows) or 1) * product.left.dtype.itemsize
-    shape = best_tile(draft.target, rows, columns, product.lanes, pitch)
-    if shape is None or rows < 2 or (turned and -(-rows // shape.rows) < _TURNED_AGAIN):
+    if turned and -(-size_of(product.rows) // division.tile.rows) < _TURNED_AGAIN:
         return False
+    if division.rest is None:
+        return _nest(draft, view, product, division)
+    product, *others = _peel(draft, product, division)
+    view = View(draft.sink)
+    if others:
+        return _nest(draft, view, product, division, others[0])
+    division = _divide(draft.target, view, product, whole=True)
+    return division is not None and _nest(draft, view, product, division)
+
+
+def _nest(
+    draft: Draft, view: View, product: Product, division: Division, rest: Product | None = None
+) -> bool:
+    """The loops of a product, and of the last columns, if they are apart; false if nothing fits."""
+    (rows, columns, along), shape = product.sizes, division.tile
+    turned = view.stride(product.right, product.columns) != 1
     width, again = shape.vectors * product.lanes, -(-rows // shape.rows)
     wide = view.reductions[0].dtype.itemsize
     converted = [
@@ -184,10 +198,11 @@ def multiply(draft: Draft, view: View) -> bool:
     ]
     far = along * columns * wide > draft.target.caches[1] // _NEAR
     enough = _ALONE if columns <= width else _FAR_AGAIN if far else _AGAIN
-    staged = turned or again >= enough or converted[0]
+    # (the last columns are copied in any case)
+    staged = turned or again >= enough or converted[0] or (rest is not None and columns <= width)
     scattered = columns > width and view.stride(product.left, product.along) != 1
     length = along
-    if staged or far:
+    if rest is None and (staged or far):
         length = _block_length(draft, view, product, width, again, scattered=scattered)
     blocks = _blocks(draft, again, shape.rows * length * wide, width * length * wide) if scattered else 1
     walked = length < along and again <= _FEW and columns > width
@@ -212,7 +227,9 @@ def multiply(draft: Draft, view: View) -> bool:
     if columns % even and not draft.take(ActionKind.PADTO, product.columns, even, "columns in whole vectors"):
         return False
     tile = f"a register tile of {shape.rows} rows of {shape.vectors} vectors"
-    if not draft.take(ActionKind.UPCAST, product.columns, width, tile):
+    is_outside = product.columns.order < product.rows.order
+    lanes = ActionKind.LANES if is_outside else ActionKind.UPCAST
+    if not draft.take(lanes, product.columns, width, tile):
         return False
     if cut is not None and cut.axis is product.rows:
         blocks = -(-blocks // cut.pieces) * cut.pieces  # a block of rows is a piece, or part of one
@@ -227,6 +244,8 @@ def multiply(draft: Draft, view: View) -> bool:
     if cut is not None:
         draft.take(ActionKind.THREAD, cut.axis, cut.pieces, "equal work for the cores, little of it twice")
     draft.cores = False  # what they share is decided
+    if rest is not None and division.rest is not None:
+        _sums_in_lanes(draft, rest, division.rest)
     loop, panels = _columns_outside(draft, product)
     place = draft.place(product.along) if length < along else None
     if place is not None:
@@ -236,13 +255,68 @@ def multiply(draft: Draft, view: View) -> bool:
     if loop is None:  # a tile has all rows
         return True
     right, left = (cast("int", operand.src[0].arg) for operand in (product.right, product.left))
+    panel = cast("int", draft.place(product.columns)) if panels else loop - 1
     if staged:
-        draft.do(Action(ActionKind.STAGE, loop - 1, right), "a panel that all rows read lies together")
+        draft.do(Action(ActionKind.STAGE, panel, right), "a panel that all rows read lies together")
+    if rest is not None and panels:
+        around = max((p for batch in rest.batches if (p := draft.place(batch)) is not None), default=-1)
+        draft.do(Action(ActionKind.STAGE, around, right), "the last columns, along what is summed up")
     if scattered:
-        draft.do(Action(ActionKind.STAGE, loop - 1 - panels, left), "what a tile reads lies together")
+        draft.do(Action(ActionKind.STAGE, panel - panels, left), "what a tile reads lies together")
     elif converted[1]:
         draft.do(Action(ActionKind.STAGE, loop, left), "rows are converted once, not for every column")
     return True
+
+
+def _divide(target: Target, view: View, product: Product, *, whole: bool = False) -> Division | None:
+    """The columns in tiles of whole vectors, and (unless they are to be a whole) those that are better summed up in lanes."""
+    rows, columns, along = product.sizes
+    pitch = (view.stride(product.left, product.rows) or 1) * product.left.dtype.itemsize
+    copied = min(columns, MOST_LANES + product.lanes) * along * view.reductions[0].dtype.itemsize
+    fits = copied <= target.local_bytes and view.stride(product.left, product.along) == 1
+    return best_division(target, rows, columns, along if fits and not whole else 0, product.lanes, pitch)
+
+
+def _peel(draft: Draft, product: Product, division: Division) -> list[Product]:
+    """The product of the first columns, and that of the last; if they cannot be told apart, that of all."""
+    inner, outer = draft.place(product.rows), draft.place(product.columns)
+    several = division.columns > division.tile.vectors * product.lanes
+    if several and inner is not None and outer is not None and inner < outer:
+        # a panel is read by all rows before the next: the last columns have loops over rows of their own
+        draft.do(Action(ActionKind.SWAP, inner, outer), "all rows read a panel")
+        product = find_product(View(draft.sink), draft.target) or product
+    reason = "whole vectors of columns; the others are sums in lanes"
+    if not draft.take(ActionKind.PEEL, product.columns, division.columns, reason):
+        return [product]
+    view = View(draft.sink)
+    return [_part(view, product, number) for number in (0, 1)]
+
+
+def _part(view: View, product: Product, number: int) -> Product:
+    """A product in terms of the loops that are one part's own."""
+    axes = {cast("Axis", r.arg).path: r for r in axes_of(view.sink)}
+
+    def own(r: UOp) -> UOp:
+        path = cast("Axis", r.arg).path
+        return axes[(*path, number)] if (*path, number) in axes else axes[path]
+
+    rows, columns, along = map(own, (product.rows, product.columns, product.along))
+    (total,) = (node for node in view.reductions if along in node.src[1:])
+    left, right = sorted(view.inside(total), key=lambda place: columns in place.ranges)
+    return replace(product, rows=rows, columns=columns, along=along, left=left, right=right)
+
+
+def _sums_in_lanes(draft: Draft, rest: Product, shape: Shape) -> None:
+    """The last columns: several sums of several rows at once, lanes along what is summed up."""
+    tile = f"{shape.rows} rows of {shape.vectors} sums in lanes"
+    for axis, amount in ((rest.rows, shape.rows), (rest.columns, shape.vectors)):
+        # (rows of one panel have their tile already)
+        size = 0 if axis in draft.upcast else draft.left(axis)
+        if size % amount:
+            draft.take(ActionKind.OVERRUN, axis, amount, tile)
+        if size and amount > 1:
+            draft.take(ActionKind.UPCAST, axis, amount, tile)
+    take_lanes(draft, rest.along, ActionKind.ACCUMULATORS, rest.lanes, least=1)
 
 
 def _columns_outside(draft: Draft, product: Product) -> tuple[int | None, bool]:

@@ -53,6 +53,7 @@ _TAKES: Final = {
     ActionKind.THREAD: _OUTPUT,
     ActionKind.SPLIT: _ANY_LOOP,
     ActionKind.SWAP: _ANY_LOOP,
+    ActionKind.PEEL: _OUTPUT,
     ActionKind.PADTO: _ANY_LOOP,
     ActionKind.OVERRUN: _ANY_LOOP,
     ActionKind.ALIGN: _OUTPUT,
@@ -63,6 +64,7 @@ _TAKES: Final = {
 """Which axes an action is for."""
 _DIVIDES: Final = frozenset(_TAKES) - {
     ActionKind.SWAP,
+    ActionKind.PEEL,
     ActionKind.PADTO,
     ActionKind.OVERRUN,
     ActionKind.ALIGN,
@@ -120,6 +122,7 @@ def table(target: Target) -> tuple[Row, ...]:
         Row(ActionKind.HOLD, everywhere, _PASSES),
         Row(ActionKind.LIMIT, everywhere, _PASSES[:1]),
         Row(ActionKind.OVERRUN, everywhere, (4, 6, 8, 12)),
+        Row(ActionKind.PEEL, everywhere[:4], tuple(sorted({4, 8, *whole}))),
     ]
     if target.masked:
         rows.append(Row(ActionKind.PADTO, everywhere, tuple(sorted({4, 6, 8, *whole}))))

@@ -30,6 +30,7 @@ class ActionKind(Enum):
     THREAD = "give contiguous pieces of an output axis to the cores"
     SPLIT = "make two loops of one (amount: the size of the inner)"
     SWAP = "exchange two axes of one kind in the order of loops (amount: the other axis)"
+    PEEL = "make two loops of an output axis, one after the other (amount: where the second begins)"
     PADTO = "run an axis up to the next multiple of the amount, doing nothing beyond its end"
     OVERRUN = "run an axis up to the next multiple of the amount: beyond its end its last element is read again, and not stored or counted"
     ALIGN = "start an axis up to the amount earlier, where what it writes starts a multiple of it, doing nothing outside its bounds"

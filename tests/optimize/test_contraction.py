@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from math import prod
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,10 +16,10 @@ from planish.dtypes import float32 as f32
 from planish.dtypes import void
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
-from planish.llir.program import Compute, EndLoop, Load, Loop, Program, Store
+from planish.llir.program import Compute, EndLoop, Immediate, Load, Loop, Program, Store
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.heuristic import choose
-from planish.optimize.tiles import Shape, best_tile
+from planish.optimize.tiles import Division, Shape, best_division, best_tile
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.s07_apply_opts import apply_action
@@ -85,8 +87,11 @@ CASES = (
     ("x86-64-v4", (13, 17, 5)),
     ("x86-64-v4", (64, 48, 3)),
     ("x86-64-v4", (7, 130, 3)),
+    ("x86-64-v4", (40, 66, 70)),
     ("x86-64-v3", (29, 20, 4)),
     ("aarch64", (9, 24, 5)),
+    ("aarch64", (9, 13, 20)),
+    ("aarch64", (9, 33, 20)),
 )
 
 
@@ -311,6 +316,31 @@ def test_tiles_are_wide_and_waste_little() -> None:
         8, 1
     )  # more rows would drive each other out of the cache
     assert best_tile(TARGETS["aarch64"], 64, 30, 4) is None  # nothing divides, and lanes cannot be left out
+
+
+def test_columns_that_fill_no_vector_are_sums_in_lanes_where_that_is_cheaper() -> None:
+    assert best_division(V4, 512, 49, 512, 16) == Division(Shape(8, 3), 48, Shape(8, 1))
+    assert best_division(V4, 64, 196, 256, 16) == Division(Shape(8, 3), 192, Shape(8, 2))
+    assert best_division(V4, 512, 60, 512, 16) == Division(Shape(6, 4), 60)  # nearly four vectors
+    assert best_division(V4, 512, 49, 32, 16) == Division(Shape(6, 4), 49)  # sums of two vectors
+    assert best_division(V4, 8, 49, 512, 16) == Division(Shape(4, 4), 49)  # few rows to copy anything for
+    assert best_division(TARGETS["aarch64"], 64, 30, 64, 4) == Division(Shape(8, 3), 24, Shape(8, 3))
+
+
+@pytest.mark.parametrize("sizes", [(512, 49, 512), (64, 196, 256), (128, 33, 64), (200, 193, 208)], ids=str)
+def test_odd_columns_cost_hardly_more_than_they_are(sizes: Sizes) -> None:
+    """What is multiplied, empty lanes included, in the loops that are innermost."""
+    program = program_of(V4, sizes, cores=False)
+    times, products = [1], 0
+    for line in program.body:
+        if isinstance(line, Loop):
+            assert isinstance(line.bound, Immediate)
+            times.append(times[-1] * cast("int", line.bound.value))
+        elif isinstance(line, EndLoop):
+            times.pop()
+        elif isinstance(line, Compute) and line.op is Ops.MULACC:
+            products += times[-1] * line.result.dtype.lanes * line.result.dtype.is_float
+    assert products <= 1.05 * prod(sizes)
 
 
 def test_the_innermost_loop_does_nothing_else() -> None:

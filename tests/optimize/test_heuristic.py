@@ -213,7 +213,7 @@ FAMILIES: dict[str, list[Build]] = {
     "row sums": [partial(row_sums, rows=rows, columns=n) for rows, n in ROWS],
 }
 MOST_NODES = {"scalar": 80, "cuda": 1200}
-"""After stage 14, whatever the sizes; of other targets 600."""
+"""After stage 14, whatever the sizes; of other targets 700: two kinds of tiles where columns fill no vectors."""
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -226,4 +226,4 @@ def test_kernels_stay_small_whatever_the_sizes(name: str) -> None:
                 sink = build(t)
                 for stage in STAGES[: [stage.number for stage in STAGES].index(14) + 1]:
                     sink = stage.run(sink, machine)
-                assert len(sink.toposort()) <= MOST_NODES.get(name, 600), family
+                assert len(sink.toposort()) <= MOST_NODES.get(name, 700), family

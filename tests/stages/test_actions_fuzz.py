@@ -178,6 +178,7 @@ PLANTS = (
     Plant(ActionKind.THREAD, _loses_one(AxisType.THREAD), ("matmul", "softmax"), CPUS),
     Plant(ActionKind.SPLIT, _loses_one(None), ("matmul", "layernorm"), CPUS),
     Plant(ActionKind.SWAP, _exchanges_values, ("matmul", "transposed tile"), CPUS),
+    Plant(ActionKind.PEEL, _loses_one(AxisType.LOOP), ("matmul", "random"), CPUS),
     Plant(ActionKind.PADTO, _forgets_a_gate, ("reduction", "matmul"), CPUS),
     Plant(ActionKind.OVERRUN, _stores_beyond, ("matmul", "random"), CPUS),
     Plant(ActionKind.ALIGN, _stores_beyond, ("random", "softmax"), CPUS),

@@ -19,6 +19,7 @@ matters.
 | THREAD | LOOP, GLOBAL | the outer part is given to cores (`companions.py`: of several loops, a piece of each) |
 | SPLIT | LOOP, REDUCE | two loops instead of one |
 | SWAP | two of one kind | they change places in the nest |
+| PEEL | LOOP | two loops, one after the other, each with inner loops of its own (`peeling.py`) |
 | PADTO | any loop | runs on to a multiple, doing nothing there (`padding.py`) |
 | OVERRUN | any loop | the same, reading the last element again there, storing and counting nothing (`padding.py`) |
 | ALIGN | LOOP | starts where what it writes starts a vector, doing nothing before its beginning (`aligning.py`) |
@@ -60,6 +61,7 @@ from planish.stages.rangeify.holding import hold
 from planish.stages.rangeify.legality import LANES, OUTPUT, Facts, local_bytes, threads_of
 from planish.stages.rangeify.limits import limit
 from planish.stages.rangeify.padding import overrun_axis, pad_axis
+from planish.stages.rangeify.peeling import peel
 from planish.stages.rangeify.prefixes import check_prefix, prefix
 from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.staging import stage
@@ -349,6 +351,12 @@ def _pad(sink: UOp, action: Action, target: Target) -> UOp:
     return _fitting(sink, pad_axis(sink, r, multiple), action, target)
 
 
+def _peel(sink: UOp, action: Action, target: Target) -> UOp:
+    r = _axis(sink, action, action.axis)
+    _of_kind(r, action, frozenset({AxisType.LOOP}))
+    return peel(sink, r, action.amount)
+
+
 def _align(sink: UOp, action: Action, target: Target) -> UOp:
     r = _axis(sink, action, action.axis)
     _of_kind(r, action, OUTPUT)
@@ -419,6 +427,7 @@ def _no_locals(sink: UOp, action: Action, target: Target) -> UOp:
 _APPLY: Final[dict[ActionKind, Callable[[UOp, Action, Target], UOp]]] = {
     **dict.fromkeys(_SPLITTING, _split),
     ActionKind.SWAP: _swap,
+    ActionKind.PEEL: _peel,
     ActionKind.PADTO: _pad,
     ActionKind.OVERRUN: _pad,
     ActionKind.ALIGN: _align,
