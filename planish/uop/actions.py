@@ -6,6 +6,7 @@ first, then by path.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple, cast
 
@@ -61,3 +62,8 @@ def axes_of(sink: UOp) -> list[UOp]:
     """The ranges of a kernel, in the order in which actions address them."""
     found = [node for node in sink.toposort() if node.op is Ops.RANGE]
     return sorted(found, key=lambda r: (cast("Axis", r.arg).kind.order, cast("Axis", r.arg).path))
+
+
+def next_root(nodes: Iterable[UOp]) -> int:
+    """A place in the nest that comes after those of all ranges."""
+    return 1 + max((cast("Axis", n.arg).path[0] for n in nodes if n.op is Ops.RANGE), default=-1)

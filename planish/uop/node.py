@@ -600,11 +600,14 @@ class Table:
         alike = len({_bits(dtype.const(value)) for value in lanes}) == 1
         return self.const(lanes[0], dtype.vec(len(lanes))) if alike else self.vconst(lanes, dtype)
 
-    def range(self, bound: int | UOp, axis: int | tuple[int, ...], kind: AxisType = AxisType.LOOP) -> UOp:
-        """0 ≤ i < bound."""
+    def range(
+        self, bound: int | UOp, axis: int | tuple[int, ...] | Axis, kind: AxisType = AxisType.LOOP
+    ) -> UOp:
+        """0 ≤ i < bound. An axis is named by a path; one that is complete has its own kind."""
         end = bound if isinstance(bound, UOp) else self.const(bound)
-        path = (axis,) if isinstance(axis, int) else axis
-        return self.make(Ops.RANGE, end.dtype, (end,), Axis(path, kind))
+        if not isinstance(axis, Axis):
+            axis = Axis((axis,) if isinstance(axis, int) else axis, kind)
+        return self.make(Ops.RANGE, end.dtype, (end,), axis)
 
     def variable(self, name: str, low: int, high: int, dtype: DType = dtypes.index) -> UOp:
         """A named integer within bounds, both included."""

@@ -186,11 +186,52 @@ class AxisType(Enum):
         return int(self.value[1])
 
 
+_ROOTS: Final = "ijklmnopqrstuvwxyzabcdefgh"
+_PARTS: Final = ("outer", "inner")
+
+
+def axis_name(path: tuple[int, ...]) -> str:
+    """The name of an axis: a letter for a dim of the program, then a word for each split that it is a part of."""
+    turn, place = divmod(path[0], len(_ROOTS))
+    parts = [_PARTS[n] if n < len(_PARTS) else str(n) for n in path[1:]]
+    return ".".join((_ROOTS[place] + (str(turn) if turn else ""), *parts))
+
+
+def axis_path(name: str) -> tuple[int, ...]:
+    """The path whose name that is."""
+    root, *parts = name.split(".")
+    first = _ROOTS.index(root[0]) + len(_ROOTS) * int(root[1:] or 0)
+    return first, *(_PARTS.index(part) if part in _PARTS else int(part) for part in parts)
+
+
 class Axis(NamedTuple):
-    """The identity of a range: a path (splitting appends to it) and what runs it."""
+    """The identity of a range: a path, which is its place in the nest (splitting appends to it), what runs it, and its name."""
 
     path: tuple[int, ...]
     kind: AxisType
+    origin: tuple[int, ...] = ()
+    """The path that it has its name from, where it was moved to another place; () where that is its own."""
+
+    @property
+    def name(self) -> str:
+        """What schedules call it: `i`, and `i.outer` and `i.inner` when it is split. It stays when the axis is moved."""
+        return axis_name(self.origin or self.path)
+
+    def part(self, number: int, kind: AxisType | None = None) -> Axis:
+        """One of the axes that this one is cut into: 0 is the outer one, 1 the inner."""
+        origin = (*self.origin, number) if self.origin else ()
+        return Axis((*self.path, number), kind or self.kind, origin)
+
+    def moved(self, path: tuple[int, ...]) -> Axis:
+        """The same axis elsewhere in the nest."""
+        name = self.origin or self.path
+        return Axis(path, self.kind, () if name == path else name)
+
+    @property
+    def text(self) -> str:
+        """All there is to know: its name, what runs it and, where it was moved, its place."""
+        place = "@" + "_".join(map(str, self.path)) if self.origin else ""
+        return f"{self.name}:{self.kind.letter}{place}"
 
     def __str__(self) -> str:
         return self.kind.letter + "_".join(map(str, self.path))

@@ -15,7 +15,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, ParseError, did_you_mean
 from planish.uop.node import Number, Table, UOp
-from planish.uop.ops import Axis, AxisType, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Lanes, Ops, axis_path
 
 _OPS: Final = {op.name.lower(): op for op in Ops}
 _AXIS_LETTERS: Final = {kind.letter: kind for kind in AxisType}
@@ -32,7 +32,9 @@ _NUMBER: Final = re.compile(
 )
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 KEY_FORM: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[ \t]*=")
-_AXIS: Final = re.compile(r"([A-Za-z])(-?[0-9]+(?:_-?[0-9]+)*)?(?![0-9A-Za-z_])")
+_AXIS: Final = re.compile(
+    r"([a-z](?:[1-9][0-9]{0,8})?(?:\.(?:outer|inner|[2-9]|[1-9][0-9]{1,8}))*):([A-Za-z])(?:@([0-9]+(?:_[0-9]+)*))?(?![0-9A-Za-z_])"
+)
 _LANE: Final = re.compile(r"(-?[0-9]+(?:_-?[0-9]+)*)?:([0-9]+)(?![0-9A-Za-z_])")
 _BOUNDS: Final = re.compile(r"([-+]?[0-9]+)\.\.([-+]?[0-9]+)(?![0-9A-Za-z_])")
 _DTYPE: Final = re.compile(
@@ -149,12 +151,17 @@ class Reader:
         self.skip()
         start = self.position
         found = self.match(_AXIS)
-        kind = None if found is None else _AXIS_LETTERS.get(found.group(1))
+        kind = None if found is None else _AXIS_LETTERS.get(found.group(2))
         if found is None or kind is None:
             letters = ", ".join(f"{k.letter} {k.name}" for k in AxisType)
             self.position = start
-            self.fail(self.found(), "an axis such as g0 or R1_0", offset=start, remedy=f"letters: {letters}")
-        return Axis(self.path(found.group(2), start), kind)
+            self.fail(
+                self.found(), "an axis such as i:g or k.outer:R", offset=start, remedy=f"letters: {letters}"
+            )
+        path = axis_path(found.group(1))
+        return (
+            Axis(path, kind).moved(self.path(found.group(3), start)) if found.group(3) else Axis(path, kind)
+        )
 
     def path(self, text: str | None, offset: int) -> tuple[int, ...]:
         return tuple(self.to_int(part, offset) for part in text.split("_")) if text else ()

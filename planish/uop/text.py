@@ -2,7 +2,7 @@
 
     uop 1
     %0 = define_global slot=0 : *f32[40]
-    %1 = range 10 axis=g0 : index
+    %1 = range 10 axis=i:g : index
     %2 = mul %1, 4 : index
     %3 = index %0, %2 : f32
 
@@ -30,6 +30,7 @@ from planish.uop.node import Number, Table, UOp
 from planish.uop.ops import (
     COMPARISONS,
     CONSTANTS,
+    Axis,
     Bufferize,
     Lanes,
     Law,
@@ -132,7 +133,7 @@ _INT_CODEC: Final = _Codec(lambda value, _: str(value), lambda reader: reader.in
 _NAME_CODEC: Final = _Codec(_write_name, lambda reader: reader.name())
 _BOOL_CODEC: Final = _Codec(lambda value, _: "true" if value else "false", lambda reader: reader.truth())
 _OP_CODEC: Final = _Codec(lambda value, _: cast("Ops", value).name.lower(), lambda reader: reader.op())
-_AXIS_CODEC: Final = _Codec(lambda value, _: str(value), lambda reader: reader.axis())
+_AXIS_CODEC: Final = _Codec(lambda value, _: cast("Axis", value).text, lambda reader: reader.axis())
 _LANES_CODEC: Final = _Codec(_write_lanes, lambda reader: reader.lanes())
 _BOUNDS_CODEC: Final = _Codec(_write_bounds, lambda reader: reader.bounds())
 _TUPLE_CODEC: Final = _Codec(_write_value, lambda reader: reader.values())

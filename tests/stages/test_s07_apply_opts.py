@@ -96,7 +96,7 @@ def check(sink: UOp, actions: list[Action], target: Target) -> tuple[Counters, P
 FORMS: dict[str, tuple[Action, Target, list[str]]] = {
     "upcast": (Action(K.UPCAST, 1, 4), CPU, ["L0<4", "L1_0<2", "u1_1<4", "R2<6"]),
     "upcast all": (Action(K.UPCAST, 1), CPU, ["L0<4", "u1_1<8", "R2<6"]),
-    "lanes": (Action(K.LANES, 0, 2), CPU, ["L0_0<2", "L1<8", "u500_1<2", "R2<6"]),
+    "lanes": (Action(K.LANES, 0, 2), CPU, ["L0_0<2", "L1<8", "u3<2", "R2<6"]),
     "unroll": (Action(K.UNROLL, 2, 3), CPU, ["L0<4", "L1<8", "R2_0<2", "r2_1<3"]),
     "accumulators": (Action(K.ACCUMULATORS, 2, 3), CPU, ["L0<4", "L1<8", "u2_1<3", "R2_0<2"]),
     "local": (Action(K.LOCAL, 1, 4), GPU, ["L0<4", "L1_0<2", "l1_1<4", "R2<6"]),
@@ -108,7 +108,7 @@ FORMS: dict[str, tuple[Action, Target, list[str]]] = {
     "peel": (Action(K.PEEL, 1, 6), CPU, ["L0<4", "L1_0<6", "L1_1<2", "R2_0<6", "R2_1<6"]),
     "padto": (Action(K.PADTO, 2, 4), CPU, ["L0<4", "L1<8", "R2<8"]),
     "overrun": (Action(K.OVERRUN, 0, 3), CPU, ["L0<6", "L1<8", "R2<6"]),
-    "stage": (Action(K.STAGE, 0, 2), CPU, ["L0<4", "L1<8", "L1000<6", "u1001<8", "R2<6"]),
+    "stage": (Action(K.STAGE, 0, 2), CPU, ["L0<4", "L1<8", "L3<6", "u4<8", "R2<6"]),
     "block": (Action(K.BLOCK, 2, 3), CPU, ["L0_0<2", "L0_1<4", "L1<8", "R2_1<3"]),
     "nolocals": (Action(K.NOLOCALS), GPU, ["L0<4", "L1<8", "R2<6"]),
 }

@@ -153,11 +153,11 @@ def test_what_finds_nothing_changes_nothing(document: str):
 def test_adjacent_loops_become_one(document: str):
     assert changes(document, 1, 5) == [True, True]
     assert "reshape" not in section(document, "1. ")
-    assert "range 10000 axis=L0 : index" in section(document, "5. ")
+    assert "range 10000 axis=i:L : index" in section(document, "5. ")
 
 
 def test_four_elements_are_kept_in_lanes(document: str):
-    assert "range 4 axis=u0_1 : index" in section(document, "7. ")
+    assert "range 4 axis=i.inner:u : index" in section(document, "7. ")
     expanded = section(document, "9. ")
     assert expanded.count("vconst [0, 1, 2, 3]") == 1  # shared by both loads and the store
     assert "add %8, %10 : f32x4" in expanded
@@ -172,7 +172,7 @@ def test_a_core_has_loops_and_explicit_loads(document: str):
 def test_indices_have_32_bits_from_stage_15_on(document: str):
     assert ": index" in section(document, "14. ")
     assert ": index" not in section(document, "15. ")
-    assert "range 2500 axis=L0_0 : i32" in section(document, "15. ")
+    assert "range 2500 axis=i.outer:L : i32" in section(document, "15. ")
 
 
 def test_the_last_stages_have_little_left(document: str):

@@ -24,11 +24,11 @@ TENSOR = """uop 1
 """
 KERNEL = """uop 1
 %0 = define_global slot=0 : *f32[64]
-%1 = range 8 axis=L0 : index
+%1 = range 8 axis=i:L : index
 %2 = index %0, %1 : f32
 %3 = define_global slot=1 : *f32[64]
 %4 = reshape %3 shape=(8, 8) : *f32[64]
-%5 = range 8 axis=R1 : index
+%5 = range 8 axis=j:R : index
 %6 = cmplt %5, 7 : bool
 %7 = where %6, %5, invalid : index
 %8 = index %4, %1, %7 : f32
@@ -39,10 +39,10 @@ KERNEL = """uop 1
 """
 EXPANDED = """uop 1
 %0 = define_global slot=0 : *f32[64]
-%1 = range 8 axis=g0 : index
+%1 = range 8 axis=i:g : index
 %2 = index %0, %1 : f32
 %3 = define_global slot=1 : *f32[64]
-%4 = range 2 axis=R1 : index
+%4 = range 2 axis=j:R : index
 %5 = mul %1, 8 : index
 %6 = mul %4, 4 : index
 %7 = add %5, %6 : index
@@ -57,14 +57,14 @@ EXPANDED = """uop 1
 """
 UNROLLED = """uop 1
 %0 = define_global slot=0 : *f32[32]
-%1 = range 8 axis=L0 : index
+%1 = range 8 axis=i:L : index
 %2 = mul %1, 4 : index
 %3 = vectorize %2, %2, %2, %2 : indexx4
 %4 = vconst [0, 1, 2, 3] : indexx4
 %5 = add %3, %4 : indexx4
 %6 = index %0, %5 : f32x4
 %7 = define_global slot=1 : *f32[32]
-%8 = range 8 axis=L1 : index
+%8 = range 8 axis=j:L : index
 %9 = mul %8, 4 : index
 %10 = vectorize %9, %9, %9, %9 : indexx4
 %11 = add %10, %4 : indexx4
@@ -82,7 +82,7 @@ REDUCED = """uop 1
 %3 = define_reg slot=0 : *reg f32[1]
 %4 = index %3, 0 : f32
 %5 = store %4, 0.0:f32
-%6 = range 8 axis=R1 : index
+%6 = range 8 axis=j:R : index
 %7 = after %3, %5, %6 : *reg f32[1]
 %8 = index %7, 0 : f32
 %9 = define_global slot=1 : *f32[64]
@@ -105,7 +105,7 @@ DEVECTORIZED = """uop 1
 %4 = after %3, %1 : *reg f32[1]
 %5 = index %4, 0 : *reg f32[1]
 %6 = store %5, 0.0:f32
-%7 = range 8 axis=R1 : index
+%7 = range 8 axis=j:R : index
 %8 = after %3, %6, %7 : *reg f32[1]
 %9 = index %8, 0 : *reg f32[1]
 %10 = load %9 : f32
@@ -136,7 +136,7 @@ PROGRAM = """uop 1
 %2 = const 8 : i32
 %3 = special %2 name=lidx0 : i32
 %4 = index %1, %3 : *local f32[8]
-%5 = range %2 axis=L0 : i32
+%5 = range %2 axis=i:L : i32
 %6 = index %0, %5 : *f32[64]
 %7 = load %6 : f32
 %8 = store %4, %7
@@ -156,10 +156,10 @@ PROGRAM = """uop 1
 CACHED = """uop 1
 %0 = define_global slot=0 : *f32[64]
 %1 = define_var name=n bounds=1..8 : index
-%2 = range %1 axis=L0 : index
+%2 = range %1 axis=i:L : index
 %3 = index %0, %2 : f32
 %4 = define_global slot=1 : *f32[8]
-%5 = range 8 axis=L1 : index
+%5 = range 8 axis=j:L : index
 %10 = after %4, %2 : *f32[8]
 %6 = index %10, %5 : f32
 %7 = scan %6, %5 op=max : f32
@@ -208,7 +208,7 @@ def test_phases_are_told_apart():
 
 # -- every law, broken once ------------------------------------------------------------------------------------
 
-HEAD = "uop 1\n%0 = define_global slot=0 : *f32[64]\n%1 = range 8 axis=L0 : index\n%2 = index %0, %1 : f32\n"
+HEAD = "uop 1\n%0 = define_global slot=0 : *f32[64]\n%1 = range 8 axis=i:L : index\n%2 = index %0, %1 : f32\n"
 LOW = "uop 1\n%0 = define_global slot=0 : *f32[64]\n%1 = special 8:i32 name=gidx0 : i32\n%2 = index %0, %1 : *f32[64]\n"
 
 BAD: dict[str, tuple[str, str]] = {
@@ -232,7 +232,7 @@ BAD: dict[str, tuple[str, str]] = {
     "one axis, one RANGE": (
         "lowered",
         # the same loop counted in two widths: a register of two types in generated code
-        LOW + "%3 = range 8:i32 axis=L0 : i32\n%4 = range 8:i64 axis=L0 : i64\n%5 = store %2, 1.0:f32\n"
+        LOW + "%3 = range 8:i32 axis=i:L : i32\n%4 = range 8:i64 axis=i:L : i64\n%5 = store %2, 1.0:f32\n"
         "%6 = end %5, %3\n%7 = end %5, %4\n%8 = sink %6, %7\n",
     ),
     "one RANGE, one END": (
@@ -278,10 +278,10 @@ BAD: dict[str, tuple[str, str]] = {
         "expanded",
         HEAD + "%3 = neg %2 : f32\n%4 = index %3, %1 : f32\n",
     ),
-    "UPCAST and UNROLL ranges have become lanes": ("expanded", HEAD.replace("axis=L0", "axis=u0")),
+    "UPCAST and UNROLL ranges have become lanes": ("expanded", HEAD.replace("axis=i:L", "axis=i:u")),
     "a GROUP_REDUCE range is finished through LOCAL memory, not by a REDUCE": (
         "expanded",
-        HEAD.replace("axis=L0", "axis=G0") + "%3 = reduce %2, %1 op=add : f32\n",
+        HEAD.replace("axis=i:L", "axis=i:G") + "%3 = reduce %2, %1 op=add : f32\n",
     ),
     "INDEX is a place; a LOAD makes it a value": ("devectorized", HEAD),
     "a LOAD gives the element type of its place": ("lowered", LOW + "%3 = load %2 : i32\n"),
@@ -292,7 +292,7 @@ BAD: dict[str, tuple[str, str]] = {
     ),
     "a RANGE is a loop; other axes have become SPECIAL or lanes": (
         "lowered",
-        "uop 1\n%0 = range 8 axis=g0 : i32\n",
+        "uop 1\n%0 = range 8 axis=i:g : i32\n",
     ),
     "one name, one SPECIAL": (
         "lowered",
@@ -316,7 +316,7 @@ BAD: dict[str, tuple[str, str]] = {
     "every loop has its END": ("program", PROGRAM.replace("%19 = end %18, %5\n%20 = sink %19", "%20 = sink %18")),
     "an END closes one range": (
         "program",
-        PROGRAM.replace("%19 = end %18, %5\n", "%19 = range %2 axis=L1 : i32\n%21 = end %18, %5, %19\n").replace(
+        PROGRAM.replace("%19 = end %18, %5\n", "%19 = range %2 axis=j:L : i32\n%21 = end %18, %5, %19\n").replace(
             "sink %19", "sink %21"
         ),
     ),
@@ -400,7 +400,7 @@ def test_lines_out_of_order_are_found():
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_an_op_of_another_phase_is_named(phase):
-    foreign = {"tensor": "%0 = range 8 axis=L0 : index", "program": "%0 = noop"}.get(
+    foreign = {"tensor": "%0 = range 8 axis=i:L : index", "program": "%0 = noop"}.get(
         phase, "%0 = buffer slot=0 : f32"
     )
     found = broken(f"uop 1\n{foreign}\n", phase)
@@ -467,7 +467,7 @@ def test_what_closes_a_range_may_share_it_before_it_is_one_loop():
 
 def test_threads_may_be_listed_by_any_number_of_ends():
     text = BAD["one RANGE, one END"][1]
-    assert broken(text.replace("axis=L0", "axis=l0"), "reduced") == []
+    assert broken(text.replace("axis=i:L", "axis=i:l"), "reduced") == []
 
 
 def test_a_loop_in_place_needs_no_barrier():
@@ -536,7 +536,7 @@ def test_the_error_shows_the_node_in_its_surroundings():
 the kernel spec is broken once
   - the gate of a STORE is bool
         …
-        %1 = range 8 axis=L0 : index
+        %1 = range 8 axis=i:L : index
         %2 = index %0, %1 : f32
         …
         %8 = index %4, %1, %7 : f32

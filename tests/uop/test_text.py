@@ -15,16 +15,17 @@ from planish import dtypes
 from planish.errors import GraphError, ParseError
 from planish.uop import Axis, AxisType, Ops, Table, UOp, parse, parse_lines, print_graph, print_lines
 from planish.uop.check import _ARGS
+from planish.uop.ops import axis_name, axis_path
 from planish.uop.text import _FORMS, in_order, number_text
 from tests.uop.graphs import CONSTANTS, chain, random_graph, specimens
 
 EXAMPLE = """\
 uop 1
 %0 = define_global slot=0 : *f32[40]
-%1 = range 10 axis=g0 : index
+%1 = range 10 axis=i:g : index
 %2 = index %0, %1 : *f32[40]
 %3 = mul %1, 4 : index
-%4 = range 4 axis=R1_0 : index
+%4 = range 4 axis=j.outer:R : index
 %5 = add %3, %4 : index
 %6 = define_var name=n bounds=0..63 : index
 %7 = cmplt %5, %6 : bool
@@ -193,7 +194,7 @@ def test_a_long_chain_prints_and_parses():
 PROGRAM = """\
 uop 1
 %0 = const 8 : i32
-%1 = range %0 axis=L0 : i32
+%1 = range %0 axis=i:L : i32
 %2 = define_global slot=0 : *f32[8]
 %3 = index %2, %1 : *f32[8]
 %4 = const 1.0 : f32
@@ -215,7 +216,7 @@ def test_a_constant_that_is_no_line_stays_inline():
     lines = parse_lines(PROGRAM, t)
     without = [line for line in lines if line.op is not Ops.CONST]
     text = print_lines(without)
-    assert "%0 = range 8 axis=L0 : i32" in text
+    assert "%0 = range 8 axis=i:L : i32" in text
     assert parse_lines(text, t) == without
 
 
@@ -251,10 +252,10 @@ ERRORS = [
     (HEAD + "neg %0 : index", "found 'neg', expected a line such as", 3, 1),
     (HEAD + "%1 neg %0 : index", "found 'neg', expected '='", 3, 4),
     (HEAD + "%1 = range 10 : index", "range lacks an attribute: found ':', expected axis=", 3, 15),
-    (HEAD + "%1 = range 10 axis=x0 : index", "found 'x0', expected an axis such as g0", 3, 20),
-    (HEAD + "%1 = range 10 axis=g0 axis=g1 : index", "axis= is given twice", 3, 23),
+    (HEAD + "%1 = range 10 axis=x0 : index", "found 'x0', expected an axis such as i:g", 3, 20),
+    (HEAD + "%1 = range 10 axis=i:g axis=j:g : index", "axis= is given twice", 3, 24),
     (HEAD + "%1 = range 10 end=3 : index", "range has no attribute 'end'; at line 3, column 15; it takes axis=", 3, 15),
-    (HEAD + "%1 = neg %0 axis=g0 : index", "neg has no attribute 'axis'; at line 3, column 13; it takes none", 3, 13),
+    (HEAD + "%1 = neg %0 axis=i:g : index", "neg has no attribute 'axis'; at line 3, column 13; it takes none", 3, 13),
     (HEAD + "%1 = reduce %0 op=ad : index", "unknown op 'ad'", 3, 19),
     (HEAD + "%1 = reduce %0 op=sub : index", "arg must be one of", 3, 6),
     (HEAD + "%1 = define_var name=m bounds=0:3 : index", "found '0', expected bounds such as 0..63", 3, 31),
@@ -327,3 +328,22 @@ def test_axes_print_with_letter_and_path():
     assert [str(Axis((1, 0), kind)) for kind in AxisType] == [
         "g1_0", "t1_0", "l1_0", "w1_0", "L1_0", "u1_0", "G1_0", "R1_0", "r1_0",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [((0,), "i"), ((2,), "k"), ((1, 0), "j.outer"), ((1, 1, 0), "j.inner.outer"), ((0, 3, 1), "i.3.inner"), ((26,), "i1")],
+)  # fmt: skip
+def test_an_axis_is_named_by_the_dim_and_the_splits_that_it_comes_from(path: tuple[int, ...], name: str):
+    assert axis_name(path) == name
+    assert axis_path(name) == path
+
+
+def test_an_axis_keeps_its_name_wherever_it_is_moved():
+    axis = Axis((1,), AxisType.LOOP).moved((0,))
+    assert (axis.name, axis.path, axis.text) == ("j", (0,), "j:L@0")
+    assert (axis.part(1).name, axis.part(1).path) == ("j.inner", (0, 1))
+    assert axis.moved((1,)) == Axis((1,), AxisType.LOOP)
+    table = Table()
+    moved = table.range(10, axis.part(0))
+    assert parse(print_graph(moved), table) is moved

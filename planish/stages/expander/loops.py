@@ -180,12 +180,12 @@ def separate_contexts(sink: UOp) -> UOp:
 
 def _fresh(r: UOp, known: dict[UOp, list[UOp]]) -> UOp:
     """A range like another, next to it in the nest."""
-    path, kind = cast("Axis", r.arg)
+    axis = cast("Axis", r.arg)
     taken = {cast("Axis", other.arg).path for other in known}
     number = 0
-    while (*path, number) in taken:
+    while (*axis.path, number) in taken:
         number += 1
-    return r.replace(arg=Axis((*path, number), kind))
+    return r.replace(arg=axis.part(number))
 
 
 def nested_ends(end: UOp) -> UOp:

@@ -47,9 +47,9 @@ def block(sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
     nothing = identity(cast("Ops", total.arg), total)
     if nothing is None:
         raise Refusal(f"BLOCK: {cast('Ops', total.arg).name} of {total.dtype} has no value to start from")
-    table, path = sink.table, cast("Axis", r.arg).path
-    pass_ = table.range(blocks, (*path, 0))
-    inner = table.range(amount, (*path, 1), AxisType.REDUCE) if amount > 1 else None
+    table, axis = sink.table, cast("Axis", r.arg)
+    pass_ = table.range(blocks, axis.part(0, AxisType.LOOP))
+    inner = table.range(amount, axis.part(1)) if amount > 1 else None
     x, *ranges = total.src
     x = substitute(x, {r: pass_ if inner is None else pass_ * amount + inner})
     left = [s for s in ((inner if s is r else s) for s in ranges) if s is not None]
@@ -67,11 +67,12 @@ def block(sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
             whole = (last & ends).where(done, sofar)
     # the passes are outside of all outputs: they take the place of the first, which moves behind them
     first = min(outputs, key=lambda s: s.order)
-    renamed = {
-        pass_: pass_.replace(arg=Axis((*cast("Axis", first.arg).path, 0), AxisType.LOOP)),
-        first: first.replace(arg=Axis((*cast("Axis", first.arg).path, 1), cast("Axis", first.arg).kind)),
+    outermost = cast("Axis", first.arg)
+    moved = {
+        pass_: pass_.replace(arg=cast("Axis", pass_.arg).moved((*outermost.path, 0))),
+        first: first.replace(arg=outermost.moved((*outermost.path, 1))),
     }
-    return substitute(sink.replace(src=(place.store(whole).end(pass_, *end.src[1:]),)), renamed)
+    return substitute(sink.replace(src=(place.store(whole).end(pass_, *end.src[1:]),)), moved)
 
 
 def _sum_before(value: UOp, place: UOp) -> UOp | None:

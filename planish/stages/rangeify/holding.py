@@ -66,9 +66,10 @@ def hold(sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
     number = _FREE
     while any((*cast("Axis", s.arg).path, number + k) in taken for s in inside for k in (0, 1)):
         number += 2
-    pass_ = table.range(blocks, _named(loops[0], number).path)
+    outermost = _named(loops[0], number)
+    pass_ = table.range(blocks, _named(r, 0)._replace(kind=AxisType.LOOP).moved(outermost.path))
     twins = {s: s.replace(arg=_named(s, number + 1)) for s in inside}
-    part = table.range(amount, _named(r, 1).path, AxisType.REDUCE)
+    part = table.range(amount, _named(r, 1))
     order = [*loops, *(s for s in inside if s not in loops), *lanes]
     memory = table.make(
         Ops.DEFINE_LOCAL,
@@ -93,8 +94,7 @@ def _own(total: UOp) -> list[UOp]:
 
 
 def _named(r: UOp, number: int) -> Axis:
-    path, kind = cast("Axis", r.arg)
-    return Axis((*path, number), kind)
+    return cast("Axis", r.arg).part(number)
 
 
 def _at(memory: UOp, order: list[UOp], instead: Mapping[UOp, UOp], like: UOp) -> UOp:
@@ -121,6 +121,6 @@ def _block_of(read: UOp, start: UOp, part: UOp) -> UOp:
     """A read of kept rows, as one of a block of them."""
     rows = read.src[0]
     x, along = rows.src
-    own = along.table.range(part.src[0], _named(along, 1).path, kind_of(along))
+    own = along.table.range(part.src[0], _named(along, 1))
     value = substitute(x, {along: start + own})
     return read.replace(src=(rows.replace(dtype=value.dtype, src=(value, own)), part))

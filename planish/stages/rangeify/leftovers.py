@@ -16,8 +16,9 @@ from typing import Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.stages.rangeify.legality import LANES, Facts, plain_index
+from planish.uop.actions import next_root
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Ops
+from planish.uop.ops import AxisType, Bufferize, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
@@ -92,7 +93,7 @@ def added(facts: Facts, passes: Passes, bound: UOp, size: int, lanes: int) -> di
     rows, count = steps[twins[-1]], prod(s.vmax + 1 for s in twins)
     width = max(w for w in range(1, lanes + 1) if count % w == 0)
     table = index.table
-    first = 1 + max(cast("Axis", n.arg).path[0] for n in facts.nodes if n.op is Ops.RANGE)
+    first = next_root(facts.nodes)
     column = table.range(width, first, AxisType.UPCAST) if width > 1 else table.const(0, dtypes.index)
     if width < count:
         column = table.range(count // width, first + 1) * width + column

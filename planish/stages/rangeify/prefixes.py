@@ -42,9 +42,9 @@ def check_prefix(facts: Facts, r: UOp) -> None:
 
 def prefix(sink: UOp, r: UOp, amount: int, rest: UOp | None) -> UOp:
     """The kernel with part of a scanned axis in lanes; `rest` is how many times (None: once)."""
-    table, (path, kind) = r.table, cast("Axis", r.arg)
-    part = table.range(amount, (*path, 1), AxisType.UPCAST)
-    other = r.const_like(0) if rest is None else table.range(rest, (*path, 0), kind)
+    table, axis = r.table, cast("Axis", r.arg)
+    part = table.range(amount, axis.part(1, AxisType.UPCAST))
+    other = r.const_like(0) if rest is None else table.range(rest, axis.part(0))
     final: dict[UOp, UOp] = {r: part if rest is None else other * amount + part}
     for node in sink.toposort():
         if node in final:

@@ -68,7 +68,7 @@ from planish.stages.rangeify.staging import stage
 from planish.stages.rangeify.tensor_core import apply_tensor_core
 from planish.stages.rangeify.threads import share_threads
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.actions import Action, ActionKind, axes_of, next_root
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -79,8 +79,6 @@ from planish.uop.trial import active
 
 _MOST_UPCAST: Final = 64
 _MOST_UNROLL: Final = 32
-_FASTEST: Final = 500
-"""Lanes lie in the order of their axes' paths; what is to come last is named beyond all others (and below the copies of STAGE)."""
 _MOST_PADDING: Final = 4
 """How many times longer padding may make an axis."""
 _RECOMPUTED: Final = 64
@@ -230,14 +228,15 @@ def _split(sink: UOp, action: Action, target: Target) -> UOp:
         _check_cores(facts, r, action, amount, target)
     if rest is None and how.made is None:
         raise Refusal(f"{action.kind.name}: {amount} is all of axis {action.axis}")
-    path, kind = cast("Axis", r.arg)
-    table = r.table
-    named = (path[0] + _FASTEST, *path[1:]) if how.is_fastest else path
-    part = table.range(amount, (*named, 0 if how.is_outer else 1), how.made or kind)
+    table, axis = r.table, cast("Axis", r.arg)
+    taken = axis.part(0 if how.is_outer else 1, how.made)
+    if how.is_fastest:
+        taken = taken.moved((next_root(facts.nodes),))
+    part = table.range(amount, taken)
     if rest is None:
         instead: UOp = part
     else:
-        other = table.range(rest, (*path, 1 if how.is_outer else 0), kind)
+        other = table.range(rest, axis.part(1 if how.is_outer else 0))
         instead = part * rest + other if how.is_outer else other * amount + part
     exchange = {r: instead}
     for node in (
@@ -261,9 +260,10 @@ def _shared_pieces(facts: Facts, r: UOp, core: UOp) -> dict[UOp, UOp]:
     found = companions(facts, r, pieces)
     exchange = {end: done_once(end, core) for end in found.alone}
     for axis in found.axes:
-        path, kind = cast("Axis", axis.arg)
         rest = (axis.vmax + 1) // pieces
-        exchange[axis] = core if rest == 1 else core * rest + axis.table.range(rest, (*path, 1), kind)
+        exchange[axis] = (
+            core if rest == 1 else core * rest + axis.table.range(rest, cast("Axis", axis.arg).part(1))
+        )
     return exchange
 
 
@@ -319,8 +319,8 @@ def _swap(sink: UOp, action: Action, target: Target) -> UOp:
             raise Refusal("SWAP: the length of another loop depends on one of the axes")
     first, second = cast("Axis", a.arg), cast("Axis", b.arg)
     exchange = {
-        a: a.replace(arg=Axis(second.path, first.kind)),
-        b: b.replace(arg=Axis(first.path, second.kind)),
+        a: a.replace(arg=first.moved(second.path)),
+        b: b.replace(arg=second.moved(first.path)),
     }
     return substitute(sink, exchange)
 
@@ -484,7 +484,7 @@ def to_grid(sink: UOp) -> UOp:
         and all(r in closed_by(end) for end in facts.outer_ends)
         and all(r in node.ranges for node in costly)
     ]
-    exchange = {r: r.replace(arg=Axis(cast("Axis", r.arg).path, AxisType.GLOBAL)) for r in chosen}
+    exchange = {r: r.replace(arg=cast("Axis", r.arg)._replace(kind=AxisType.GLOBAL)) for r in chosen}
     return substitute(sink, exchange)
 
 

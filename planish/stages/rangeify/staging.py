@@ -25,14 +25,15 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, cast
 
-from planish.stages.expander.loops import SEQUENTIAL, THREADS, around
+from planish.stages.expander.loops import SEQUENTIAL, THREADS, around, closed_by
 from planish.stages.rangeify.boxes import Boxed, boxed, lanes_of
 from planish.stages.rangeify.legality import LANES, Facts, plain_index
 from planish.stages.rangeify.padding import gated
 from planish.stages.rangeify.refusal import Refusal
 from planish.target import Target
+from planish.uop.actions import next_root
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
+from planish.uop.ops import AxisType, Bufferize, Lanes, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
@@ -40,8 +41,8 @@ from planish.uop.symbolic import simplify
 
 _LINE: Final = 64
 """Bytes that move together between caches."""
-_STEP: Final = 1000
-"""Twins of axes are numbered from here on, per staged read."""
+_PREPARING: Final = frozenset({Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.XOR})
+"""What a copy may make of what it reads, with operands that are the same everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +164,7 @@ class _Twins:
     """Fresh axes for the copies of one action."""
 
     def __init__(self, facts: Facts) -> None:
-        taken = [cast("Axis", n.arg).path[0] for n in facts.nodes if n.op is Ops.RANGE]
-        self.next = _STEP * (1 + max(taken, default=0) // _STEP)
+        self.next = next_root(facts.nodes)
         self.table = facts.sink.table
 
     def range(self, size: int, kind: AxisType = AxisType.LOOP) -> UOp:
@@ -253,9 +253,22 @@ def _gaps(tile: _Tile) -> list[bool]:
     return found
 
 
-def _is_copy(read: UOp) -> bool:
-    """Whether a read is that of a copy that was made before."""
-    return any(r.op is Ops.RANGE and cast("Axis", r.arg).path[0] >= _STEP for r in read.ranges)
+def _copied(facts: Facts) -> set[UOp]:
+    """The reads of copies that were made before."""
+    found: set[UOp] = set()
+    for node in facts.nodes:
+        if node.op is not Ops.BUFFERIZE:
+            continue
+        value = node.src[0]
+        while value.op in _PREPARING:
+            moving = [source for source in value.src if source.ranges]
+            if len(moving) != 1:
+                break
+            (value,) = moving
+        if value.op is Ops.INDEX and value.src[0].op is Ops.DEFINE_GLOBAL:
+            closed = closed_by(node)
+            found.update(n for n in value.toposort() if n.op is Ops.INDEX and not n.ranges.isdisjoint(closed))
+    return found
 
 
 _SHORT: Final = 4
@@ -274,7 +287,7 @@ def _prepared(facts: Facts, read: UOp) -> UOp:
             return found
         (use,) = uses
         others = [source for source in use.src if source is not found]
-        shift = use.op in {Ops.ADD, Ops.SUB, Ops.XOR} and len(others) == 1 and not others[0].ranges
+        shift = use.op in _PREPARING - {Ops.CAST, Ops.BITCAST} and len(others) == 1 and not others[0].ranges
         if use.op not in {Ops.CAST, Ops.BITCAST} and not shift:
             return found
         found = use
@@ -304,10 +317,11 @@ class _Copy:
 def stage(sink: UOp, loop: UOp | None, slot: int, pad: int, target: Target) -> UOp:
     """The kernel that copies what it reads of a parameter inside of a loop (of all, if none is named)."""
     facts = Facts(sink)
+    copied = _copied(facts)
     reads = [
         n
         for n in facts.nodes
-        if n.op is Ops.INDEX and n.src[0].op is Ops.DEFINE_GLOBAL and n.src[0].arg == slot and not _is_copy(n)
+        if n.op is Ops.INDEX and n.src[0].op is Ops.DEFINE_GLOBAL and n.src[0].arg == slot and n not in copied
     ]
     written = {n.src[0].src[0] for n in facts.nodes if n.op is Ops.STORE and n.src[0].op is Ops.INDEX}
     if not reads:

@@ -30,7 +30,7 @@ from planish.config import current
 from planish.stages.rangeify.algebra import pm_flatten_range
 from planish.stages.rangeify.refusal import Refusal
 from planish.target import Target
-from planish.uop.actions import Action
+from planish.uop.actions import Action, next_root
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Lanes, Ops
 from planish.uop.products import Product, axis_size, products, why_not
@@ -51,7 +51,9 @@ class _Split:
         self.m, self.n = product.m, product.n
         table = product.reduce.table
         self.thread = (
-            table.range(core.threads, (*_path(self.m), _INNER), AxisType.WARP) if core.threads > 1 else None
+            table.range(core.threads, cast("Axis", self.m.arg).part(_INNER, AxisType.WARP))
+            if core.threads > 1
+            else None
         )
         self.outer_m, self.outer_n = _outer(self.m, core.m), _outer(self.n, core.n)
 
@@ -108,7 +110,7 @@ class _Split:
         Over axes of their own: they are the same for all rows, and are not made again for each of them.
         """
         core, table = self.core, b.table
-        first = 1 + max(_path(n)[0] for n in self.nodes if n.op is Ops.RANGE)
+        first = next_root(self.nodes)
         own = {r: table.range(r.src[0], first + n, AxisType.REDUCE) for n, r in enumerate(loops)}
         ones = table.const(core.inputs.const(1), core.dtype("a"))
         start = table.const(core.output.const(0), core.dtype("c"))
@@ -124,8 +126,8 @@ def _path(axis: UOp) -> tuple[int, ...]:
 def _outer(axis: UOp, size: int) -> UOp:
     """The first element of the tile that an axis is in, as an expression of a shorter axis."""
     count = axis_size(axis) // size
-    path, kind = cast("Axis", axis.arg)
-    return axis.table.const(0) if count == 1 else axis.table.range(count, (*path, 0), kind) * size
+    outer = cast("Axis", axis.arg).part(0)
+    return axis.table.const(0) if count == 1 else axis.table.range(count, outer) * size
 
 
 def _rounded(value: UOp, core: Core) -> UOp:
