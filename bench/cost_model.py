@@ -62,7 +62,9 @@ def kernels(wanted: str, target: Target) -> Iterator[tuple[str, UOp]]:
     for name, function, arguments in programs():
         if wanted not in name:
             continue
-        captured = compiler.prepare(pn.jit(function).lower(*arguments).function, compiler.PIPELINE, routines=target.routines)
+        captured = compiler.prepare(
+            pn.jit(function).lower(*arguments).function, compiler.PIPELINE, routines=target.routines
+        )
         with Table() as table:
             for number, kernel in enumerate(plan(captured, table, target=target).kernels):
                 sink = kernel.sink

@@ -35,6 +35,7 @@ from planish.llir.program import (
     Convert,
     EndIf,
     EndLoop,
+    Function,
     If,
     Immediate,
     Instruction,
@@ -93,6 +94,7 @@ class _Writer(Values):
         super().__init__()
         self.program = program
         self.aliased = frozenset(aliased)
+        self.functions = {(each.op, each.dtype) for each in program.functions}
         self.threads = threads
         self.split: dict[Register, tuple[str, ...]] = {}
         """The lanes of vectors, each a text."""
@@ -120,16 +122,36 @@ class _Writer(Values):
         }
         params = [self._parameter(b, b.name in stored) for b in program.params]
         params += [f"int64_t {symbols.size(v.name)}" for v in program.variables]
+        called = [*map(self.called, program.functions)]
         parts = [cuda_helpers.PRELUDE]
         parts += [cuda_helpers.VECTOR] if self.uses_vectors else []
         parts += [cuda_helpers.BITS] if self.uses_bits else []
-        parts += self.helpers.values()
+        parts += [*self.helpers.values(), *called]
         bounds = f" __launch_bounds__({self.threads})" if self.threads > 1 else ""
         body = "\n".join(self.lines)
         parts.append(
             f'extern "C" __global__ void{bounds} {symbols.kernel(program.name)}({", ".join(params)}) {{\n{body}\n}}'
         )
         return "\n\n".join(parts) + "\n"
+
+    def called(self, function: Function) -> str:
+        """A function that the kernel calls: its parameters are memory of its own."""
+        inner = _Writer(function.body, (), 1)
+        inner.helpers = self.helpers
+        kind, (result, *operands) = scalar_type(function.dtype), function.body.params
+        inner.emit(f"{memory_type(result.dtype)} {symbols.memory(result)}[1];")
+        for n, buffer in enumerate(operands):
+            inner.emit(f"{memory_type(buffer.dtype)} {symbols.memory(buffer)}[1] = {{x{n}}};")
+        inner.memory()
+        for instruction in function.body.body:
+            _WRITE[type(instruction)](inner, instruction)
+        inner.emit(f"return {symbols.memory(result)}[0];")
+        self.uses_vectors |= inner.uses_vectors
+        self.uses_bits |= inner.uses_bits
+        params = ", ".join(f"{kind} x{n}" for n in range(len(operands)))
+        body = "\n".join(inner.lines)
+        name = symbols.function(function.op, function.dtype)
+        return f"static __noinline__ {kind} {name}({params}) {{\n{body}\n}}"
 
     def _leads(self, pointer: Register, written: Collection[Register]) -> bool:
         return any(
@@ -302,6 +324,10 @@ class _Writer(Values):
         dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
         count = i.result.dtype.lanes
         inputs = [[self.lane_of(x, k if x.dtype.lanes > 1 else 0) for x in i.inputs] for k in range(count)]
+        if (i.op, dtype) in self.functions:
+            name = symbols.function(i.op, dtype)
+            self.define(i.result, [f"{name}({', '.join(lane)})" for lane in inputs])
+            return
         self.define(i.result, [self.scalar(i.op, dtype, lane) for lane in inputs])
 
     def narrow_scalar(self, op: Ops, dtype: DType, x: Sequence[str]) -> str:

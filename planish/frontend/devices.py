@@ -69,7 +69,7 @@ def _without_nan(function: ptir.Function, passes: Passes, donated: Sequence[int]
 CPU: Final = "cpu"
 INTERPRETER: Final = "interpreter"
 CUDA: Final = "cuda"
-_DEVICES: Final = {
+DEVICES: Final = {
     device.name: device for device in (Device(CPU, _machine_code), Device(INTERPRETER, _interpreter))
 }
 _CHECKED: Final = Device(INTERPRETER, _without_nan)
@@ -82,7 +82,7 @@ def placed(array: Array, device: str | None) -> Storage:
 
 def devices() -> tuple[str, ...]:
     """The devices there are."""
-    return (*_DEVICES, *_gpus())
+    return (*DEVICES, *_gpus())
 
 
 def _gpus() -> tuple[str, ...]:
@@ -94,9 +94,9 @@ def _gpus() -> tuple[str, ...]:
 
 def find(name: str) -> Device:
     """A device by its name."""
-    found = _DEVICES.get(name)
+    found = DEVICES.get(name)
     if found is None:
-        found = _DEVICES[checked(name)] if not name.startswith(CUDA) else _gpu(checked(name))
+        found = DEVICES[checked(name)] if not name.startswith(CUDA) else _gpu(checked(name))
     return found
 
 
@@ -122,7 +122,7 @@ def running(name: str, settings: Settings) -> Device:
 
 def checked(device: str) -> str:
     """The name of a device that exists, or an error."""
-    if device in _DEVICES:
+    if device in DEVICES:
         return device
     if device == CUDA:
         device = f"{CUDA}:0"

@@ -90,7 +90,9 @@ def test_loops_that_data_decides() -> None:
         return pn.cond(pn.sum(x) > 0, lambda x: x * 2, lambda x: x * 3, x)
 
     for sign in (1, -1):
-        assert np.array_equal(np.asarray(either(pn.asarray(sign * x, device=GPU))), sign * x * (2 if sign > 0 else 3))
+        assert np.array_equal(
+            np.asarray(either(pn.asarray(sign * x, device=GPU))), sign * x * (2 if sign > 0 else 3)
+        )
 
 
 def test_random_numbers_are_those_of_the_cpu() -> None:
@@ -104,7 +106,10 @@ def test_a_network_trains() -> None:
     def train(device: str) -> list[float]:
         x, y = _data(256, 16), _data(256, 1, seed=3)
         with pn.settings(device=device):
-            w1, w2 = pn.asarray(_data(16, 32, seed=1) * 0.3, device=device), pn.asarray(_data(32, 1, seed=2) * 0.3, device=device)
+            w1, w2 = (
+                pn.asarray(_data(16, 32, seed=1) * 0.3, device=device),
+                pn.asarray(_data(32, 1, seed=2) * 0.3, device=device),
+            )
             given, wanted = pn.asarray(x, device=device), pn.asarray(y, device=device)
 
             @pn.jit
@@ -138,7 +143,9 @@ def test_named_sizes() -> None:
     f = pn.jit(lambda x: pn.sum(x * 2, axis=1), dims={"x": (pn.Dim("batch", 1, 64), None)})
     for rows in (1, 7, 64):
         x = _data(rows, 12)
-        np.testing.assert_allclose(np.asarray(f(pn.asarray(x, device=GPU))), (x * 2).sum(1), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            np.asarray(f(pn.asarray(x, device=GPU))), (x * 2).sum(1), rtol=1e-5, atol=1e-6
+        )
     assert f.cache_info().misses == 1
 
 

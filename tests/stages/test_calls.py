@@ -12,7 +12,7 @@ import planish as pn
 from planish import dtypes
 from planish.codegen import c, llvm
 from planish.compiler.functions import with_functions
-from planish.compiler.launches import work_of
+from planish.compiler.launch_parameters import work_of
 from planish.llir.builder import Builder
 from planish.llir.inlining import inline
 from planish.llir.lower import lower

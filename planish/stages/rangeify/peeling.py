@@ -62,5 +62,4 @@ def _part(end: UOp, r: UOp, number: int, start: int) -> UOp:
 
 
 def _named(r: UOp, number: int) -> Axis:
-    path, kind = cast("Axis", r.arg)
-    return Axis((*path, number), kind)
+    return cast("Axis", r.arg).part(number)
