@@ -104,7 +104,9 @@ class Lowered:
 
     @cached_property
     def scratch(self) -> tuple[int, ...]:
-        """The bytes that each kernel takes from the arena for itself."""
+        """The bytes that each kernel takes from the arena for itself; on a GPU, LOCAL memory is a block's own."""
+        if self.target.is_gpu:
+            return (0,) * len(self.programs)
         from planish.compiler.launch_parameters import scratch_of
 
         return tuple(map(scratch_of, self.programs))

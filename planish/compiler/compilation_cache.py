@@ -60,8 +60,9 @@ def key(
         from planish.compiler import tuning
 
         chosen += f",winners={tuning.winners().stamp}"
+    made_for = target.arch if target.is_gpu else str(processor(target))
     return key_of(
-        "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, str(processor(target))
+        "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, made_for
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
 from planish.runtime.cuda.driver import device_count, why_none
 from planish.runtime.cuda.launch import LoadedKernel, grid_of
+from planish.runtime.plan import Calculate, Read, Swap
 from planish.schedule.memory import elements
 from planish.schedule.plan import Role
 from planish.target import TARGETS, Target
@@ -141,8 +142,13 @@ class GpuExecutable(Executable):
             if buffer.constant is not None
         }
         self._places: dict[tuple[int, ...], _GpuLayout] = {}
+        self._plain = self._short_way()
 
     def __call__(self, *arrays: object) -> tuple[Any, ...]:
+        if self._plain is not None and ptir.trace.current_sink() is None:
+            found = self._plain(arrays)
+            if found is not None:
+                return found
         return self.general(*arrays)
 
     def general(self, *arrays: object) -> tuple[Any, ...]:
@@ -175,6 +181,66 @@ class GpuExecutable(Executable):
             owner = owners.get(own[number]) or _owner_of(owners, own[number])
             results.append(GpuArray(gpu, owner, own[number], np.dtype(dtype), shape))
         return tuple(results)
+
+    def _short_way(self) -> Callable[[Sequence[object]], tuple[GpuArray, ...] | None] | None:
+        """Calls with arrays on the GPU of just the dtypes and shapes that are expected; None where a call is never that simple."""
+        lowered, gpu = self.lowered, self.gpu
+        plan, arguments = lowered.plan, lowered.arguments
+        swaps = any(isinstance(i, Swap) for i in self._code.instructions)
+        if swaps or not (arguments.is_static and lowered.is_plain):
+            return None
+        layout = self._places[()] = _GpuLayout(lowered, {})
+        params: list[tuple[int, np.dtype[Any], tuple[int, ...]]] = []
+        for position, type in enumerate(arguments.types):
+            numbers = [
+                n for n, b in enumerate(plan.buffers) if b.role is Role.PARAMETER and b.position == position
+            ]
+            if len(numbers) != 1:
+                return None
+            params.append((numbers[0], np.dtype(type.dtype.numpy), tuple(int(dim) for dim in type.dims if isinstance(dim, int))))
+        results: list[tuple[int, int, np.dtype[Any], tuple[int, ...]]] = []
+        computed = {i.target for i in self._code.instructions if isinstance(i, Calculate | Read)}
+        for number, dims, dtype in zip(plan.results, self._results, arguments.results, strict=True):
+            own = plan.buffers[number].role is Role.RESULT and layout.homes.get(number, number) == number
+            if not own or computed & set(dims) or plan.results.count(number) > 1:
+                return None
+            shape = tuple(self._code.slots[slot] for slot in dims)
+            results.append((number, layout.nbytes[number], np.dtype(dtype), shape))
+        template = [0] * len(plan.buffers)
+        for number, constant in self._constants.items():
+            template[number] = constant.address
+        inside = [(n, offset) for n, offset in layout.offsets.items() if layout.homes.get(n, n) == n]
+        homes = [(n, home) for n, home in layout.homes.items() if n != home]
+        count, slots, run, peak, take = len(params), self._code.slots, self.run, layout.peak, gpu.pool.take
+
+        def call(arrays: Sequence[Any]) -> tuple[GpuArray, ...] | None:
+            if len(arrays) != count:
+                return None
+            memory = template.copy()
+            for array, (number, dtype, shape) in zip(arrays, params, strict=True):
+                if (
+                    array.__class__ is not GpuArray
+                    or array.shape != shape
+                    or array.dtype != dtype
+                    or array.gpu is not gpu
+                ):
+                    return None
+                memory[number] = array.address
+            arena = take(peak) if peak else None
+            if arena is not None:
+                for number, offset in inside:
+                    memory[number] = arena.address + offset
+            made = []
+            for number, nbytes, dtype, shape in results:
+                block = take(nbytes)
+                memory[number] = block.address
+                made.append(GpuArray(gpu, block, block.address, dtype, shape))
+            for number, home in homes:
+                memory[number] = memory[home]
+            run(memory, list(slots), layout.nbytes)
+            return tuple(made)
+
+        return call
 
     def _placed(self, array: object) -> GpuArray:
         if isinstance(array, GpuArray):

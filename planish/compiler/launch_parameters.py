@@ -36,6 +36,9 @@ def scratch_of(program: Program) -> int:
 
 def native_kernel(name: str, program: Program, scratch: int) -> NativeKernel:
     """A kernel as the way through a plan calls it."""
+    if any(special.is_thread or not isinstance(special.bound, Immediate) for special in program.specials):
+        # of a GPU, whose driver is told the grid
+        return NativeKernel(name, len(program.params), len(program.variables), (), False, 0)
     grid = grid_of(program)
     points = 1
     for size in grid:

@@ -158,6 +158,6 @@ def test_host_ops_work_on_copies() -> None:
 
 def test_too_little_memory_is_told() -> None:
     x = pn.asarray(_data(1), device=GPU)
-    with pytest.raises(MemoryError, match=r"cuda:0 has no .* bytes left"):
+    with pytest.raises(MemoryError, match=r"out of memory: the largest buffer is result 0"):
         pn.realize(pn.broadcast_to(x, (1 << 38,)) + pn.arange(1 << 38, device=GPU))
     assert float(x[0] + 1) == float(_data(1)[0] + 1)  # and nothing else is lost

@@ -1,8 +1,7 @@
 """A compiled function on a GPU: its flat code walked on addresses, what is known beforehand launched as one graph.
 
 The code is that of `runtime.plan`; memory is addresses, so that a slice is an addition and an exchange is one of numbers. A stretch of
-launches and copies without a jump is a graph: one call of the driver, however many kernels it has. Its nodes are told when addresses
-change. What a flag or a size in memory decides is read back; host instructions work on copies.
+launches and copies without a jump is a graph: one call of the driver, however many kernels it has. What a flag or a size in memory decides is read back; host instructions work on copies.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.runtime.cuda.device import STREAM, Gpu
-from planish.runtime.cuda.driver import bindings, call
+from planish.runtime.cuda.driver import bindings, call, refuse
 from planish.runtime.cuda.launch import LoadedKernel, Site, node_params
 from planish.runtime.plan import (
     OPERATIONS,
@@ -38,6 +37,8 @@ _WORTH: Final = 2
 """Launches that are worth a graph."""
 _LONGEST: Final = 4096
 """Nodes of one graph."""
+_KEPT: Final = 8
+"""Graphs of one stretch, for as many sets of addresses."""
 
 
 class GpuCode:
@@ -60,10 +61,21 @@ class GpuCode:
         self.stretches = _stretches(code.instructions)
         self._graphs: dict[int, Graph] = {}
         self.launched = 0
+        only = code.instructions[0] if len(code.instructions) == 1 else None
+        self._only = (
+            (self.sites[only.site], only.buffers) if isinstance(only, Call) and not only.variables else None
+        )
+        """The one launch that a call is."""
 
     def __call__(self, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
         """One call on addresses by buffer and integers by slot; `sizes`: the bytes of each buffer."""
         self.gpu.enter()
+        if self._only is not None:
+            site, buffers = self._only
+            site.set([memory[buffer] for buffer in buffers])
+            site.launch(())
+            self.launched = 1
+            return
         instructions, position, self.launched = self.code.instructions, 0, 0
         while position < len(instructions):
             end = self.stretches.get(position)
@@ -150,73 +162,49 @@ def _stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
 
 
 class Graph:
-    """Launches and copies as one."""
+    """Launches and copies as one. What was made for some addresses and sizes is kept: a program has few sets of them in turn."""
 
     def __init__(self, code: GpuCode, begin: int, end: int) -> None:
         self.code = code
         self.steps = [i for i in code.code.instructions[begin:end] if isinstance(i, Call | Copy)]
         self.kernels = sum(isinstance(i, Call) for i in self.steps)
-        self._exec: Any = None
-        self._nodes: list[Any] = []
-        self._known: list[tuple[int, ...]] = []
+        self._made: dict[tuple[tuple[int, ...], tuple[int, ...]], Any] = {}
+        self._launch = bindings().cuGraphLaunch
 
     def launch(self, memory: Sequence[int], slots: Sequence[int]) -> None:
         """Run it on these addresses."""
-        words = [_words(i, memory, slots, self.code) for i in self.steps]
-        if (
-            self._exec is None
-            or any(0 in now and not isinstance(i, Call) for i, now in zip(self.steps, words, strict=True))
-            or (words != self._known and not self._update(words, slots))
-        ):
-            self._build(words, slots)
-        self._known = words
-        call("cuGraphLaunch", self._exec, STREAM, doing="when a graph of kernels was launched")
+        key = tuple(memory), tuple(slots)
+        found = self._made.get(key)
+        if found is None:
+            if len(self._made) >= _KEPT:
+                call("cuGraphExecDestroy", self._made.pop(next(iter(self._made))))
+            found = self._made[key] = self._build(memory, slots)
+        (status,) = self._launch(found, STREAM)
+        if status:
+            refuse(int(status), "cuGraphLaunch", "when a graph of kernels was launched")
 
-    def _build(self, words: Sequence[tuple[int, ...]], slots: Sequence[int]) -> None:
+    def _build(self, memory: Sequence[int], slots: Sequence[int]) -> Any:
         graph = call("cuGraphCreate", 0)
-        before: list[Any] = []
-        self._nodes = []
-        for i, own in zip(self.steps, words, strict=True):
-            if isinstance(i, Call):
-                params = self._params(i, own, slots)
-                node = (
-                    None
-                    if params is None
-                    else call("cuGraphAddKernelNode", graph, before, len(before), params)
-                )
-            else:
-                node = self._copy_node(graph, before, own)
-            self._nodes.append(node)
-            before = before if node is None else [node]
-        self._exec = call("cuGraphInstantiate", graph, 0)
-        self._graph = graph
-
-    def _params(self, i: Call, own: tuple[int, ...], slots: Sequence[int]) -> Any:
-        site = self.code.sites[i.site]
-        variables = [slots[slot] for slot in i.variables]
-        site.set(own)
-        return None if 0 in site.kernel.grid.at(variables) else node_params(site, variables)
-
-    def _copy_node(self, graph: Any, before: list[Any], own: tuple[int, ...]) -> Any:
-        source, target, nbytes = own
-        if not nbytes or source == target:
-            return None
-        params = _copy_params(source, target, nbytes)
         context = call("cuCtxGetCurrent")
-        return call("cuGraphAddMemcpyNode", graph, before, len(before), params, context)
-
-    def _update(self, words: Sequence[tuple[int, ...]], slots: Sequence[int]) -> bool:
-        """Tell the nodes what has changed; False if the graph has to be made anew."""
-        for i, now, known, node in zip(self.steps, words, self._known, self._nodes, strict=True):
-            if now == known:
-                continue
-            if not isinstance(i, Call) or node is None:
-                return False
-            params = self._params(i, now, slots)
-            if params is None:
-                return False
-            call("cuGraphExecKernelNodeSetParams", self._exec, node, params)
-        return True
+        before: list[Any] = []
+        for i in self.steps:
+            own = _words(i, memory, slots, self.code)
+            if isinstance(i, Call):
+                site = self.code.sites[i.site]
+                variables = [slots[slot] for slot in i.variables]
+                site.set(own)
+                if 0 in site.kernel.grid.at(variables):
+                    continue
+                before = [
+                    call("cuGraphAddKernelNode", graph, before, len(before), node_params(site, variables))
+                ]
+            elif own[2] and own[0] != own[1]:
+                before = [
+                    call("cuGraphAddMemcpyNode", graph, before, len(before), _copy_params(*own), context)
+                ]
+        made = call("cuGraphInstantiate", graph, 0)
+        call("cuGraphDestroy", graph)
+        return made
 
 
 def _words(i: Call | Copy, memory: Sequence[int], slots: Sequence[int], code: GpuCode) -> tuple[int, ...]:

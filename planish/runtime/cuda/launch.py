@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +12,7 @@ from typing import Any, Final
 from planish.errors import LoweringError
 from planish.llir.program import Compute, Convert, Immediate, Operand, Ops, Program, Special
 from planish.runtime.cuda.device import STREAM, Gpu
-from planish.runtime.cuda.driver import bindings, call
+from planish.runtime.cuda.driver import bindings, call, refuse
 
 Values = Sequence[int]
 _AXES: Final = 3
@@ -110,36 +111,47 @@ class LoadedKernel:
 class Site:
     """One launch in a program: its kernel, and the words it is given, where the driver reads them."""
 
-    __slots__ = ("_launch", "_words", "kernel", "params")
+    __slots__ = ("_launch", "_pack", "_static", "_words", "kernel", "params")
 
     def __init__(self, kernel: LoadedKernel, words: int) -> None:
         self.kernel = kernel
-        self._words = (ctypes.c_int64 * max(words, 1))()
-        start, size = ctypes.addressof(self._words), ctypes.sizeof(ctypes.c_int64)
-        self.params = (ctypes.c_void_p * max(words, 1))(*(start + k * size for k in range(max(words, 1))))
+        count, size = max(words, 1), ctypes.sizeof(ctypes.c_int64)
+        self._words = (ctypes.c_int64 * count)()
+        self._pack = struct.Struct(f"<{words}q").pack_into
+        start = ctypes.addressof(self._words)
+        self.params = (ctypes.c_void_p * count)(*(start + k * size for k in range(count)))
         self._launch = bindings().cuLaunchKernel
+        grid = kernel.grid
+        self._static = self._arguments(grid.at(())) if grid.is_static else None
+
+    def _arguments(self, blocks: tuple[int, ...]) -> tuple[Any, ...]:
+        kernel = self.kernel
+        return (
+            kernel.function,
+            *blocks,
+            *kernel.grid.threads,
+            kernel.shared,
+            STREAM,
+            ctypes.addressof(self.params),
+            0,
+        )
 
     def set(self, words: Sequence[int]) -> None:
         """Addresses and variables, in the order of the kernel's parameters."""
-        self._words[: len(words)] = list(words)
+        self._pack(self._words, 0, *words)
 
     def launch(self, variables: Values) -> None:
         """Start it, behind everything that was started before."""
-        kernel = self.kernel
-        blocks, threads = kernel.grid.at(variables), kernel.grid.threads
-        if 0 in blocks:
-            return
-        (status,) = self._launch(
-            kernel.function, *blocks, *threads, kernel.shared, STREAM, ctypes.addressof(self.params), 0
-        )
-        if int(status):
-            from planish.runtime.cuda.driver import refuse
-
-            refuse(
-                int(status),
-                "cuLaunchKernel",
-                f"when {kernel.name} was launched ({blocks} blocks of {threads} threads)",
-            )
+        arguments = self._static
+        if arguments is None:
+            blocks = self.kernel.grid.at(variables)
+            if 0 in blocks:
+                return
+            arguments = self._arguments(blocks)
+        (status,) = self._launch(*arguments)
+        if status:
+            shape = f"{arguments[1:4]} blocks of {arguments[4:7]} threads"
+            refuse(int(status), "cuLaunchKernel", f"when {self.kernel.name} was launched ({shape})")
 
 
 def node_params(site: Site, variables: Values) -> Any:

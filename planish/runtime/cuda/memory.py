@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planish.errors import OutOfMemoryError
 from planish.runtime.cuda.driver import call
@@ -30,27 +29,26 @@ def rounded(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-@dataclass(slots=True)
-class Statistics:
+class Statistics(NamedTuple):
     """Of the memory of one GPU, in bytes."""
 
-    used: int = 0
-    kept: int = 0
-    peak: int = 0
-    asked: int = 0
+    used: int
+    kept: int
+    """Freed, and ready to be given out again."""
+    asked: int
     """How often the driver was asked."""
 
 
 class Block:
     """Memory on a GPU; it goes back to the pool when nobody knows it any more."""
 
-    __slots__ = ("__weakref__", "address", "nbytes", "pool", "size")
+    __slots__ = ("address", "free", "nbytes", "size")
 
-    def __init__(self, pool: Pool, address: int, size: int, nbytes: int) -> None:
-        self.pool, self.address, self.size, self.nbytes = pool, address, size, nbytes
+    def __init__(self, free: list[int], address: int, size: int, nbytes: int) -> None:
+        self.free, self.address, self.size, self.nbytes = free, address, size, nbytes
 
     def __del__(self) -> None:
-        self.pool.free(self.address, self.size)
+        self.free.append(self.address)
 
 
 class Pool:
@@ -59,63 +57,62 @@ class Pool:
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = weakref.ref(gpu)
         self._free: dict[int, list[int]] = {}
-        self._lock = threading.RLock()
-        self.statistics = Statistics()
+        """By size, the addresses of free blocks. Both ends of a list are one step of the interpreter: no lock is needed."""
+        self._lock = threading.Lock()
+        self._reserved = self._asked = 0
 
     def take(self, nbytes: int) -> Block:
         """A block for at least so many bytes."""
         size = rounded(nbytes)
-        with self._lock:
-            kept, own = self._free.get(size), self.statistics
-            if kept:
-                address = kept.pop()
-                own.kept -= size
-            else:
-                address = self._ask(size, nbytes)
-            own.used += size
-            own.peak = max(own.peak, own.used)
-        return Block(self, address, size, nbytes)
+        free = self._free.get(size)
+        if free is None:
+            with self._lock:
+                free = self._free.setdefault(size, [])
+        try:
+            address = free.pop()
+        except IndexError:
+            address = self._ask(size, nbytes)
+        return Block(free, address, size, nbytes)
 
-    def free(self, address: int, size: int) -> None:
-        """Keep a block for whoever needs one of its size."""
-        with self._lock:
-            self._free.setdefault(size, []).append(address)
-            self.statistics.used -= size
-            self.statistics.kept += size
+    @property
+    def statistics(self) -> Statistics:
+        """What is used and what is kept now."""
+        kept = sum(size * len(free) for size, free in list(self._free.items()))
+        return Statistics(self._reserved - kept, kept, self._asked)
 
     def release(self) -> int:
         """Give what is kept back to the driver; how many bytes that were."""
         gpu = self._gpu()
+        if gpu is None or not self.statistics.kept:
+            return 0
+        gpu.enter()
+        call("cuStreamSynchronize", 0)
+        freed = 0
         with self._lock:
-            if gpu is None or not self.statistics.kept:
-                return 0
-            gpu.enter()
-            call("cuStreamSynchronize", 0)
-            freed, self.statistics.kept = self.statistics.kept, 0
-            addresses = [address for kept in self._free.values() for address in kept]
-            self._free.clear()
-            for address in addresses:
-                call("cuMemFree", address)
-            return freed
+            for size, free in self._free.items():
+                while free:
+                    call("cuMemFree", free.pop())
+                    freed += size
+            self._reserved -= freed
+        return freed
 
     def _ask(self, size: int, nbytes: int) -> int:
         gpu = self._gpu()
         if gpu is None:
             raise OutOfMemoryError("the GPU was closed")
         gpu.enter()
-        self.statistics.asked += 1
-        try:
-            return int(call("cuMemAlloc", size))
-        except OutOfMemoryError:
-            if not self.release():
-                raise self._refused(gpu, nbytes) from None
-        try:
-            return int(call("cuMemAlloc", size))
-        except OutOfMemoryError:
-            raise self._refused(gpu, nbytes) from None
-
-    def _refused(self, gpu: Gpu, nbytes: int) -> OutOfMemoryError:
-        return OutOfMemoryError(
+        self._asked += 1
+        for _ in range(2):
+            try:
+                found = int(call("cuMemAlloc", size))
+            except OutOfMemoryError:
+                if not self.release():
+                    break
+            else:
+                with self._lock:
+                    self._reserved += size
+                return found
+        raise OutOfMemoryError(
             f"{gpu.name} has no {nbytes:,} bytes left: of its {gpu.memory_bytes:,} this process uses {self.statistics.used:,}, "
             f"and {gpu.free_bytes():,} are free",
             remedy="free tensors (del), use smaller ones, or another device",
