@@ -30,6 +30,7 @@ from planish.llir.program import (
     Bitcast,
     Buffer,
     Build,
+    Combine,
     Compute,
     Concat,
     Convert,
@@ -98,7 +99,7 @@ class _Writer(Values):
         self.threads = threads
         self.split: dict[Register, tuple[str, ...]] = {}
         """The lanes of vectors, each a text."""
-        self.uses_vectors = self.uses_bits = False
+        self.uses_vectors = self.uses_bits = self.uses_shuffles = False
 
     # -- the file --------------------------------------------------------------------------------------------------
 
@@ -126,6 +127,7 @@ class _Writer(Values):
         parts = [cuda_helpers.PRELUDE]
         parts += [cuda_helpers.VECTOR] if self.uses_vectors else []
         parts += [cuda_helpers.BITS] if self.uses_bits else []
+        parts += [cuda_helpers.SHUFFLE] if self.uses_shuffles else []
         parts += [*self.helpers.values(), *called]
         bounds = f" __launch_bounds__({self.threads})" if self.threads > 1 else ""
         body = "\n".join(self.lines)
@@ -436,6 +438,25 @@ class _Writer(Values):
         self.emit(f"{name}(r{number}, {words[0]}, {words[1]});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
 
+    def combine(self, i: Combine) -> None:
+        """In each step with the thread whose number differs in one bit, the highest first."""
+        dtype = i.result.dtype
+        names = [
+            f"r{i.result.number}_{k}" if dtype.lanes > 1 else f"r{i.result.number}"
+            for k in range(dtype.lanes)
+        ]
+        for name, given in zip(names, self.lanes_of(i.operand), strict=True):
+            self.emit(f"{scalar_type(dtype)} {name} = {given};")
+        bit = i.width // 2
+        self.uses_shuffles = bit > 0
+        while bit:
+            for name in names:
+                other = f"from_thread({name}, {bit})"
+                self.emit(f"{name} = {self.scalar(i.op, dtype, [name, other])};")
+            bit //= 2
+        if dtype.lanes > 1:
+            self.split[i.result] = tuple(names)
+
     # -- control ---------------------------------------------------------------------------------------------------
 
     def special(self, i: Special) -> None:
@@ -507,6 +528,7 @@ _WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
     Lookup: _Writer.lookup,
     AnyLane: _Writer.any,
     Tile: _Writer.tile,
+    Combine: _Writer.combine,
     Special: _Writer.special,
     Loop: _Writer.open_loop,
     EndLoop: _Writer.close,

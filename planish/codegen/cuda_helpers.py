@@ -30,6 +30,20 @@ template <class To, class From> inline To bits_as(From x) {
   return y;
 }"""
 
+SHUFFLE: Final = """// the value of the thread whose number differs in these bits
+template <class T> inline T from_thread(T x, int bits) {
+  if constexpr (sizeof(T) < 4) {
+    uint32_t word = 0;
+    memcpy(&word, &x, sizeof(T));
+    word = __shfl_xor_sync(0xffffffffu, word, bits);
+    T y;
+    memcpy(&y, &word, sizeof(T));
+    return y;
+  } else {
+    return __shfl_xor_sync(0xffffffffu, x, bits);
+  }
+}"""
+
 OVERRIDES: Final = {
     "popcount": """static inline {t} popcount_{s}({t} x) {{ return ({t})__popcll((uint64_t)x & {mask}); }}""",
     "clz": """static inline {t} clz_{s}({t} x) {{

@@ -197,7 +197,13 @@ class GpuExecutable(Executable):
             ]
             if len(numbers) != 1:
                 return None
-            params.append((numbers[0], np.dtype(type.dtype.numpy), tuple(int(dim) for dim in type.dims if isinstance(dim, int))))
+            params.append(
+                (
+                    numbers[0],
+                    np.dtype(type.dtype.numpy),
+                    tuple(int(dim) for dim in type.dims if isinstance(dim, int)),
+                )
+            )
         results: list[tuple[int, int, np.dtype[Any], tuple[int, ...]]] = []
         computed = {i.target for i in self._code.instructions if isinstance(i, Calculate | Read)}
         for number, dims, dtype in zip(plan.results, self._results, arguments.results, strict=True):

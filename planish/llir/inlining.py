@@ -15,6 +15,7 @@ from planish.llir.program import (
     Address,
     Barrier,
     Buffer,
+    Combine,
     EndLoop,
     Instruction,
     Loop,
@@ -32,7 +33,8 @@ Memory = Buffer | Register
 def is_simple(program: Program) -> bool:
     """Whether one thread can run a kernel from its start to its end, whatever runs before and after it."""
     return not any(
-        isinstance(i, Barrier | Tile) or (isinstance(i, Special) and i.is_thread) for i in program.body
+        isinstance(i, Barrier | Combine | Tile) or (isinstance(i, Special) and i.is_thread)
+        for i in program.body
     )
 
 

@@ -23,6 +23,7 @@ from planish.llir.counters import Counters
 from planish.llir.program import (
     Barrier,
     Buffer,
+    Combine,
     Compute,
     Convert,
     Ops,
@@ -192,12 +193,13 @@ class _Launch:
         released: set[Thread] = set()
         for thread in waiting:
             instruction = self.program.body[thread.waiting]
-            if isinstance(instruction, Tile) and thread not in released:
-                count = instruction.tile.threads
+            if isinstance(instruction, Tile | Combine) and thread not in released:
+                count = instruction.tile.threads if isinstance(instruction, Tile) else instruction.width
                 first = thread.number // count * count
                 group = threads[first : first + count]
                 if len(group) == count and all(t in waiting and t.waiting == thread.waiting for t in group):
-                    self._multiply(instruction, group)
+                    together = self._multiply if isinstance(instruction, Tile) else self._combine
+                    together(instruction, group)  # type: ignore[arg-type]  # each takes its own
                     released.update(group)
         return released
 
@@ -210,6 +212,19 @@ class _Launch:
         out = self.decoder.slot(i.result)
         for thread, lanes in zip(group, result, strict=True):
             thread.registers[out] = lanes if i.result.dtype.lanes > 1 else lanes.reshape(())
+
+    def _combine(self, i: Combine, group: list[Thread]) -> None:
+        values = [np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group]
+        bit = i.width // 2
+        while bit:
+            values = [
+                arithmetic.apply(i.op, i.result.dtype.scalar, x, values[n ^ bit])
+                for n, x in enumerate(values)
+            ]
+            bit //= 2
+        out = self.decoder.slot(i.result)
+        for thread, value in zip(group, values, strict=True):
+            thread.registers[out] = value if i.result.dtype.lanes > 1 else value.reshape(())
 
     def counters(self) -> Counters:
         ran: Counter[str] = Counter()

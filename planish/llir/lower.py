@@ -22,6 +22,7 @@ from planish.llir.program import (
     Bitcast,
     Buffer,
     Build,
+    Combine,
     Compute,
     Concat,
     Convert,
@@ -46,6 +47,7 @@ from planish.llir.program import (
 from planish.llir.tiles import TileOp
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Ops, TensorCore
+from planish.uop.ops import Combine as Combining
 from planish.uop.ops import Variable as UOpVariable
 from planish.uop.tensor_cores import CORES
 
@@ -245,6 +247,10 @@ class _Lowering:
                 )
         self.body.append(Tile(self.fresh(node), a, b, c, tile))
 
+    def combine(self, node: UOp) -> None:
+        op, width = cast("Combining", node.arg)
+        self.body.append(Combine(self.fresh(node), op, self.operands[node.src[0]], width))
+
     # -- control ---------------------------------------------------------------------------------------------------
 
     def range(self, node: UOp) -> None:
@@ -304,6 +310,7 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.LOOKUP: _Lowering.lookup,
     Ops.ANY: _Lowering.any,
     Ops.WMMA: _Lowering.tile,
+    Ops.COMBINE: _Lowering.combine,
     Ops.RANGE: _Lowering.range,
     Ops.END: _Lowering.end,
     Ops.IF: _Lowering.begin_if,

@@ -21,6 +21,7 @@ from planish.llir.program import (
     Bitcast,
     Buffer,
     Build,
+    Combine,
     Compute,
     Concat,
     Convert,
@@ -471,6 +472,18 @@ class Parser(Reader):
         operand = self._resolve(self._value())
         self.body.append(AnyLane(self._assign(result, self._dtype_after_colon()), operand))
 
+    def _combine(self, result: re.Match[str]) -> None:
+        self.skip()
+        offset = self.position
+        op = _OPS.get(name := self._name("the name of an op"))
+        if op is None:
+            self.fail(f"unknown op {name!r}", offset=offset)
+        operand = self._value()
+        if self._name("over") != "over":
+            self.fail("how many threads: 'over 32'")
+        width, dtype = self.integer(), self._dtype_after_colon()
+        self.body.append(Combine(self._assign(result, dtype), op, self._resolve(operand, dtype), width))
+
     def _tile(self, result: re.Match[str]) -> None:
         self.skip()
         offset = self.position
@@ -560,6 +573,7 @@ _RESULTS: Final[dict[str, Callable[[Parser, re.Match[str]], None]]] = {
     "concat": Parser._concat,
     "lookup": Parser._lookup,
     "any": Parser._any,
+    "combine": Parser._combine,
     "tile": Parser._tile,
     "special": Parser._special,
     "reload": Parser._reload,

@@ -11,6 +11,7 @@ The whole language on one screen (`x`, `y` …: a register or an immediate; `f(x
     %r = lookup t[i]                                 lanes of the register t, selected by the values of i modulo their number
     %r = any x                                       whether a bool holds in any lane
     %r = tile a, b, c                                a @ b + c on matrix tiles spread over registers and threads
+    %r = combine op x over n                         x of n neighbouring threads, combined; each of them gets it
     %r = special name < n                            the index of this block, thread or core
          loop %r < n … end        if x … endif       counted from 0; properly nested
          barrier                                     all threads of the block have come here
@@ -43,6 +44,7 @@ __all__ = [
     "Bitcast",
     "Buffer",
     "Build",
+    "Combine",
     "Compute",
     "Concat",
     "Convert",
@@ -379,6 +381,17 @@ class Tile(Instruction):
     tile: TileOp
 
 
+@dataclass(frozen=True, slots=True)
+class Combine(Instruction):
+    """result = the operands of `width` neighbouring threads combined by an op, pairwise; each of them gets it."""
+
+    mnemonic, reads, writes = "combine", ("operand",), "result"
+    result: Register
+    op: Ops
+    operand: Operand
+    width: int
+
+
 # -- control ---------------------------------------------------------------------------------------------------
 
 
@@ -463,7 +476,7 @@ class Reload(Instruction):
 
 
 FORMS: Final[tuple[type[Instruction], ...]] = (
-    Address, Load, Store, Prefetch, Compute, Convert, Bitcast, Lanes, Build, Concat, Lookup, AnyLane, Tile, Special, Loop,
+    Address, Load, Store, Prefetch, Compute, Convert, Bitcast, Lanes, Build, Concat, Lookup, AnyLane, Tile, Combine, Special, Loop,
     EndLoop, If, EndIf, Barrier, Spill, Reload,
 )  # fmt: skip
 """Every instruction there is. Tables keyed by these decide what is printed, parsed, verified, executed and rendered."""

@@ -23,6 +23,7 @@ from planish.llir.program import (
     Bitcast,
     Buffer,
     Build,
+    Combine,
     Compute,
     Concat,
     Convert,
@@ -338,6 +339,16 @@ class Decoder:
             self.slot(operand)
         return step
 
+    def combine(self, i: Combine) -> Step:
+        position = self.position
+
+        def step(t: Thread) -> int:
+            t.waiting = position
+            return WAIT
+
+        self.slot(i.result), self.slot(i.operand)
+        return step
+
     # -- control ---------------------------------------------------------------------------------------------------
 
     def special(self, i: Special) -> Step:
@@ -422,6 +433,7 @@ _DECODE: Final[dict[type[Instruction], Callable[[Decoder, Any], Step]]] = {
     Lookup: Decoder.lookup,
     AnyLane: Decoder.any,
     Tile: Decoder.tile,
+    Combine: Decoder.combine,
     Special: Decoder.special,
     Loop: Decoder.loop,
     EndLoop: Decoder.end,

@@ -31,6 +31,7 @@ from planish.llir.program import (
     Bitcast,
     Buffer,
     Build,
+    Combine,
     Compute,
     Concat,
     Convert,
@@ -141,6 +142,10 @@ def _tile(i: Tile) -> str:
     return f"{i.result} = tile {i.tile.name} {words} : {dtype}"
 
 
+def _combine(i: Combine) -> str:
+    return f"{i.result} = combine {i.op.name.lower()} {operand_text(i.operand)} over {i.width} : {i.result.dtype}"
+
+
 def _special(i: Special) -> str:
     return f"{i.result} = special {i.name} < {operand_text(i.bound, i.result.dtype)} : {i.result.dtype}"
 
@@ -168,6 +173,7 @@ _LINES: Final[dict[type[Instruction], Callable[[Any], str]]] = {
     Lookup: _lookup,
     AnyLane: _any,
     Tile: _tile,
+    Combine: _combine,
     Special: _special,
     Loop: _loop,
     EndLoop: _end,

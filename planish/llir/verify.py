@@ -38,6 +38,7 @@ from planish.llir.program import (
     Bitcast,
     Buffer,
     Build,
+    Combine,
     Compute,
     Concat,
     Convert,
@@ -62,7 +63,7 @@ from planish.llir.program import (
     Tile,
 )
 from planish.llir.text import program_lines
-from planish.uop.ops import Law
+from planish.uop.ops import REDUCIBLE, Law
 
 INVARIANTS: Final = (
     "name", "buffer", "tile", "once", "order", "scope", "nesting", "types", "address", "gate", "immediate", "lanes", "hint",
@@ -306,6 +307,15 @@ def _tile(i: Tile, program: Program) -> Iterator[Complaint]:
         yield "types", f"matrices of {i.a.dtype.scalar} and {i.b.dtype.scalar} are not multiplied"
 
 
+def _combine(i: Combine, program: Program) -> Iterator[Complaint]:
+    if i.op not in REDUCIBLE:
+        yield "combine", f"{i.op.name.lower()} may not be done in any order"
+    if i.width < 1 or i.width & i.width - 1:
+        yield "combine", f"{i.width} threads are no power of two"
+    if i.result.dtype is not i.operand.dtype:
+        yield "types", f"the result is {i.operand.dtype}, not {i.result.dtype}"
+
+
 def _counted(i: Special | Loop, program: Program) -> Iterator[Complaint]:
     register = i.result if isinstance(i, Special) else i.counter
     if not _is_integer(register.dtype) or register.dtype.lanes != 1:
@@ -339,6 +349,7 @@ _RULES: Final[dict[type[Instruction], Callable[[Any, Program], Iterator[Complain
     Lookup: _lookup,
     AnyLane: _any,
     Tile: _tile,
+    Combine: _combine,
     Special: _counted,
     Loop: _counted,
     EndLoop: _nothing,

@@ -110,7 +110,7 @@ STAGES: Final = (
     Stage(6, "split store", lambda sink, machine: sink if machine.target.is_gpu else split_store(sink), ("pm_split_store",), optional=True),
     Stage(7, "apply opts", lambda sink, machine: apply_opts(sink, machine.choose(sink), machine.target), optional=True),
     Stage(8, "post-opt symbolic", _plain(post_opt_symbolic), ("sym", "pm_move_where_on_load"), optional=True),
-    Stage(9, "expander", _plain(expand), ("sym", "pm_pre_expander", "expander")),
+    Stage(9, "expander", lambda sink, machine: expand(sink, warp=machine.target.warp), ("sym", "pm_pre_expander", "expander")),
     Stage(10, "add local buffers", _plain(add_local_buffers), ("pm_add_buffers_local",)),
     Stage(11, "remove reduce", _plain(remove_reduce), ("pm_reduce",)),
     Stage(12, "add GPU dims", lambda sink, machine: add_gpu_dims(sink, machine.target)),

@@ -17,6 +17,7 @@ from planish.uop.ops import (
     Axis,
     AxisType,
     Bufferize,
+    Combine,
     Lanes,
     Law,
     Ops,
@@ -228,6 +229,11 @@ def _any(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
         fail(op, f"makes one bool of bools, not {dtype} of {sources[0].dtype}")
 
 
+def _combine(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    if sources[0].dtype is not dtype:
+        fail(op, f"gives what it combines, {sources[0].dtype}, not {dtype}")
+
+
 def _unroll(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     if isinstance(arg, Lanes):
         x = sources[0].dtype
@@ -292,6 +298,7 @@ _OWN: Final[dict[Ops, OwnLaw]] = {
     Ops.LOOKUP: _lookup,
     Ops.ANY: _any,
     Ops.WMMA: _free,
+    Ops.COMBINE: _combine,
     Ops.CAST: _cast,
     Ops.BITCAST: _bitcast,
     Ops.WHERE: _where,
@@ -328,6 +335,7 @@ _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.CONTRACT: (Lanes,),
     Ops.GEP: (tuple,),
     Ops.WMMA: (TensorCore,),
+    Ops.COMBINE: (Combine,),
 }
 """The argument types of ops that take one; every other op takes none. (LOAD/STORE: an access hint.)"""
 
@@ -403,6 +411,10 @@ _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
     Ops.UNROLL: ("Lanes of (axis path, size) pairs", _lane_axes),
     Ops.CONTRACT: ("Lanes of (axis path, size) pairs", _lane_axes),
     Ops.GEP: ("a tuple of lane numbers", _integers),
+    Ops.COMBINE: (
+        "a Combine of an op that may be done in any order, and a power of two",
+        lambda a: a.op in REDUCIBLE and type(a.width) is int and a.width > 0 and not a.width & a.width - 1,
+    ),
     Ops.WMMA: (
         "a TensorCore with a name and three sizes",
         lambda a: type(a.name) is str and type(a.dims) is tuple and len(a.dims) == 3 and _integers(a.dims),

@@ -96,6 +96,8 @@ class _Machine(Accesses, Tiles):
             self.time += 1
         elif op is Ops.WMMA:
             self.values[node] = self._tile(node)
+        elif op is Ops.COMBINE:
+            self.values[node] = self._combine(node)
         elif op is Ops.BUFFERIZE:
             self._stage(node)
         elif op in _SILENT or node.dtype.is_pointer or node.dtype.name == "void":

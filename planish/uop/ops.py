@@ -88,6 +88,7 @@ class Ops(IntEnum):
     LOOKUP        = "table index",    Law.OWN,      "lanes of the table, selected by the values of the index modulo their number"
     ANY           = "x",              Law.OWN,      "whether x holds in any lane: where it is a gate, what only its store needs is not computed otherwise"
     WMMA          = "a b c",          Law.OWN,      "tensor core: a @ b + c on tiles (arg: TensorCore)"
+    COMBINE       = "x thread?",      Law.OWN,      "x of neighbouring threads, those of a range or of the block, combined: each of them gets it (arg: Combine)"
     # control flow of the linear form
     IF            = "condition after*", Law.VOID,   "what follows up to ENDIF runs where the condition holds"
     ENDIF         = "if",             Law.VOID,     "closes its IF"
@@ -283,6 +284,13 @@ class TensorCore(NamedTuple):
     dims: tuple[int, int, int]
 
 
+class Combine(NamedTuple):
+    """What neighbouring threads do with their values: the op, and how many of them there are (a power of two)."""
+
+    op: Ops
+    width: int
+
+
 UNARY: Final = frozenset(op for op in Ops if Ops.NEG <= op <= Ops.CLZ)
 BINARY: Final = frozenset(op for op in Ops if Ops.ADD <= op <= Ops.CMPNE)
 TERNARY: Final = frozenset({Ops.WHERE, Ops.MULACC})
@@ -297,5 +305,5 @@ CONSTANTS: Final = frozenset({Ops.CONST, Ops.VCONST})
 REDUCIBLE: Final = frozenset({Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR})
 """Ops a REDUCE may combine with: associative and commutative (floats: by contract of the reduce)."""
 
-FIRST_RANGE: Final[dict[Ops, int]] = {Ops.END: 1, Ops.REDUCE: 1, Ops.BUFFERIZE: 1}
+FIRST_RANGE: Final[dict[Ops, int]] = {Ops.END: 1, Ops.REDUCE: 1, Ops.BUFFERIZE: 1, Ops.COMBINE: 1}
 """Ops that close ranges, and the first source position that lists them."""

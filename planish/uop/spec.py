@@ -55,7 +55,9 @@ class Phase(NamedTuple):
 
 _PURE: Final = ALU | {Ops.CAST, Ops.BITCAST, Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR, Ops.NOOP}
 _COMMON: Final = _PURE | {Ops.SINK, Ops.GROUP, Ops.RANGE, Ops.END, Ops.AFTER, Ops.INDEX, Ops.STORE, Ops.WMMA}
-_LANES: Final = frozenset({Ops.GEP, Ops.VECTORIZE, Ops.CAT, Ops.BARRIER, Ops.DEFINE_LOCAL, Ops.DEFINE_GLOBAL})
+_LANES: Final = frozenset(
+    {Ops.GEP, Ops.VECTORIZE, Ops.CAT, Ops.COMBINE, Ops.BARRIER, Ops.DEFINE_LOCAL, Ops.DEFINE_GLOBAL}
+)
 _SCALAR: Final = _COMMON | _LANES | {Ops.DEFINE_REG, Ops.SPECIAL, Ops.LOAD, Ops.PREFETCH}
 _MACHINE: Final = _SCALAR | {Ops.LOOKUP, Ops.ANY}
 

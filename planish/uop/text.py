@@ -32,6 +32,7 @@ from planish.uop.ops import (
     CONSTANTS,
     Axis,
     Bufferize,
+    Combine,
     Lanes,
     Law,
     Ops,
@@ -183,6 +184,11 @@ _FORMS: Final[dict[Ops, _Form]] = {
     Ops.UNROLL: _one("axes", _LANES_CODEC),
     Ops.CONTRACT: _one("axes", _LANES_CODEC),
     Ops.GEP: _one("lanes", _TUPLE_CODEC),
+    Ops.COMBINE: _Form(
+        (("op", _OP_CODEC), ("width", _INT_CODEC)),
+        lambda arg: tuple(cast("Combine", arg)),
+        lambda parts: Combine(cast("Ops", parts[0]), cast("int", parts[1])),
+    ),
     Ops.WMMA: _Form(
         (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC)),
         lambda arg: tuple(cast("TensorCore", arg)),

@@ -209,7 +209,9 @@ def _replaced(sink: UOp, indices: dict[UOp, UOp], threads: list[UOp]) -> UOp:
         if node in final:
             continue
         listed = node.src
-        if node.op in {Ops.AFTER, Ops.END}:
+        if node.op is Ops.COMBINE:
+            listed = node.src[:1]  # neighbours are those of the block
+        elif node.op in {Ops.AFTER, Ops.END}:
             listed = (node.src[0], *(s for s in node.src[1:] if s not in indices))
         src = tuple([final[source] for source in listed])
         if node.op in {Ops.AFTER, Ops.END} and len(src) == 1:

@@ -21,6 +21,8 @@ Before → after::
     END(UNROLL(STORE …), i, u)       END(STORE …, i)
     BUFFERIZE(UNROLL(x, u), r)       BUFFERIZE(x, ⟨r r r r⟩, ⟨0 1 2 3⟩)
     REDUCE(x, r, g: GROUP_REDUCE)    REDUCE(INDEX(BUFFERIZE(REDUCE(x, r), g), h), h)
+    g: GROUP_REDUCE(256)             g: GROUP_REDUCE(8) * 32 + w: WARP(32)         where threads run in warps
+    REDUCE(x, r, w: WARP)            COMBINE(REDUCE(x, r), w)
 
 Precedence (data: `EXPANDER_ORDER`): the algebra first, so that what does not depend on a range is seen not to; ranges
 before the ops over them.
@@ -40,11 +42,14 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.errors import LoweringError
+from planish.stages.expander.loops import THREADS
+from planish.stages.rangeify.algebra import pm_flatten_range
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Lanes, Ops
+from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Combine, Lanes, Ops
 from planish.uop.pattern import anything, node
-from planish.uop.rewrite import rewrite
+from planish.uop.ranges import kind_of
+from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import sym
 
 LaneAxes = tuple[tuple[tuple[int, ...], int], ...]
@@ -60,6 +65,7 @@ _EXPANDED: Final = ALU | {
     Ops.GEP,
     Ops.NOOP,
     Ops.WMMA,
+    Ops.COMBINE,
 }
 _TWIN: Final = 100
 """How far the axis of the loop that finishes a GROUP_REDUCE is from it."""
@@ -244,10 +250,16 @@ def _effects_of_lanes(root: UOp) -> UOp | None:
 def _finish_group(root: UOp, ctx: Expansion) -> UOp | None:
     x, *ranges = root.src
     group = [r for r in ranges if isinstance(r.arg, Axis) and r.arg.kind is AxisType.GROUP_REDUCE]
-    if not group:
+    warp = [r for r in ranges if isinstance(r.arg, Axis) and r.arg.kind is AxisType.WARP]
+    if not group and not warp:
         return None
-    others = tuple(r for r in ranges if r not in group)
+    others = tuple(r for r in ranges if r not in group and r not in warp)
     partial = root.replace(src=(x, *others)) if others or x.dtype is not root.dtype else x
+    for r in warp:
+        how = Combine(cast("Ops", root.arg), r.vmax + 1)
+        partial = root.table.make(Ops.COMBINE, root.dtype, (partial, r), how)
+    if not group:
+        return partial
     kept = root.table.make(Ops.BUFFERIZE, root.dtype, (partial, *group), Bufferize("local"))
     twins = tuple(_twin(r, ctx) for r in group)
     read = root.table.make(Ops.INDEX, root.dtype, (kept, *twins))
@@ -319,11 +331,35 @@ expander = Matcher(
 
 EXPANDER_ORDER: Final = (sym, pm_pre_expander, pm_group_for_reduce, expander)
 """Which matcher is tried first where several fit."""
-_MARKED: Final = frozenset({AxisType.UPCAST, AxisType.UNROLL, AxisType.GROUP_REDUCE})
+_MARKED: Final = frozenset({AxisType.UPCAST, AxisType.UNROLL, AxisType.GROUP_REDUCE, AxisType.WARP})
 
 
-def expand(sink: UOp, order: Sequence[Matcher] = EXPANDER_ORDER) -> UOp:
-    """Turn marked ranges into lanes."""
+def in_warps(sink: UOp, warp: int) -> UOp:
+    """The kernel whose shared reductions are first finished by the threads of a warp, which need no memory for it.
+
+    Neighbouring threads have to be those that share the reduction: the axis must be the fastest of the block.
+    """
+    nodes = sink.toposort()
+    threads = sorted((n for n in nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order)
+    if warp == 1 or not threads or any(kind_of(r) is AxisType.WARP for r in threads):
+        return sink
+    r = threads[-1]
+    size = r.vmax + 1
+    if kind_of(r) is not AxisType.GROUP_REDUCE or r.src[0].op is not Ops.CONST:
+        return sink
+    axis = cast("Axis", r.arg)
+    if size <= warp and size & size - 1 == 0:
+        return substitute(sink, {r: r.replace(arg=axis.part(1, AxisType.WARP))})
+    if size % warp:
+        return sink
+    inner = r.table.make(Ops.RANGE, r.dtype, (r.table.const(warp, r.dtype),), axis.part(1, AxisType.WARP))
+    outer = r.table.make(Ops.RANGE, r.dtype, (r.table.const(size // warp, r.dtype),), axis.part(0))
+    return rewrite(substitute(sink, {r: outer * warp + inner}), pm_flatten_range)
+
+
+def expand(sink: UOp, order: Sequence[Matcher] = EXPANDER_ORDER, warp: int = 1) -> UOp:
+    """Turn marked ranges into lanes; `warp`: how many threads run in step."""
+    sink = in_warps(sink, warp)
     nodes = sink.toposort()
     axes = [cast("Axis", n.arg) for n in nodes if n.op is Ops.RANGE]
     if not any(axis.kind in _MARKED for axis in axes) and not any(n.op is Ops.UNROLL for n in nodes):

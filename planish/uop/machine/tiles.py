@@ -1,4 +1,4 @@
-"""WMMA: the matrices that a group of threads holds together, multiplied."""
+"""What neighbouring threads do together: matrices that they hold, multiplied (WMMA); values of theirs, combined (COMBINE)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planish.uop import arithmetic
 from planish.uop.machine.loops import is_thread
 from planish.uop.machine.state import Array, State
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Ops, TensorCore
+from planish.uop.ops import AxisType, Combine, Ops, TensorCore
 from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import MATRICES, core_of, multiply_pairs
 
@@ -64,6 +64,24 @@ class Tiles(State):
         lanes = np.moveaxis(flat[..., where], -3, -1)  # …, group, thread, lane, position
         lanes = lanes.reshape(*lanes.shape[:-2], node.dtype.lanes)
         return self._threads_back(lanes, axes)
+
+    def _combine(self, node: UOp) -> Array:
+        """What all neighbours get. In each step a thread takes the value of the one whose number differs in one bit, the highest first."""
+        x, *own = node.src
+        op, width = cast("Combine", node.arg)
+        axes = own or self._thread_axes(width)
+        count = prod(self.values[axis].size for axis in axes)
+        if count % width:
+            self._fail(node, "crash", f"{count} threads are not groups of {width}")
+        value = self._threads_last(self.full(self.values[x], x.dtype), axes, count, width)
+        numbers = np.arange(width)
+        bit = width // 2
+        while bit:
+            value = arithmetic.apply(op, node.dtype.scalar, value, value[..., numbers ^ bit, :])
+            bit //= 2
+        result = self._threads_back(value, axes)
+        # a range is closed here: the result has one position along it
+        return result.take([0], self.axes[own[0]]) if own else result
 
     def _thread_axes(self, threads: int) -> list[UOp]:
         """The axes over the threads of a block, the fastest last."""
