@@ -66,13 +66,13 @@ def _prefers_reduction(view: View, axis: UOp) -> bool:
         steps = {view.stride(place, axis) for place in reads}
         if steps == {1}:
             continue
-        along = _contiguous_reduced(view, reduction) if axis in reduction.ranges else None
+        along = contiguous_reduced(view, reduction) if axis in reduction.ranges else None
         if along is not None and not (0 < size_of(along) < _LEAST_LANES and steps <= _NEAR):
             return True
     return False
 
 
-def _contiguous_reduced(view: View, reduction: UOp) -> UOp | None:
+def contiguous_reduced(view: View, reduction: UOp) -> UOp | None:
     """The reduced axis along which everything that is read moves by 0 or 1, and something does move."""
     for axis in reversed(reduction.src[1:]):
         if axis.op is not Ops.RANGE or kind_of(axis) is not AxisType.REDUCE:
@@ -162,7 +162,7 @@ def rounded_up(size: int, width: int) -> int:
 
 def reduce_in_lanes(draft: Draft, view: View, reduction: UOp) -> None:
     """Lanes on the reduced axis, in enough vectors to hide the latency of adding; several rows at once do that too."""
-    axis = _contiguous_reduced(view, reduction)
+    axis = contiguous_reduced(view, reduction)
     if axis is None:
         return
     row = _row_axis(draft, view)

@@ -41,6 +41,7 @@ from math import prod
 from typing import Final, cast
 
 from planish import dtypes
+from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError
 from planish.stages.expander.loops import THREADS
 from planish.stages.rangeify.algebra import pm_flatten_range
@@ -50,6 +51,7 @@ from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Combine, Lanes, Ops
 from planish.uop.pattern import anything, node
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
+from planish.uop.strides import stride
 from planish.uop.symbolic import sym
 
 LaneAxes = tuple[tuple[tuple[int, ...], int], ...]
@@ -67,6 +69,8 @@ _EXPANDED: Final = ALU | {
     Ops.WMMA,
     Ops.COMBINE,
 }
+_NEAR: Final = 16
+"""Elements between neighbouring threads that still share what memory brings at once."""
 _TWIN: Final = 100
 """How far the axis of the loop that finishes a GROUP_REDUCE is from it."""
 
@@ -337,12 +341,22 @@ _MARKED: Final = frozenset({AxisType.UPCAST, AxisType.UNROLL, AxisType.GROUP_RED
 def in_warps(sink: UOp, warp: int) -> UOp:
     """The kernel whose shared reductions are first finished by the threads of a warp, which need no memory for it.
 
-    Neighbouring threads have to be those that share the reduction: the axis must be the fastest of the block.
+    Neighbouring threads have to be those that share the reduction: the axis must be the fastest of the block. That is the one along
+    which most accesses to parameters find neighbours, so that a warp reads and writes together.
     """
     nodes = sink.toposort()
     threads = sorted((n for n in nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order)
     if warp == 1 or not threads or any(kind_of(r) is AxisType.WARP for r in threads):
         return sink
+    fastest = _fastest(nodes, threads)
+    if fastest is not threads[-1]:
+        last = threads[-1]
+        places = cast("Axis", fastest.arg), cast("Axis", last.arg)
+        exchange = {
+            fastest: fastest.replace(arg=places[0].moved(places[1].path)),
+            last: last.replace(arg=places[1].moved(places[0].path)),
+        }
+        return in_warps(rewrite(substitute(sink, exchange), pm_flatten_range), warp)
     r = threads[-1]
     size = r.vmax + 1
     if kind_of(r) is not AxisType.GROUP_REDUCE or r.src[0].op is not Ops.CONST:
@@ -355,6 +369,24 @@ def in_warps(sink: UOp, warp: int) -> UOp:
     inner = r.table.make(Ops.RANGE, r.dtype, (r.table.const(warp, r.dtype),), axis.part(1, AxisType.WARP))
     outer = r.table.make(Ops.RANGE, r.dtype, (r.table.const(size // warp, r.dtype),), axis.part(0))
     return rewrite(substitute(sink, {r: outer * warp + inner}), pm_flatten_range)
+
+
+def _fastest(nodes: Sequence[UOp], threads: Sequence[UOp]) -> UOp:
+    """The axis of a block that most accesses to parameters move along by the least; of equals the innermost."""
+
+    def rank(r: UOp) -> tuple[int, tuple[int, ...]]:
+        steps = [stride(i, r) for n in nodes if is_global(n) for i in n.src[1:2] if r in i.ranges]
+        return sum(step is not None and 0 < abs(step) <= _NEAR for step in steps), r.order
+
+    return max(threads, key=rank)
+
+
+def is_global(place: UOp) -> bool:
+    """Whether it is a place in a parameter."""
+    if place.op is not Ops.INDEX or len(place.src) < 2:
+        return False
+    dtype = place.src[0].dtype
+    return isinstance(dtype, PtrDType) and dtype.space is AddrSpace.GLOBAL
 
 
 def expand(sink: UOp, order: Sequence[Matcher] = EXPANDER_ORDER, warp: int = 1) -> UOp:

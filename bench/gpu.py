@@ -1,0 +1,236 @@
+"""planish beside torch on one GPU: memory-bound kernels against torch's own copy, products against cuBLAS, what a call costs.
+
+Every row is measured in the same run, by events around back-to-back calls, the sides in turns, medians; results are held against
+float64 on the host by norm. Run it on a machine with an NVIDIA GPU, a torch that knows it, and the packages of `planish[cuda]`:
+
+    python bench/gpu.py [--quick] [--inductor] [--only TEXT] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import torch
+
+import planish as pn
+from planish import nn
+
+GPU = "cuda:0"
+F = torch.nn.functional
+
+
+@dataclass(frozen=True)
+class Row:
+    """A function on both sides, the shape of its first argument, and how many times its bytes it moves."""
+
+    name: str
+    ours: Callable[..., Any]
+    theirs: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+    moved: float
+    """Bytes read and written, by those of the first argument."""
+    flops: float = 0.0
+    exact: Callable[..., Any] | None = None
+
+
+def _layer_norm(x: Any) -> Any:
+    mean = pn.mean(x, axis=-1, keepdims=True)
+    return (x - mean) / pn.sqrt(pn.mean((x - mean) ** 2, axis=-1, keepdims=True) + 1e-5)
+
+
+def _chain(x: Any, lib: Any) -> Any:
+    return lib.tanh(x * 1.5 + 0.5) * x + 2.0
+
+
+def rows(quick: bool) -> list[Row]:
+    side = 8192 if quick else 16384
+    whole, long = (side, side), (side * side // 32768, 32768)
+    mid, short = (side * side // 4096, 4096), (side * side // 1024, 1024)
+    found = [
+        Row("chain", lambda x: _chain(x, pn), lambda x: _chain(x, torch), (whole,), 2.0),
+        Row("sum of all", lambda x: pn.sum(x), lambda x: x.sum(), (whole,), 1.0),
+        Row("sum of rows", lambda x: pn.sum(x, axis=1), lambda x: x.sum(1), (whole,), 1.0),
+        Row("sum of columns", lambda x: pn.sum(x, axis=0), lambda x: x.sum(0), (whole,), 1.0),
+        Row("transpose", lambda x: x.T + 0.0, lambda x: x.T.contiguous(), (whole,), 2.0),
+        Row("cumulative sum", lambda x: pn.cumulative_sum(x, axis=1), lambda x: x.cumsum(1), (mid,), 2.0),
+    ]
+    for name, shape in (("1k", short), ("4k", mid), ("32k", long)):
+        found.append(
+            Row(f"softmax {name}", lambda x: nn.softmax(x), lambda x: F.softmax(x, -1), (shape,), 2.0)
+        )
+        found.append(
+            Row(f"layer norm {name}", _layer_norm, lambda x: F.layer_norm(x, x.shape[-1:]), (shape,), 2.0)
+        )
+    for n in (1024, 4096):
+        found.append(
+            Row(f"product {n}", lambda a, b: a @ b, lambda a, b: a @ b, ((n, n), (n, n)), 3.0, 2.0 * n**3)
+        )
+    return found
+
+
+class Timer:
+    """Milliseconds of a call, by events around several."""
+
+    def __init__(self, repeat: int) -> None:
+        self.repeat = repeat
+
+    def once(self, call: Callable[[], Any]) -> float:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(self.repeat):
+            call()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / self.repeat
+
+    def turns(self, calls: list[Callable[[], Any]], rounds: int = 7) -> list[float]:
+        """The median of each, measured in turns."""
+        for call in calls:
+            call()
+            call()
+        torch.cuda.synchronize()
+        found: list[list[float]] = [[] for _ in calls]
+        for _ in range(rounds):
+            for number, call in enumerate(calls):
+                found[number].append(self.once(call))
+        return [statistics.median(each) for each in found]
+
+
+def error(ours: Any, theirs: Any) -> float:
+    """By norm."""
+    a, b = (np.asarray(v, np.float64) for v in (ours, theirs))
+    return float(np.linalg.norm(a - b) / (np.linalg.norm(b) + 1e-300))
+
+
+def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> dict[str, Any]:
+    kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    given = [torch.randn(shape, device="cuda", generator=generator).to(kind) for shape in row.shapes]
+    # the same numbers on both sides: planish takes them from the host
+    mine = [
+        pn.asarray(t.float().cpu().numpy(), device=GPU).astype(pn.float32 if dtype == "f32" else pn.bfloat16)
+        for t in given
+    ]
+    pn.realize(*mine)
+    f = pn.jit(row.ours)
+    begun = time.perf_counter()
+    result = f(*mine)
+    np.asarray(result[:1])
+    first = time.perf_counter() - begun
+    calls: list[Callable[[], Any]] = [lambda: f(*mine), lambda: row.theirs(*given)]
+    if inductor:
+        compiled = torch.compile(row.theirs)
+        calls.append(lambda: compiled(*given))
+    times = timer.turns(calls)
+    sample = slice(0, 64)
+    wrong = error(
+        np.asarray(result[sample] if result.ndim else result, np.float32), _host(row.theirs(*given), sample)
+    )
+    nbytes = row.moved * given[0].nbytes
+    found = {
+        "row": row.name, "dtype": dtype, "us": times[0] * 1e3, "torch": times[0] / times[1], "first": first, "error": wrong,
+        "of copy": nbytes / times[0] / 1e-3 / copy if not row.flops else None,
+        "tflops": row.flops / times[0] / 1e9 if row.flops else None,
+        "inductor": times[0] / times[2] if inductor else None,
+    }  # fmt: skip
+    limit = f"{found['of copy']:5.2f} of copy" if found["of copy"] else f"{found['tflops']:5.1f} TFLOP/s"
+    peers = f"{found['torch']:5.2f} of torch" + (f" {found['inductor']:5.2f} of Inductor" if inductor else "")
+    print(
+        f"{row.name:18s} {dtype:5s} {found['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e}",
+        flush=True,
+    )
+    return found
+
+
+def _host(tensor: Any, sample: slice) -> Any:
+    return (tensor[sample] if tensor.ndim else tensor).float().cpu().numpy()
+
+
+def overhead() -> dict[str, float]:
+    """Microseconds of a call of one small kernel, and of one kernel among many in a function."""
+    x, there = pn.asarray(np.ones(1024, np.float32), device=GPU), torch.ones(1024, device="cuda")
+    one = pn.jit(lambda x: x + 1.0)
+
+    def many(x: Any) -> Any:
+        for _ in range(50):
+            x = x + pn.sum(x) * 1e-3
+        return x
+
+    chained = pn.jit(many)
+
+    def timed(call: Callable[[], Any], count: int) -> float:
+        call()
+        call()
+        torch.cuda.synchronize()
+        best = []
+        for _ in range(7):
+            begun = time.perf_counter()
+            for _ in range(count):
+                call()
+            torch.cuda.synchronize()
+            best.append((time.perf_counter() - begun) / count * 1e6)
+        return statistics.median(best)
+
+    from planish import compiler
+
+    kernels = len(compiler.lower(chained.lower(x).function, "sm_90").plan.launches)
+    found = {
+        "call": timed(lambda: one(x), 2000),
+        "torch": timed(lambda: there + 1.0, 2000),
+        "in a graph": timed(lambda: chained(x), 100) / kernels,
+    }
+    print(
+        f"a call of one kernel {found['call']:.1f} us (torch {found['torch']:.1f}); "
+        f"one of {kernels} kernels of a function {found['in a graph']:.2f} us",
+        flush=True,
+    )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a quarter of the data")
+    parser.add_argument("--inductor", action="store_true", help="torch.compile as a peer as well")
+    parser.add_argument("--only", default="", help="rows whose name has this in it")
+    parser.add_argument("--dtypes", default="f32,bf16")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("there is no GPU here: nothing was measured")
+        return
+    torch.backends.cuda.matmul.allow_tf32 = False
+    timer = Timer(10)
+    big = torch.ones(1 << 28, device="cuda")
+    copy = 2 * big.nbytes / (timer.turns([big.clone])[0] * 1e-3)
+    del big
+    print(f"{torch.cuda.get_device_name()}, torch's copy {copy / 1e12:.2f} TB/s", flush=True)
+    found: list[Any] = []
+    for dtype in args.dtypes.split(","):
+        for row in rows(args.quick):
+            if args.only in row.name:
+                try:
+                    found.append(measure(row, dtype, timer, args.inductor, copy))
+                except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
+                    print(
+                        f"{row.name:18s} {dtype:5s} FAILED {type(problem).__name__}: {str(problem)[:300]}",
+                        flush=True,
+                    )
+    costs = overhead()
+    if args.json:
+        args.json.write_text(json.dumps({"copy": copy, "rows": found, "overhead": costs}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
