@@ -60,7 +60,7 @@ def rows(quick: bool) -> list[Row]:
     mid, short = (side * side // 4096, 4096), (side * side // 1024, 1024)
     found = [
         Row("chain", lambda x: _chain(x, pn), lambda x: _chain(x, torch), (whole,), 2.0),
-        Row("sum of all", lambda x: pn.sum(x), lambda x: x.sum(), (whole,), 1.0),
+        Row("sum of all", pn.sum, lambda x: x.sum(), (whole,), 1.0),
         Row("sum of rows", lambda x: pn.sum(x, axis=1), lambda x: x.sum(1), (whole,), 1.0),
         Row("sum of columns", lambda x: pn.sum(x, axis=0), lambda x: x.sum(0), (whole,), 1.0),
         Row("transpose", lambda x: x.T + 0.0, lambda x: x.T.contiguous(), (whole,), 2.0),
@@ -68,7 +68,7 @@ def rows(quick: bool) -> list[Row]:
     ]
     for name, shape in (("1k", short), ("4k", mid), ("32k", long)):
         found.append(
-            Row(f"softmax {name}", lambda x: nn.softmax(x), lambda x: F.softmax(x, -1), (shape,), 2.0)
+            Row(f"softmax {name}", nn.softmax, lambda x: F.softmax(x, -1), (shape,), 2.0)
         )
         found.append(
             Row(f"layer norm {name}", _layer_norm, lambda x: F.layer_norm(x, x.shape[-1:]), (shape,), 2.0)
