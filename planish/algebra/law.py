@@ -14,7 +14,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from itertools import product
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from planish.dtypes import Kind
 
@@ -84,15 +85,15 @@ class Law:
     """Whether the inner ops must have no other use, lest they be computed as well."""
 
     @cached_property
-    def sides(self) -> tuple[Expression, Expression]:
+    def sides(self) -> tuple[Apply, Expression]:
         """The two expressions."""
         left, right = self.says.rpartition(": ")[2].split(" -> ")
         if self.when is not None:
             right = right.partition(" when " if " when " in right else ", ")[0]
-        return _read(left), _read(right)
+        return cast("Apply", _read(left)), _read(right)
 
     @property
-    def left(self) -> Expression:
+    def left(self) -> Apply:
         return self.sides[0]
 
     @property
@@ -121,27 +122,22 @@ def walk(expression: Expression) -> Iterator[Expression]:
             yield from walk(part)
 
 
-def orders(expression: Expression) -> Iterator[Expression]:
-    """An expression with the operands of its commutative ops in every order; a constant stays on the right."""
+def normal(expression: Expression) -> Expression:
+    """The one of all orders of its commutative ops that stands for them."""
     if not isinstance(expression, Apply):
-        yield expression
-        return
-    found = [tuple(orders(part)) for part in expression.of]
-    if len(found) == 2:
-        pairs = [(left, right) for left in found[0] for right in found[1]]
-        first, second = expression.of
-        if expression.op in COMMUTATIVE and not second.is_constant and first != second:
-            pairs += [(right, left) for left, right in pairs]
-        for pair in pairs:
-            yield Apply(expression.op, pair)
-    elif len(found) == 1:
-        for part in found[0]:
-            yield Apply(expression.op, (part,))
-    else:
-        for first in found[0]:
-            for second in found[1]:
-                for third in found[2]:
-                    yield Apply(expression.op, (first, second, third))
+        return expression
+    of = [normal(part) for part in expression.of]
+    return Apply(expression.op, tuple(sorted(of, key=repr) if expression.op in COMMUTATIVE else of))
+
+
+def orders(expression: Apply) -> Iterator[Apply]:
+    """An expression with the operands of its commutative ops in every order; a constant stays on the right."""
+    parts = [tuple(orders(part)) if isinstance(part, Apply) else (part,) for part in expression.of]
+    for of in product(*parts):
+        yield Apply(expression.op, of)
+    if expression.op in COMMUTATIVE and not expression.of[1].is_constant and len(set(expression.of)) == 2:
+        for of in product(*parts):
+            yield Apply(expression.op, of[::-1])
 
 
 def _read(text: str) -> Expression:

@@ -74,6 +74,9 @@ LIKE_TERMS: Final = (
     law("int: (x + a) + (y + b) -> (x + y) + (a + b)", INTEGERS),
     law("int: x*a + x*b -> x * (a + b)", INTEGERS),
     law("int: x*c + x -> x * (c + 1)", INTEGERS),
+    law("x*a - x*b -> x * (a - b)", INTEGERS, "CollectLikeTermsOfSub", uop=False),
+    law("x*c - x -> x * (c - 1)", INTEGERS, "CollectLikeTermsOfSub", uop=False),
+    law("x - x*c -> x * (1 - c)", INTEGERS, "CollectLikeTermsOfSub", uop=False),
 )
 PRODUCTS: Final = (
     law("x * 1 -> x", REAL, "FoldMulByOne"),

@@ -14,8 +14,12 @@ from planish.ptir.function import Inst
 from planish.ptir.ops.definition import OpDef, OpKey
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.numbers import CONSTANT, filled, integer_of, is_constant, number_of
+from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.numbers import CONSTANT, filled, integer_of, is_constant
 from planish.ptir.rules.rule import Answer, family, rule
+
+by_law = laws(__name__)
+
 
 LESS, EQUAL, GREATER, UNORDERED = 1, 2, 4, 8
 ACCEPTS: Final[dict[OpDef, int]] = {
@@ -35,7 +39,6 @@ SWAPPED: Final[dict[OpDef, OpDef]] = {
     ops.ge: ops.le,
 }
 ORDERED: Final[tuple[OpDef, ...]] = (ops.lt, ops.le, ops.gt, ops.ge)
-EQUALITIES: Final[tuple[OpDef, ...]] = (ops.eq, ops.ne)
 
 
 def possible(dtype: DType) -> int:
@@ -84,15 +87,7 @@ def InvertComparison(op: v.UnaryView, inner: Inst) -> Answer:
     return d.draft(opposite, inner.operands)
 
 
-@rule(benefit=4, radius=2, roots=EQUALITIES, any_operand=CONSTANT)
-def FoldComparisonOfBool(op: v.CompareView) -> Answer:
-    """x == True -> x, x != False -> x, x == False -> not x, x != True -> not x."""
-    truth = number_of(op.rhs)
-    if not isinstance(truth, bool):
-        return "the right operand is not True or False"
-    if truth is (op.op is ops.eq):
-        return op.lhs
-    return d.draft(ops.not_, (op.lhs,))
+FoldComparisonOfBool = by_law("FoldComparisonOfBool", benefit=4)
 
 
 @rule(benefit=4, radius=2, roots=ORDERED, any_operand=CONSTANT)
@@ -117,35 +112,9 @@ def NormalizeComparisonWithInteger(op: v.CompareView) -> Answer:
     return d.draft(ops.gt, (op.lhs, filled(type, bound - 1)))
 
 
-@rule(benefit=2, radius=2, roots=EQUALITIES, operands=((ops.add, ops.sub, ops.xor), CONSTANT))
-def MoveConstantAcrossEquality(op: v.CompareView, inner: Inst) -> Answer:
-    """x + c == d -> x == d - c, c - x == d -> x == c - d, x ^ c == d -> x == c ^ d of integers; wrapping is one to one."""
-    if not op.rhs.type.dtype.is_int or not is_constant(op.rhs):
-        return "not an integer compared with a constant"
-    x, c = reversed(inner.operands) if inner.op is ops.sub else inner.operands
-    if c.literal is None or is_constant(x):
-        return "no constant to move"
-    if inner.op is ops.add:
-        moved = d.draft(ops.sub, (op.rhs, c))
-    else:
-        moved = d.draft(inner.op, (c, op.rhs))
-    return d.draft(op.op, (x, moved))
-
-
-@rule(benefit=2, radius=2, roots=EQUALITIES, operands=((ops.neg, ops.not_), CONSTANT))
-def DropInverseFromEquality(op: v.CompareView, inner: Inst) -> Answer:
-    """-x == c -> x == -c, not x == c -> x == not c: both are one to one."""
-    if not is_constant(op.rhs) or is_constant(inner.operands[0]):
-        return "not compared with a constant"
-    return d.draft(op.op, (inner.operands[0], d.draft(inner.op, (op.rhs,))))
-
-
-@rule(benefit=3, radius=2, roots=EQUALITIES, operands=(ops.sub, CONSTANT))
-def ReplaceComparisonOfDifference(op: v.CompareView, inner: Inst) -> Answer:
-    """x - y == 0 -> x == y of integers."""
-    if integer_of(op.rhs) != 0:
-        return "not a difference of integers compared with 0"
-    return d.draft(op.op, inner.operands)
+MoveConstantAcrossEquality = by_law("MoveConstantAcrossEquality", benefit=2)
+DropInverseFromEquality = by_law("DropInverseFromEquality", benefit=2)
+ReplaceComparisonOfDifference = by_law("ReplaceComparisonOfDifference", benefit=3)
 
 
 @rule(benefit=2, operands=(ops.neg, ops.neg))

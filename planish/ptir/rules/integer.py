@@ -7,81 +7,23 @@ from planish.ptir.function import Inst
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.lawful import laws
 from planish.ptir.rules.numbers import CONSTANT, direct_integer, filled, integer_of
 from planish.ptir.rules.rule import Answer, family, rule
 
+by_law = laws(__name__)
+
+
 DIVISIONS: tuple[OpDef, ...] = (ops.floor_div, ops.trunc_div)
-REMAINDERS: tuple[OpDef, ...] = (ops.floor_mod, ops.trunc_mod)
 SHIFTS: tuple[OpDef, ...] = (ops.shl, ops.shr_logical, ops.shr_arithmetic)
 
 
-@rule(benefit=2, roots=(ops.trunc_div, ops.trunc_mod))
-def NormalizeUnsignedDivision(op: v.BinaryView) -> Answer:
-    """trunc_div(x, y) -> floor_div(x, y), trunc_mod -> floor_mod of unsigned integers: there they agree."""
-    if not op.dtype.is_unsigned:
-        return "they round negative quotients differently"
-    floored = ops.floor_div if op.op is ops.trunc_div else ops.floor_mod
-    return d.draft(floored, op.operands)
-
-
-@rule(benefit=4, radius=2, roots=DIVISIONS, any_operand=CONSTANT)
-def FoldDivisionByUnit(op: v.BinaryView) -> Answer:
-    """x // 1 -> x, x // -1 -> -x, x // 0 -> 0 of integers."""
-    divisor = integer_of(op.rhs)
-    if divisor == 1:
-        return op.lhs
-    if divisor == 0:
-        return op.rhs
-    if divisor == -1:
-        return d.draft(ops.neg, (op.lhs,))
-    return "the divisor is not 1, -1 or 0"
-
-
-@rule(benefit=4, radius=2, roots=REMAINDERS, any_operand=CONSTANT)
-def FoldRemainderByUnit(op: v.BinaryView) -> Answer:
-    """x % 1 -> 0, x % -1 -> 0, x % 0 -> 0 of integers."""
-    if integer_of(op.rhs) not in (1, -1, 0):
-        return "the divisor is not 1, -1 or 0"
-    return filled(op.type, 0)
-
-
-@rule(benefit=2, radius=2, roots=DIVISIONS, operands=(DIVISIONS, CONSTANT))
-def FoldDivisionOfDivision(op: v.BinaryView, inner: Inst) -> Answer:
-    """(x // c) // d -> x // (c * d) for positive c and d whose product does not wrap."""
-    if inner.op is not op.op:
-        return "the divisions round differently"
-    first, second = direct_integer(inner.operands[1]), integer_of(op.rhs)
-    if first is None or second is None or first <= 0 or second <= 0:
-        return "not two positive constants"
-    if op.dtype.wrap(first * second) != first * second:
-        return "the product of the divisors wraps"
-    return d.draft(op.op, (inner.operands[0], filled(op.type, first * second)))
-
-
-@rule(benefit=2, radius=2, roots=REMAINDERS, operands=(REMAINDERS, CONSTANT))
-def FoldRemainderOfRemainder(op: v.BinaryView, inner: Inst) -> Answer:
-    """(x % c) % d -> x % d where d divides c, -> x % c where c <= d, for positive c and d."""
-    if inner.op is not op.op:
-        return "the remainders have different signs"
-    first, second = direct_integer(inner.operands[1]), integer_of(op.rhs)
-    if first is None or second is None or first <= 0 or second <= 0:
-        return "not two positive constants"
-    if first <= second:
-        return op.lhs
-    if first % second:
-        return "one divisor does not divide the other"
-    return d.draft(op.op, (inner.operands[0], op.rhs))
-
-
-@rule(benefit=3, radius=2, roots=DIVISIONS, operands=(ops.floor_mod, CONSTANT))
-def FoldDivisionOfRemainder(op: v.BinaryView) -> Answer:
-    """floor_mod(x, c) // d -> 0 where 0 < c <= d."""
-    inner = op.lhs.def_inst
-    first = None if inner is None else direct_integer(inner.operands[1])
-    second = integer_of(op.rhs)
-    if first is None or second is None or not 0 < first <= second:
-        return "the remainder may reach the divisor"
-    return filled(op.type, 0)
+NormalizeUnsignedDivision = by_law("NormalizeUnsignedDivision", benefit=2)
+FoldDivisionByUnit = by_law("FoldDivisionByUnit", benefit=4)
+FoldRemainderByUnit = by_law("FoldRemainderByUnit", benefit=4)
+FoldDivisionOfDivision = by_law("FoldDivisionOfDivision", benefit=2)
+FoldRemainderOfRemainder = by_law("FoldRemainderOfRemainder", benefit=2)
+FoldDivisionOfRemainder = by_law("FoldDivisionOfRemainder", benefit=3)
 
 
 # --- shifts ------------------------------------------------------------------------------------------------

@@ -13,8 +13,12 @@ from planish.ptir.function import Inst, Value
 from planish.ptir.ops import numerics
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.lawful import laws
 from planish.ptir.rules.numbers import CONSTANT, is_constant, number_of
 from planish.ptir.rules.rule import Answer, family, rule
+
+by_law = laws(__name__)
+
 
 Place = tuple[float | int, int]
 
@@ -70,27 +74,8 @@ def FoldEmptyClamp(op: v.BinaryView, inner: Inst) -> Answer:
     return op.rhs
 
 
-@rule(benefit=3, radius=2, roots=(ops.max,), any_operand=ops.neg)
-def ReplaceMaxOfOppositesByAbs(op: v.BinaryView) -> Answer:
-    """max(x, -x) -> abs(x) of floats and signed integers."""
-    if not (op.dtype.is_float or op.dtype.is_signed):
-        return "the negative of an unsigned integer wraps"
-    for value, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-        inner = value.def_inst
-        if inner is not None and inner.op is ops.neg and inner.operands[0] is other:
-            return d.draft(ops.abs, (other,))
-    return "the operands are not opposite"
-
-
-@rule(radius=2, roots=(ops.max, ops.min), operands=(ops.neg, ops.neg), watch_uses=True)
-def SinkNegBelowMinMax(op: v.BinaryView, left: Inst, right: Inst) -> Answer:
-    """max(-x, -y) -> -min(x, y), min(-x, -y) -> -max(x, y) of floats, if nothing else needs the negatives."""
-    if not op.dtype.is_float:
-        return "the negative of the lowest integer wraps"
-    if not (op.lhs.has_one_use and op.rhs.has_one_use):
-        return "a negative is needed elsewhere"
-    other = ops.min if op.op is ops.max else ops.max
-    return d.draft(ops.neg, (d.draft(other, (left.operands[0], right.operands[0])),))
+ReplaceMaxOfOppositesByAbs = by_law("ReplaceMaxOfOppositesByAbs", benefit=3)
+SinkNegBelowMinMax = by_law("SinkNegBelowMinMax")
 
 
 populate_canonicalization = family(__name__)

@@ -95,11 +95,6 @@ def all_ones(dtype: DType) -> Scalar:
     return True if dtype.is_bool else dtype.wrap(-1)
 
 
-def no_bits(dtype: DType) -> Scalar:
-    """The number without a bit set: the unit of `or`."""
-    return False if dtype.is_bool else 0
-
-
 def signed_zero(number: Scalar, sign: float) -> bool:
     """Whether a number is a zero of that sign, in both parts if it is complex; an integer 0 has any sign."""
     if number != 0:

@@ -11,8 +11,12 @@ from planish.ptir.function import Inst
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.numbers import filled, is_constant, will_fold
+from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.numbers import filled
 from planish.ptir.rules.rule import Answer, family, rule
+
+by_law = laws(__name__)
+
 
 ROUNDING: tuple[OpDef, ...] = (ops.floor, ops.ceil, ops.round, ops.trunc)
 EVEN: tuple[OpDef, ...] = (ops.abs, ops.cos, ops.cosh)
@@ -48,12 +52,7 @@ NOT_NEGATIVE: tuple[OpDef, ...] = (
 CLASSES: tuple[OpDef, ...] = (ops.is_nan, ops.is_inf, ops.is_finite)
 
 
-@rule(benefit=4, roots=(ops.neg, ops.not_, ops.conj), operands=((ops.neg, ops.not_, ops.conj),))
-def RemoveInvolution(op: v.UnaryView, inner: Inst) -> Answer:
-    """f(f(x)) -> x for neg, not and conj."""
-    if inner.op is not op.op:
-        return "two different ops"
-    return inner.operands[0]
+RemoveInvolution = by_law("RemoveInvolution", benefit=4)
 
 
 @rule(benefit=3, roots=ROUNDING, operands=(ROUNDING,))
@@ -70,12 +69,7 @@ def RemoveRoundingOfInteger(op: v.UnaryView, inner: Inst) -> Answer:
     return op.source
 
 
-@rule(benefit=3, roots=(ops.sign,), operands=(ops.sign,))
-def RemoveRepeatedSign(op: v.UnaryView) -> Answer:
-    """sign(sign(x)) -> sign(x) of real numbers."""
-    if op.dtype.is_complex:
-        return "z/|z| rounds"
-    return op.source
+RemoveRepeatedSign = by_law("RemoveRepeatedSign", benefit=3)
 
 
 @rule(benefit=4, roots=(ops.abs,), operands=(NOT_NEGATIVE,))
@@ -86,20 +80,8 @@ def RemoveAbsOfNotNegative(op: v.UnaryView) -> Answer:
     return op.source
 
 
-@rule(benefit=4, roots=(ops.abs,))
-def RemoveAbsOfUnsigned(op: v.UnaryView) -> Answer:
-    """abs(x) -> x of unsigned integers."""
-    if not op.dtype.is_unsigned:
-        return "x may be negative"
-    return op.source
-
-
-@rule(benefit=3, radius=2, roots=(ops.abs,), operands=(ops.mul,))
-def RemoveAbsOfSquare(op: v.UnaryView, inner: Inst) -> Answer:
-    """abs(x * x) -> x * x of floats."""
-    if not op.source.type.dtype.is_float or inner.operands[0] is not inner.operands[1]:
-        return "not the square of a float"
-    return op.source
+RemoveAbsOfUnsigned = by_law("RemoveAbsOfUnsigned", benefit=4)
+RemoveAbsOfSquare = by_law("RemoveAbsOfSquare", benefit=3)
 
 
 @rule(benefit=3, roots=EVEN, operands=((ops.neg, ops.abs, ops.conj),))
@@ -120,28 +102,8 @@ def SinkNegBelowOdd(op: v.UnaryView, inner: Inst) -> Answer:
     return d.draft(ops.neg, (d.draft(op.op, (inner.operands[0],)),))
 
 
-@rule(benefit=2, roots=(ops.neg,), operands=(ops.sub,))
-def ReplaceNegOfSub(op: v.UnaryView, inner: Inst) -> Answer:
-    """-(x - y) -> y - x of integers; of floats 1 - 1 and its negative are different zeros."""
-    if not op.dtype.is_int:
-        return "zero would change its sign"
-    return d.draft(ops.sub, (inner.operands[1], inner.operands[0]))
-
-
-@rule(radius=2, roots=(ops.neg,), operands=((ops.mul, ops.add, ops.div),), watch_uses=True)
-def FoldNegIntoConstant(op: v.UnaryView, inner: Inst) -> Answer:
-    """-(x * c) -> x * -c of real numbers, -(x + c) -> -c - x of integers, if nothing else needs the operand."""
-    if op.dtype.is_complex or not op.source.has_one_use:
-        return "complex, or needed elsewhere"
-    x, c = inner.operands
-    if not will_fold(c.literal) or is_constant(x):
-        return "no constant operand"
-    negative = d.draft(ops.neg, (c,))
-    if inner.op is not ops.add:
-        return d.draft(inner.op, (x, negative))
-    if not op.dtype.is_int:
-        return "zero would change its sign"
-    return d.draft(ops.sub, (negative, x))
+ReplaceNegOfSub = by_law("ReplaceNegOfSub", benefit=2)
+FoldNegIntoConstant = by_law("FoldNegIntoConstant")
 
 
 @rule(benefit=2, roots=CLASSES, operands=((ops.neg, ops.abs),))

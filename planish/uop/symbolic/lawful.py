@@ -33,7 +33,7 @@ def as_rule(law: Law, guard: Guard | None = None) -> Rule:
         if isinstance(part, Apply) and part in set(walk(law.left))
     }  # fmt: skip
     left = law.left
-    inner = isinstance(left, Apply) and left.op in LOGIC and any(
+    inner = left.op in LOGIC and any(
         isinstance(part, Apply) and part.op in COMPARISONS for part in walk(left)
     )  # fmt: skip
     letters = [part for part in walk(left) if isinstance(part, Letter)]
