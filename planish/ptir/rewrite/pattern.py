@@ -36,6 +36,11 @@ class View:
     __slots__ = ("inst",)
 
     roots: ClassVar[tuple[Root, ...]] = ()
+    """The ops or families it shows: an attribute, or `roots=…` in the head of the class."""
+
+    def __init_subclass__(cls, *, roots: tuple[Root, ...] = (), **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.roots = roots or cls.roots
 
     def __init__(self, inst: Inst) -> None:
         self.inst = inst

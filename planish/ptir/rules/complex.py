@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.function import Inst
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rewrite.prelude import Attrs
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.numbers import CONSTANT, filled, number_of, signed_zero
@@ -17,18 +14,12 @@ from planish.ptir.rules.rule import Answer, family, rule
 PARTS: tuple[OpDef, ...] = (ops.real, ops.imag)
 
 
-class PartView(v.SourceView[Attrs]):
+class PartView(v.SourceView[Attrs], roots=(ops.real, ops.imag)):
     """`real(source)` or `imag(source)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (ops.real, ops.imag)
 
-
-class JoinView(v.OpView):
+class JoinView(v.OpView, roots=(ops.complex,)):
     """`complex(real, imaginary)`."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (ops.complex,)
 
 
 @rule(benefit=4, operands=(ops.complex,))

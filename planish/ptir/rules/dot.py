@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -17,7 +16,6 @@ from planish.ptir.function import Inst, Value
 from planish.ptir.ops.contract import free_axes
 from planish.ptir.ops.definition import OpKey
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import may_skip
 from planish.ptir.rules.numbers import CONSTANT, filled, number_of
@@ -299,11 +297,8 @@ def _before_cast(value: Value, attrs: ops.DotGeneralAttrs) -> Value:
     return inner.source
 
 
-class ContractionView(v.OpView):
+class ContractionView(v.OpView, roots=(OpKey.DOT_GENERAL, OpKey.CONVOLUTION)):
     """`dot_general` or `convolution`: both convert their sums to a result dtype."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DOT_GENERAL, OpKey.CONVOLUTION)
 
 
 @rule(benefit=3, operands=(ContractionView.roots,), watch_uses=True)

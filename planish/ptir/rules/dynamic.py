@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Value
 from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rewrite.prelude import ProgramRewriter, inverse_permutation
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import constant_start, same_scalar, source_axis, uniform, varies
 
 
-class WindowView(v.SourceView[Attrs]):
+class WindowView(v.SourceView[Attrs], roots=(OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE)):
     """`dynamic_slice` or `dynamic_update_slice`."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE)
 
     @property
     def window(self) -> tuple[DimLike, ...]:

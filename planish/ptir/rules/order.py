@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.definition import OpKey
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import varies
 
 
-class SortView(v.AttrsView[ops.SortAttrs]):
+class SortView(v.AttrsView[ops.SortAttrs], roots=(OpKey.SORT,)):
     """`sort(keys…, payloads…)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.SORT,)
 
-
-class TopKView(v.SourceView[ops.TopKAttrs]):
+class TopKView(v.SourceView[ops.TopKAttrs], roots=(OpKey.TOP_K,)):
     """`top_k(source)`."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.TOP_K,)
 
 
 @rule(benefit=3)

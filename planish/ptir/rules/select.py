@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.ops.definition import OpKey
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.lawful import laws
 from planish.ptir.rules.numbers import (
@@ -46,16 +43,16 @@ def SinkSelectBelowUnary(op: v.SelectView) -> Answer:
     return d.draft(left.op, (chosen,), left.attrs)
 
 
-class OfSelectView(v.OpView):
-    """An elementwise op, but a select itself, whose first operand may be a select."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (
+class OfSelectView(
+    v.OpView,
+    roots=(
         OpKey.ELEMENTWISE_UNARY,
         OpKey.ELEMENTWISE_BINARY,
         OpKey.COMPARE,
         OpKey.CAST,
-    )
+    ),
+):
+    """An elementwise op, but a select itself, whose first operand may be a select."""
 
 
 @rule(benefit=2, radius=2, operands=(ops.select,))
