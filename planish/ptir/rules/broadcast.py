@@ -33,9 +33,7 @@ class MovementView(
 @rule(benefit=3)
 def RemoveIdentityBroadcast(op: v.BroadcastView) -> Answer:
     """broadcast_to(x: s, s) -> x."""
-    if op.source.type != op.type:
-        return "the shape changes"
-    return op.source
+    return op.source if op.source.type == op.type else "the shape changes"
 
 
 @rule(benefit=2)

@@ -96,9 +96,7 @@ def FoldComparisonWithExtreme(op: v.CompareView) -> Answer:
     bound, dtype = integer_of(op.rhs), op.lhs.type.dtype
     low = bound is not None and bound == dtype.min and op.op in (ops.lt, ops.ge)
     high = bound is not None and bound == dtype.max and op.op in (ops.gt, ops.le)
-    if not (low or high):
-        return "the constant does not decide it"
-    return filled(op.type, op.op in (ops.ge, ops.le))
+    return filled(op.type, op.op in (ops.ge, ops.le)) if low or high else "the constant does not decide it"
 
 
 @rule(benefit=2, radius=2, roots=(ops.le, ops.ge), any_operand=CONSTANT)

@@ -59,9 +59,7 @@ def SplitPartOfSum(op: PartView, inner: Inst) -> Answer:
 @rule(benefit=4, radius=2, operands=(ops.real, ops.imag))
 def FoldComplexOfParts(op: JoinView, left: Inst, right: Inst) -> Answer:
     """complex(real(z), imag(z)) -> z."""
-    if left.operands[0] is not right.operands[0]:
-        return "parts of different numbers"
-    return left.operands[0]
+    return left.operands[0] if left.operands[0] is right.operands[0] else "parts of different numbers"
 
 
 @rule(benefit=2, radius=2, any_operand=CONSTANT)

@@ -35,9 +35,7 @@ def place_of(value: Value) -> Place | None:
 def FoldUselessBound(op: v.BinaryView) -> Answer:
     """max(x, lowest) -> x, min(x, highest) -> x."""
     bound = numerics.lowest(op.dtype) if op.op is ops.max else numerics.highest(op.dtype)
-    if number_of(op.rhs) != bound:
-        return "the bound binds"
-    return op.lhs
+    return op.lhs if number_of(op.rhs) == bound else "the bound binds"
 
 
 @rule(benefit=4, radius=2, roots=(ops.max, ops.min), any_operand=CONSTANT)

@@ -23,9 +23,7 @@ class TopKView(v.SourceView[ops.TopKAttrs], roots=(OpKey.TOP_K,)):
 @rule(benefit=3)
 def RemoveUnitSort(op: SortView) -> Answer:
     """sort(x…; a) -> x… along an axis of size 1."""
-    if op.dims[op.attrs.axis] != 1:
-        return "there may be something to order"
-    return op.operands
+    return op.operands if op.dims[op.attrs.axis] == 1 else "there may be something to order"
 
 
 @rule(benefit=2, operands=((ops.constant, ops.broadcast_to),))
@@ -52,9 +50,7 @@ def FoldSortOfSort(op: SortView, inner: Inst) -> Answer:
     if inner.op is not ops.sort or inner.attrs != op.attrs:
         return "what is sorted was sorted in another way"
     keys = op.attrs.num_keys
-    if op.operands[:keys] != inner.results[:keys]:
-        return "the keys are not those of one sort"
-    return op.operands
+    return op.operands if op.operands[:keys] == inner.results[:keys] else "the keys are not those of one sort"
 
 
 @rule()

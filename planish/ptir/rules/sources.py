@@ -15,9 +15,7 @@ from planish.ptir.rules.rule import Answer, family, rule
 @rule(benefit=2)
 def ReplaceUnitIota(op: v.IotaView) -> Answer:
     """iota over an axis of size 1 -> 0."""
-    if op.dims[op.attrs.axis] != 1:
-        return "it counts beyond 0"
-    return d.number(0, op.type)
+    return d.number(0, op.type) if op.dims[op.attrs.axis] == 1 else "it counts beyond 0"
 
 
 @rule()

@@ -75,9 +75,7 @@ RemoveRepeatedSign = by_law("RemoveRepeatedSign", benefit=3)
 @rule(benefit=4, roots=(ops.abs,), operands=(NOT_NEGATIVE,))
 def RemoveAbsOfNotNegative(op: v.UnaryView) -> Answer:
     """abs(f(x)) -> f(x) where f is never negative, as of exp and abs."""
-    if op.source.type.dtype.is_complex:
-        return "a complex number has no sign"
-    return op.source
+    return "a complex number has no sign" if op.source.type.dtype.is_complex else op.source
 
 
 RemoveAbsOfUnsigned = by_law("RemoveAbsOfUnsigned", benefit=4)
