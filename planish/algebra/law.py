@@ -2,7 +2,8 @@
 
     law("x + 0 -> x", INTEGRAL, "FoldAddZero")
 
-`x y z w` stand for anything, `p q` for bools, `a b c` for constants; `ones` is the number with every bit set. What is
+`x y z w` stand for anything, `p q` for bools, `a b c` for constants; `ones` is the number with every bit set, `top` the
+place of the highest bit, `lowest` and `highest` are the ends of the dtype. What is
 no operator is written as a call: `max(x, y)`, `where(p, x, y)`, `truncdiv(x, y)`. A word before a colon belongs to the
 name of the law (`int: x // 1 -> x`); of a law with a condition, what follows `when` or a comma says it.
 """
@@ -19,7 +20,8 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from planish.dtypes import Kind
 
-CONSTANTS: Final = frozenset({"a", "b", "c", "ones"})
+NAMED: Final = frozenset({"ones", "top", "lowest", "highest"})
+CONSTANTS: Final = NAMED | {"a", "b", "c"}
 BOOLS: Final = frozenset({"p", "q"})
 
 _OPERATORS: Final[dict[type[ast.AST], str]] = {
@@ -41,6 +43,11 @@ class Letter(NamedTuple):
     @property
     def is_constant(self) -> bool:
         return self.name in CONSTANTS
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is a certain number of the dtype."""
+        return self.name in NAMED
 
 
 class Number(NamedTuple):

@@ -105,5 +105,4 @@ CancelAddOfSub = by_law("CancelAddOfSub", benefit=3)
 CancelSubOfSub = by_law("CancelSubOfSub", benefit=3)
 ReplaceSmallPower = by_law("ReplaceSmallPower")
 
-
 populate_canonicalization = family(__name__)

@@ -16,6 +16,7 @@ from planish.algebra.law import Apply, Expression, Law, Letter, Number, normal, 
 from planish.algebra.scalar import LAWS
 from planish.ptir import ops
 from planish.ptir.function import Inst
+from planish.ptir.ops import numerics
 from planish.ptir.ops.definition import OpDef, constant_kinds
 from planish.ptir.rewrite.pattern import BasePattern, OperandFilter, Pattern
 from planish.ptir.rules import draft as d
@@ -32,9 +33,9 @@ _WORDS: Final = {
     k.REAL: "real numbers", k.BOOL: "bools",
 }  # fmt: skip
 _SCOPE: Final = {
-    "all_ones": n.all_ones, "constant_of": n.constant_of, "direct": n.direct_integer, "draft": d.draft,
-    "filled": n.filled, "integer_of": n.integer_of, "is_constant": n.is_constant, "number_of": n.number_of,
-    "replace": d.replace, "same_number": n.same_number, "same_scalar": same_scalar, "signed_zero": n.signed_zero,
+    "constant_of": n.constant_of, "direct_number": n.direct_number, "draft": d.draft,
+    "filled": n.filled, "is_constant": n.is_constant, "number_of": n.number_of,
+    "replace": d.replace, "same_number": n.same_number, "same_scalar": same_scalar, "signed_zero": n.signed_zero, "ones": n.all_ones, "top": n.top_bit, "lowest": numerics.lowest, "highest": numerics.highest,
     "will_fold": n.will_fold,
 }  # fmt: skip
 
@@ -97,9 +98,13 @@ def _doc(rows: Iterable[Law]) -> str:
     return "; ".join(", ".join(says) + word for word, says in texts.items()) + once + "."
 
 
+def named_ops(names: Iterable[str]) -> tuple[OpDef, ...]:
+    """The ops that the algebra calls so."""
+    return tuple([_OPS.get(name) or getattr(ops, name) for name in names])
+
+
 def _op(expression: Apply) -> OpDef:
-    found = _OPS.get(expression.op)
-    return found if found is not None else getattr(ops, expression.op)
+    return named_ops((expression.op,))[0]
 
 
 def _filter(part: Expression) -> OperandFilter:
@@ -147,7 +152,7 @@ def _must_vary(left: Apply) -> Iterator[Letter]:
             if (
                 len(free) == 1
                 and isinstance(free[0], Letter)
-                and (held or (len(part.of) == 1 and part is not left))
+                and (held or (len(part.of) == 1 and part is not left and len(left.of) > 1))
             ):
                 yield free[0]
 
@@ -221,8 +226,8 @@ class _Writer:
                 known = self.values[part]
                 same = f"{'same_number' if level == 1 else 'same_scalar'}({name}, {known})"
                 self._test(same if node.op == "where" else f"{name} is {known}")
-            elif part.name == "ones":
-                self._test(f"number_of({name}) == all_ones(dtype)")
+            elif part.is_named:
+                self._test(f"number_of({name}) == {part.name}(dtype)")
             elif part.is_constant:
                 self._test(
                     f"constant_of({name}) is not None" if level == 1 else f"{name}.literal is not None"
@@ -276,7 +281,7 @@ class _Writer:
                 given.append("dtype")
                 continue
             letter = Letter(name)
-            reader = "integer_of" if letter in left.of else "direct"
+            reader = "number_of" if letter in left.of else "direct_number"
             self._emit(f"n_{name} = {reader}({self.values[letter]})")
             self._test(f"n_{name} is not None")
             given.append(f"n_{name}")
@@ -289,5 +294,5 @@ class _Writer:
         if isinstance(right, Number):
             return f"filled(inst.results[0].type, {right.value!r})"
         if isinstance(right, Letter):
-            return "filled(inst.results[0].type, all_ones(dtype))"
+            return f"filled(inst.results[0].type, {right.name}(dtype))"
         return f"draft({self._named(_op(right))}, ({', '.join(self._built(of) for of in right.of)},))"

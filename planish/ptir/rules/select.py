@@ -15,7 +15,6 @@ from planish.ptir.rules.rule import Answer, family, rule
 
 by_law = laws(__name__)
 
-
 FoldSelectOfConstant = by_law("FoldSelectOfConstant", benefit=5)
 FoldSelectOfSame = by_law("FoldSelectOfSame", benefit=5)
 InvertSelect = by_law("InvertSelect", benefit=4)
