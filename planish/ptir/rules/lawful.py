@@ -48,28 +48,7 @@ def laws(module: str) -> Callable[..., type[BasePattern]]:
     """What makes patterns of laws for the family of a module: `by_law("FoldAddZero", benefit=4)`."""
 
     def by_law(name: str, *, benefit: int = 1) -> type[BasePattern]:
-        rows = _ROWS[name]
-        lefts = [left for law in rows for left in orders(law.left)]
-        wanted = [[_filter(part) for part in left.of] for left in lefts]
-        places = [_union(column) for column in zip(*wanted, strict=True)]
-        anywhere = None
-        if not any(places[:2]) and all(any(parts) for parts in wanted):
-            anywhere = _union([part for parts in wanted for part in parts if part is not None])
-        while places and places[-1] is None:
-            places.pop()
-        body = {
-            "__doc__": _doc(rows),
-            "__module__": module,
-            "rows": rows,
-            "benefit": benefit,
-            "radius": max(_radius(law) for law in rows),
-            "roots": tuple(dict.fromkeys(_op(left) for left in lefts)),
-            "operands": tuple(places),
-            "any_operand": anywhere,
-            "same_operands": all(left.of[0] in left.of[1:2] for left in lefts),
-            "watch_uses": any(law.once for law in rows),
-        }
-        return enlist(module, type(name, (LawPattern,), body))
+        return enlist(module, pattern_of(name, _ROWS[name], module=module, benefit=benefit))
 
     return by_law
 
@@ -86,6 +65,31 @@ class LawPattern(Pattern[Inst]):
         cls: Any = type(self)
         cls.match_and_rewrite = staticmethod(function)
         return function
+
+
+def pattern_of(name: str, rows: list[Law], *, module: str = "", benefit: int = 1) -> type[LawPattern]:
+    """The pattern of some laws, what it declares read off their left sides."""
+    lefts = [left for law in rows for left in orders(law.left)]
+    wanted = [[_filter(part) for part in left.of] for left in lefts]
+    places = [_union(column) for column in zip(*wanted, strict=True)]
+    anywhere = None
+    if not any(places[:2]) and all(any(parts) for parts in wanted):
+        anywhere = _union([part for parts in wanted for part in parts if part is not None])
+    while places and places[-1] is None:
+        places.pop()
+    body = {
+        "__doc__": _doc(rows),
+        "__module__": module,
+        "rows": rows,
+        "benefit": benefit,
+        "radius": max(_radius(law) for law in rows),
+        "roots": tuple(dict.fromkeys(_op(left) for left in lefts)),
+        "operands": tuple(places),
+        "any_operand": anywhere,
+        "same_operands": all(left.of[0] in left.of[1:2] for left in lefts),
+        "watch_uses": any(law.once for law in rows),
+    }
+    return type(name, (LawPattern,), body)
 
 
 def _doc(rows: Iterable[Law]) -> str:
