@@ -104,6 +104,14 @@ class Law:
         return self.sides[0]
 
     @property
+    def of_comparisons(self) -> bool:
+        """Whether it is logic of comparisons: its kinds are those of what is compared."""
+        left = self.left
+        return left.op in LOGIC and any(
+            isinstance(part, Apply) and part.op in COMPARISONS for part in walk(left)
+        )
+
+    @property
     def right(self) -> Expression:
         return self.sides[1]
 

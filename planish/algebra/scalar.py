@@ -27,6 +27,7 @@ from planish.algebra.kinds import (
 from planish.algebra.law import Law, law
 from planish.dtypes import DType
 
+TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 SHIFTING: Final = ("shl", "shr_logical", "shr_arithmetic")
 ROUNDING: Final = ("floor", "ceil", "round", "trunc")
 EVEN: Final = ("cos", "cosh")
@@ -73,6 +74,14 @@ def _sum_beyond(a: int, b: int, dtype: DType) -> bool:
 
 def _same_within(a: int, c: int, dtype: DType) -> bool:
     return a == c and _within(c, dtype)
+
+
+def _has_next(c: int, dtype: DType) -> bool:
+    return c != dtype.max
+
+
+def _has_previous(c: int, dtype: DType) -> bool:
+    return c != dtype.min
 
 
 def _in_order(a: float, b: float) -> bool:
@@ -321,16 +330,37 @@ EXTREMA: Final = (
     law("min(x + c, x) -> x + min(c, 0)", INDEX),
 )
 COMPARED_WITH_ITSELF: Final = (
-    law("x < x -> False", REAL),
-    law("x <= x -> True", INTEGRAL),
-    law("x == x -> True", INTEGRAL),
-    law("x != x -> False", INTEGRAL),
+    law("x < x -> False", REAL | BOOL, "FoldComparisonOfSame", uop=REAL),
+    law("x > x -> False", REAL | BOOL, "FoldComparisonOfSame", uop=False),
+    law("x <= x -> True", BITS, "FoldComparisonOfSame", uop=INTEGRAL),
+    law("x >= x -> True", BITS, "FoldComparisonOfSame", uop=False),
+    law("x == x -> True", BITS, "FoldComparisonOfSame", uop=INTEGRAL),
+    law("x != x -> False", BITS, "FoldComparisonOfSame", uop=INTEGRAL),
+    law("x != x -> is_nan(x)", INEXACT, "FoldComparisonOfSame", uop=False),
+)
+TURNED_COMPARISONS: Final = (
+    *[law(f"c {f} x -> x {g} c", None, "MoveConstantRightOfComparison", uop=False) for f, g in TURNED.items()],
+    *[law(f"-x {f} -y -> x {g} y", FLOAT, "CompareWithoutNegs", uop=False) for f, g in TURNED.items()],
+    law("-x == -y -> x == y", NUMBERS, "CompareWithoutNegs", uop=False),
+    law("-x != -y -> x != y", NUMBERS, "CompareWithoutNegs", uop=False),
+)
+COMPARED_WITH_ENDS: Final = (
+    law("x < lowest -> False", INTEGERS, "FoldComparisonWithExtreme", uop=False),
+    law("x >= lowest -> True", INTEGERS, "FoldComparisonWithExtreme", uop=False),
+    law("x > highest -> False", INTEGERS, "FoldComparisonWithExtreme", uop=False),
+    law("x <= highest -> True", INTEGERS, "FoldComparisonWithExtreme", uop=False),
+    law("x <= c -> x < c + 1 when c is not the highest", INTEGERS, "NormalizeComparisonWithInteger", uop=False, when=_has_next),
+    law("x >= c -> x > c - 1 when c is not the lowest", INTEGERS, "NormalizeComparisonWithInteger", uop=False, when=_has_previous),
 )
 NEGATED_COMPARISONS: Final = (
     law("int: ~(x < y) -> y <= x", INTEGRAL),
     law("int: ~(x <= y) -> y < x", INTEGRAL),
-    law("~(x == y) -> x != y"),
-    law("~(x != y) -> x == y"),
+    law("~(x == y) -> x != y", None, "InvertComparison"),
+    law("~(x != y) -> x == y", None, "InvertComparison"),
+    law("~(x < y) -> x >= y", BITS, "InvertComparison", uop=False),
+    law("~(x <= y) -> x > y", BITS, "InvertComparison", uop=False),
+    law("~(x > y) -> x <= y", BITS, "InvertComparison", uop=False),
+    law("~(x >= y) -> x < y", BITS, "InvertComparison", uop=False),
 )
 SHIFTED_COMPARISONS: Final = (
     law("x + a < c -> x < c - a", INDEX),
@@ -380,6 +410,6 @@ FAST_TERMS: Final = (
 LAWS: Final[tuple[Law, ...]] = (
     *SUMS, *TERMS, *LIKE_TERMS, *PRODUCTS, *QUOTIENTS, *TRUNCATING, *FLOORING, *FLOORING_TWICE, *FUNCTIONS, *PARTS, *POWERS,
     *MULTIPLY_ADD, *BITWISE, *SHIFTS, *OF_BOOLS, *DECIDED_SELECTS, *SELECTS, *EXTREMA_OF_SAME, *EXTREMA,
-    *COMPARED_WITH_ITSELF, *NEGATED_COMPARISONS, *SHIFTED_COMPARISONS, *COMPARED_EXTREMA,
+    *COMPARED_WITH_ITSELF, *TURNED_COMPARISONS, *COMPARED_WITH_ENDS, *NEGATED_COMPARISONS, *SHIFTED_COMPARISONS, *COMPARED_EXTREMA,
 )  # fmt: skip
 """All that hold to the last bit."""

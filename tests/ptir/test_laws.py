@@ -65,7 +65,7 @@ class Instance:
             self.values[expression] = constant.result
         return self.values[expression]
 
-    def _drawn(self, letter: Expression) -> bool | int | float:
+    def _drawn(self, letter: Expression) -> bool | int | float | complex:
         assert isinstance(letter, Letter)
         if letter.is_named:
             return CERTAIN[letter.name](self.dtype)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from planish.algebra import kinds as k
-from planish.algebra.law import Apply, Expression, Law, Letter, Number, normal, orders, walk
+from planish.algebra.law import COMPARISONS, Apply, Expression, Law, Letter, Number, normal, orders, walk
 from planish.algebra.scalar import LAWS
+from planish.dtypes import Kind
 from planish.ptir import ops
 from planish.ptir.function import Inst
 from planish.ptir.ops import numerics
@@ -172,6 +173,8 @@ class _Writer:
         self.depth = 1
         self.values: dict[Expression, str] = {}
         self.locals = 0
+        self.compared: frozenset[Kind] | None = None
+        """The kinds of what is compared, where that is not what the root works on."""
 
     def function(self) -> Callable[..., bool]:
         source = self.source()
@@ -192,7 +195,8 @@ class _Writer:
         for law, left in lefts:
             self.depth, self.locals, self.values = 1, count, {}
             tests = [f"root is {self._named(_op(left))}"] if several else []
-            if law.on is not None:
+            self.compared = law.on if law.of_comparisons else None
+            if law.on is not None and self.compared is None:
                 tests.append(f"kind in {self._named(law.on)}")
             if tests:
                 self._test(" and ".join(tests))
@@ -244,6 +248,8 @@ class _Writer:
             below = [f"v{self.locals + place}" for place in range(len(part.of))]
             self.locals += len(below)
             self._emit(f"{', '.join(below)}{',' * (len(below) == 1)} = {inner}.operands")
+            if self.compared is not None and part.op in COMPARISONS:
+                self._test(f"{below[0]}.type.dtype.kind in {self._named(self.compared)}")
             self._operands(part, below, level + 1)
 
     def _number(self, part: Number, name: str) -> None:
@@ -276,7 +282,7 @@ class _Writer:
             self._emit(f"rw.replace_op(inst, {known})")
             self._emit("return True")
         else:
-            self._emit(f"return replace(rw, inst, {self._built(right)})")
+            self._emit(f"return replace(rw, inst, {self._built(right, 'inst.results[0]')})")
 
     def _condition(self, when: Callable[..., bool], left: Apply) -> None:
         given = []
@@ -291,12 +297,13 @@ class _Writer:
             given.append(f"n_{name}")
         self._test(f"{self._named(when)}({', '.join(given)})")
 
-    def _built(self, right: Expression) -> str:
+    def _built(self, right: Expression, like: str = "inst.operands[-1]") -> str:
+        """A term; constants in it have the type of `like`."""
         known = self.values.get(normal(right))
         if known is not None:
             return known
         if isinstance(right, Number):
-            return f"filled(inst.results[0].type, {right.value!r})"
+            return f"filled({like}.type, {right.value!r})"
         if isinstance(right, Letter):
-            return f"filled(inst.results[0].type, {right.name}(dtype))"
+            return f"filled({like}.type, {right.name}(dtype))"
         return f"draft({self._named(_op(right))}, ({', '.join(self._built(of) for of in right.of)},))"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from planish.algebra.law import BOOLS, COMPARISONS, LOGIC, Apply, Expression, Law, Letter, Number, walk
+from planish.algebra.law import BOOLS, COMPARISONS, Apply, Expression, Law, Letter, Number, walk
 from planish.dtypes import Kind
 from planish.uop.matcher import Guard, Rule, rule
 from planish.uop.node import UOp
@@ -34,9 +34,7 @@ def as_rule(law: Law, guard: Guard | None = None) -> Rule:
         if isinstance(part, Apply) and part in set(walk(law.left))
     }  # fmt: skip
     left = law.left
-    inner = left.op in LOGIC and any(
-        isinstance(part, Apply) and part.op in COMPARISONS for part in walk(left)
-    )  # fmt: skip
+    inner = law.of_comparisons
     letters = [part for part in walk(left) if isinstance(part, Letter)]
     free = frozenset(part for part in letters if letters.count(part) == 1)
     shape = _pattern(left, shared, kinds if inner else None, free)
