@@ -2,7 +2,8 @@
 
     law("x + 0 -> x", INTEGRAL, "FoldAddZero")
 
-`x y z w` stand for anything, `p q` for bools, `a b c` for constants; `ones` is the number with every bit set. What is
+`x y z w` stand for anything, `p q` for bools, `a b c` for constants; `ones` is the number with every bit set, `top` the
+place of the highest bit, `lowest` and `highest` are the ends of the dtype. What is
 no operator is written as a call: `max(x, y)`, `where(p, x, y)`, `truncdiv(x, y)`. A word before a colon belongs to the
 name of the law (`int: x // 1 -> x`); of a law with a condition, what follows `when` or a comma says it.
 """
@@ -14,11 +15,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from itertools import product
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from planish.dtypes import Kind
 
-CONSTANTS: Final = frozenset({"a", "b", "c", "ones"})
+NAMED: Final = frozenset({"ones", "top", "lowest", "highest"})
+CONSTANTS: Final = NAMED | {"a", "b", "c"}
 BOOLS: Final = frozenset({"p", "q"})
 
 _OPERATORS: Final[dict[type[ast.AST], str]] = {
@@ -40,6 +43,11 @@ class Letter(NamedTuple):
     @property
     def is_constant(self) -> bool:
         return self.name in CONSTANTS
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is a certain number of the dtype."""
+        return self.name in NAMED
 
 
 class Number(NamedTuple):
@@ -84,16 +92,24 @@ class Law:
     """Whether the inner ops must have no other use, lest they be computed as well."""
 
     @cached_property
-    def sides(self) -> tuple[Expression, Expression]:
+    def sides(self) -> tuple[Apply, Expression]:
         """The two expressions."""
         left, right = self.says.rpartition(": ")[2].split(" -> ")
         if self.when is not None:
             right = right.partition(" when " if " when " in right else ", ")[0]
-        return _read(left), _read(right)
+        return cast("Apply", _read(left)), _read(right)
 
     @property
-    def left(self) -> Expression:
+    def left(self) -> Apply:
         return self.sides[0]
+
+    @property
+    def of_comparisons(self) -> bool:
+        """Whether it is logic of comparisons: its kinds are those of what is compared."""
+        left = self.left
+        return left.op in LOGIC and any(
+            isinstance(part, Apply) and part.op in COMPARISONS for part in walk(left)
+        )
 
     @property
     def right(self) -> Expression:
@@ -121,27 +137,22 @@ def walk(expression: Expression) -> Iterator[Expression]:
             yield from walk(part)
 
 
-def orders(expression: Expression) -> Iterator[Expression]:
-    """An expression with the operands of its commutative ops in every order; a constant stays on the right."""
+def normal(expression: Expression) -> Expression:
+    """The one of all orders of its commutative ops that stands for them."""
     if not isinstance(expression, Apply):
-        yield expression
-        return
-    found = [tuple(orders(part)) for part in expression.of]
-    if len(found) == 2:
-        pairs = [(left, right) for left in found[0] for right in found[1]]
-        first, second = expression.of
-        if expression.op in COMMUTATIVE and not second.is_constant and first != second:
-            pairs += [(right, left) for left, right in pairs]
-        for pair in pairs:
-            yield Apply(expression.op, pair)
-    elif len(found) == 1:
-        for part in found[0]:
-            yield Apply(expression.op, (part,))
-    else:
-        for first in found[0]:
-            for second in found[1]:
-                for third in found[2]:
-                    yield Apply(expression.op, (first, second, third))
+        return expression
+    of = [normal(part) for part in expression.of]
+    return Apply(expression.op, tuple(sorted(of, key=repr) if expression.op in COMMUTATIVE else of))
+
+
+def orders(expression: Apply) -> Iterator[Apply]:
+    """An expression with the operands of its commutative ops in every order; a constant stays on the right."""
+    parts = [tuple(orders(part)) if isinstance(part, Apply) else (part,) for part in expression.of]
+    for of in product(*parts):
+        yield Apply(expression.op, of)
+    if expression.op in COMMUTATIVE and not expression.of[1].is_constant and len(set(expression.of)) == 2:
+        for of in product(*parts):
+            yield Apply(expression.op, of[::-1])
 
 
 def _read(text: str) -> Expression:

@@ -7,6 +7,7 @@ absorption is no law of floats. A constant stands on the right of a commutative 
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from planish.algebra.kinds import (
@@ -26,6 +27,18 @@ from planish.algebra.kinds import (
 from planish.algebra.law import Law, law
 from planish.dtypes import DType
 
+TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+SHIFTING: Final = ("shl", "shr_logical", "shr_arithmetic")
+ROUNDING: Final = ("floor", "ceil", "round", "trunc")
+EVEN: Final = ("cos", "cosh")
+"""f(-x) is f(x), f(|x|) is f(x); to the last bit. Of numbers with a sign `abs` is one too."""
+ODD: Final = (
+    "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "erfinv", "cbrt", "round", "trunc", "recip",
+)  # fmt: skip
+"""f(-x) is -f(x) for floats, zeros included; to the last bit."""
+NOT_NEGATIVE: Final = ("abs", "exp", "exp2", "cosh", "erfc", "popcount", "clz")
+"""Never below zero, and never -0."""
+
 
 def _is_unit(c: int) -> bool:
     return c in {-1, 0, 1}
@@ -41,6 +54,43 @@ def _divides(a: int, b: int) -> bool:
 
 def _not_more(a: int, b: int) -> bool:
     return 0 < a <= b
+
+
+def _within(c: int, dtype: DType) -> bool:
+    return 0 < c < dtype.bits
+
+
+def _beyond(c: int, dtype: DType) -> bool:
+    return not 0 <= c < dtype.bits
+
+
+def _sum_within(a: int, b: int, dtype: DType) -> bool:
+    return _within(a, dtype) and _within(b, dtype) and a + b < dtype.bits
+
+
+def _sum_beyond(a: int, b: int, dtype: DType) -> bool:
+    return _within(a, dtype) and _within(b, dtype) and a + b >= dtype.bits
+
+
+def _same_within(a: int, c: int, dtype: DType) -> bool:
+    return a == c and _within(c, dtype)
+
+
+def _has_next(c: int, dtype: DType) -> bool:
+    return c != dtype.max
+
+
+def _has_previous(c: int, dtype: DType) -> bool:
+    return c != dtype.min
+
+
+def _in_order(a: float, b: float) -> bool:
+    """Whether a is not above b in the order of max and min, which has -0 below +0 and no place for NaN."""
+    return a < b or (a == b and math.copysign(1.0, a) <= math.copysign(1.0, b))
+
+
+def _in_reverse(a: float, b: float) -> bool:
+    return _in_order(b, a)
 
 
 # fmt: off
@@ -74,6 +124,9 @@ LIKE_TERMS: Final = (
     law("int: (x + a) + (y + b) -> (x + y) + (a + b)", INTEGERS),
     law("int: x*a + x*b -> x * (a + b)", INTEGERS),
     law("int: x*c + x -> x * (c + 1)", INTEGERS),
+    law("x*a - x*b -> x * (a - b)", INTEGERS, "CollectLikeTermsOfSub", uop=False),
+    law("x*c - x -> x * (c - 1)", INTEGERS, "CollectLikeTermsOfSub", uop=False),
+    law("x - x*c -> x * (1 - c)", INTEGERS, "CollectLikeTermsOfSub", uop=False),
 )
 PRODUCTS: Final = (
     law("x * 1 -> x", REAL, "FoldMulByOne"),
@@ -115,10 +168,32 @@ FLOORING_TWICE: Final = (
     law("(x % a) % b -> x % a when a <= b", INTEGERS, "FoldRemainderOfRemainder", uop=False, when=_not_more),
     law("int: (x % a) % b -> x % b when b divides a", INTEGERS, "FoldRemainderOfRemainder", when=_divides),
 )
-ROUNDING: Final = (
+FUNCTIONS: Final = (
     law("sign(sign(x)) -> sign(x)", REAL, "RemoveRepeatedSign", uop=False),
     law("abs(x) -> x", UNSIGNED, "RemoveAbsOfUnsigned", uop=False),
     law("abs(x * x) -> x * x", FLOAT, "RemoveAbsOfSquare", uop=False),
+    law("abs(hypot(x, y)) -> hypot(x, y)", FLOAT, "RemoveAbsOfNotNegative", uop=False),
+    law("abs(conj(x)) -> abs(x)", None, "RemoveSignBelowEven", uop=False),
+    law("abs(-x) -> abs(x)", INEXACT | SIGNED, "RemoveSignBelowEven", uop=False),
+    *[law(f"{f}({g}(x)) -> {g}(x)", FLOAT, "RemoveRepeatedRounding", uop=False) for f in ROUNDING for g in ROUNDING],
+    *[law(f"abs({f}(x)) -> {f}(x)", REAL, "RemoveAbsOfNotNegative", uop=False) for f in NOT_NEGATIVE],
+    *[law(f"{f}(-x) -> {f}(x)", FLOAT, "RemoveSignBelowEven", uop=False) for f in EVEN],
+    *[law(f"{f}(abs(x)) -> {f}(x)", FLOAT, "RemoveSignBelowEven", uop=False) for f in EVEN],
+    *[law(f"{f}(-x) -> -{f}(x)", FLOAT, "SinkNegBelowOdd", uop=False) for f in ODD],
+)
+PARTS: Final = (
+    law("real(complex(x, y)) -> x", None, "FoldPartOfComplex", uop=False),
+    law("imag(complex(x, y)) -> y", None, "FoldPartOfComplex", uop=False),
+    law("real(conj(x)) -> real(x)", None, "SinkSignBelowPart", uop=False),
+    law("imag(conj(x)) -> -imag(x)", None, "SinkSignBelowPart", uop=False),
+    law("real(-x) -> -real(x)", None, "SinkSignBelowPart", uop=False),
+    law("imag(-x) -> -imag(x)", None, "SinkSignBelowPart", uop=False),
+    law("real(x + y) -> real(x) + real(y)", None, "SplitPartOfSum", uop=False, once=True),
+    law("real(x - y) -> real(x) - real(y)", None, "SplitPartOfSum", uop=False, once=True),
+    law("imag(x + y) -> imag(x) + imag(y)", None, "SplitPartOfSum", uop=False, once=True),
+    law("imag(x - y) -> imag(x) - imag(y)", None, "SplitPartOfSum", uop=False, once=True),
+    law("complex(real(x), imag(x)) -> x", None, "FoldComplexOfParts", uop=False),
+    law("conj(complex(x, y)) -> complex(x, -y)", None, "FoldConjOfComplex", uop=False),
 )
 POWERS: Final = (
     law("x ** 0 -> 1", REAL, "ReplaceSmallPower"),
@@ -170,6 +245,16 @@ BITWISE: Final = (
     law("(x | a) | b -> x | (a | b)", BITS, "ReassociateBits", uop=INTEGRAL),
     law("(x ^ a) ^ b -> x ^ (a ^ b)", BITS, "ReassociateBits", uop=INTEGRAL),
 )
+SHIFTS: Final = (
+    *[law(f"{f}(x, 0) -> x", INTEGERS, "FoldShiftByConstant", uop=False) for f in SHIFTING],
+    *[law(f"{f}(x, c) -> 0 when c is beyond the width", INTEGERS, "FoldShiftByConstant", uop=False, when=_beyond) for f in SHIFTING[:2]],
+    law("shr_arithmetic(x, c) -> shr_arithmetic(x, top) when c is beyond the width", INTEGERS, "FoldShiftByConstant", uop=False, when=_beyond),
+    *[law(f"{f}({f}(x, a), b) -> {f}(x, a + b) when a + b < width", INTEGERS, "FoldShiftOfShift", uop=False, when=_sum_within) for f in SHIFTING],
+    *[law(f"{f}({f}(x, a), b) -> 0 when a + b >= width", INTEGERS, "FoldShiftOfShift", uop=False, when=_sum_beyond) for f in SHIFTING[:2]],
+    law("shr_arithmetic(shr_arithmetic(x, a), b) -> shr_arithmetic(x, top) when a + b >= width", INTEGERS, "FoldShiftOfShift", uop=False, when=_sum_beyond),
+    law("shr_logical(x << a, c) -> x & shr_logical(ones, c) when a == c", INTEGERS, "ReplaceShiftBackByMask", uop=False, when=_same_within),
+    *[law(f"{f}(x, a) << c -> x & (ones << c) when a == c", INTEGERS, "ReplaceShiftBackByMask", uop=False, when=_same_within) for f in SHIFTING[1:]],
+)
 OF_BOOLS: Final = (
     law("bool: p < q -> ~p & q", BOOL),
     law("bool: p <= q -> ~p | q", BOOL),
@@ -220,6 +305,10 @@ EXTREMA_OF_SAME: Final = (
     law("min(x, x) -> x", REAL | BOOL, "FoldIdempotentOfSame", uop=REAL),
 )
 EXTREMA: Final = (
+    law("max(x, lowest) -> x", FLOAT | INTEGERS | BOOL, "FoldUselessBound", uop=False),
+    law("min(x, highest) -> x", FLOAT | INTEGERS | BOOL, "FoldUselessBound", uop=False),
+    law("max(x, highest) -> highest", INTEGERS | BOOL, "FoldExtremeBound", uop=False),
+    law("min(x, lowest) -> lowest", INTEGERS | BOOL, "FoldExtremeBound", uop=False),
     law("max(x, -inf) -> x", FLOAT),
     law("min(x, inf) -> x", FLOAT),
     law("max(max(x, a), b) -> max(x, max(a, b))", REAL | BOOL, "ReassociateBits", uop=REAL),
@@ -228,6 +317,9 @@ EXTREMA: Final = (
     law("min(x, min(x, y)) -> min(x, y)", REAL | BOOL, "FoldRepeatedOperand", uop=REAL),
     law("max(x, min(x, y)) -> x", BITS, "FoldAbsorption", uop=INTEGRAL),
     law("min(x, max(x, y)) -> x", BITS, "FoldAbsorption", uop=INTEGRAL),
+    law("max(min(x, a), b) -> b when a <= b", BITS, "FoldEmptyClamp", uop=False, when=_in_order),
+    law("min(max(x, a), b) -> b when b <= a", BITS, "FoldEmptyClamp", uop=False, when=_in_reverse),
+    law("max(min(x, a), b) -> min(max(x, b), a) when b <= a", REAL | BOOL, "NormalizeClamp", uop=False, when=_in_reverse),
     law("max(-x, -y) -> -min(x, y)", FLOAT, "SinkNegBelowMinMax", uop=False, once=True),
     law("min(-x, -y) -> -max(x, y)", FLOAT, "SinkNegBelowMinMax", uop=False, once=True),
     law("max(x, -x) -> abs(x)", FLOAT | SIGNED, "ReplaceMaxOfOppositesByAbs", uop=False),
@@ -238,16 +330,37 @@ EXTREMA: Final = (
     law("min(x + c, x) -> x + min(c, 0)", INDEX),
 )
 COMPARED_WITH_ITSELF: Final = (
-    law("x < x -> False", REAL),
-    law("x <= x -> True", INTEGRAL),
-    law("x == x -> True", INTEGRAL),
-    law("x != x -> False", INTEGRAL),
+    law("x < x -> False", REAL | BOOL, "FoldComparisonOfSame", uop=REAL),
+    law("x > x -> False", REAL | BOOL, "FoldComparisonOfSame", uop=False),
+    law("x <= x -> True", BITS, "FoldComparisonOfSame", uop=INTEGRAL),
+    law("x >= x -> True", BITS, "FoldComparisonOfSame", uop=False),
+    law("x == x -> True", BITS, "FoldComparisonOfSame", uop=INTEGRAL),
+    law("x != x -> False", BITS, "FoldComparisonOfSame", uop=INTEGRAL),
+    law("x != x -> is_nan(x)", INEXACT, "FoldComparisonOfSame", uop=False),
+)
+TURNED_COMPARISONS: Final = (
+    *[law(f"c {f} x -> x {g} c", None, "MoveConstantRightOfComparison", uop=False) for f, g in TURNED.items()],
+    *[law(f"-x {f} -y -> x {g} y", FLOAT, "CompareWithoutNegs", uop=False) for f, g in TURNED.items()],
+    law("-x == -y -> x == y", NUMBERS, "CompareWithoutNegs", uop=False),
+    law("-x != -y -> x != y", NUMBERS, "CompareWithoutNegs", uop=False),
+)
+COMPARED_WITH_ENDS: Final = (
+    law("x < lowest -> False", INTEGERS, "FoldComparisonWithExtreme", uop=False),
+    law("x >= lowest -> True", INTEGERS, "FoldComparisonWithExtreme", uop=False),
+    law("x > highest -> False", INTEGERS, "FoldComparisonWithExtreme", uop=False),
+    law("x <= highest -> True", INTEGERS, "FoldComparisonWithExtreme", uop=False),
+    law("x <= c -> x < c + 1 when c is not the highest", INTEGERS, "NormalizeComparisonWithInteger", uop=False, when=_has_next),
+    law("x >= c -> x > c - 1 when c is not the lowest", INTEGERS, "NormalizeComparisonWithInteger", uop=False, when=_has_previous),
 )
 NEGATED_COMPARISONS: Final = (
     law("int: ~(x < y) -> y <= x", INTEGRAL),
     law("int: ~(x <= y) -> y < x", INTEGRAL),
-    law("~(x == y) -> x != y"),
-    law("~(x != y) -> x == y"),
+    law("~(x == y) -> x != y", None, "InvertComparison"),
+    law("~(x != y) -> x == y", None, "InvertComparison"),
+    law("~(x < y) -> x >= y", BITS, "InvertComparison", uop=False),
+    law("~(x <= y) -> x > y", BITS, "InvertComparison", uop=False),
+    law("~(x > y) -> x <= y", BITS, "InvertComparison", uop=False),
+    law("~(x >= y) -> x < y", BITS, "InvertComparison", uop=False),
 )
 SHIFTED_COMPARISONS: Final = (
     law("x + a < c -> x < c - a", INDEX),
@@ -295,8 +408,8 @@ FAST_TERMS: Final = (
 # fmt: on
 
 LAWS: Final[tuple[Law, ...]] = (
-    *SUMS, *TERMS, *LIKE_TERMS, *PRODUCTS, *QUOTIENTS, *TRUNCATING, *FLOORING, *FLOORING_TWICE, *ROUNDING, *POWERS,
-    *MULTIPLY_ADD, *BITWISE, *OF_BOOLS, *DECIDED_SELECTS, *SELECTS, *EXTREMA_OF_SAME, *EXTREMA,
-    *COMPARED_WITH_ITSELF, *NEGATED_COMPARISONS, *SHIFTED_COMPARISONS, *COMPARED_EXTREMA,
+    *SUMS, *TERMS, *LIKE_TERMS, *PRODUCTS, *QUOTIENTS, *TRUNCATING, *FLOORING, *FLOORING_TWICE, *FUNCTIONS, *PARTS, *POWERS,
+    *MULTIPLY_ADD, *BITWISE, *SHIFTS, *OF_BOOLS, *DECIDED_SELECTS, *SELECTS, *EXTREMA_OF_SAME, *EXTREMA,
+    *COMPARED_WITH_ITSELF, *TURNED_COMPARISONS, *COMPARED_WITH_ENDS, *NEGATED_COMPARISONS, *SHIFTED_COMPARISONS, *COMPARED_EXTREMA,
 )  # fmt: skip
 """All that hold to the last bit."""

@@ -36,6 +36,11 @@ class View:
     __slots__ = ("inst",)
 
     roots: ClassVar[tuple[Root, ...]] = ()
+    """The ops or families it shows: an attribute, or `roots=…` in the head of the class."""
+
+    def __init_subclass__(cls, *, roots: tuple[Root, ...] = (), **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.roots = roots or cls.roots
 
     def __init__(self, inst: Inst) -> None:
         self.inst = inst
@@ -295,7 +300,7 @@ class PatternSet:
     __slots__ = ("_patterns",)
 
     def __init__(self, patterns: Iterable[BasePattern | type[BasePattern]] = ()) -> None:
-        self._patterns: list[BasePattern] = []
+        self._patterns: dict[str, BasePattern] = {}
         for pattern in patterns:
             self.add(pattern)
 
@@ -305,9 +310,9 @@ class PatternSet:
             pattern = given() if isinstance(given, type) else given
             if not pattern.roots:
                 raise RewriteError(f"pattern {pattern.label} has no root ops")
-            if any(other.label == pattern.label for other in self._patterns):
+            if pattern.label in self._patterns:
                 raise RewriteError(f"two patterns are called {pattern.label}")
-            self._patterns.append(pattern)
+            self._patterns[pattern.label] = pattern
         return self
 
     def __len__(self) -> int:
@@ -318,10 +323,10 @@ class PatternSet:
 
     @property
     def patterns(self) -> tuple[BasePattern, ...]:
-        return tuple(self._patterns)
+        return tuple(self._patterns.values())
 
     def freeze(self) -> FrozenPatternSet:
-        return FrozenPatternSet(self._patterns)
+        return FrozenPatternSet(self.patterns)
 
 
 class FrozenPatternSet:

@@ -18,8 +18,8 @@ Radius, operand filters and `watch_uses` are derived from the tree.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from planish import dtypes
 from planish.errors import RewriteError
@@ -29,41 +29,26 @@ from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite.pattern import OperandFilter, Pattern
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 
-Tree: TypeAlias = "str | Mapping[str, object]"
 _KINDS = {"int": "is_int", "float": "is_float", "bool": "is_bool", "complex": "is_complex"}
 
 
-class _Any:
-    """Matches any value and gives it a name."""
+class _Leaf(NamedTuple):
+    """A value under a name; a constant, by its number or under a name."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-class _Const:
-    """Matches a constant: of one number, or any under a name."""
-
-    __slots__ = ("name", "number")
-
-    def __init__(self, name: str | None, number: bool | int | float | None) -> None:
-        self.name = name
-        self.number = number
+    name: str | None
+    is_constant: bool = False
+    number: bool | int | float | None = None
 
 
-class _Op:
-    """Matches an instruction and its operands."""
+class _Op(NamedTuple):
+    """An instruction and its operands."""
 
-    __slots__ = ("attrs", "op", "operands")
-
-    def __init__(self, op: OpDef, operands: Sequence[_Node], attrs: Mapping[str, object]) -> None:
-        self.op = op
-        self.operands = tuple(operands)
-        self.attrs = dict(attrs)
+    op: OpDef
+    operands: tuple[_Leaf | _Op, ...]
+    attrs: dict[str, object]
 
 
-_Node: TypeAlias = "_Any | _Const | _Op"
+_Tree: TypeAlias = "_Leaf | _Op"
 
 
 class DataPattern(Pattern[Inst]):
@@ -92,13 +77,14 @@ class DataPattern(Pattern[Inst]):
         self.name = name  # type: ignore[misc]
         self.benefit = benefit  # type: ignore[misc]
         self.roots = (tree.op,)  # type: ignore[misc]
-        self.radius = _depth(tree)  # type: ignore[misc]
+        # Naming an operand of an inner op compares or moves it: that looks one definition deeper.
+        self.radius = max(depth for _, depth in _walk(tree))  # type: ignore[misc]
         self.operands = tuple([_filter(node) for node in tree.operands])  # type: ignore[misc]
         self.watch_uses = any(kind == "one-use" for kind, _ in self._conditions)  # type: ignore[misc]
 
     def match_and_rewrite(self, op: Inst, rw: ProgramRewriter) -> bool:
         values: dict[str, Value] = {}
-        attrs: dict[str, object] = {}
+        attrs: dict[object, object] = {}
         if not _matches(self._match, op, values, attrs):
             return rw.fail(op, "the tree does not match")
         for kind, subject in self._conditions:
@@ -111,41 +97,37 @@ class DataPattern(Pattern[Inst]):
         return True
 
 
-def _read(name: str, tree: object) -> _Node:
-    if isinstance(tree, str):
-        return _Any(tree)
-    if isinstance(tree, Mapping):
-        if set(tree) == {"const"}:
-            number = tree["const"]
-            if isinstance(number, str):
-                return _Const(number, None)
-            if isinstance(number, (bool, int, float)):
-                return _Const(None, number)
-        elif "op" in tree and set(tree) <= {"op", "operands", "attrs"}:
-            operands = tree.get("operands", ())
-            attrs = tree.get("attrs", {})
+def _read(name: str, tree: object) -> _Tree:
+    match tree:
+        case str():
+            return _Leaf(tree)
+        case {"const": str() as const, **rest} if not rest:
+            return _Leaf(const, is_constant=True)
+        case {"const": bool() | int() | float() as number, **rest} if not rest:
+            return _Leaf(None, is_constant=True, number=number)
+        case {"op": op_name, **rest} if set(rest) <= {"operands", "attrs"}:
+            operands, attrs = rest.get("operands", ()), rest.get("attrs", {})
             if (
                 isinstance(operands, Sequence)
                 and not isinstance(operands, str)
                 and isinstance(attrs, Mapping)
             ):
-                op = find(str(tree["op"]))
-                fields = {field.name for field in dataclasses.fields(op.attrs_type)}  # type: ignore[arg-type]
-                wrong = sorted(set(attrs) - fields)
+                op = find(str(op_name))
+                fields = {field.name: str(field.type) for field in dataclasses.fields(op.attrs_type)}  # type: ignore[arg-type]
+                wrong = sorted(set(attrs) - set(fields))
                 if wrong:
                     raise RewriteError(f"pattern {name}: {op.name} has no attribute {', '.join(wrong)}")
-                given = {field: _attribute(op, field, value) for field, value in attrs.items()}
-                return _Op(op, [_read(name, operand) for operand in operands], given)
+                given = {field: _attribute(fields[field], value) for field, value in attrs.items()}
+                return _Op(op, tuple([_read(name, operand) for operand in operands]), given)
     raise RewriteError(f"pattern {name} cannot be read at {tree!r}: a name, a const or an op is due")
 
 
-def _attribute(op: OpDef, name: str, value: object) -> object:
+def _attribute(type: str, value: object) -> object:
     """An attribute as plain data spells it: lists for tuples, names for dtypes."""
     if isinstance(value, list):
         return tuple(value)
-    if isinstance(value, str) and not _is_name(value):
-        hints = {field.name: str(field.type) for field in dataclasses.fields(op.attrs_type)}  # type: ignore[arg-type]
-        return dtypes.parse(value) if hints[name].startswith("DType") else value
+    if isinstance(value, str) and not _is_name(value) and type.startswith("DType"):
+        return dtypes.parse(value)
     return value
 
 
@@ -161,39 +143,33 @@ def _conditions(name: str, given: object) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _names(node: _Node) -> set[str]:
-    found: set[str] = set()
-    pending: list[_Node] = [node]
+def _walk(tree: _Tree) -> Iterator[tuple[_Tree, int]]:
+    """The nodes of a tree, each with its depth."""
+    pending = [(tree, 0)]
     while pending:
-        part = pending.pop()
-        if isinstance(part, _Op):
-            pending += part.operands
-            found |= {str(a) for a in part.attrs.values() if isinstance(a, str) and a.startswith("$")}
-        elif part.name is not None:
-            found.add(part.name)
-    return found
+        node, depth = pending.pop()
+        yield node, depth
+        if isinstance(node, _Op):
+            pending += [(operand, depth + 1) for operand in node.operands]
 
 
-def _depth(node: _Op) -> int:
-    deepest = 0
-    pending: list[tuple[_Node, int]] = [(node, 0)]
-    while pending:
-        part, depth = pending.pop()
-        if isinstance(part, _Op):
-            # Naming an operand of an inner op compares or moves it: that looks one definition deeper.
-            pending += [(operand, depth + 1) for operand in part.operands]
-        deepest = max(deepest, depth)
-    return deepest
+def _names(tree: _Tree) -> set[str]:
+    parts = [node for node, _ in _walk(tree)]
+    attrs = {str(a) for node in parts if isinstance(node, _Op) for a in node.attrs.values() if _is_name(a)}
+    return attrs | {node.name for node in parts if isinstance(node, _Leaf) and node.name is not None}
 
 
-def _filter(node: _Node) -> OperandFilter:
-    if isinstance(node, _Const):
-        kind = constant_kinds.get(node.number)
-        return constant if kind is None else kind
-    return node.op if isinstance(node, _Op) else None
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("$")
 
 
-def _matches(tree: _Op, root: Inst, values: dict[str, Value], attrs: dict[str, object]) -> bool:
+def _filter(node: _Tree) -> OperandFilter:
+    if isinstance(node, _Op):
+        return node.op
+    return constant_kinds.get(node.number, constant) if node.is_constant else None
+
+
+def _matches(tree: _Op, root: Inst, values: dict[str, Value], attrs: dict[object, object]) -> bool:
     pending: list[tuple[_Op, Inst]] = [(tree, root)]
     while pending:
         node, inst = pending.pop()
@@ -201,8 +177,7 @@ def _matches(tree: _Op, root: Inst, values: dict[str, Value], attrs: dict[str, o
             return False
         for field, wanted in node.attrs.items():
             actual: object = getattr(inst.attrs, field)
-            expected = attrs.setdefault(str(wanted), actual) if _is_name(wanted) else wanted
-            if actual != expected:
+            if actual != (attrs.setdefault(wanted, actual) if _is_name(wanted) else wanted):
                 return False
         for part, value in zip(node.operands, inst.operands, strict=True):
             if isinstance(part, _Op):
@@ -210,31 +185,25 @@ def _matches(tree: _Op, root: Inst, values: dict[str, Value], attrs: dict[str, o
                     return False
                 pending.append((part, value.def_inst))
                 continue
-            if isinstance(part, _Const):
-                literal = value.literal
-                if literal is None or (part.number is not None and literal.item != part.number):
-                    return False
+            literal = value.literal
+            if part.is_constant and (
+                literal is None or (part.number is not None and literal.item != part.number)
+            ):
+                return False
             if part.name is not None and values.setdefault(part.name, value) is not value:
                 return False
     return True
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("$")
-
-
 def _build(
-    node: _Node, root: Inst, rw: ProgramRewriter, values: Mapping[str, Value], attrs: Mapping[str, object]
+    node: _Tree, root: Inst, rw: ProgramRewriter, values: Mapping[str, Value], attrs: Mapping[object, object]
 ) -> Value:
-    if isinstance(node, _Any):
-        return values[node.name]
-    if isinstance(node, _Const):
+    if isinstance(node, _Leaf):
         if node.name is not None:
             return values[node.name]
         type = root.results[0].type
-        number = 0 if node.number is None else node.number
-        return rw.materialize_constant(root, Literal.full(type.dtype, type.shape, number))
+        return rw.materialize_constant(root, Literal.full(type.dtype, type.shape, node.number or 0))
     operands = [_build(operand, root, rw, values, attrs) for operand in node.operands]
-    made = {k: attrs[str(v)] if _is_name(v) else v for k, v in node.attrs.items()}
+    made = {k: attrs[v] if _is_name(v) else v for k, v in node.attrs.items()}
     record: Attrs = node.op.attrs_type(**made) if made else NO_ATTRS
     return rw.insert_before(root, node.op, operands, record).result

@@ -10,7 +10,7 @@ an operand to the view of what defines it, or None if that is another op:
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from planish.dtypes import DType
 from planish.ptir.function import Region, Value
@@ -30,17 +30,56 @@ from planish.ptir.ops.movement import (
     TransposeAttrs,
 )
 from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs, ReduceWindowAttrs
-from planish.ptir.rewrite.pattern import Root, View
+from planish.ptir.rewrite.pattern import View
 from planish.ptir.types import DimLike, TensorType
 
+__all__ = [
+    "ArgReduceView", "AttrsView", "BinaryView", "BitcastView", "BroadcastView", "CallView", "CastView",
+    "CompareView", "ConcatView", "CondView", "ConstantView", "ConvolutionView", "CumulativeView",
+    "DequantizeView", "DotGeneralView", "DynamicSliceView", "DynamicUpdateSliceView", "ElementwiseView",
+    "GatherView", "IotaView", "OpView", "PadView", "QuantizeView", "ReduceView", "ReduceWindowView",
+    "ReshapeView", "ReverseView", "ScanView", "ScatterView", "SelectView", "SliceView", "SourceView",
+    "TransposeView", "UnaryView", "WhileView",
+]  # fmt: skip
+
 A = TypeVar("A", bound=Attrs)
+
+
+class Operand:
+    """The operand at a place, as an attribute of a view."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __get__(self, view: View, owner: object) -> Value:
+        return view.inst.operands[self.place]
+
+
+class Operands(Operand):
+    """The operands from a place on."""
+
+    __slots__ = ()
+
+    def __get__(self, view: View, owner: object) -> tuple[Value, ...]:  # type: ignore[override]
+        return view.inst.operands[self.place :]
+
+
+class RegionAt(Operand):
+    """The region at a place."""
+
+    __slots__ = ()
+
+    def __get__(self, view: View, owner: object) -> Region:  # type: ignore[override]
+        return view.inst.regions[self.place]
+
+
 Self = TypeVar("Self", bound="OpView")
 
 
 class OpView(View):
     """Any instruction: what all views share."""
-
-    __slots__ = ()
 
     @classmethod
     def of(cls: type[Self], value: Value) -> Self | None:
@@ -91,8 +130,6 @@ class OpView(View):
 class AttrsView(OpView, Generic[A]):
     """A view with typed attributes."""
 
-    __slots__ = ()
-
     @property
     def attrs(self) -> A:
         return cast("A", self.inst.attrs)
@@ -101,43 +138,29 @@ class AttrsView(OpView, Generic[A]):
 class SourceView(AttrsView[A]):
     """An op that transforms one tensor, its first operand."""
 
-    __slots__ = ()
-
     @property
     def source(self) -> Value:
         return self.inst.operands[0]
 
 
-class ConstantView(AttrsView[ConstantAttrs]):
+class ConstantView(AttrsView[ConstantAttrs], roots=(OpKey.CONSTANT,)):
     """`constant()`: tensor data."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.CONSTANT,)
 
     @property
     def literal(self) -> Literal:
         return self.attrs.literal
 
 
-class IotaView(AttrsView[IotaAttrs]):
+class IotaView(AttrsView[IotaAttrs], roots=(OpKey.IOTA,)):
     """`iota()`: 0, 1, 2 … along an axis."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.IOTA,)
 
-
-class UnaryView(SourceView[Attrs]):
+class UnaryView(SourceView[Attrs], roots=(OpKey.ELEMENTWISE_UNARY,)):
     """`f(source)`, element by element."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.ELEMENTWISE_UNARY,)
 
-
-class BinaryView(OpView):
+class BinaryView(OpView, roots=(OpKey.ELEMENTWISE_BINARY,)):
     """`f(lhs, rhs)`, element by element."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.ELEMENTWISE_BINARY,)
 
     @property
     def lhs(self) -> Value:
@@ -148,222 +171,129 @@ class BinaryView(OpView):
         return self.inst.operands[1]
 
 
-class CompareView(BinaryView):
+class CompareView(BinaryView, roots=(OpKey.COMPARE,)):
     """`lhs < rhs and its like`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.COMPARE,)
 
-
-class ElementwiseView(OpView):
-    """Any op that works element by element."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (
+class ElementwiseView(
+    OpView,
+    roots=(
         OpKey.ELEMENTWISE_UNARY,
         OpKey.ELEMENTWISE_BINARY,
         OpKey.ELEMENTWISE_TERNARY,
         OpKey.COMPARE,
         OpKey.SELECT,
         OpKey.CAST,
-    )
+    ),
+):
+    """Any op that works element by element."""
 
 
-class SelectView(OpView):
+class SelectView(OpView, roots=(OpKey.SELECT,)):
     """`select(predicate, on_true, on_false)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.SELECT,)
-
-    @property
-    def predicate(self) -> Value:
-        return self.inst.operands[0]
-
-    @property
-    def on_true(self) -> Value:
-        return self.inst.operands[1]
-
-    @property
-    def on_false(self) -> Value:
-        return self.inst.operands[2]
+    predicate = Operand(0)
+    on_true = Operand(1)
+    on_false = Operand(2)
 
 
-class CastView(SourceView[CastAttrs]):
+class CastView(SourceView[CastAttrs], roots=(OpKey.CAST,)):
     """`cast(source)` to another dtype."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.CAST,)
 
-
-class BitcastView(SourceView[BitcastAttrs]):
+class BitcastView(SourceView[BitcastAttrs], roots=(OpKey.BITCAST,)):
     """`bitcast(source)`: the same bits as another dtype."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.BITCAST,)
 
-
-class QuantizeView(SourceView[QuantizeAttrs]):
+class QuantizeView(SourceView[QuantizeAttrs], roots=(OpKey.QUANTIZE,)):
     """`quantize(source)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.QUANTIZE,)
 
-
-class DequantizeView(SourceView[DequantizeAttrs]):
+class DequantizeView(SourceView[DequantizeAttrs], roots=(OpKey.DEQUANTIZE,)):
     """`dequantize(source)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DEQUANTIZE,)
 
-
-class ReshapeView(SourceView[ReshapeAttrs]):
+class ReshapeView(SourceView[ReshapeAttrs], roots=(OpKey.RESHAPE,)):
     """`reshape(source, dims)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.RESHAPE,)
 
-
-class TransposeView(SourceView[TransposeAttrs]):
+class TransposeView(SourceView[TransposeAttrs], roots=(OpKey.TRANSPOSE,)):
     """`transpose(source, perm)`."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.TRANSPOSE,)
 
     @property
     def perm(self) -> tuple[int, ...]:
         return self.attrs.perm
 
 
-class BroadcastView(SourceView[BroadcastToAttrs]):
+class BroadcastView(SourceView[BroadcastToAttrs], roots=(OpKey.BROADCAST_TO,)):
     """`broadcast_to(source, dims)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.BROADCAST_TO,)
 
-
-class SliceView(SourceView[SliceAttrs]):
+class SliceView(SourceView[SliceAttrs], roots=(OpKey.SLICE,)):
     """`slice(source, starts, limits, strides)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.SLICE,)
 
-
-class ReverseView(SourceView[ReverseAttrs]):
+class ReverseView(SourceView[ReverseAttrs], roots=(OpKey.REVERSE,)):
     """`reverse(source, axes)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.REVERSE,)
 
-
-class PadView(SourceView[PadAttrs]):
+class PadView(SourceView[PadAttrs], roots=(OpKey.PAD,)):
     """`pad(source, padding, low, high, interior)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.PAD,)
-
-    @property
-    def padding(self) -> Value:
-        """The scalar that fills."""
-        return self.inst.operands[1]
+    padding = Operand(1)
 
 
-class ConcatView(AttrsView[ConcatAttrs]):
+class ConcatView(AttrsView[ConcatAttrs], roots=(OpKey.CONCAT,)):
     """`concat(parts…, axis)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.CONCAT,)
-
-    @property
-    def parts(self) -> tuple[Value, ...]:
-        return self.inst.operands
+    parts = Operands(0)
 
 
-class GatherView(SourceView[GatherAttrs]):
+class GatherView(SourceView[GatherAttrs], roots=(OpKey.GATHER,)):
     """`gather(source, indices…)`, an array of indices for each of the axes."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.GATHER,)
-
-    @property
-    def indices(self) -> tuple[Value, ...]:
-        return self.inst.operands[1:]
+    indices = Operands(1)
 
 
-class ScatterView(SourceView[ScatterAttrs]):
+class ScatterView(SourceView[ScatterAttrs], roots=(OpKey.SCATTER,)):
     """`scatter(source, updates, indices…)`, an array of indices for each of the axes."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.SCATTER,)
-
-    @property
-    def updates(self) -> Value:
-        return self.inst.operands[1]
-
-    @property
-    def indices(self) -> tuple[Value, ...]:
-        return self.inst.operands[2:]
+    updates = Operand(1)
+    indices = Operands(2)
 
 
-class DynamicSliceView(SourceView[DynamicSliceAttrs]):
+class DynamicSliceView(SourceView[DynamicSliceAttrs], roots=(OpKey.DYNAMIC_SLICE,)):
     """`dynamic_slice(source, starts…)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DYNAMIC_SLICE,)
-
-    @property
-    def starts(self) -> tuple[Value, ...]:
-        return self.inst.operands[1:]
+    starts = Operands(1)
 
 
-class DynamicUpdateSliceView(SourceView[Attrs]):
+class DynamicUpdateSliceView(SourceView[Attrs], roots=(OpKey.DYNAMIC_UPDATE_SLICE,)):
     """`dynamic_update_slice(source, update, starts…)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DYNAMIC_UPDATE_SLICE,)
-
-    @property
-    def update(self) -> Value:
-        return self.inst.operands[1]
-
-    @property
-    def starts(self) -> tuple[Value, ...]:
-        return self.inst.operands[2:]
+    update = Operand(1)
+    starts = Operands(2)
 
 
-class ReduceView(SourceView[ReduceAttrs]):
+class ReduceView(SourceView[ReduceAttrs], roots=(OpKey.REDUCE,)):
     """`reduce_sum(source, axes)` and its like."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.REDUCE,)
 
-
-class ArgReduceView(SourceView[ArgReduceAttrs]):
+class ArgReduceView(SourceView[ArgReduceAttrs], roots=(OpKey.ARG_REDUCE,)):
     """`argmax(source, axis)`, argmin(source, axis)."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.ARG_REDUCE,)
 
-
-class CumulativeView(SourceView[CumulativeAttrs]):
+class CumulativeView(SourceView[CumulativeAttrs], roots=(OpKey.CUMULATIVE,)):
     """`cumsum(source, axis)` and its like."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.CUMULATIVE,)
 
-
-class ReduceWindowView(SourceView[ReduceWindowAttrs]):
+class ReduceWindowView(SourceView[ReduceWindowAttrs], roots=(OpKey.REDUCE_WINDOW,)):
     """`reduce_window(source)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.REDUCE_WINDOW,)
 
-
-class DotGeneralView(AttrsView[DotGeneralAttrs]):
+class DotGeneralView(AttrsView[DotGeneralAttrs], roots=(OpKey.DOT_GENERAL,)):
     """`dot_general(lhs, rhs)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DOT_GENERAL,)
-
     @property
     def lhs(self) -> Value:
         return self.inst.operands[0]
@@ -373,12 +303,9 @@ class DotGeneralView(AttrsView[DotGeneralAttrs]):
         return self.inst.operands[1]
 
 
-class ConvolutionView(AttrsView[ConvolutionAttrs]):
+class ConvolutionView(AttrsView[ConvolutionAttrs], roots=(OpKey.CONVOLUTION,)):
     """`convolution(lhs, rhs)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.CONVOLUTION,)
-
     @property
     def lhs(self) -> Value:
         return self.inst.operands[0]
@@ -388,45 +315,24 @@ class ConvolutionView(AttrsView[ConvolutionAttrs]):
         return self.inst.operands[1]
 
 
-class CondView(OpView):
+class CondView(OpView, roots=(OpKey.COND,)):
     """`cond(predicate, …)` with a region for each case."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.COND,)
-
-    @property
-    def predicate(self) -> Value:
-        return self.inst.operands[0]
+    predicate = Operand(0)
 
 
-class WhileView(OpView):
+class WhileView(OpView, roots=(OpKey.WHILE,)):
     """`while(carries…)` with regions for condition and body."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.WHILE,)
-
-    @property
-    def condition(self) -> Region:
-        return self.inst.regions[0]
-
-    @property
-    def body(self) -> Region:
-        return self.inst.regions[1]
+    condition = RegionAt(0)
+    body = RegionAt(1)
 
 
-class ScanView(AttrsView[ScanAttrs]):
+class ScanView(AttrsView[ScanAttrs], roots=(OpKey.SCAN,)):
     """`scan(carries…, inputs…)` with a region for one step."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.SCAN,)
-
-    @property
-    def body(self) -> Region:
-        return self.inst.regions[0]
+    body = RegionAt(0)
 
 
-class CallView(AttrsView[CallAttrs]):
+class CallView(AttrsView[CallAttrs], roots=(OpKey.CALL,)):
     """`call(operands…)` of another function."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.CALL,)

@@ -5,24 +5,19 @@ Uniform tensors have one form: a splat constant, or a scalar broadcast to a dyna
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Value
 from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import source_axis, varies
 
 
-class MovementView(v.SourceView[Attrs]):
-    """An op whose every result element is some element of its first operand."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (
+class MovementView(
+    v.SourceView[Attrs],
+    roots=(
         OpKey.RESHAPE,
         OpKey.TRANSPOSE,
         OpKey.BROADCAST_TO,
@@ -30,15 +25,15 @@ class MovementView(v.SourceView[Attrs]):
         OpKey.REVERSE,
         OpKey.GATHER,
         OpKey.DYNAMIC_SLICE,
-    )
+    ),
+):
+    """An op whose every result element is some element of its first operand."""
 
 
 @rule(benefit=3)
 def RemoveIdentityBroadcast(op: v.BroadcastView) -> Answer:
     """broadcast_to(x: s, s) -> x."""
-    if op.source.type != op.type:
-        return "the shape changes"
-    return op.source
+    return op.source if op.source.type == op.type else "the shape changes"
 
 
 @rule(benefit=2)

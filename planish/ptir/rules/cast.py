@@ -34,9 +34,7 @@ def may_skip(first: DType, middle: DType, last: DType) -> bool:
 @rule(benefit=3)
 def RemoveNoOpCast(op: v.CastView) -> Answer:
     """cast(x: T, T) -> x."""
-    if op.source.type != op.type:
-        return "the dtype changes"
-    return op.source
+    return op.source if op.source.type == op.type else "the dtype changes"
 
 
 @rule(benefit=2)
@@ -72,9 +70,7 @@ def counts_exactly(dtype: DType, last: int) -> bool:
 @rule(benefit=3)
 def RemoveNoOpBitcast(op: v.BitcastView) -> Answer:
     """bitcast(x: T, T) -> x."""
-    if op.source.type != op.type:
-        return "the type changes"
-    return op.source
+    return op.source if op.source.type == op.type else "the type changes"
 
 
 @rule(benefit=2)

@@ -14,8 +14,12 @@ from planish.ptir.function import Inst
 from planish.ptir.ops.definition import OpDef, OpKey
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.numbers import CONSTANT, filled, integer_of, is_constant, number_of
+from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.numbers import filled
 from planish.ptir.rules.rule import Answer, family, rule
+
+by_law = laws(__name__)
+
 
 LESS, EQUAL, GREATER, UNORDERED = 1, 2, 4, 8
 ACCEPTS: Final[dict[OpDef, int]] = {
@@ -34,8 +38,6 @@ SWAPPED: Final[dict[OpDef, OpDef]] = {
     ops.gt: ops.lt,
     ops.ge: ops.le,
 }
-ORDERED: Final[tuple[OpDef, ...]] = (ops.lt, ops.le, ops.gt, ops.ge)
-EQUALITIES: Final[tuple[OpDef, ...]] = (ops.eq, ops.ne)
 
 
 def possible(dtype: DType) -> int:
@@ -54,106 +56,16 @@ def comparison(outcomes: int, dtype: DType) -> OpDef | bool | None:
     return None
 
 
-@rule(benefit=5, radius=2, roots=ORDERED, operands=(CONSTANT,))
-def MoveConstantRightOfComparison(op: v.CompareView) -> Answer:
-    """c < x -> x > c, and of <=, >, >=."""
-    if not is_constant(op.lhs) or is_constant(op.rhs):
-        return "the left operand is not constant, or both are"
-    return d.draft(SWAPPED[op.op], (op.rhs, op.lhs))
-
-
-@rule(benefit=4, same_operands=True)
-def FoldComparisonOfSame(op: v.CompareView) -> Answer:
-    """x < x -> False; x <= x -> True unless x may be NaN; x != x -> is_nan(x) of floats."""
-    dtype = op.lhs.type.dtype
-    accepted = ACCEPTS[op.op]
-    if not possible(dtype) & UNORDERED or not accepted & (EQUAL | UNORDERED):
-        return filled(op.type, bool(accepted & EQUAL))
-    if op.op is ops.ne:
-        return d.draft(ops.is_nan, (op.lhs,))
-    return "False for NaN"
-
-
-@rule(benefit=3, roots=(ops.not_,), operands=(OpKey.COMPARE,))
-def InvertComparison(op: v.UnaryView, inner: Inst) -> Answer:
-    """not (x == y) -> x != y; not (x < y) -> x >= y unless one may be NaN."""
-    dtype = inner.operands[0].type.dtype
-    opposite = comparison(~ACCEPTS[inner.op] & possible(dtype), dtype)
-    if not isinstance(opposite, OpDef):
-        return "no comparison is its opposite for NaN"
-    return d.draft(opposite, inner.operands)
-
-
-@rule(benefit=4, radius=2, roots=EQUALITIES, any_operand=CONSTANT)
-def FoldComparisonOfBool(op: v.CompareView) -> Answer:
-    """x == True -> x, x != False -> x, x == False -> not x, x != True -> not x."""
-    truth = number_of(op.rhs)
-    if not isinstance(truth, bool):
-        return "the right operand is not True or False"
-    if truth is (op.op is ops.eq):
-        return op.lhs
-    return d.draft(ops.not_, (op.lhs,))
-
-
-@rule(benefit=4, radius=2, roots=ORDERED, any_operand=CONSTANT)
-def FoldComparisonWithExtreme(op: v.CompareView) -> Answer:
-    """x < MIN -> False, x >= MIN -> True, x > MAX -> False, x <= MAX -> True of integers."""
-    bound, dtype = integer_of(op.rhs), op.lhs.type.dtype
-    low = bound is not None and bound == dtype.min and op.op in (ops.lt, ops.ge)
-    high = bound is not None and bound == dtype.max and op.op in (ops.gt, ops.le)
-    if not (low or high):
-        return "the constant does not decide it"
-    return filled(op.type, op.op in (ops.ge, ops.le))
-
-
-@rule(benefit=2, radius=2, roots=(ops.le, ops.ge), any_operand=CONSTANT)
-def NormalizeComparisonWithInteger(op: v.CompareView) -> Answer:
-    """x <= c -> x < c + 1, x >= c -> x > c - 1 of integers."""
-    bound, type = integer_of(op.rhs), op.rhs.type
-    if bound is None or bound == (type.dtype.max if op.op is ops.le else type.dtype.min):
-        return "not an integer constant with a neighbour"
-    if op.op is ops.le:
-        return d.draft(ops.lt, (op.lhs, filled(type, bound + 1)))
-    return d.draft(ops.gt, (op.lhs, filled(type, bound - 1)))
-
-
-@rule(benefit=2, radius=2, roots=EQUALITIES, operands=((ops.add, ops.sub, ops.xor), CONSTANT))
-def MoveConstantAcrossEquality(op: v.CompareView, inner: Inst) -> Answer:
-    """x + c == d -> x == d - c, c - x == d -> x == c - d, x ^ c == d -> x == c ^ d of integers; wrapping is one to one."""
-    if not op.rhs.type.dtype.is_int or not is_constant(op.rhs):
-        return "not an integer compared with a constant"
-    x, c = reversed(inner.operands) if inner.op is ops.sub else inner.operands
-    if c.literal is None or is_constant(x):
-        return "no constant to move"
-    if inner.op is ops.add:
-        moved = d.draft(ops.sub, (op.rhs, c))
-    else:
-        moved = d.draft(inner.op, (c, op.rhs))
-    return d.draft(op.op, (x, moved))
-
-
-@rule(benefit=2, radius=2, roots=EQUALITIES, operands=((ops.neg, ops.not_), CONSTANT))
-def DropInverseFromEquality(op: v.CompareView, inner: Inst) -> Answer:
-    """-x == c -> x == -c, not x == c -> x == not c: both are one to one."""
-    if not is_constant(op.rhs) or is_constant(inner.operands[0]):
-        return "not compared with a constant"
-    return d.draft(op.op, (inner.operands[0], d.draft(inner.op, (op.rhs,))))
-
-
-@rule(benefit=3, radius=2, roots=EQUALITIES, operands=(ops.sub, CONSTANT))
-def ReplaceComparisonOfDifference(op: v.CompareView, inner: Inst) -> Answer:
-    """x - y == 0 -> x == y of integers."""
-    if integer_of(op.rhs) != 0:
-        return "not a difference of integers compared with 0"
-    return d.draft(op.op, inner.operands)
-
-
-@rule(benefit=2, operands=(ops.neg, ops.neg))
-def CompareWithoutNegs(op: v.CompareView, left: Inst, right: Inst) -> Answer:
-    """-x < -y -> x > y of floats; -x == -y -> x == y."""
-    if op.op in ORDERED and not op.lhs.type.dtype.is_float:
-        return "the negative of the lowest integer wraps"
-    return d.draft(SWAPPED[op.op], (left.operands[0], right.operands[0]))
+MoveConstantRightOfComparison = by_law("MoveConstantRightOfComparison", benefit=5)
+FoldComparisonOfSame = by_law("FoldComparisonOfSame", benefit=4)
+InvertComparison = by_law("InvertComparison", benefit=3)
+FoldComparisonOfBool = by_law("FoldComparisonOfBool", benefit=4)
+FoldComparisonWithExtreme = by_law("FoldComparisonWithExtreme", benefit=4)
+NormalizeComparisonWithInteger = by_law("NormalizeComparisonWithInteger", benefit=2)
+MoveConstantAcrossEquality = by_law("MoveConstantAcrossEquality", benefit=2)
+DropInverseFromEquality = by_law("DropInverseFromEquality", benefit=2)
+ReplaceComparisonOfDifference = by_law("ReplaceComparisonOfDifference", benefit=3)
+CompareWithoutNegs = by_law("CompareWithoutNegs", benefit=2)
 
 
 @rule(benefit=2, operands=(ops.cast, ops.cast))

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.function import Inst
-from planish.ptir.ops.definition import OpDef
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rewrite.prelude import Attrs
 from planish.ptir.rules import draft as d
+from planish.ptir.rules.lawful import laws
 from planish.ptir.rules.numbers import CONSTANT, filled, number_of, signed_zero
 from planish.ptir.rules.rule import Answer, family, rule
 
-PARTS: tuple[OpDef, ...] = (ops.real, ops.imag)
+by_law = laws(__name__)
 
 
-class PartView(v.SourceView[Attrs]):
+class PartView(v.SourceView[Attrs], roots=(ops.real, ops.imag)):
     """`real(source)` or `imag(source)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (ops.real, ops.imag)
 
-
-class JoinView(v.OpView):
+class JoinView(v.OpView, roots=(ops.complex,)):
     """`complex(real, imaginary)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (ops.complex,)
 
-
-@rule(benefit=4, operands=(ops.complex,))
-def FoldPartOfComplex(op: PartView, inner: Inst) -> Answer:
-    """real(complex(x, y)) -> x, imag(complex(x, y)) -> y."""
-    return inner.operands[0 if op.op is ops.real else 1]
+FoldPartOfComplex = by_law("FoldPartOfComplex", benefit=4)
 
 
 @rule(benefit=3, operands=(ops.cast,))
@@ -47,30 +35,9 @@ def FoldPartOfCast(op: PartView, inner: Inst) -> Answer:
     return d.cast_to(inner.operands[0], op.type)
 
 
-@rule(benefit=3, operands=((ops.conj, ops.neg),))
-def SinkSignBelowPart(op: PartView, inner: Inst) -> Answer:
-    """real(conj(z)) -> real(z), imag(conj(z)) -> -imag(z), real(-z) -> -real(z), imag(-z) -> -imag(z)."""
-    part = d.draft(op.op, (inner.operands[0],))
-    if inner.op is ops.conj and op.op is ops.real:
-        return part
-    return d.draft(ops.neg, (part,))
-
-
-@rule(benefit=2, operands=((ops.add, ops.sub),), watch_uses=True)
-def SplitPartOfSum(op: PartView, inner: Inst) -> Answer:
-    """real(z + w) -> real(z) + real(w), and of imag and -, if nothing else needs the complex sum."""
-    if not op.source.has_one_use:
-        return "the complex sum is needed elsewhere"
-    parts = [d.draft(op.op, (value,)) for value in inner.operands]
-    return d.draft(inner.op, parts)
-
-
-@rule(benefit=4, radius=2, operands=(ops.real, ops.imag))
-def FoldComplexOfParts(op: JoinView, left: Inst, right: Inst) -> Answer:
-    """complex(real(z), imag(z)) -> z."""
-    if left.operands[0] is not right.operands[0]:
-        return "parts of different numbers"
-    return left.operands[0]
+SinkSignBelowPart = by_law("SinkSignBelowPart", benefit=3)
+SplitPartOfSum = by_law("SplitPartOfSum", benefit=2)
+FoldComplexOfParts = by_law("FoldComplexOfParts", benefit=4)
 
 
 @rule(benefit=2, radius=2, any_operand=CONSTANT)
@@ -82,11 +49,6 @@ def ReplaceComplexOfRealByCast(op: JoinView) -> Answer:
     return d.cast_to(op.operands[0], op.type)
 
 
-@rule(benefit=2, roots=(ops.conj,), operands=(ops.complex,))
-def FoldConjOfComplex(op: v.UnaryView, inner: Inst) -> Answer:
-    """conj(complex(x, y)) -> complex(x, -y)."""
-    x, y = inner.operands
-    return d.draft(ops.complex, (x, d.draft(ops.neg, (y,))))
-
+FoldConjOfComplex = by_law("FoldConjOfComplex", benefit=2)
 
 populate_canonicalization = family(__name__)

@@ -25,9 +25,7 @@ _CONSTANT_LIMIT: Final = 1 << 16
 @rule(benefit=4)
 def RemoveSingleConcat(op: v.ConcatView) -> Answer:
     """concat(x) -> x."""
-    if len(op.parts) != 1:
-        return "there are several parts"
-    return op.parts[0]
+    return op.parts[0] if len(op.parts) == 1 else "there are several parts"
 
 
 @rule(benefit=3)

@@ -7,9 +7,8 @@ zero sum is unspecified too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -17,7 +16,6 @@ from planish.ptir.function import Inst, Value
 from planish.ptir.ops.contract import free_axes
 from planish.ptir.ops.definition import OpKey
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import may_skip
 from planish.ptir.rules.numbers import CONSTANT, filled, number_of
@@ -29,7 +27,7 @@ from planish.ptir.rules.shapes import match_axes, varies
 class Side:
     """One operand of a contraction: the value and what its axes are for."""
 
-    value: Value
+    value: d.Term
     batch: tuple[int, ...]
     contract: tuple[int, ...]
 
@@ -43,8 +41,26 @@ class Side:
 
     def repeats(self, axis: int) -> bool:
         """Whether the operand is the same all along an axis, because a broadcast made it so."""
-        inst = self.value.def_inst
+        inst = self.value.def_inst if isinstance(self.value, Value) else None
         return inst is not None and inst.op is ops.broadcast_to and not varies(inst, axis)
+
+    def at(self, value: d.Term | None, places: Mapping[int, int]) -> Side | None:
+        """Another value with the axes of this one at other places; axes without a place are gone."""
+        if value is None:
+            return None
+        batch, contract = [
+            tuple(places[axis] for axis in axes if axis in places) for axes in (self.batch, self.contract)
+        ]
+        return Side(value, batch, contract)
+
+    def without(self, gone: Collection[int]) -> Side | None:
+        """The operand without axes along which it has or repeats one slice."""
+        left = [axis for axis in range(len(self.dims)) if axis not in gone]
+        x: d.Term | None = self.value
+        if any(self.dims[axis] != 1 for axis in gone) and isinstance(x, Value) and x.def_inst is not None:
+            narrow = [1 if axis in gone else dim for axis, dim in enumerate(self.dims)]
+            x = d.broadcasted(x.def_inst.operands[0], narrow)
+        return self.at(d.reshaped(x, [self.dims[axis] for axis in left]), {a: i for i, a in enumerate(left)})
 
 
 def sides(op: v.DotGeneralView) -> tuple[Side, Side]:
@@ -54,34 +70,19 @@ def sides(op: v.DotGeneralView) -> tuple[Side, Side]:
     )
 
 
-def contraction(
-    model: ops.DotGeneralAttrs,
-    terms: Sequence[d.Term | None],
-    batch: Sequence[Sequence[int]],
-    contract: Sequence[Sequence[int]],
-) -> d.Draft | None:
-    """`dot_general` of two terms with these axes, accumulating as `model` does."""
+def contraction(model: ops.DotGeneralAttrs, both: Sequence[Side | None]) -> d.Draft | None:
+    """`dot_general` of two sides, accumulating as `model` does."""
+    left, right = both
+    if left is None or right is None:
+        return None
     attrs = replace(
         model,
-        lhs_batch=tuple(batch[0]),
-        rhs_batch=tuple(batch[1]),
-        lhs_contract=tuple(contract[0]),
-        rhs_contract=tuple(contract[1]),
+        lhs_batch=left.batch,
+        rhs_batch=right.batch,
+        lhs_contract=left.contract,
+        rhs_contract=right.contract,
     )
-    return d.draft(ops.dot_general, terms, attrs)
-
-
-def without(side: Side, gone: Sequence[int]) -> tuple[d.Term | None, tuple[int, ...], tuple[int, ...]]:
-    """An operand without axes along which it has or repeats one slice; and its axes renumbered."""
-    left = [axis for axis in range(len(side.dims)) if axis not in gone]
-    x: d.Term | None = side.value
-    inst = side.value.def_inst
-    if inst is not None and inst.op is ops.broadcast_to:
-        x = d.broadcasted(inst.operands[0], [1 if a in gone else dim for a, dim in enumerate(side.dims)])
-    x = d.reshaped(x, [side.dims[axis] for axis in left])
-    batch = tuple(left.index(axis) for axis in side.batch if axis in left)
-    contract = tuple(left.index(axis) for axis in side.contract if axis in left)
-    return x, batch, contract
+    return d.draft(ops.dot_general, (left.value, right.value), attrs)
 
 
 # --- one form ----------------------------------------------------------------------------------------------
@@ -104,15 +105,8 @@ def RemoveUnitAxesOfDot(op: v.DotGeneralView) -> Answer:
     """dot_general(x, y) -> reshape(dot_general(reshape(x), reshape(y))) without axes of size 1."""
     if not any(1 in value.type.dims for value in op.operands):
         return "no axis of size 1"
-    terms: list[d.Term | None] = []
-    batch: list[tuple[int, ...]] = []
-    contract: list[tuple[int, ...]] = []
-    for side in sides(op):
-        left = [axis for axis, dim in enumerate(side.dims) if dim != 1]
-        terms.append(d.reshaped(side.value, [side.dims[axis] for axis in left]))
-        batch.append(tuple(left.index(axis) for axis in side.batch if axis in left))
-        contract.append(tuple(left.index(axis) for axis in side.contract if axis in left))
-    return d.reshaped(contraction(op.attrs, terms, batch, contract), op.dims)
+    both = [side.without([axis for axis, dim in enumerate(side.dims) if dim == 1]) for side in sides(op)]
+    return d.reshaped(contraction(op.attrs, both), op.dims)
 
 
 @rule(benefit=4)
@@ -125,9 +119,11 @@ def ReplaceDotByMul(op: v.DotGeneralView) -> Answer:
     shared = [left.dims[axis] for axis in left.batch]
     mine, other = [left.dims[a] for a in left.free], [right.dims[a] for a in right.free]
     factors: list[d.Term | None] = []
-    for side, dims in ((left, (*shared, *mine, *[1] * len(other))), (right, None)):
-        lined = d.transposed(side.value, (*side.batch, *side.free))
-        spread = d.reshaped(lined, (*shared, *[1] * len(mine), *other) if dims is None else dims)
+    for side, dims in (
+        (left, (*shared, *mine, *[1] * len(other))),
+        (right, (*shared, *[1] * len(mine), *other)),
+    ):
+        spread = d.reshaped(d.transposed(side.value, (*side.batch, *side.free)), dims)
         wide = None if spread is None else d.cast_to(spread, spread.type.with_dtype(attrs.accum_dtype))
         factors.append(d.broadcasted(wide, op.dims))
     product = d.draft(ops.and_ if attrs.accum_dtype.is_bool else ops.mul, factors)
@@ -147,9 +143,7 @@ def FoldDotOfZero(op: v.DotGeneralView) -> Answer:
     """dot_general(x, 0) -> 0 of integers and bools; a float may be infinite."""
     if op.dtype.is_float or op.dtype.is_complex:
         return "0 * inf is NaN"
-    if not any(number_of(value) == 0 for value in op.operands):
-        return "no operand is zero"
-    return filled(op.type, 0)
+    return filled(op.type, 0) if any(number_of(value) == 0 for value in op.operands) else "no operand is zero"
 
 
 # --- operands as they lie ----------------------------------------------------------------------------------
@@ -158,57 +152,40 @@ def FoldDotOfZero(op: v.DotGeneralView) -> Answer:
 @rule(benefit=3, any_operand=ops.transpose)
 def AbsorbTransposeIntoDot(op: v.DotGeneralView) -> Answer:
     """dot_general(transpose(x, p), y) -> dot_general(x, y) with axes p[…], where free axes stay in order."""
-    terms: list[Value] = []
-    batch: list[tuple[int, ...]] = []
-    contract: list[tuple[int, ...]] = []
-    for side in sides(op):
-        moved = v.TransposeView.of(side.value)
-        free = None if moved is None else [moved.perm[axis] for axis in side.free]
-        if moved is None or free != sorted(free or ()):
-            terms.append(side.value)
-            batch.append(side.batch)
-            contract.append(side.contract)
-            continue
-        terms.append(moved.source)
-        batch.append(tuple(moved.perm[axis] for axis in side.batch))
-        contract.append(tuple(moved.perm[axis] for axis in side.contract))
-    if tuple(terms) == op.operands:
+    both = [_before_transpose(side) for side in sides(op)]
+    if not any(both):
         return "free axes would change places in the result"
-    return contraction(op.attrs, terms, batch, contract)
+    return contraction(op.attrs, [a or b for a, b in zip(both, sides(op), strict=True)])
+
+
+def _before_transpose(side: Side) -> Side | None:
+    moved = v.TransposeView.of(side.value) if isinstance(side.value, Value) else None
+    if moved is None:
+        return None
+    free = [moved.perm[axis] for axis in side.free]
+    return side.at(moved.source, dict(enumerate(moved.perm))) if free == sorted(free) else None
 
 
 @rule(benefit=2, any_operand=ops.reshape)
 def SinkReshapeBelowDot(op: v.DotGeneralView) -> Answer:
     """dot_general(reshape(x), y) -> reshape(dot_general(x, y)) where only free axes are split or joined."""
-    terms: list[Value] = []
-    batch: list[tuple[int, ...]] = []
-    contract: list[tuple[int, ...]] = []
-    for side in sides(op):
-        found = _before_reshape(side)
-        terms.append(side.value if found is None else found.value)
-        batch.append(side.batch if found is None else found.batch)
-        contract.append(side.contract if found is None else found.contract)
-    if tuple(terms) == op.operands:
+    both = [_before_reshape(side) for side in sides(op)]
+    if not any(both):
         return "a batch or contracted axis is split or joined, or an axis has size 1"
-    return d.reshaped(contraction(op.attrs, terms, batch, contract), op.dims)
+    whole = [a or b for a, b in zip(both, sides(op), strict=True)]
+    return d.reshaped(contraction(op.attrs, whole), op.dims)
 
 
 def _before_reshape(side: Side) -> Side | None:
-    inner = v.ReshapeView.of(side.value)
+    inner = v.ReshapeView.of(side.value) if isinstance(side.value, Value) else None
     # Axes of size 1 come and go by reshapes alone: taking one in again would undo their removal.
     if inner is None or 1 in inner.source.type.dims or 1 in inner.dims:
         return None
     groups = match_axes(inner.source.type.dims, inner.dims)
-    if groups is None:
+    single = {group.target[0]: group.source[0] for group in groups or () if group.single}
+    if groups is None or any(axis not in single for axis in (*side.batch, *side.contract)):
         return None
-    single = {group.target[0]: group.source[0] for group in groups if group.single}
-    if any(axis not in single for axis in (*side.batch, *side.contract)):
-        return None
-    return Side(
-        inner.source,
-        tuple(single[axis] for axis in side.batch),
-        tuple(single[axis] for axis in side.contract),
-    )
+    return side.at(inner.source, single)
 
 
 @rule(benefit=3, any_operand=ops.broadcast_to)
@@ -226,8 +203,7 @@ def SinkBroadcastBelowDot(op: v.DotGeneralView) -> Answer:
     ]
     if not any(gone):
         return "nothing repeats in the result"
-    parts = [without(side, axes) for side, axes in zip((left, right), gone, strict=True)]
-    small = contraction(op.attrs, [p[0] for p in parts], [p[1] for p in parts], [p[2] for p in parts])
+    small = contraction(op.attrs, [left.without(gone[0]), right.without(gone[1])])
     places = [
         *(i in shared for i in range(len(left.batch))),
         *(axis in gone[0] for axis in left.free),
@@ -269,14 +245,8 @@ def _free(op: v.DotGeneralView, both: tuple[Side, Side], number: int, which: int
         after += [(label, a) for a in side.free]
     if before != after:
         return None
-    x, batch, contract = without(both[which], (both[which].batch[number],))
-    parts: list[tuple[d.Term | None, tuple[int, ...], tuple[int, ...]]] = [
-        (x, batch, contract),
-        (other.value, freed.batch, freed.contract),
-    ]
-    if which:
-        parts.reverse()
-    return contraction(op.attrs, [p[0] for p in parts], [p[1] for p in parts], [p[2] for p in parts])
+    parts = [both[which].without((both[which].batch[number],)), freed]
+    return contraction(op.attrs, parts[::-1] if which else parts)
 
 
 @rule(benefit=3, any_operand=ops.cast)
@@ -299,11 +269,8 @@ def _before_cast(value: Value, attrs: ops.DotGeneralAttrs) -> Value:
     return inner.source
 
 
-class ContractionView(v.OpView):
+class ContractionView(v.OpView, roots=(OpKey.DOT_GENERAL, OpKey.CONVOLUTION)):
     """`dot_general` or `convolution`: both convert their sums to a result dtype."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DOT_GENERAL, OpKey.CONVOLUTION)
 
 
 @rule(benefit=3, operands=(ContractionView.roots,), watch_uses=True)

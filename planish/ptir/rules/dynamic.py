@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Value
 from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rewrite.prelude import ProgramRewriter, inverse_permutation
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import constant_start, same_scalar, source_axis, uniform, varies
 
 
-class WindowView(v.SourceView[Attrs]):
+class WindowView(v.SourceView[Attrs], roots=(OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE)):
     """`dynamic_slice` or `dynamic_update_slice`."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE)
 
     @property
     def window(self) -> tuple[DimLike, ...]:
@@ -112,17 +106,13 @@ def ForwardDynamicSliceOfUpdate(op: v.DynamicSliceView, inner: v.DynamicUpdateSl
 @rule(benefit=3)
 def ReplaceWholeUpdate(op: v.DynamicUpdateSliceView) -> Answer:
     """dynamic_update_slice(x: s, u: s, i) -> u: the window is all of x."""
-    if op.update.type != op.type:
-        return "the window is not all of it"
-    return op.update
+    return op.update if op.update.type == op.type else "the window is not all of it"
 
 
 @rule(benefit=3)
 def RemoveEmptyUpdate(op: v.DynamicUpdateSliceView) -> Answer:
     """dynamic_update_slice(x, u without elements, i) -> x."""
-    if 0 not in op.update.type.dims:
-        return "there may be something to write"
-    return op.source
+    return op.source if 0 in op.update.type.dims else "there may be something to write"
 
 
 @rule(benefit=2, radius=2)
@@ -135,9 +125,7 @@ def RemoveUpdateByItself(op: v.DynamicUpdateSliceView) -> Answer:
     elif cut is not None and cut.source is op.source and all(s == 1 for s in cut.attrs.strides):
         starts = constant_starts(op.starts, op.dims, op.update.type.dims)
         same = starts is not None and tuple(starts) == cut.attrs.starts
-    if not same:
-        return "what is written was not read from there"
-    return op.source
+    return op.source if same else "what is written was not read from there"
 
 
 @rule(benefit=2, radius=2)

@@ -6,91 +6,16 @@ place in it.
 
 from __future__ import annotations
 
-import math
+from planish.ptir.rules.lawful import laws
+from planish.ptir.rules.rule import family
 
-from planish.ptir import ops
-from planish.ptir.function import Inst, Value
-from planish.ptir.ops import numerics
-from planish.ptir.rewrite import views as v
-from planish.ptir.rules import draft as d
-from planish.ptir.rules.numbers import CONSTANT, is_constant, number_of
-from planish.ptir.rules.rule import Answer, family, rule
+by_law = laws(__name__)
 
-Place = tuple[float | int, int]
-
-
-def place_of(value: Value) -> Place | None:
-    """Where a constant that is not NaN stands in the order of max and min."""
-    number = number_of(value)
-    if number is None or isinstance(number, complex) or math.isnan(number):
-        return None
-    return number, int(math.copysign(1.0, number)) if number == 0 and isinstance(number, float) else 0
-
-
-@rule(benefit=4, radius=2, roots=(ops.max, ops.min), any_operand=CONSTANT)
-def FoldUselessBound(op: v.BinaryView) -> Answer:
-    """max(x, lowest) -> x, min(x, highest) -> x."""
-    bound = numerics.lowest(op.dtype) if op.op is ops.max else numerics.highest(op.dtype)
-    if number_of(op.rhs) != bound:
-        return "the bound binds"
-    return op.lhs
-
-
-@rule(benefit=4, radius=2, roots=(ops.max, ops.min), any_operand=CONSTANT)
-def FoldExtremeBound(op: v.BinaryView) -> Answer:
-    """max(x, highest) -> highest, min(x, lowest) -> lowest; not of floats, where NaN wins."""
-    bound = numerics.highest(op.dtype) if op.op is ops.max else numerics.lowest(op.dtype)
-    if op.dtype.is_float or number_of(op.rhs) != bound:
-        return "x may lie beyond the bound, or be NaN"
-    return op.rhs
-
-
-@rule(benefit=2, radius=2, roots=(ops.max,), operands=(ops.min, CONSTANT))
-def NormalizeClamp(op: v.BinaryView, inner: Inst) -> Answer:
-    """max(min(x, high), low) -> min(max(x, low), high) where low <= high."""
-    if is_constant(inner.operands[0]):
-        return "the inner one folds"
-    high, low = place_of(inner.operands[1]), place_of(op.rhs)
-    if inner.operands[1].literal is None or high is None or low is None or low > high:
-        return "not two constant bounds with room between them"
-    raised = d.draft(ops.max, (inner.operands[0], op.rhs))
-    return d.draft(ops.min, (raised, inner.operands[1]))
-
-
-@rule(benefit=3, radius=2, roots=(ops.max, ops.min), operands=((ops.min, ops.max), CONSTANT))
-def FoldEmptyClamp(op: v.BinaryView, inner: Inst) -> Answer:
-    """min(max(x, low), high) -> high where high <= low, max(min(x, high), low) -> low; not of floats (NaN)."""
-    if inner.op is op.op or op.dtype.is_float:
-        return "not a clamp, or x may be NaN"
-    first, second = place_of(inner.operands[1]), place_of(op.rhs)
-    if inner.operands[1].literal is None or first is None or second is None:
-        return "not two constant bounds"
-    if second > first if op.op is ops.min else second < first:
-        return "there is room between the bounds"
-    return op.rhs
-
-
-@rule(benefit=3, radius=2, roots=(ops.max,), any_operand=ops.neg)
-def ReplaceMaxOfOppositesByAbs(op: v.BinaryView) -> Answer:
-    """max(x, -x) -> abs(x) of floats and signed integers."""
-    if not (op.dtype.is_float or op.dtype.is_signed):
-        return "the negative of an unsigned integer wraps"
-    for value, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-        inner = value.def_inst
-        if inner is not None and inner.op is ops.neg and inner.operands[0] is other:
-            return d.draft(ops.abs, (other,))
-    return "the operands are not opposite"
-
-
-@rule(radius=2, roots=(ops.max, ops.min), operands=(ops.neg, ops.neg), watch_uses=True)
-def SinkNegBelowMinMax(op: v.BinaryView, left: Inst, right: Inst) -> Answer:
-    """max(-x, -y) -> -min(x, y), min(-x, -y) -> -max(x, y) of floats, if nothing else needs the negatives."""
-    if not op.dtype.is_float:
-        return "the negative of the lowest integer wraps"
-    if not (op.lhs.has_one_use and op.rhs.has_one_use):
-        return "a negative is needed elsewhere"
-    other = ops.min if op.op is ops.max else ops.max
-    return d.draft(ops.neg, (d.draft(other, (left.operands[0], right.operands[0])),))
-
+FoldUselessBound = by_law("FoldUselessBound", benefit=4)
+FoldExtremeBound = by_law("FoldExtremeBound", benefit=4)
+NormalizeClamp = by_law("NormalizeClamp", benefit=2)
+FoldEmptyClamp = by_law("FoldEmptyClamp", benefit=3)
+ReplaceMaxOfOppositesByAbs = by_law("ReplaceMaxOfOppositesByAbs", benefit=3)
+SinkNegBelowMinMax = by_law("SinkNegBelowMinMax")
 
 populate_canonicalization = family(__name__)

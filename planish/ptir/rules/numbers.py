@@ -67,9 +67,9 @@ def integer_of(value: Value) -> int | None:
     return item if isinstance(item, int) else None
 
 
-def direct_integer(value: Value) -> int | None:
-    """Like `integer_of` of a `constant` alone: as much as a rule of radius 2 may ask of an operand's operand."""
-    return integer_of(value) if value.literal is not None else None
+def direct_number(value: Value) -> Scalar | None:
+    """Like `number_of` of a `constant` alone: as much as a rule of radius 2 may ask of an operand's operand."""
+    return None if value.literal is None else value.literal.item
 
 
 def filled(type: TensorType, number: Scalar) -> d.Term | None:
@@ -95,9 +95,9 @@ def all_ones(dtype: DType) -> Scalar:
     return True if dtype.is_bool else dtype.wrap(-1)
 
 
-def no_bits(dtype: DType) -> Scalar:
-    """The number without a bit set: the unit of `or`."""
-    return False if dtype.is_bool else 0
+def top_bit(dtype: DType) -> int:
+    """The place of the highest bit."""
+    return dtype.bits - 1
 
 
 def signed_zero(number: Scalar, sign: float) -> bool:

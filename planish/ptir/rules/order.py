@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.definition import OpKey
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import varies
 
 
-class SortView(v.AttrsView[ops.SortAttrs]):
+class SortView(v.AttrsView[ops.SortAttrs], roots=(OpKey.SORT,)):
     """`sort(keys…, payloads…)`."""
 
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.SORT,)
 
-
-class TopKView(v.SourceView[ops.TopKAttrs]):
+class TopKView(v.SourceView[ops.TopKAttrs], roots=(OpKey.TOP_K,)):
     """`top_k(source)`."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.TOP_K,)
 
 
 @rule(benefit=3)
 def RemoveUnitSort(op: SortView) -> Answer:
     """sort(x…; a) -> x… along an axis of size 1."""
-    if op.dims[op.attrs.axis] != 1:
-        return "there may be something to order"
-    return op.operands
+    return op.operands if op.dims[op.attrs.axis] == 1 else "there may be something to order"
 
 
 @rule(benefit=2, operands=((ops.constant, ops.broadcast_to),))
@@ -61,9 +50,7 @@ def FoldSortOfSort(op: SortView, inner: Inst) -> Answer:
     if inner.op is not ops.sort or inner.attrs != op.attrs:
         return "what is sorted was sorted in another way"
     keys = op.attrs.num_keys
-    if op.operands[:keys] != inner.results[:keys]:
-        return "the keys are not those of one sort"
-    return op.operands
+    return op.operands if op.operands[:keys] == inner.results[:keys] else "the keys are not those of one sort"
 
 
 @rule()

@@ -77,17 +77,13 @@ def FoldPadOfUniform(op: v.PadView) -> Answer:
     else:
         spread = v.BroadcastView.of(op.source)
         alike = spread is not None and spread.source is op.padding
-    if not alike:
-        return "the padding differs from what is padded"
-    return d.broadcasted(op.padding, op.dims)
+    return d.broadcasted(op.padding, op.dims) if alike else "the padding differs from what is padded"
 
 
 @rule(benefit=2)
 def ReplacePadOfEmpty(op: v.PadView) -> Answer:
     """pad(x without elements, v) -> broadcast_to(v)."""
-    if 0 not in op.source.type.dims:
-        return "there may be elements to pad"
-    return d.broadcasted(op.padding, op.dims)
+    return d.broadcasted(op.padding, op.dims) if 0 in op.source.type.dims else "there may be elements to pad"
 
 
 populate_canonicalization = family(__name__)

@@ -7,14 +7,11 @@ needed for anything else.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.definition import OpDef, OpKey
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
@@ -29,11 +26,8 @@ SEVERAL_TO_ONE: tuple[OpKey, ...] = (
 )
 
 
-class PointwiseView(v.OpView):
+class PointwiseView(v.OpView, roots=(*ONE_TO_ONE, *SEVERAL_TO_ONE)):
     """Any op that makes each element of its result from the elements at the same place."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (*ONE_TO_ONE, *SEVERAL_TO_ONE)
 
 
 def is_pointwise(inst: Inst) -> bool:

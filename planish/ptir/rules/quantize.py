@@ -19,9 +19,7 @@ def RemoveQuantizeOfDequantize(op: v.QuantizeView, inner: Inst) -> Answer:
     q = inner.operands[0]
     if q.type != op.type:
         return "the scales or the storage differ"
-    if not returns_exactly(op.dtype, op.attrs.quant):
-        return "a step may be lost to rounding or overflow"
-    return q
+    return q if returns_exactly(op.dtype, op.attrs.quant) else "a step may be lost to rounding or overflow"
 
 
 def returns_exactly(storage: DType, quant: Quant) -> bool:

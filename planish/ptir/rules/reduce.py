@@ -69,9 +69,7 @@ def reduced(op: OpDef, x: d.Term | None, axes: Sequence[int]) -> d.Term | None:
 @rule(benefit=5)
 def RemoveReduceOfNoAxes(op: v.ReduceView) -> Answer:
     """reduce(x; no axes) -> x."""
-    if op.attrs.axes:
-        return "it has axes"
-    return op.source
+    return "it has axes" if op.attrs.axes else op.source
 
 
 @rule(benefit=4)

@@ -14,9 +14,7 @@ from planish.ptir.rules.shapes import AxisGroup, match_axes, varies
 @rule(benefit=3)
 def RemoveIdentityReshape(op: v.ReshapeView) -> Answer:
     """reshape(x: s, s) -> x."""
-    if op.source.type != op.type:
-        return "the shape changes"
-    return op.source
+    return op.source if op.source.type == op.type else "the shape changes"
 
 
 @rule(benefit=2)

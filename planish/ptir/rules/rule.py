@@ -83,10 +83,15 @@ def rule(
         cls: Any = type(function.__name__, (OpRewritePattern if typed else Pattern,), body)
         # Set afterwards: the signature that the base class would read is the wrapper's.
         cls.match_and_rewrite = _match(function, [part for (part,) in inner], edits, typed)
-        _FAMILIES[function.__module__].append(cls)
-        return cast("type[BasePattern]", cls)
+        return enlist(function.__module__, cls)
 
     return made
+
+
+def enlist(module: str, pattern: type[BasePattern]) -> type[BasePattern]:
+    """A pattern as one of the family of a module."""
+    _FAMILIES[module].append(pattern)
+    return pattern
 
 
 def family(module: str) -> Callable[[PatternSet], None]:

@@ -27,9 +27,7 @@ from planish.ptir.types import product
 @rule(benefit=3)
 def RemoveEmptyScatter(op: v.ScatterView) -> Answer:
     """scatter(x, no updates, i) -> x."""
-    if 0 not in op.updates.type.dims:
-        return "there may be updates"
-    return op.source
+    return op.source if 0 in op.updates.type.dims else "there may be updates"
 
 
 @rule(benefit=2, radius=1)
@@ -48,9 +46,7 @@ def RemoveOutsideScatter(op: v.ScatterView) -> Answer:
 @rule(benefit=2, operands=(None, ops.constant))
 def RemoveScatterOfIdentity(op: v.ScatterView) -> Answer:
     """scatter(x, 0, i; add) -> x; likewise 1 for mul, and the extremes for min and max."""
-    if not _is_identity(op.attrs.kind, op.updates):
-        return "the updates may change something"
-    return op.source
+    return op.source if _is_identity(op.attrs.kind, op.updates) else "the updates may change something"
 
 
 def _is_identity(kind: str, updates: Value) -> bool:

@@ -24,9 +24,7 @@ def is_whole(op: v.SliceView, axis: int) -> bool:
 @rule(benefit=3)
 def RemoveWholeSlice(op: v.SliceView) -> Answer:
     """x[0:n] -> x: n."""
-    if not all(is_whole(op, axis) for axis in range(len(op.dims))):
-        return "elements are left out"
-    return op.source
+    return op.source if all(is_whole(op, axis) for axis in range(len(op.dims))) else "elements are left out"
 
 
 @rule(benefit=2)

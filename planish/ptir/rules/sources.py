@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from planish.ptir import ops
 from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
 
@@ -18,9 +15,7 @@ from planish.ptir.rules.rule import Answer, family, rule
 @rule(benefit=2)
 def ReplaceUnitIota(op: v.IotaView) -> Answer:
     """iota over an axis of size 1 -> 0."""
-    if op.dims[op.attrs.axis] != 1:
-        return "it counts beyond 0"
-    return d.number(0, op.type)
+    return d.number(0, op.type) if op.dims[op.attrs.axis] == 1 else "it counts beyond 0"
 
 
 @rule()
@@ -34,11 +29,9 @@ def SplitIota(op: v.IotaView) -> Answer:
     return d.broadcasted(column, dims)
 
 
-class MovedView(v.SourceView[Attrs]):
-    """Any op that moves data."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (
+class MovedView(
+    v.SourceView[Attrs],
+    roots=(
         OpKey.RESHAPE,
         OpKey.TRANSPOSE,
         OpKey.BROADCAST_TO,
@@ -51,7 +44,9 @@ class MovedView(v.SourceView[Attrs]):
         OpKey.DYNAMIC_SLICE,
         OpKey.DYNAMIC_UPDATE_SLICE,
         OpKey.IOTA,
-    )
+    ),
+):
+    """Any op that moves data."""
 
 
 @rule(benefit=4, when=lambda op: 0 in op.dims)
@@ -63,11 +58,8 @@ def ReplaceEmptyByConstant(op: MovedView) -> Answer:
     return d.constant(empty, op.type.quant)
 
 
-class DimensionSizeView(v.SourceView[ops.DimensionSizeAttrs]):
+class DimensionSizeView(v.SourceView[ops.DimensionSizeAttrs], roots=(OpKey.DIMENSION_SIZE,)):
     """`dimension_size(source; axis)`."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (OpKey.DIMENSION_SIZE,)
 
 
 @rule(radius=1)

@@ -13,9 +13,7 @@ from planish.ptir.rules.shapes import match_axes, resized, uniform
 @rule(benefit=3)
 def RemoveIdentityTranspose(op: v.TransposeView) -> Answer:
     """transpose(x, (0, 1, …)) -> x."""
-    if not is_identity_permutation(op.perm):
-        return "an axis moves"
-    return op.source
+    return op.source if is_identity_permutation(op.perm) else "an axis moves"
 
 
 @rule(benefit=2)

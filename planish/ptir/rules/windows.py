@@ -5,8 +5,6 @@ A window sum begins with the identity 0, so that a window of a single -0 is +0: 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from planish.ptir import ops
@@ -16,7 +14,6 @@ from planish.ptir.ops.definition import Attrs, OpDef, OpKey
 from planish.ptir.ops.literal import Literal
 from planish.ptir.ops.reduce import MONOIDS
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.pattern import Root
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.numbers import CONSTANT, filled
 from planish.ptir.rules.rule import Answer, family, rule
@@ -129,18 +126,18 @@ def ReplaceFullWindowByReduce(op: v.ReduceWindowView) -> Answer:
     return d.reshaped(total, op.dims)
 
 
-class ComputedView(v.SourceView[Attrs]):
-    """An op that computes much from its operands, elementwise ops excluded."""
-
-    __slots__ = ()
-    roots: ClassVar[tuple[Root, ...]] = (
+class ComputedView(
+    v.SourceView[Attrs],
+    roots=(
         OpKey.REDUCE,
         OpKey.ARG_REDUCE,
         OpKey.CUMULATIVE,
         OpKey.REDUCE_WINDOW,
         OpKey.DOT_GENERAL,
         OpKey.CONVOLUTION,
-    )
+    ),
+):
+    """An op that computes much from its operands, elementwise ops excluded."""
 
 
 @rule(benefit=6, when=lambda op: 0 in op.dims)

@@ -17,8 +17,8 @@ from planish.uop.pattern import FLOAT, INDEX, INTEGRAL, node
 from planish.uop.symbolic.lawful import rules
 from planish.uop.symbolic.letters import SIGNED, absolute, c, known, x, y
 
-_EVEN: Final = (Ops.ABS, Ops.COS, Ops.COSH)
-_ROUNDING: Final = (Ops.FLOOR, Ops.CEIL, Ops.TRUNC, Ops.ROUND)
+_EVEN: Final = (Ops.ABS, *[Ops[name.upper()] for name in scalar.EVEN])
+_ROUNDING: Final = tuple([Ops[name.upper()] for name in scalar.ROUNDING])
 
 
 def _constant_last(root: UOp, c: UOp, x: UOp) -> UOp | None:

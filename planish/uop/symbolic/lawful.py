@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from planish.algebra.law import BOOLS, COMPARISONS, LOGIC, Apply, Expression, Law, Letter, Number, walk
+from planish.algebra.law import BOOLS, COMPARISONS, Apply, Expression, Law, Letter, Number, walk
 from planish.dtypes import Kind
 from planish.uop.matcher import Guard, Rule, rule
 from planish.uop.node import UOp
@@ -33,17 +34,16 @@ def as_rule(law: Law, guard: Guard | None = None) -> Rule:
         if isinstance(part, Apply) and part in set(walk(law.left))
     }  # fmt: skip
     left = law.left
-    inner = isinstance(left, Apply) and left.op in LOGIC and any(
-        isinstance(part, Apply) and part.op in COMPARISONS for part in walk(left)
-    )  # fmt: skip
+    inner = law.of_comparisons
     letters = [part for part in walk(left) if isinstance(part, Letter)]
     free = frozenset(part for part in letters if letters.count(part) == 1)
     shape = _pattern(left, shared, kinds if inner else None, free)
-    if any(part == Letter("ones") for part in walk(left)):
-        guard = _is_ones
+    named = next((part.name for part in letters if part.is_named), None)
+    if named is not None:
+        guard = _NAMED[named]
     elif law.when is not None:
         guard = _on_numbers(law.when)
-    if law.right == Letter("ones") and guard is not _is_ones:
+    if law.right == Letter("ones") and named is None:
         return rule(shape, _ones, on=kinds, says=law.says)
     return rule(shape, _pattern(law.right, shared), when=guard, says=law.says, on=None if inner else kinds)
 
@@ -75,6 +75,17 @@ def _pattern(
 
 def _is_ones(ones: UOp) -> bool:
     return ones.arg == ones.dtype.wrap(-1)
+
+
+def _is_lowest(lowest: UOp) -> bool:
+    return lowest.arg == (-math.inf if lowest.dtype.is_float else lowest.dtype.min)
+
+
+def _is_highest(highest: UOp) -> bool:
+    return highest.arg == (math.inf if highest.dtype.is_float else highest.dtype.max)
+
+
+_NAMED: Final[dict[str, Guard]] = {"ones": _is_ones, "lowest": _is_lowest, "highest": _is_highest}
 
 
 def _ones(root: UOp) -> UOp:
