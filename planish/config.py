@@ -98,6 +98,13 @@ class Settings:
             "min": 0,
         },
     )
+    work_limit: int | None = field(
+        default=100_000,
+        metadata={
+            "doc": "operations that a node of an ONNX model may ask for, for each element that it reads or makes; none: any number",
+            "min": 1,
+        },
+    )
     progress: bool = field(
         default=True,
         metadata={"doc": "show a line on the terminal while something is compiled for more than a second"},
@@ -132,6 +139,7 @@ class Changes(TypedDict, total=False):
     cache: bool
     cache_limit: int
     memory_limit: int | None
+    work_limit: int | None
     progress: bool
     dump_dir: str | None
     disable_stages: str | None

@@ -35,6 +35,11 @@ class Attributes:
         self._read.add(name)
         return self._found.get(name, default)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """All of them; nothing counts as read."""
+        return dict(self._found)
+
     def require(self, name: str) -> Any:
         """A value that must be there."""
         if name not in self._found:

@@ -10,7 +10,6 @@ Everything that is run goes through a recorder, so that the next run with such i
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +20,7 @@ from onnx import FunctionProto, GraphProto, NodeProto
 
 from planish import ptir
 from planish.errors import Location, PlanishError
-from planish.onnx import registry
+from planish.onnx import registry, work
 from planish.onnx.attributes import Attributes
 from planish.onnx.functions import body_of
 from planish.onnx.preparing import Prepared, prepared
@@ -38,10 +37,6 @@ from planish.ptir.types import TensorType
 
 Array = NDArray[Any]
 Compile = Callable[[ptir.Function], Call]
-_FOLDED: Final = 1 << 22
-"""What has more elements than this, and many more than what it is made of, is not computed while importing."""
-_WORK: Final = 1 << 26
-"""Elements that the interpreter computes for one node, at most."""
 
 
 class CannotTrace(PlanishError):
@@ -80,8 +75,24 @@ class At:
 
     def room(self, elements: int, itemsize: int = 8) -> None:
         """Make sure that so many elements can be had at all: a number in a file may be anything."""
-        if elements * itemsize > largest():
+        if elements * itemsize > work.largest():
             raise self.refuse(f"{elements} elements of {itemsize} bytes are more than this machine holds")
+
+    def work(self, operations: int, elements: int | None = None) -> None:
+        """Make sure that so many operations are what elements (those that the node reads, if not told) may ask for."""
+        if elements is None:
+            elements = self.elements
+        why = work.excess(operations, elements)
+        if why is not None:
+            causes = work.blamed(self.attributes.given)
+            error = self.refuse(f"{why}{f' ({causes})' if causes else ''}")
+            error.remedy = "smaller attributes and sizes, or settings(work_limit=None)"
+            raise error
+
+    @property
+    def elements(self) -> int:
+        """How many elements the node reads."""
+        return sum(work.elements_of(self.scope.find(name)) for name in self.node.input if name)
 
 
 class Engine:
@@ -202,7 +213,12 @@ class Engine:
                 raise Unsupported(f"there is no import of {domain or 'ai.onnx'}:{node.op_type} {version}")
             return self.run_function(body, node, attributes, inputs, scope)
         at = At(self, node, attributes, version, scope)
+        before = self.segment
+        last = before.graph.region.end.prev
         outputs = self.call(entry, at, inputs)
+        region = self.segment.graph.region
+        made = work.since(region, last if self.segment is before else None)
+        at.work(sum(map(work.work_of, made)), at.elements + work.elements_of(outputs))
         unread = attributes.unread()
         if unread:
             raise at.refuse(f"attribute {', '.join(unread)} is not understood")
@@ -355,7 +371,7 @@ class Engine:
             if lazy:
                 function = self.segment.graph.build(*lazy)
                 held = sum(value.size for value in given if value is not None)
-                if _too_much(function, held):
+                if work.too_much(function, held):
                     return None
                 results = [np.asarray(r) for r in ptir.interpret(function, self.segment.arrays)]
             rest = iter(results)
@@ -499,22 +515,6 @@ class Engine:
         arrays = dict(before.data)
         arrays.update((v.id, array) for v, array in zip(wanted, self.finish(wanted), strict=True))
         return self.recorder.end([with_arrays(value, arrays) for value in values])
-
-
-def largest() -> int:
-    """How many bytes one value may have: what the machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _too_much(function: ptir.Function, held: int) -> bool:
-    """Whether the interpreter should not compute this: it takes long, or blows up what is small."""
-    total = largest_of = 0
-    for inst in function.body.walk():
-        for result in inst.results:
-            size = math.prod(bounds(dim)[1] for dim in result.type.dims)
-            total += size
-            largest_of = max(largest_of, size)
-    return total > max(_WORK, 8 * held) or largest_of > max(_FOLDED, 4 * held)
 
 
 def _kind(value: Value) -> Any:

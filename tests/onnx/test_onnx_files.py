@@ -14,6 +14,7 @@ import onnx
 import pytest
 from onnx import FunctionProto, ModelProto, TensorProto, helper, numpy_helper
 
+from planish.config import settings
 from planish.errors import PlanishError
 from planish.onnx import Model, load
 from planish.onnx.wire import slim
@@ -314,6 +315,48 @@ def test_values_no_machine_holds_are_refused(op: str):
     )
     wanted = "Expand" if op == "EyeLike" else op
     assert wanted in confined(lambda: load(proto)(x=np.zeros(2, np.float32)))
+
+
+_LINE = "s = Constant<value_ints = [1, 1, 2]>() z = Reshape(x, s) "
+_PLANE = (
+    "s = Constant<value_ints = [1, 1, 1, 2]>() z = Reshape(x, s) b = Constant<value_ints = [0]>() "
+    "q = Constant<value_ints = [1, 4]>() r = Constant<value_floats = [0.0, 0.0, 1.0, 1.0]>() rr = Reshape(r, q) "
+)
+LABORIOUS = {
+    "MaxPool": _LINE + "y = MaxPool<pads = [99999999, 0], kernel_shape = [100000000]>(z)",
+    "MaxPool both sides": _LINE + "y = MaxPool<pads = [999999, 999999], kernel_shape = [1000000]>(z)",
+    "MaxPool places": _LINE + "y, i = MaxPool<pads = [99999, 99999], kernel_shape = [100000]>(z)",
+    "AveragePool": _LINE + "y = AveragePool<pads = [99999999, 0], kernel_shape = [100000000]>(z)",
+    "LpPool": _LINE + "y = LpPool<pads = [99999999, 0], kernel_shape = [100000000]>(z)",
+    "Resize": 's = Constant<value_ints = [100000000]>() y = Resize<mode = "linear">(x, , , s)',
+    "RoiAlign": _PLANE + "y = RoiAlign<sampling_ratio = 100000000>(z, rr, b)",
+    "RoiAlign far": _PLANE
+    + "f = Constant<value_float = 1e9>() ff = Mul(rr, f) y = RoiAlign<sampling_ratio = 0>(z, ff, b)",
+    "MaxRoiPool": _PLANE.replace("[1, 4]", "[1, 5]").replace("1.0, 1.0]", "1.0, 1.0, 1.0]")
+    + "y = MaxRoiPool<pooled_shape = [10000, 10000]>(z, rr)",
+}
+"""Little to read, little to hold, and much to do for it."""
+
+
+@pytest.mark.parametrize("name", LABORIOUS)
+def test_work_that_follows_from_a_number_alone_is_refused(name: str):
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]> agraph (float[2] x) => (float y) {{ {LABORIOUS[name]} }}'
+    )
+    told = confined(lambda: load(proto)(x=np.zeros(2, np.float32)))
+    assert f"a {name.split(maxsplit=1)[0]} node" in told
+    assert "`work_limit`" in told
+
+
+def test_the_limit_of_work_is_a_setting_and_counts_what_is_there():
+    text = '<ir_version: 10, opset_import: ["" : 21]> agraph (float[n] x) => (float y) {{ {} }}'
+    wide = "s = Constant<value_ints = [1, 1, -1]>() z = Reshape(x, s) y = MaxPool<kernel_shape = [300], strides = [300]>(z)"
+    line = np.arange(3_000_000, dtype=np.float32)
+    with settings(work_limit=2):  # once over all of it is what it is
+        assert np.asarray(load(onnx.parser.parse_model(text.format(wide)))(x=line)[0]).size == 10_000
+    overlapping = wide.replace(", strides = [300]", "")
+    with settings(work_limit=100), pytest.raises(PlanishError, match="work_limit"):
+        load(onnx.parser.parse_model(text.format(overlapping)))(x=line)
 
 
 def test_a_loop_without_end_is_not_written_out():

@@ -30,6 +30,8 @@ _MODES = {
     "cubic": "cubic",
 }
 _MANY = 4
+_TABLES = 4
+"""Operations for each position of a resized axis: where it lies, and what weights it has."""
 
 
 def _positions(
@@ -92,6 +94,7 @@ def resized(
         crop = (0.0, 1.0) if crops is None else crops[axis]
         if abs(scale - 1) < 1e-9 and target == before[axis] and crop == (0.0, 1.0):
             continue
+        at.work(target * _TABLES)
         where = _positions(how, before[axis], target, scale, crop)
         if how.coordinates == "tf_crop_and_resize":
             beyond = (where < 0) | (where > before[axis] - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from planish.onnx.registry import op
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import pooling
 from planish.ptir.library.normalize import widened
+
+_PER_TAP = 4096
+"""Operations in the time in which the instructions for one tap are written."""
 
 
 def _room(at: At, x: V, window: Window) -> Window:
@@ -61,6 +65,7 @@ def max_pool(at: At, x: V) -> V | tuple[V, V]:
 def _places(at: At, x: V, window: Window, best: V, column_major: bool) -> V:
     """Where in the whole tensor the largest of each window stands, the first of equals."""
     space = sizes(at, x, 2)
+    at.work(math.prod(window.shape) * _PER_TAP)
     dims = best.dims
     graph = at.graph
     lowest: float | int = -np.inf if x.dtype.is_float else int(x.dtype.min or 0)

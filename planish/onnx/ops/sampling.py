@@ -159,6 +159,7 @@ def roi_align(at: At, x: Array, regions: Array, batches: Array) -> Array:
         for axis, (bins, size) in enumerate(((height, x.shape[2]), (width, x.shape[3]))):
             length = float(extent[n, 1 - axis])
             count = ratio if ratio > 0 else int(np.ceil(length / bins))
+            at.work(bins * count)
             axes.append(_bins(float(corners[n, 1 - axis]), length, bins, count, size))
         result[n] = _region(x[int(batch)].astype(np.float64), axes, mode)
     return result
@@ -197,10 +198,15 @@ def _region(plane: Array, axes: Sequence[tuple[Array, Array]], mode: str) -> Arr
     return np.asarray(matrices[0] @ plane @ matrices[1].T)
 
 
+_PER_BIN = 64
+"""Operations in the time in which one bin is looked for."""
+
+
 @op("MaxRoiPool", host=True)
 def max_roi_pool(at: At, x: Array, regions: Array) -> Array:
     height, width = at.attributes.require("pooled_shape")
     scale = at.attr("spatial_scale", 1.0)
+    at.work(len(regions) * height * width * _PER_BIN)
     result = np.zeros((len(regions), x.shape[1], height, width), x.dtype)
     for n, (batch, *corners) in enumerate(regions):
         left, top, right, bottom = (int(np.floor(c * scale + 0.5)) for c in corners)
