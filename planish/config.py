@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from planish.errors import SettingsError, did_you_mean
@@ -51,6 +52,12 @@ class Settings:
     )
     beam_budget: int = field(
         default=10, metadata={"doc": "seconds that a schedule search may take for each kernel", "min": 1}
+    )
+    calibration: bool = field(
+        default=True,
+        metadata={
+            "doc": "for 'host', choose schedules by the numbers that `planish info --calibrate` measured"
+        },
     )
     fastmath: bool = field(
         default=False, metadata={"doc": "allow reassociating and folding float arithmetic"}
@@ -120,6 +127,7 @@ class Changes(TypedDict, total=False):
     threads: int | None
     beam: int
     beam_budget: int
+    calibration: bool
     fastmath: bool
     contract: bool
     deterministic: bool
@@ -257,6 +265,12 @@ _STACK: ContextVar[tuple[tuple[settings, Settings], ...]] = ContextVar("planish_
 @lru_cache(maxsize=1)
 def _initial() -> Settings:
     return from_environment(os.environ)
+
+
+def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """The user's cache folder for planish."""
+    base = environment.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "planish"
 
 
 def current() -> Settings:
