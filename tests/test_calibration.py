@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from planish.target.calibration import CalibrationWarning, load, path_in, save
 from planish.config import settings
 from planish.runtime import calibrate
 from planish.target import TARGETS, Target, calibration, find, host, model_name
+from planish.target.calibration import CalibrationWarning, load, path_in, save
 
 NUMBERS: calibration.Numbers = {"ports": 1.5, "latency": 3.0, "bytes_per_cycle": (30.0, 20.0, 5.0)}
 V4 = TARGETS["x86-64-v4"]

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 from typing import Final, NamedTuple
 
-from planish.target.calibration import Numbers
 from planish.runtime import cpu
 from planish.runtime.limits import loop_of
 from planish.runtime.pool import available_cores
 from planish.runtime.sandbox import Kernel, Place, Sandbox
 from planish.target import Target
+from planish.target.calibration import Numbers
 
 _TURNS: Final = 20_000
 """Iterations of a loop that touches no more than the first cache."""
