@@ -53,12 +53,6 @@ class Settings:
     beam_budget: int = field(
         default=10, metadata={"doc": "seconds that a schedule search may take for each kernel", "min": 1}
     )
-    calibration: bool = field(
-        default=True,
-        metadata={
-            "doc": "for 'host', choose schedules by the numbers that `planish info --calibrate` measured"
-        },
-    )
     fastmath: bool = field(
         default=False, metadata={"doc": "allow reassociating and folding float arithmetic"}
     )
@@ -114,6 +108,12 @@ class Settings:
         default=None,
         metadata={"doc": "optional stages to leave out, by name or number, separated by commas"},
     )
+    calibration: bool = field(
+        default=True,
+        metadata={
+            "doc": "for 'host', choose schedules by the numbers that `planish info --calibrate` measured"
+        },
+    )
 
     def __post_init__(self) -> None:
         _check({name: getattr(self, name) for name in _fields()})
@@ -127,7 +127,6 @@ class Changes(TypedDict, total=False):
     threads: int | None
     beam: int
     beam_budget: int
-    calibration: bool
     fastmath: bool
     contract: bool
     deterministic: bool
@@ -143,6 +142,7 @@ class Changes(TypedDict, total=False):
     progress: bool
     dump_dir: str | None
     disable_stages: str | None
+    calibration: bool
 
 
 @dataclass(frozen=True, slots=True)
