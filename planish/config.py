@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from planish.errors import SettingsError, did_you_mean
@@ -114,6 +115,12 @@ class Settings:
         default=None,
         metadata={"doc": "optional stages to leave out, by name or number, separated by commas"},
     )
+    calibration: bool = field(
+        default=True,
+        metadata={
+            "doc": "for 'host', choose schedules by the numbers that `planish info --calibrate` measured"
+        },
+    )
 
     def __post_init__(self) -> None:
         _check({name: getattr(self, name) for name in _fields()})
@@ -143,6 +150,7 @@ class Changes(TypedDict, total=False):
     progress: bool
     dump_dir: str | None
     disable_stages: str | None
+    calibration: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +273,12 @@ _STACK: ContextVar[tuple[tuple[settings, Settings], ...]] = ContextVar("planish_
 @lru_cache(maxsize=1)
 def _initial() -> Settings:
     return from_environment(os.environ)
+
+
+def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """The user's cache folder for planish."""
+    base = environment.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "planish"
 
 
 def current() -> Settings:

@@ -13,11 +13,13 @@ from typing import Final
 
 from planish._version import __version__
 from planish.cli.console import OK, Console, Parser
-from planish.config import Settings, current, from_environment
-from planish.runtime.cache import default_folder
+from planish.compiler.progress import Progress, report
+from planish.config import Settings, current, default_folder, from_environment, settings
+from planish.runtime.calibrate import measure
 from planish.runtime.memory import available_memory, wanted_limit
 from planish.runtime.pool import wanted_threads
 from planish.runtime.processors import why_nothing_runs
+from planish.target import calibration, host, model_name
 from planish.target import host_features as features
 
 REQUIRED: Final = ("numpy", "llvmlite", "ml_dtypes")
@@ -34,10 +36,18 @@ def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
     parser = Parser("planish info", "Versions, machine and settings, as bug reports want them.")
     parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="measure first what schedules are chosen by on this machine, and keep it (a few seconds)",
+    )
     args = parser.parse(arguments, console)
+    if args.calibrate:
+        calibrate()
     record = {
         "versions": versions(),
         "machine": machine(),
+        "calibration": calibrated(),
         "settings": settings_in_force(os.environ),
         "cache_dir": str(cache_directory(os.environ)),
     }
@@ -77,6 +87,31 @@ def machine() -> dict[str, str | int | list[str]]:
         "features": [name for name in FEATURES if has.get(name)],
         "amx": str(features.amx()),
     }
+
+
+def calibrate() -> None:
+    """Measure this machine, and write what compiling for it goes by."""
+    with settings(calibration=False):
+        plain = host()
+    with Progress("measuring this machine"):
+        numbers = measure(plain, report)
+    calibration.save(calibration.path_in(cache_directory(os.environ)), model_name(), numbers)
+
+
+def calibrated() -> dict[str, str]:
+    """The numbers that schedules are chosen by, and where they are from."""
+    place = calibration.path_in(cache_directory(os.environ))
+    with settings(calibration=False):
+        plain = host()
+    numbers = calibration.load(place, model_name(), len(plain.bytes_per_cycle))
+    used = bool(numbers) and current().calibration
+    found = {
+        "source": str(place) if used else f"those of any {plain.name}; `planish info --calibrate` measures"
+    }
+    for name in (*calibration.RATES, calibration.LEVELS):
+        value = numbers.get(name) if used else None
+        found[name] = str(getattr(plain, name) if value is None else value)
+    return found
 
 
 def settings_in_force(environment: Mapping[str, str]) -> dict[str, dict[str, str | int | bool | None]]:

@@ -8,7 +8,6 @@ nothing is searched. Candidates run in `runtime/sandbox.py`, each against what t
 from __future__ import annotations
 
 import hashlib
-import platform
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +36,7 @@ from planish.runtime.sandbox import Kernel, Place, Report, Sandbox
 from planish.schedule.overwriting import in_place
 from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.s07_apply_opts import apply_action
-from planish.target import Target
+from planish.target import Target, model_name
 from planish.target import find as find_target
 from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import Table, UOp
@@ -185,18 +184,7 @@ def machine_name(target: Target) -> str:
     """The machine that a winner is for, in words: what was measured on another says nothing here."""
     made_for = cpu.processor(target)
     features = hashlib.blake2b(made_for.features.encode(), digest_size=6).hexdigest()
-    return f"{_model()}, {available_cores()} cores, {made_for.name}, features {features}"
-
-
-@cache
-def _model() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+    return f"{model_name()}, {available_cores()} cores, {made_for.name}, features {features}"
 
 
 @cache

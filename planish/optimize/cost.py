@@ -1,13 +1,13 @@
 """An analytical model of what a scheduled kernel costs: it ranks candidates before any is measured, and explains itself.
 
-The estimate is made of parts, each in cycles of one core: arithmetic (throughput, and latency where a sum has too few
-independent accumulators), the instructions that load and store, the bytes between each two levels of the memory, the overhead of
-loops, and what is spilled. The longest part bounds the kernel; the others hide behind it but for a fraction. Cores divide it.
+The estimate is made of parts, each in cycles of one core: arithmetic, the instructions that load and store, waiting where a sum has too
+few independent accumulators, the bytes between each two levels of the memory, the overhead of loops, and what is spilled. Per body of a
+loop (`body.py`), then for the whole, the longest part bounds; the others hide behind it but for a fraction. Cores divide it.
 
 Bytes. Of the loops around an access the outermost is looked for whose one iteration touches no more than a cache
 holds: what that loop touches is then fetched once, and once more for every iteration of the loops around it. Lines count whole.
 
-The numbers are those of a machine with wide vectors in round figures. They rank schedules of one kernel; they promise no seconds.
+What the machine is, is data (`Target`), measured by `planish info --calibrate`. Estimates rank; they promise no seconds.
 """
 
 from __future__ import annotations
@@ -18,31 +18,22 @@ from math import prod
 from typing import Final
 
 from planish.dtypes import DType
-from planish.optimize.nest import LANES, SEQUENTIAL, Nest, closed_by, count, trips
+from planish.optimize.body import Body, overlapped
+from planish.optimize.nest import LANES, SEQUENTIAL, Access, Nest, closed_by, count, trips
 from planish.target import Target
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, AxisType, Ops, TensorCore
+from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCore
 from planish.uop.ranges import kind_of
 from planish.uop.weights import weight
 
-_SHARED: Final = 2.0
-"""How many cores the memory serves at full speed; more share what there is."""
-_LATENCY: Final = 4.0
-"""Cycles until a sum can be added to again."""
-_SPILLED: Final = 5.0
-"""Cycles per iteration for a value that has no register: stored and loaded again, both in the chain of what is computed."""
-_GATHERED: Final = 2.0
-"""What one element costs that has to be put into a lane by itself."""
-_SHUFFLED: Final = 3.0
-"""What a vector costs whose lanes have to be brought into another order."""
-_MASKED: Final = 1.25
+_MASKED: Final = 1.5
 """What a masked access costs."""
-_LOOP: Final = 1.5
-"""Cycles to count and jump."""
 _SHORT: Final = 8
 """Iterations of a loop that is unrolled."""
-_HIDDEN: Final = 0.15
-"""How much of what does not bound a kernel is seen nevertheless."""
+_NEAR: Final = 4
+"""Elements from one to the next, up to which whole vectors are loaded and some of their lanes taken."""
+_TILED: Final = 1024
+"""Products of a tensor core per cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,127 +113,164 @@ class _Model:
         self.inside: dict[UOp | None, int] = {}
         self.across = {r for access in nest.accesses for r in access.lanes if access.steps.get(r) == 1}
         """Lanes that are neighbours in some memory: those that vectors lie along."""
+        self.bodies: dict[tuple[UOp, ...], Body] = {}
+        """What every loop does in an iteration, by the loops around it and itself."""
+        self.fused = {
+            n.src[0]
+            for n in nest.nodes
+            if n.op is Ops.REDUCE and n.arg is Ops.ADD and n.src[0].op is Ops.MUL and n.dtype.is_float
+        }
+        """Products that are added up: one operation is both."""
+        self.flops = 0
+        self.turned = 0
+        """Vectors that are shuffled among each other, and in registers all at once."""
         self.useful = 0.0
         self.issued = 0.0
 
     def estimate(self, threads: int | None, pressure: int | None) -> Estimate:
         nest, target = self.nest, self.target
-        compute, flops = self._compute()
+        self._compute()
+        for access in nest.accesses:
+            self._add(access.loops, self._accessed(access))
         moved = tuple(self._moved(size) for size in target.caches)
         registers = self._registers() if pressure is None else pressure
         parts = {
-            "compute": compute,
-            "access": self._access(),
+            **self._inside_loops(),
             **self._memory(moved),
             "loops": self._loops(),
-            "spills": max(registers - target.registers, 0) * _SPILLED * self._innermost(),
+            "spills": max(registers - target.registers, 0) * target.spills * self._innermost(),
         }
         pieces = count(nest.parallel)
         cores = max(1, min(pieces, threads or target.cores, target.cores if target.cores > 1 else pieces))
         turns = -(-pieces // cores)
         shared = {
-            name: part / (min(cores, _SHARED) if name == "memory" else cores) for name, part in parts.items()
+            name: part / (min(cores, target.memory_cores) if name == "memory" else cores)
+            for name, part in parts.items()
         }
         # pieces of uneven number: the last turn leaves cores idle
         uneven = turns * cores / pieces
-        bound = max(shared.values())
-        cycles = (bound + _HIDDEN * (sum(shared.values()) - bound)) * uneven + target.launch * (
-            turns if pieces > 1 else 0
-        )
+        cycles = overlapped(*shared.values()) * uneven + target.launch * (turns if pieces > 1 else 0)
         efficiency = self.useful / self.issued if self.issued else 1.0
-        return Estimate(cycles, parts, flops, moved, registers, efficiency, pieces)
+        return Estimate(cycles, parts, self.flops, moved, registers, efficiency, pieces)
+
+    def _add(self, loops: tuple[UOp, ...], body: Body) -> None:
+        known = self.bodies.get(loops)
+        self.bodies[loops] = body if known is None else known.plus(body)
+
+    def _inside_loops(self) -> dict[str, float]:
+        """The parts of all bodies. What one waits for behind another part is no part of its own."""
+        target = self.target
+        compute = access = waiting = 0.0
+        for loops, body in self.bodies.items():
+            times = count(loops)
+            busy = body.compute(target), body.access(target)
+            compute += times * busy[0]
+            access += times * busy[1]
+            waiting += times * max(0.0, body.chain - max(busy))
+        return {"compute": compute, "access": access, "waiting": waiting}
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
 
-    def _vectors(self, lanes: int, dtype: DType) -> int:
-        """Operations for so many lanes."""
-        width = self.target.lanes(dtype.scalar) if not dtype.is_bool else self.target.register_bytes
-        vectors = -(-lanes // max(width, 1))
+    def _vectors(self, lanes: int, dtype: DType, times: int = 1) -> int:
+        """Operations for so many lanes side by side: whole registers, and of what is left a power of two each. All so many times."""
+        width = max(self.target.register_bytes if dtype.is_bool else self.target.lanes(dtype.scalar), 1)
+        vectors = times * (lanes // width + (lanes % width).bit_count())
         if width > 1:
-            self.useful += lanes
+            self.useful += times * lanes
             self.issued += vectors * width
         return vectors
 
-    def _operations(self, node: UOp, lanes: int) -> int:
-        """Operations for a node: what has no neighbours in memory among its lanes goes one by one to all lanes of others."""
-        if self.across and self.across.isdisjoint(node.ranges):
-            return lanes
-        return self._vectors(lanes, node.dtype)
+    def _operations(self, ranges: Iterable[UOp], dtype: DType) -> int:
+        """Operations on all lanes among ranges: vectors lie along what is neighbours in memory, the longest if there are several.
 
-    def _compute(self) -> tuple[float, int]:
-        nest = self.nest
-        total, flops = 0.0, 0
-        fused = {
-            n.src[0]
-            for n in nest.nodes
-            if n.op is Ops.REDUCE and n.arg is Ops.ADD and n.src[0].op is Ops.MUL and n.dtype.is_float
-        }
+        What has no neighbours goes one by one to all lanes of others.
+        """
+        lanes = [r for r in ranges if kind_of(r) in LANES]
+        if not self.across:
+            return self._vectors(count(lanes), dtype)
+        along = max((trips(r) for r in lanes if r in self.across), default=1)
+        return self._vectors(along, dtype, count(lanes) // along)
+
+    def _compute(self) -> None:
+        nest, target = self.nest, self.target
         for node in nest.nodes:
             if node.op is Ops.REDUCE:
-                cycles, done = self._reduction(node)
-                total += cycles
-                flops += done
-            elif node.op is Ops.SCAN:
-                times, lanes = nest.times(node), _lanes(node)
-                total += times * max(self._vectors(lanes, node.dtype) / self.target.ports, _LATENCY)
-                flops += times * lanes if node.dtype.is_float else 0
-            elif node.op is Ops.WMMA and isinstance(node.arg, TensorCore):
-                tile, times = node.arg.dims, nest.times(node) * _lanes(node)
-                total += times * prod(tile) / 1024
-                flops += 2 * prod(tile) * times
-            elif (
-                (node.op in ALU or _converts(node)) and not node.dtype.is_index and not node.dtype.is_pointer
-            ):
-                if node.op in {Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE} and node.src[0].dtype.is_index:
-                    continue
-                times, lanes = nest.times(node), _lanes(node)
-                flops += times * lanes if node.dtype.is_float and node.op in ALU else 0
-                if node not in fused:
-                    total += times * self._operations(node, lanes) * weight(node.op) / self.target.ports
-        return total, flops
+                self._reduction(node)
+                continue
+            counts = node.op in ALU and not node.dtype.is_index and not node.dtype.is_pointer
+            if node.op in COMPARISONS and node.src[0].dtype.is_index:
+                counts = False
+            if not counts and not _converts(node) and node.op not in {Ops.SCAN, Ops.WMMA}:
+                continue
+            loops, lanes = nest.loops(node.ranges), _lanes(node)
+            floats = lanes if node.dtype.is_float and (counts or node.op is Ops.SCAN) else 0
+            if node.op is Ops.SCAN:
+                body = self._scanned(node, lanes)
+            elif isinstance(node.arg, TensorCore):
+                done = prod(node.arg.dims) * lanes
+                floats, body = 2 * done, Body(multiplies=done / _TILED * target.multiplies)
+            elif node in self.fused:
+                body = Body()
+            else:
+                body = _arithmetic(node.op, self._operations(node.ranges, node.dtype))
+            self.flops += count(loops) * floats
+            self._add(loops, body)
 
-    def _reduction(self, node: UOp) -> tuple[float, int]:
+    def _scanned(self, node: UOp, lanes: int) -> Body:
+        """Running sums: each waits for the one before; those along lanes are made in rounds of shuffles."""
+        inside = count(_side_by_side(closed_by(node)))
+        rounds = (inside - 1).bit_length()
+        vectors = self._vectors(lanes * inside if inside not in (1, lanes) else lanes, node.dtype)
+        return Body(operations=vectors * (rounds + 1), shuffles=vectors * rounds, chain=self.target.latency)
+
+    def _reduction(self, node: UOp) -> None:
         """Combining, in every iteration; with too few accumulators each waits for the one before."""
-        nest, x = self.nest, node.src[0]
+        nest, target = self.nest, self.target
         closed = closed_by(node)
-        times = count(nest.loops(frozenset(r for r in closed if kind_of(r) in SEQUENTIAL) | node.ranges))
-        lanes = _lanes(node)
-        heavy = weight(node.arg) if isinstance(node.arg, Ops) else 1.0
-        vectors = self._vectors(lanes, node.dtype)
-        inside = count(r for r in closed if kind_of(r) in LANES)
-        horizontal = 0.0
-        if inside > 1:
-            before = self._vectors(lanes * inside, node.dtype)
-            horizontal = (
-                before + 2.0 * min(inside, self.target.lanes(node.dtype.scalar)).bit_length()
-            ) * heavy
-        sequential = any(kind_of(r) in SEQUENTIAL for r in closed)
-        each = vectors * heavy / self.target.ports
-        if sequential and self.target.register_bytes > 1:
-            each = max(each, _LATENCY)
-        flops = times * lanes * inside if x.dtype.is_float else 0
-        return times * (each + horizontal / self.target.ports), flops
+        sequential = frozenset(r for r in closed if kind_of(r) in SEQUENTIAL)
+        loops, lanes = nest.loops(sequential | node.ranges), _lanes(node)
+        combine = Ops.MUL if node.src[0] in self.fused else node.arg if isinstance(node.arg, Ops) else Ops.ADD
+        inside = _side_by_side(closed)
+        operations, shuffles = self._operations((*node.ranges, *inside), node.dtype), 0
+        if not self.across.isdisjoint(inside):  # lanes of one vector are added up
+            shuffles = min(count(inside), target.lanes(node.dtype.scalar)).bit_length() - 1
+            operations += shuffles
+        chain = target.latency if sequential and target.register_bytes > 1 else 0.0
+        self.flops += count(loops) * lanes * count(inside) if node.src[0].dtype.is_float else 0
+        self._add(loops, _arithmetic(combine, operations).plus(Body(shuffles=shuffles, chain=chain)))
 
     # -- memory --------------------------------------------------------------------------------------------------
 
-    def _access(self) -> float:
-        total = 0.0
-        for access in self.nest.accesses:
-            lanes = [r for r in access.lanes if access.steps.get(r, 0) != 0]
-            runs, run = access.runs(lanes)
-            if run == 1 and lanes and self.across and self.across.isdisjoint(lanes):
-                instructions = float(runs)  # each goes to all lanes of a vector
-            elif run == 1 and runs > 1 and self.target.register_bytes > 1:
-                instructions = runs * _GATHERED
-                self.useful += runs
-                self.issued += runs * self.target.lanes(access.dtype.scalar)
+    def _accessed(self, access: Access) -> Body:
+        """The instructions of an access: of vectors where its lanes are neighbours, else of elements."""
+        target, lanes = self.target, [r for r in access.lanes if access.steps.get(r, 0) != 0]
+        elements = shuffles = 0.0
+        wide = [r for r in lanes if r in self.across]
+        along = [r for r in wide if access.steps[r] in {1, -1}]
+        others = [r for r in lanes if r not in along]
+        starts = prod(access.runs(others))
+        width, step = target.lanes(access.dtype.scalar), access.step_of(wide)
+        if along or not wide or target.register_bytes == 1:
+            # (what has no lanes along vectors goes to all lanes of one, element by element)
+            run = count(along)
+            instructions = float(self._vectors(run, access.dtype, starts))
+            if any(access.steps[r] == -1 for r in along):
+                shuffles = instructions
+            elif along and lanes[-1] not in along and others:
+                # neighbours in memory are not neighbours in lanes: rounds of shuffles
+                shuffles = instructions * (min(run, width) - 1).bit_length()
+                self.turned = max(self.turned, int(instructions))
+        else:
+            self.useful += starts
+            self.issued += starts * width
+            if 1 < step <= _NEAR and not access.is_store:
+                instructions = shuffles = float(-(-starts * step // width))
             else:
-                instructions = float(runs * self._vectors(run, access.dtype))
-                if run > 1 and access.steps.get(lanes[-1]) != 1:
-                    # neighbours in memory are not neighbours in lanes: rounds of shuffles
-                    instructions *= _SHUFFLED
-            total += count(access.loops) * instructions * (_MASKED if access.is_gated else 1.0)
-        return total / self.target.ports
+                instructions = elements = float(starts)
+        instructions *= _MASKED if access.is_gated else 1.0
+        if access.is_store:
+            return Body(stores=instructions, shuffles=shuffles, elements=elements)
+        return Body(loads=instructions, shuffles=shuffles, elements=elements)
 
     def _moved(self, size: int) -> int:
         """Bytes that are fetched and written beyond a cache."""
@@ -297,7 +325,7 @@ class _Model:
         for r, around in nest.around.items():
             if r in inner and trips(r) <= _SHORT:
                 continue
-            total += count((*nest.parallel, *around)) * trips(r) * _LOOP
+            total += count((*nest.parallel, *around)) * trips(r) * self.target.branches
         return total
 
     def _without_inner(self) -> set[UOp]:
@@ -325,10 +353,18 @@ class _Model:
         widest = 1
         for access in self.nest.accesses:
             lanes = [r for r in access.lanes if access.steps.get(r, 0) != 0]
-            runs, run = access.runs(lanes)
+            _, run = access.runs(lanes)
             if run > 1 and not access.is_store:
-                widest = max(widest, min(runs, 2) * -(-run // self.target.lanes(access.dtype.scalar)))
-        return max(live.values(), default=1) + widest + 1
+                widest = max(widest, -(-run // self.target.lanes(access.dtype.scalar)))
+        return max(live.values(), default=self.turned or 1) + widest + 1
+
+
+def _arithmetic(op: Ops, vectors: float) -> Body:
+    """An op on so many vectors."""
+    heavy = weight(op)
+    if heavy > 1.0 or op in {Ops.MUL, Ops.MULACC}:
+        return Body(multiplies=vectors * heavy)
+    return Body(operations=vectors)
 
 
 def _converts(node: UOp) -> bool:

@@ -78,24 +78,42 @@ class Access:
         return max(dtype.size, 0) * self.dtype.itemsize if isinstance(dtype, PtrDType) else 0
 
     def runs(self, ranges: Iterable[UOp]) -> tuple[int, int]:
-        """Over some ranges: how many contiguous runs of elements it touches, and how long one is."""
-        run, runs = 1, 1
-        moves = sorted(
-            (abs(step) if step is not None else -1, trips(r))
-            for r in ranges
-            if (step := self.steps.get(r, 0)) != 0
-        )
-        for step, number in moves:
-            if 0 <= step <= run:
-                run += step * (number - 1)
+        """Over some ranges: how many contiguous runs of elements it touches, and how long one is. What several touch counts once."""
+        spans, unknown = self._spans(ranges)
+        return unknown * prod(number for _, number in spans[1:]), spans[0][1]
+
+    def step_of(self, ranges: Iterable[UOp]) -> int:
+        """The least step along some ranges, 0 if it does not move or not by a number."""
+        return min((abs(step) for r in ranges if (step := self.steps.get(r))), default=0)
+
+    def _spans(self, ranges: Iterable[UOp]) -> tuple[list[tuple[int, int]], int]:
+        """Steps and how many of each are made, the contiguous ones first; and how many runs have no known step.
+
+        Ranges whose steps fit into each other are one: pixels and taps of a window reach their sum, not their product.
+        """
+        spans, unknown = [(1, 1)], 1
+        moves = [(self.steps.get(r, 0), trips(r)) for r in ranges]
+        for step, number in sorted((abs(s), n) for s, n in moves if s):
+            for place, (fine, count) in enumerate(spans):
+                if step % fine == 0 and step // fine <= count:
+                    spans[place] = fine, count + step // fine * (number - 1)
+                    break
             else:
-                runs *= number
-        return runs, run
+                spans.append((step, number))
+        for known, number in moves:
+            unknown *= number if known is None else 1
+        return spans, unknown
 
     def footprint(self, ranges: Iterable[UOp]) -> int:
         """The bytes of the cache lines that it touches over some ranges."""
-        runs, run = self.runs(ranges)
-        length = run * self.dtype.itemsize
+        (first, *others), runs = self._spans(ranges)
+        run, size = first[1], self.dtype.itemsize
+        for step, number in others:
+            if step * size < LINE or step <= run:  # every line is touched, if not every element
+                run += step * (number - 1)
+            else:
+                runs *= number
+        length = run * size
         lines = -(-length // LINE) * LINE if runs == 1 else max(length, LINE)
         return min(runs * lines, self.capacity or runs * lines)
 

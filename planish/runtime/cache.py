@@ -18,7 +18,7 @@ import stat
 import struct
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from planish.config import current
+from planish.config import current, default_folder
 from planish.errors import PlanishError
 
 _MAGIC: Final = b"planish\n"
@@ -359,12 +359,6 @@ def _version_of(package: str) -> str:
 @cache
 def _opened(folder: Path) -> DiskCache:
     return DiskCache(folder)
-
-
-def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """The user's cache folder for planish."""
-    base = environment.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "planish"
 
 
 _OFF: Final = DiskCache(Path(os.devnull), _usable=False)

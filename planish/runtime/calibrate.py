@@ -8,12 +8,15 @@ integer operations, one cycle each, tells how long a cycle is. Loops run on one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
 from typing import Final, NamedTuple
 
 from planish.runtime import cpu
 from planish.runtime.limits import loop_of
+from planish.runtime.pool import available_cores
 from planish.runtime.sandbox import Kernel, Place, Sandbox
 from planish.target import Target
+from planish.target.calibration import Numbers
 
 _TURNS: Final = 20_000
 """Iterations of a loop that touches no more than the first cache."""
@@ -21,9 +24,13 @@ _READ: Final = 16 << 20
 """The fewest bytes of a loop through memory, however often it goes over them."""
 _ROUNDS: Final = 3
 """Times that all loops are measured; of each the fastest counts."""
+_PATIENCE: Final = 8.0
+"""Seconds after which no other round is begun."""
 _SHIFTS: Final = (13, 7, 17)
 _CHAIN: Final = 2 * len(_SHIFTS)
 """Cycles of one iteration of the chain that tells the clock."""
+_CYCLES: Final = ("latency", "gathers", "launch")
+"""Numbers that are cycles, not rates."""
 _SUMS: Final = 12
 """Independent operations: more than any machine has on the way, fewer than it has registers."""
 
@@ -43,12 +50,12 @@ def probes(target: Target) -> Iterator[tuple[str, Probe]]:
     vector = f"<{lanes} x float>"
     yield "clock", Probe(_loop("i64", 1, _chained, join="xor"), _CHAIN * _TURNS)
     yield "latency", Probe(_loop(vector, 1, _fused(lanes)), _TURNS)
-    yield "ports", Probe(_loop(vector, _SUMS, _fused(lanes)), _SUMS * _TURNS)
+    yield "multiplies", Probe(_loop(vector, _SUMS, _fused(lanes)), _SUMS * _TURNS)
+    yield "ports", Probe(_loop(vector, _SUMS, _mixed(vector)), _SUMS * _TURNS)
     yield "loads", Probe(_loop(vector, _SUMS, _loaded(vector)), _SUMS * _TURNS)
     yield "stores", Probe(_loop(vector, _SUMS, _stored(vector)), _SUMS * _TURNS)
     yield "gathers", Probe(_loop(vector, 4, _gathered(lanes)), 4 * lanes * _TURNS)
     yield "shuffles", Probe(_loop(vector, _SUMS, _shuffled(lanes)), _SUMS * _TURNS)
-    yield "masked_stores", Probe(_loop(vector, _SUMS, _masked(lanes)), _SUMS * _TURNS)
     for level, nbytes in enumerate(working_sets(target)):
         yield f"bytes_per_cycle {level}", _reading(lanes, nbytes)
 
@@ -62,28 +69,33 @@ def working_sets(target: Target) -> list[int]:
     return [*levels, 4 * target.caches[-1]]
 
 
-def measure(target: Target, report: Callable[[int, int, str], None]) -> dict[str, float | tuple[float, ...]]:
+def measure(target: Target, report: Callable[[int, int, str], None], *, rounds: int = _ROUNDS) -> Numbers:
     """The numbers of this machine, under the names of the fields of `Target`; `report` hears how far it is."""
-    known = dict(probes(target))
-    best = dict.fromkeys(known, float("inf"))
+    known, threads = dict(probes(target)), available_cores()
+    best, begun = dict.fromkeys(known, float("inf")), monotonic()
     with Sandbox(_places(0), 1, workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
-        for turn in range(_ROUNDS):
+        for turn in range(rounds):
+            if turn and monotonic() - begun > _PATIENCE:
+                break
             for number, (name, probe) in enumerate(known.items()):
-                report(turn * len(known) + number, _ROUNDS * len(known), name.split()[0].replace("_", " "))
+                report(turn * len(known) + number, rounds * len(known), name.split()[0].replace("_", " "))
                 sandbox.use(_places(probe.nbytes))
                 kernel = Kernel(probe.source, cpu.host(), (0, 1), (), (1,), 0, 1_000_000_000)
                 (found,) = sandbox.time([kernel])
                 best[name] = min(best[name], found.seconds / probe.amount)
+    if threads > 1:
+        with Sandbox(_places(0), threads, workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
+            # as many pieces as make two turns of all cores
+            empty = Kernel(_EMPTY, cpu.host(), (0, 1), (), (2 * threads,), 0, 1_000_000_000)
+            best["launch"] = min(found.seconds for found in sandbox.time([empty] * rounds)) / 2
     return numbers(best)
 
 
-def numbers(seconds: Mapping[str, float]) -> dict[str, float | tuple[float, ...]]:
-    """Of the seconds of each probe: rates per cycle, but cycles for a latency and for the clock, in GHz, its rate."""
+def numbers(seconds: Mapping[str, float]) -> Numbers:
+    """Of the seconds of each probe: rates per cycle, or cycles."""
     cycle = seconds["clock"]
-    found: dict[str, float | tuple[float, ...]] = {"clock": _round(1e-9 / cycle)}
-    for name in ("latency", "gathers"):
-        found[name] = _round(seconds[name] / cycle)
-    for name in ("ports", "loads", "stores", "shuffles", "masked_stores"):
+    found: Numbers = {name: _round(seconds[name] / cycle) for name in _CYCLES if name in seconds}
+    for name in ("ports", "multiplies", "loads", "stores", "shuffles"):
         found[name] = _round(cycle / seconds[name])
     levels = [name for name in seconds if name.startswith("bytes_per_cycle")]
     found["bytes_per_cycle"] = tuple(_round(cycle / seconds[name]) for name in sorted(levels))
@@ -99,6 +111,7 @@ def _places(nbytes: int) -> tuple[Place, Place]:
 
 
 _HEAD: Final = "define void @kernel(ptr %o, ptr %x, i64 %core) {\n"
+_EMPTY: Final = _HEAD + "  ret void\n}\n"
 Body = Callable[[int], str]
 
 
@@ -125,6 +138,11 @@ def _fused(lanes: int) -> tuple[str, Body]:
     )
 
 
+def _mixed(kind: str) -> Body:
+    """Sums and products in turn, which may have ports of their own."""
+    return lambda n: f"  %b{n} = {'fmul' if n % 2 else 'fadd'} {kind} %a{n}, %a{n}\n"
+
+
 def _loaded(kind: str) -> Body:
     return lambda n: (
         f"  %p{n} = getelementptr {kind}, ptr %x, i64 {n}\n  %b{n} = load volatile {kind}, ptr %p{n}, align 4\n"
@@ -136,23 +154,6 @@ def _stored(kind: str) -> Body:
         f"  %b{n} = bitcast {kind} %a{n} to {kind}\n  %p{n} = getelementptr {kind}, ptr %o, i64 {n}\n"
         f"  store volatile {kind} %a{n}, ptr %p{n}, align 4\n"
     )
-
-
-def _masked(lanes: int) -> tuple[str, Body]:
-    """All lanes but the last are stored; a mask that is known would be none."""
-    kind, mask, name = f"<{lanes} x float>", f"<{lanes} x i1>", f"@llvm.masked.store.v{lanes}f32.p0"
-    bits = ", ".join(f"i64 {place}" for place in range(lanes))
-
-    def body(n: int) -> str:
-        return (
-            f"  %b{n} = bitcast {kind} %a{n} to {kind}\n  %p{n} = getelementptr {kind}, ptr %o, i64 {n}\n"
-            f"  %k{n} = insertelement <{lanes} x i64> poison, i64 %i, i64 0\n"
-            f"  %m{n} = shufflevector <{lanes} x i64> %k{n}, <{lanes} x i64> poison, <{lanes} x i32> zeroinitializer\n"
-            f"  %q{n} = icmp sge <{lanes} x i64> %m{n}, <{bits}>\n"
-            f"  call void {name}({kind} %a{n}, ptr %p{n}, i32 4, {mask} %q{n})\n"
-        )
-
-    return f"declare void {name}({kind}, ptr, i32, {mask})\n", body
 
 
 def _gathered(lanes: int) -> Body:

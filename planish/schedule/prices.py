@@ -79,7 +79,8 @@ class Prices:
         own = _nbytes(node)
         load = own / target.rate(own)
         packed = _PACKED * size / (target.ports * target.lanes(dtypes.float32)) if node.dtype.is_bool else 0.0
-        return Price(operations * size / lanes, read, memory, load + packed, load + packed, size / lanes)
+        access = size / (target.loads * target.lanes(node.dtype))
+        return Price(operations * size / lanes, read, memory, load + packed, load + packed, access)
 
     def _made_of(self, root: UOp, stored: Container[UOp]) -> tuple[float, dict[UOp, None]]:
         """The operations that one element takes, down to memory, and that memory."""

@@ -15,8 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from planish.config import current, default_folder
 from planish.dtypes import DType
 from planish.errors import SettingsError
+from planish.target import calibration
 from planish.target import host_features as features
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
@@ -97,12 +99,31 @@ class Target:
     """The bytes of the data caches, nearest first; the last is shared."""
     bytes_per_cycle: tuple[float, ...] = (48.0, 10.0, 4.5)
     """What one core (of a GPU: one multiprocessor) gets per cycle from each cache but the first, and from memory."""
+    memory_cores: float = 2.0
+    """How many cores the memory serves at full speed; more share what there is."""
     launch: float = 600.0
     """Cycles that a kernel, or a piece of one, costs beside its work."""
 
     # -- arithmetic --------------------------------------------------------------------------------------------------
+    # (what a core, of a GPU a multiprocessor, does in a cycle, or in how many)
     ports: float = 2.0
-    """Operations, and loads, that start per cycle; each works on a whole register."""
+    """Operations that start per cycle; each works on a whole register, as those below do."""
+    multiplies: float = 2.0
+    """Multiplications and multiply-adds among them."""
+    loads: float = 2.0
+    """Loads from the first cache that start per cycle."""
+    stores: float = 1.0
+    """Stores that start per cycle."""
+    shuffles: float = 1.0
+    """Registers per cycle whose lanes are brought into another order."""
+    gathers: float = 1.0
+    """Cycles for an element that is put into a lane by itself."""
+    latency: float = 4.0
+    """Cycles until the result of a multiply-add can be added to again."""
+    branches: float = 1.5
+    """Cycles to count the iterations of a loop and to jump."""
+    spills: float = 5.0
+    """Cycles for a value that has no register: stored and loaded again, both in the chain of what is computed."""
     supported_ops: frozenset[Ops] = MACHINE_OPS
     """The ALU ops it has; stage 18 writes all others in terms of these."""
     pre_matcher: Matcher | None = None
@@ -174,7 +195,7 @@ _CUDA: Final = Target(
     half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
     parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
     warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
-    ports=128.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, arch="sm_90a",
+    ports=128.0, multiplies=128.0, loads=32.0, stores=32.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, arch="sm_90a",
 )  # fmt: skip
 
 TARGETS: Final = {
@@ -200,9 +221,30 @@ TARGETS: Final = {
 """The machines that can be named. `scalar` has no vectors at all; `dsp` runs in the interpreters; `cuda` is sm_90."""
 
 
-@cache
 def host() -> Target:
-    """The machine we run on."""
+    """The machine we run on, with the numbers that were measured of it, if the settings want them."""
+    now = current()
+    if not now.calibration:
+        return _named_host()
+    return _calibrated(Path(now.cache_dir) if now.cache_dir else default_folder())
+
+
+@cache
+def _calibrated(folder: Path) -> Target:
+    plain = _named_host()
+    found = calibration.load(calibration.path_in(folder), model_name(), len(plain.bytes_per_cycle))
+    return replace(plain, **found) if found else plain  # type: ignore[arg-type] # checked: numbers of such fields
+
+
+@cache
+def model_name() -> str:
+    """The processor that we run on, in words."""
+    return features.cpu_model()
+
+
+@cache
+def _named_host() -> Target:
+    """The machine we run on, as any of its name."""
     has = features.cpu_flags()
     if "avx512f" in has:
         return host_with(features.amx().features | features.vnni(has))

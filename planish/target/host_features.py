@@ -56,15 +56,25 @@ class Amx:
 
 def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
     """The flags of the first processor, as Linux lists them; none where there is no such list."""
+    return frozenset(_listed("flags", cpuinfo).split())
+
+
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor by name, as Linux has it."""
+    return _listed("model name", cpuinfo) or platform.processor() or platform.machine()
+
+
+def _listed(wanted: str, cpuinfo: Path) -> str:
+    """What Linux says of the first processor; nothing where there is no such list."""
     try:
         with cpuinfo.open() as lines:
             for line in lines:
                 name, _, value = line.partition(":")
-                if name.strip() == "flags":
-                    return frozenset(value.split())
+                if name.strip() == wanted:
+                    return value.strip()
     except OSError:
         pass
-    return frozenset()
+    return ""
 
 
 def vnni(flags: Iterable[str]) -> frozenset[str]:

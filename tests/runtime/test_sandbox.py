@@ -330,7 +330,12 @@ def test_while_a_kernel_is_timed_there_is_memory_behind_the_end() -> None:
     bench = Bench(sandbox.Setup(PLACES, 1, ""))
     bench.load(kernel("  store float %v, ptr %q"))
     assert {behind(memory) for memory in bench.memory.values()} == {"--"}
-    bench.clock = lambda: there.append(behind(bench.memory[0, WHOLE])) or 1.0  # type: ignore[func-returns-value]
+
+    def clock() -> float:
+        there.append(behind(bench.memory[0, WHOLE]))
+        return 1.0
+
+    bench.clock = clock
     bench.measure(0.0)
     assert set(there) == {"rw"}
     assert {behind(memory) for memory in bench.memory.values()} == {"--"}
