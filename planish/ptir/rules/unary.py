@@ -13,37 +13,16 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.numbers import filled, is_constant, will_fold
 from planish.ptir.rules.rule import Answer, family, rule
+from planish.scalars import FUNCTIONS
 
 ROUNDING: tuple[OpDef, ...] = (ops.floor, ops.ceil, ops.round, ops.trunc)
-EVEN: tuple[OpDef, ...] = (ops.abs, ops.cos, ops.cosh)
+EVEN: tuple[OpDef, ...] = (ops.abs, *(ops.find(f.name) for f in FUNCTIONS.values() if f.parity == "even"))
 """f(-x) is f(x), f(|x|) is f(x); to the last bit."""
-ODD: tuple[OpDef, ...] = (
-    ops.sin,
-    ops.tan,
-    ops.asin,
-    ops.atan,
-    ops.sinh,
-    ops.tanh,
-    ops.asinh,
-    ops.atanh,
-    ops.erf,
-    ops.erfinv,
-    ops.cbrt,
-    ops.round,
-    ops.trunc,
-    ops.reciprocal,
-)
+ODD: tuple[OpDef, ...] = tuple(ops.find(f.name) for f in FUNCTIONS.values() if f.parity == "odd")
 """f(-x) is -f(x) for floats, zeros included; to the last bit."""
 NOT_NEGATIVE: tuple[OpDef, ...] = (
-    ops.abs,
-    ops.exp,
-    ops.exp2,
-    ops.cosh,
-    ops.erfc,
-    ops.hypot,
-    ops.popcount,
-    ops.clz,
-)
+    ops.abs, ops.popcount, ops.clz, *(ops.find(f.name) for f in FUNCTIONS.values() if f.positive)
+)  # fmt: skip
 """Never below zero, and never -0."""
 CLASSES: tuple[OpDef, ...] = (ops.is_nan, ops.is_inf, ops.is_finite)
 
