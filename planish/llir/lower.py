@@ -16,10 +16,9 @@ from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError, did_you_mean
 from planish.llir.hints import with_unroll_hints
 from planish.llir.program import (
+    FORMS,
     Address,
-    AnyLane,
     Barrier,
-    Bitcast,
     Buffer,
     Build,
     Compute,
@@ -30,9 +29,7 @@ from planish.llir.program import (
     If,
     Immediate,
     Instruction,
-    Lanes,
     Load,
-    Lookup,
     Loop,
     Operand,
     Prefetch,
@@ -199,30 +196,14 @@ class _Lowering:
         operand = self.operands[node.src[0]]
         self.body.append(Convert(self.fresh(node), operand))
 
-    def bitcast(self, node: UOp) -> None:
-        operand = self.operands[node.src[0]]
-        self.body.append(Bitcast(self.fresh(node), operand))
-
     def compute(self, node: UOp) -> None:
         operands = self.sources(node)
         self.body.append(Compute(self.fresh(node), node.op, operands))
-
-    def lanes(self, node: UOp) -> None:
-        operand = self.operands[node.src[0]]
-        self.body.append(Lanes(self.fresh(node), operand, cast("tuple[int, ...]", node.arg)))
 
     def build(self, node: UOp) -> None:
         operands = self.sources(node)
         form = Build if all(operand.dtype.lanes == 1 for operand in operands) else Concat
         self.body.append(form(self.fresh(node), operands))
-
-    def lookup(self, node: UOp) -> None:
-        table, index = self.sources(node)
-        self.body.append(Lookup(self.fresh(node), table, index))
-
-    def any(self, node: UOp) -> None:
-        operand = self.operands[node.src[0]]
-        self.body.append(AnyLane(self.fresh(node), operand))
 
     def tile(self, node: UOp) -> None:
         a, b, c = self.sources(node)
@@ -282,6 +263,16 @@ def _hints(node: UOp) -> tuple[int, bool]:
     return align, nontemporal
 
 
+def _as_it_is(form: Callable[..., Instruction]) -> Callable[[_Lowering, UOp], None]:
+    """An instruction whose fields are the sources of a node, and its argument."""
+
+    def lower(state: _Lowering, node: UOp) -> None:
+        operands = state.sources(node)
+        state.body.append(form(state.fresh(node), *operands, *(() if node.arg is None else (node.arg,))))
+
+    return lower
+
+
 _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.DEFINE_GLOBAL: _Lowering.define,
     Ops.DEFINE_LOCAL: _Lowering.define,
@@ -297,12 +288,8 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.STORE: _Lowering.store,
     Ops.PREFETCH: _Lowering.prefetch,
     Ops.CAST: _Lowering.cast,
-    Ops.BITCAST: _Lowering.bitcast,
-    Ops.GEP: _Lowering.lanes,
     Ops.VECTORIZE: _Lowering.build,
     Ops.CAT: _Lowering.build,
-    Ops.LOOKUP: _Lowering.lookup,
-    Ops.ANY: _Lowering.any,
     Ops.WMMA: _Lowering.tile,
     Ops.RANGE: _Lowering.range,
     Ops.END: _Lowering.end,
@@ -312,6 +299,7 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.SINK: _Lowering.nothing,
     Ops.GROUP: _Lowering.nothing,
     **dict.fromkeys(ALU, _Lowering.compute),
+    **{op: _as_it_is(form) for form in FORMS for op in form.lowers},
 }
 
 

@@ -7,7 +7,7 @@ A step does its work on a thread and says where to go on. Who runs the steps, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +15,22 @@ from numpy.typing import NDArray
 from planish.dtypes import DType
 from planish.errors import VerifyError
 from planish.llir.counters import Traffic
+from planish.llir.instruction import handlers
 from planish.llir.program import (
-    COMPARISONS,
     Address,
-    AnyLane,
     Barrier,
-    Bitcast,
     Buffer,
-    Build,
-    Compute,
-    Concat,
-    Convert,
     EndIf,
     EndLoop,
     If,
     Immediate,
     Instruction,
-    Lanes,
     Load,
-    Lookup,
     Loop,
     Operand,
     Prefetch,
     Program,
+    Register,
     Reload,
     Special,
     Spill,
@@ -120,7 +113,7 @@ class Decoder:
         self.partner = _partners(program)
         self.steps: list[Step] = []
         for self.position, instruction in enumerate(program.body):
-            self.steps.append(_DECODE[type(instruction)](self, instruction))
+            self.steps.append(_DECODE.get(type(instruction), Decoder.value)(self, instruction))
 
     def slot(self, operand: Operand) -> int:
         key: object = operand if isinstance(operand, Immediate) else operand.name
@@ -246,84 +239,22 @@ class Decoder:
 
     # -- values ----------------------------------------------------------------------------------------------------
 
-    def compute(self, i: Compute) -> Step:
-        # the meaning of a comparison is that of its operands' dtype
-        dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
-        out, inputs, op = self.slot(i.result), [self.slot(x) for x in i.inputs], i.op
+    def value(self, i: Instruction) -> Step:
+        """A result computed from operands alone."""
+        inputs, compute, result = [self.slot(x) for x in i.operands], i.evaluate, i.target
+        out = self.slot(cast("Register", result))
         if len(inputs) == 2:
             first, second = inputs
 
             def binary(t: Thread) -> None:
                 registers = t.registers
-                registers[out] = arithmetic.apply(op, dtype, registers[first], registers[second])
+                registers[out] = compute(registers[first], registers[second])
 
             return binary
 
         def step(t: Thread) -> None:
             registers = t.registers
-            registers[out] = arithmetic.apply(op, dtype, *[registers[x] for x in inputs])
-
-        return step
-
-    def convert(self, i: Convert) -> Step:
-        out, operand, source, target = (
-            self.slot(i.result),
-            self.slot(i.operand),
-            i.operand.dtype,
-            i.result.dtype,
-        )
-
-        def step(t: Thread) -> None:
-            t.registers[out] = arithmetic.convert(t.registers[operand], source, target)
-
-        return step
-
-    def bitcast(self, i: Bitcast) -> Step:
-        out, operand, source, target = (
-            self.slot(i.result),
-            self.slot(i.operand),
-            i.operand.dtype,
-            i.result.dtype,
-        )
-
-        def step(t: Thread) -> None:
-            t.registers[out] = _reinterpret(t.registers[operand], source, target)
-
-        return step
-
-    def lanes(self, i: Lanes) -> Step:
-        out, operand, selected = self.slot(i.result), self.slot(i.operand), list(i.lanes)
-        single = i.result.dtype.lanes == 1
-
-        def step(t: Thread) -> None:
-            found = np.atleast_1d(t.registers[operand])
-            t.registers[out] = np.asarray(found[selected[0]]) if single else found[selected]
-
-        return step
-
-    def join(self, i: Build | Concat) -> Step:
-        out, inputs, single = self.slot(i.result), [self.slot(x) for x in i.inputs], i.result.dtype.lanes == 1
-
-        def step(t: Thread) -> None:
-            whole = np.concatenate([np.atleast_1d(t.registers[x]) for x in inputs])
-            t.registers[out] = whole.reshape(()) if single else whole
-
-        return step
-
-    def lookup(self, i: Lookup) -> Step:
-        out, table, index = self.slot(i.result), self.slot(i.table), self.slot(i.index)
-        last = i.table.dtype.lanes - 1
-
-        def step(t: Thread) -> None:
-            t.registers[out] = np.asarray(np.atleast_1d(t.registers[table])[t.registers[index] & last])
-
-        return step
-
-    def any(self, i: AnyLane) -> Step:
-        out, operand = self.slot(i.result), self.slot(i.operand)
-
-        def step(t: Thread) -> None:
-            t.registers[out] = np.asarray(np.any(t.registers[operand]))
+            registers[out] = compute(*[registers[x] for x in inputs])
 
         return step
 
@@ -375,11 +306,11 @@ class Decoder:
 
         return step
 
-    def begin_if(self, i: If) -> Step:
+    def if_(self, i: If) -> Step:
         condition, behind = self.slot(i.condition), self.partner[self.position] + 1
         return lambda t: None if t.registers[condition] else behind
 
-    def end_if(self, i: EndIf) -> Step:
+    def endif(self, i: EndIf) -> Step:
         return lambda t: None
 
     def barrier(self, i: Barrier) -> Step:
@@ -408,29 +339,8 @@ class Decoder:
         return step
 
 
-_DECODE: Final[dict[type[Instruction], Callable[[Decoder, Any], Step]]] = {
-    Address: Decoder.address,
-    Load: Decoder.load,
-    Store: Decoder.store,
-    Prefetch: Decoder.prefetch,
-    Compute: Decoder.compute,
-    Convert: Decoder.convert,
-    Bitcast: Decoder.bitcast,
-    Lanes: Decoder.lanes,
-    Build: Decoder.join,
-    Concat: Decoder.join,
-    Lookup: Decoder.lookup,
-    AnyLane: Decoder.any,
-    Tile: Decoder.tile,
-    Special: Decoder.special,
-    Loop: Decoder.loop,
-    EndLoop: Decoder.end,
-    If: Decoder.begin_if,
-    EndIf: Decoder.end_if,
-    Barrier: Decoder.barrier,
-    Spill: Decoder.spill,
-    Reload: Decoder.reload,
-}
+_DECODE: Final = handlers(Decoder)
+"""What touches memory or the order of lines; all others only compute."""
 
 
 def _partners(program: Program) -> dict[int, int]:
@@ -449,22 +359,3 @@ def _partners(program: Program) -> dict[int, int]:
 def _constant(operand: Immediate) -> Array:
     value = arithmetic.load(operand.value, operand.dtype)
     return np.broadcast_to(value, (operand.dtype.lanes,)) if operand.dtype.lanes > value.size else value
-
-
-def _reinterpret(values: Array, source: DType, target: DType) -> Array:
-    lanes = np.atleast_1d(arithmetic.store(values, source))
-    if 4 in {source.bits, target.bits}:
-        octets = (
-            np.ascontiguousarray(lanes).view(np.uint8)
-            if source.bits != 4
-            else lanes.astype(np.int8).view(np.uint8)
-        )
-        nibbles = octets & 15 if source.bits == 4 else np.stack([octets & 15, octets >> 4], -1).reshape(-1)
-        if target.bits == 4:
-            result = arithmetic.settle(target, nibbles)
-        else:
-            pairs = nibbles.reshape(-1, 2)
-            result = np.ascontiguousarray(pairs[:, 0] | pairs[:, 1] << 4).view(target.numpy)
-    else:
-        result = np.ascontiguousarray(lanes).view(target.numpy)
-    return arithmetic.load(result if target.lanes > 1 else result.reshape(()), target)
