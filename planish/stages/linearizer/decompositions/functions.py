@@ -41,3 +41,6 @@ def function_rules(support: Support) -> list[Rule]:
         for op, (function, says) in FUNCTIONS.items()
         if support.lacks(op)
     ]
+
+
+__all__ = ["FUNCTIONS", "function_rules"]
