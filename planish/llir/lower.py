@@ -14,32 +14,9 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError, did_you_mean
+from planish.llir import program as ir
 from planish.llir.hints import with_unroll_hints
-from planish.llir.program import (
-    FORMS,
-    Address,
-    Barrier,
-    Buffer,
-    Build,
-    Compute,
-    Concat,
-    Convert,
-    EndIf,
-    EndLoop,
-    If,
-    Immediate,
-    Instruction,
-    Load,
-    Loop,
-    Operand,
-    Prefetch,
-    Program,
-    Register,
-    Special,
-    Store,
-    Tile,
-    Variable,
-)
+from planish.llir.program import FORMS, Buffer, Immediate, Instruction, Operand, Program, Register, Variable
 from planish.llir.tiles import TileOp
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Ops, TensorCore
@@ -108,7 +85,7 @@ class _Lowering:
 
     def special(self, node: UOp) -> None:
         bound = self.operands[node.src[0]]
-        self.body.append(Special(self.fresh(node), cast("str", node.arg), bound))
+        self.body.append(ir.Special(self.fresh(node), cast("str", node.arg), bound))
 
     # -- order -----------------------------------------------------------------------------------------------------
 
@@ -128,7 +105,7 @@ class _Lowering:
         """SINK and GROUP order effects; the list is in order."""
 
     def barrier(self, node: UOp) -> None:
-        self.body.append(Barrier())
+        self.body.append(ir.Barrier())
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -146,7 +123,7 @@ class _Lowering:
         base = self.buffers[buffer]
         result = self.new(base.pointer.vec(index.dtype.lanes))
         self.operands[node] = result
-        self.body.append(Address(result, base, self.operands[index]))
+        self.body.append(ir.Address(result, base, self.operands[index]))
 
     def gate(self, place: UOp, own: UOp | None) -> Operand | None:
         """The gate of an access: that of the place, its own, or both together."""
@@ -158,14 +135,14 @@ class _Lowering:
             wide = max(first.dtype.lanes, second.dtype.lanes)
             first, second = (self.splat(g, wide) for g in (first, second))
         result = self.new(first.dtype)
-        self.body.append(Compute(result, Ops.AND, (first, second)))
+        self.body.append(ir.Compute(result, Ops.AND, (first, second)))
         return result
 
     def splat(self, operand: Operand, lanes: int) -> Operand:
         if operand.dtype.lanes == lanes:
             return operand
         result = self.new(operand.dtype.vec(lanes))
-        self.body.append(Build(result, (operand,) * lanes))
+        self.body.append(ir.Build(result, (operand,) * lanes))
         return result
 
     def load(self, node: UOp) -> None:
@@ -176,16 +153,18 @@ class _Lowering:
             zero = Immediate(node.dtype.const(0), node.dtype)
             alternative = self.operands[node.src[1]] if len(node.src) > 1 else zero
         align, nontemporal = _hints(node)
-        self.body.append(Load(self.fresh(node), self.register(place), gate, alternative, align, nontemporal))
+        self.body.append(
+            ir.Load(self.fresh(node), self.register(place), gate, alternative, align, nontemporal)
+        )
 
     def store(self, node: UOp) -> None:
         place, value = node.src[:2]
         gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
         align, nontemporal = _hints(node)
-        self.body.append(Store(self.register(place), self.operands[value], gate, align, nontemporal))
+        self.body.append(ir.Store(self.register(place), self.operands[value], gate, align, nontemporal))
 
     def prefetch(self, node: UOp) -> None:
-        self.body.append(Prefetch(self.register(node.src[0]), locality=cast("int", node.arg)))
+        self.body.append(ir.Prefetch(self.register(node.src[0]), locality=cast("int", node.arg)))
 
     # -- values ----------------------------------------------------------------------------------------------------
 
@@ -194,15 +173,15 @@ class _Lowering:
             self.same(node)
             return
         operand = self.operands[node.src[0]]
-        self.body.append(Convert(self.fresh(node), operand))
+        self.body.append(ir.Convert(self.fresh(node), operand))
 
     def compute(self, node: UOp) -> None:
         operands = self.sources(node)
-        self.body.append(Compute(self.fresh(node), node.op, operands))
+        self.body.append(ir.Compute(self.fresh(node), node.op, operands))
 
     def build(self, node: UOp) -> None:
         operands = self.sources(node)
-        form = Build if all(operand.dtype.lanes == 1 for operand in operands) else Concat
+        form = ir.Build if all(operand.dtype.lanes == 1 for operand in operands) else ir.Concat
         self.body.append(form(self.fresh(node), operands))
 
     def tile(self, node: UOp) -> None:
@@ -224,25 +203,25 @@ class _Lowering:
                     if core.name not in self.tiles
                     else None,
                 )
-        self.body.append(Tile(self.fresh(node), a, b, c, tile))
+        self.body.append(ir.Tile(self.fresh(node), a, b, c, tile))
 
     # -- control ---------------------------------------------------------------------------------------------------
 
     def range(self, node: UOp) -> None:
         bound = self.bounds[node] = self.operands[node.src[0]]
-        self.body.append(Loop(self.fresh(node), bound, self.unroll.get(cast("Axis", node.arg), 0)))
+        self.body.append(ir.Loop(self.fresh(node), bound, self.unroll.get(cast("Axis", node.arg), 0)))
 
     def end(self, node: UOp) -> None:
         if len(node.src) != 2:
             raise LoweringError(f"END of {len(node.src) - 1} ranges reached LLIR; one is expected", op="END")
         header = node.src[1]
-        self.body.append(EndLoop(self.register(header), self.bounds[header]))
+        self.body.append(ir.EndLoop(self.register(header), self.bounds[header]))
 
     def begin_if(self, node: UOp) -> None:
-        self.body.append(If(self.operands[node.src[0]]))
+        self.body.append(ir.If(self.operands[node.src[0]]))
 
     def end_if(self, node: UOp) -> None:
-        self.body.append(EndIf())
+        self.body.append(ir.EndIf())
 
 
 def _hints(node: UOp) -> tuple[int, bool]:

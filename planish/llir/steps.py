@@ -14,29 +14,10 @@ from numpy.typing import NDArray
 
 from planish.dtypes import DType
 from planish.errors import VerifyError
+from planish.llir import program as ir
 from planish.llir.counters import Traffic
 from planish.llir.instruction import handlers
-from planish.llir.program import (
-    Address,
-    Barrier,
-    Buffer,
-    EndIf,
-    EndLoop,
-    If,
-    Immediate,
-    Instruction,
-    Load,
-    Loop,
-    Operand,
-    Prefetch,
-    Program,
-    Register,
-    Reload,
-    Special,
-    Spill,
-    Store,
-    Tile,
-)
+from planish.llir.program import Buffer, Immediate, Instruction, Operand, Program, Register
 from planish.llir.text import instruction_line
 from planish.uop import arithmetic
 
@@ -134,7 +115,7 @@ class Decoder:
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
-    def address(self, i: Address) -> Step:
+    def address(self, i: ir.Address) -> Step:
         out, index = self.slot(i.result), self.slot(i.index)
         wide = i.index.dtype.lanes > 1
         if isinstance(i.base, Buffer):
@@ -170,7 +151,7 @@ class Decoder:
         elif places.size and (places.min() < 0 or places.max() >= memory.data.size):
             self.outside(t, memory, places.tolist())
 
-    def load(self, i: Load) -> Step:
+    def load(self, i: ir.Load) -> Step:
         out, address, dtype, position = (
             self.slot(i.result),
             self.slot(i.address),
@@ -206,7 +187,7 @@ class Decoder:
 
         return step
 
-    def store(self, i: Store) -> Step:
+    def store(self, i: ir.Store) -> Step:
         address, value, dtype, position = (
             self.slot(i.address),
             self.slot(i.value),
@@ -234,7 +215,7 @@ class Decoder:
 
         return step
 
-    def prefetch(self, i: Prefetch) -> Step:
+    def prefetch(self, i: ir.Prefetch) -> Step:
         return lambda t: None
 
     # -- values ----------------------------------------------------------------------------------------------------
@@ -258,7 +239,7 @@ class Decoder:
 
         return step
 
-    def tile(self, i: Tile) -> Step:
+    def tile(self, i: ir.Tile) -> Step:
         position = self.position
 
         def step(t: Thread) -> int:
@@ -271,7 +252,7 @@ class Decoder:
 
     # -- control ---------------------------------------------------------------------------------------------------
 
-    def special(self, i: Special) -> Step:
+    def special(self, i: ir.Special) -> Step:
         out, name, dtype = self.slot(i.result), i.name, i.result.dtype
         self.slot(i.bound)
 
@@ -280,7 +261,7 @@ class Decoder:
 
         return step
 
-    def loop(self, i: Loop) -> Step:
+    def loop(self, i: ir.Loop) -> Step:
         out, bound, zero = self.slot(i.counter), self.slot(i.bound), np.asarray(0, i.counter.dtype.numpy)
         behind = self.partner[self.position] + 1
 
@@ -290,11 +271,11 @@ class Decoder:
 
         return step
 
-    def end(self, i: EndLoop) -> Step:
+    def end(self, i: ir.EndLoop) -> Step:
         start = self.partner[self.position]
         header = self.program.body[start]
         counter, bound, kind = self.slot(i.counter), self.slot(i.bound), i.counter.dtype.numpy
-        out = self.slot(header.counter) if isinstance(header, Loop) else counter
+        out = self.slot(header.counter) if isinstance(header, ir.Loop) else counter
         body = start + 1
 
         def step(t: Thread) -> int | None:
@@ -306,14 +287,14 @@ class Decoder:
 
         return step
 
-    def if_(self, i: If) -> Step:
+    def if_(self, i: ir.If) -> Step:
         condition, behind = self.slot(i.condition), self.partner[self.position] + 1
         return lambda t: None if t.registers[condition] else behind
 
-    def endif(self, i: EndIf) -> Step:
+    def endif(self, i: ir.EndIf) -> Step:
         return lambda t: None
 
-    def barrier(self, i: Barrier) -> Step:
+    def barrier(self, i: ir.Barrier) -> Step:
         position = self.position
 
         def step(t: Thread) -> int:
@@ -322,7 +303,7 @@ class Decoder:
 
         return step
 
-    def spill(self, i: Spill) -> Step:
+    def spill(self, i: ir.Spill) -> Step:
         slot, value = i.slot, self.slot(i.value)
 
         def step(t: Thread) -> None:
@@ -330,7 +311,7 @@ class Decoder:
 
         return step
 
-    def reload(self, i: Reload) -> Step:
+    def reload(self, i: ir.Reload) -> Step:
         slot, out = i.slot, self.slot(i.result)
 
         def step(t: Thread) -> None:
@@ -348,9 +329,9 @@ def _partners(program: Program) -> dict[int, int]:
     pairs: dict[int, int] = {}
     stack: list[int] = []
     for position, instruction in enumerate(program.body):
-        if isinstance(instruction, Loop | If):
+        if isinstance(instruction, ir.Loop | ir.If):
             stack.append(position)
-        elif isinstance(instruction, EndLoop | EndIf):
+        elif isinstance(instruction, ir.EndLoop | ir.EndIf):
             start = stack.pop()
             pairs[start], pairs[position] = position, start
     return pairs
