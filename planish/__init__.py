@@ -84,13 +84,16 @@ if not TYPE_CHECKING:
     # chapters export is asked of them, when somebody wants it: a list of it here would be a second one.
 
     def __getattr__(name):
-        import importlib
+        import importlib.util
 
         if name in _MODULES:
             return importlib.import_module(f"planish.{name}")
         if name in _HOME:
             found = getattr(importlib.import_module(f"planish.frontend.{_HOME[name]}"), name)
-        elif name.startswith("_") and name not in ("__all__", "__array_namespace_info__"):
+        elif (name.startswith("_") and name not in ("__all__", "__array_namespace_info__")) or (
+            importlib.util.find_spec(f"planish.{name}") is not None
+        ):
+            # `from planish import module` asks for an attribute first: that must not import the Tensor API
             raise AttributeError(f"module 'planish' has no attribute {name!r}")
         else:
             tensor = importlib.import_module("planish.frontend.tensor")

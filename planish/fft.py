@@ -15,7 +15,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor import transforms
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.creation import iota, placed
-from planish.frontend.tensor.elementwise import conj, floating
+from planish.frontend.tensor.elementwise import conj
 from planish.frontend.tensor.manipulation import pad, roll, section
 from planish.frontend.tensor.operands import (
     DTypeLike,
@@ -26,6 +26,7 @@ from planish.frontend.tensor.operands import (
     mistake,
     tensor,
 )
+from planish.frontend.tensor.pointwise import floating
 
 __all__ = [
     "fft",

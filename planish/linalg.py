@@ -16,16 +16,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.frontend.tensor import factorizations as lapack
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.creation import eye, iota, zeros
-from planish.frontend.tensor.elementwise import (
-    abs,
-    conj,
-    floating,
-    log,
-    sign,
-    sqrt,
-    square,
-    where,
-)
+from planish.frontend.tensor.elementwise import abs, conj, sign, square, where
 from planish.frontend.tensor.indexing import take_along_axis
 from planish.frontend.tensor.linear_algebra import (
     diagonal_of,
@@ -50,6 +41,8 @@ from planish.frontend.tensor.operands import (
     reshaped,
     tensor,
 )
+from planish.frontend.tensor.pointwise import floating
+from planish.frontend.tensor.scalar_functions import log, sqrt
 from planish.frontend.tensor.statistics import max, min, prod, sum, summed_dtype
 
 __all__ = [

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "planish"
 
 # What everybody may lean on. `target` is one of the common modules, but the IRs are meant to be independent
 # of any machine, and a target's matchers are written in uop, so it stands one step higher.
-BASE = frozenset({"errors", "dtypes", "config", "filenames", "forking"})
+BASE = frozenset({"errors", "dtypes", "config", "filenames", "forking", "scalars"})
 PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
 PHASES = frozenset({"schedule", "stages", "optimize", "codegen", "runtime"})
@@ -34,6 +34,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "forking": frozenset(),
     "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19
     "algebra": BASE,  # scalar laws, which two IRs share
+    "scalars": frozenset(),  # scalar functions as records: what they are, whoever computes them
     # The three IRs. LLIR is lowered from UOp by llir/lower.py; the other two know nobody.
     "ptir": BASE | {"algebra"},
     "uop": BASE | {"algebra"},

@@ -81,3 +81,14 @@ def test_lazy_modules_are_listed_and_imported_on_first_use():
 def test_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'planish' has no attribute 'flaot32'"):
         _ = planish.flaot32  # type: ignore[attr-defined]
+
+
+def test_importing_a_module_from_the_package_leaves_the_tensor_api_alone():
+    script = (
+        "import sys; from planish import target; early = [m for m in sys.modules if 'planish.frontend' in m];"
+        "assert not early, early"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT.parent, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr

@@ -23,22 +23,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from planish.dtypes import AddrSpace
-from planish.llir.program import (
-    Address,
-    Buffer,
-    EndIf,
-    EndLoop,
-    If,
-    Immediate,
-    Instruction,
-    Load,
-    Loop,
-    Operand,
-    Program,
-    Register,
-    Store,
-    Tile,
-)
+from planish.llir import program as ir
+from planish.llir.program import Buffer, Immediate, Instruction, Operand, Program, Register
 
 DOT: Final = {
     "amx_tdpbf16ps": "tdpbf16ps",
@@ -125,10 +111,10 @@ class _Facts:
         self.uses: dict[Register, list[int]] = {}
         self.made: dict[Register, int] = {}
         self.run: list[int] = []
-        self.tiles = [p for p, i in enumerate(program.body) if isinstance(i, Tile) and i.tile.name in DOT]
+        self.tiles = [p for p, i in enumerate(program.body) if isinstance(i, ir.Tile) and i.tile.name in DOT]
         run = 0
         for position, i in enumerate(program.body):
-            if isinstance(i, Loop | EndLoop | If | EndIf):
+            if isinstance(i, ir.Loop | ir.EndLoop | ir.If | ir.EndIf):
                 run += 1
             self.run.append(run)
             for register in i.registers:
@@ -136,19 +122,19 @@ class _Facts:
             if i.target is not None:
                 self.made[i.target] = position
         self.bases = {
-            i.result: i for i in program.body if isinstance(i, Address) and isinstance(i.base, Buffer)
+            i.result: i for i in program.body if isinstance(i, ir.Address) and isinstance(i.base, Buffer)
         }
 
-    def tile(self, position: int) -> Tile | None:
+    def tile(self, position: int) -> ir.Tile | None:
         i = self.body[position]
-        return i if isinstance(i, Tile) and i.tile.name in DOT else None
+        return i if isinstance(i, ir.Tile) and i.tile.name in DOT else None
 
     def operands(self) -> dict[Register, list[int]]:
         """Loads of whole operands, and the tiles that take them: nothing else does, and no loop or branch is in between."""
         found: dict[Register, list[int]] = {}
         for register, position in self.made.items():
             i, uses = self.body[position], self.uses.get(register, [])
-            if not isinstance(i, Load) or i.gate is not None or i.address.dtype.lanes > 1 or not uses:
+            if not isinstance(i, ir.Load) or i.gate is not None or i.address.dtype.lanes > 1 or not uses:
                 continue
             if register.dtype.lanes * register.dtype.itemsize != BYTES or register.dtype.bits < 8:
                 continue
@@ -163,21 +149,23 @@ class _Facts:
         """REG buffers that can be tile registers."""
         found: dict[Buffer, _Accumulator] = {}
         for position, i in enumerate(self.body):
-            if isinstance(i, Address) and isinstance(i.base, Buffer) and i.base.space is AddrSpace.REG:
+            if isinstance(i, ir.Address) and isinstance(i.base, Buffer) and i.base.space is AddrSpace.REG:
                 own = found.setdefault(i.base, _Accumulator(i.base))
-                own.fits &= all(isinstance(self.body[p], Load | Store) for p in self.uses.get(i.result, []))
-            elif isinstance(i, Load | Store) and i.address in self.bases:
+                own.fits &= all(
+                    isinstance(self.body[p], ir.Load | ir.Store) for p in self.uses.get(i.result, [])
+                )
+            elif isinstance(i, ir.Load | ir.Store) and i.address in self.bases:
                 address = self.bases[i.address]
                 buffer = address.base
                 if isinstance(buffer, Buffer) and buffer.space is AddrSpace.REG:
                     self._access(found[buffer], position, i, address)
         return [each for each in found.values() if each.is_consistent]
 
-    def _access(self, own: _Accumulator, position: int, i: Load | Store, address: Address) -> None:
-        value = i.result if isinstance(i, Load) else i.value
+    def _access(self, own: _Accumulator, position: int, i: ir.Load | ir.Store, address: ir.Address) -> None:
+        value = i.result if isinstance(i, ir.Load) else i.value
         at = address.index.value if isinstance(address.index, Immediate) else None
         whole = at == 0 and value.dtype.lanes == own.buffer.elements
-        if isinstance(i, Load):
+        if isinstance(i, ir.Load):
             uses = self.uses.get(i.result, [])
             tile = self.tile(uses[0]) if whole and i.gate is None and len(uses) == 1 else None
             if tile is not None and tile.c == i.result and self.run[uses[0]] == self.run[position]:
@@ -224,7 +212,7 @@ def _passing(facts: _Facts, operands: Mapping[Register, list[int]], kept: list[_
 
 def plan(program: Program) -> Plan | None:
     """What to write for the tiles of a program; None if it has none."""
-    if not any(isinstance(i, Tile) and i.tile.name in DOT for i in program.body):
+    if not any(isinstance(i, ir.Tile) and i.tile.name in DOT for i in program.body):
         return None
     facts = _Facts(program)
     operands, kept = facts.operands(), facts.accumulators()
@@ -261,14 +249,14 @@ class _Writer:
 
     def instruction(self, position: int, i: Instruction) -> None:
         own = self.touching.get(position)
-        if isinstance(i, Loop | EndLoop | If | EndIf):
+        if isinstance(i, ir.Loop | ir.EndLoop | ir.If | ir.EndIf):
             self.stored.clear()
         elif own is not None:
             steps = list(self.accumulator(position, own))
             self.plan.before[position] = steps
             if position not in own.reads:
                 self.plan.replaced.add(position)
-        elif isinstance(i, Load) and i.result in self.operands:
+        elif isinstance(i, ir.Load) and i.result in self.operands:
             number = self.tile_of[i.result] = self.free.pop(0)
             self.plan.before[position] = [Step("load", number, i.address)]
             self.plan.replaced.add(position)
@@ -287,7 +275,7 @@ class _Writer:
             self.stored.add(buffer)
             yield Step("store", number, buffer)
 
-    def tile(self, position: int, i: Tile) -> Iterator[Step]:
+    def tile(self, position: int, i: ir.Tile) -> Iterator[Step]:
         taken: list[int] = []
         sides: list[int] = []
         for operand in (i.a, i.b):

@@ -10,8 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from planish.codegen import amx, amx_text, symbols
 from planish.codegen.blocks import block_bytes, points
@@ -24,34 +23,10 @@ from planish.codegen.c_values import Values, is_wide
 from planish.codegen.questions import may_stream, maybe_outside, refuse_threads
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.llir import program as ir
+from planish.llir.instruction import handlers
 from planish.llir.layout import pack
-from planish.llir.program import (
-    MIN_ALIGNMENT,
-    Address,
-    AnyLane,
-    Barrier,
-    Bitcast,
-    Buffer,
-    Build,
-    Compute,
-    Concat,
-    Convert,
-    EndIf,
-    EndLoop,
-    Function,
-    If,
-    Instruction,
-    Lanes,
-    Load,
-    Lookup,
-    Loop,
-    Prefetch,
-    Program,
-    Register,
-    Special,
-    Store,
-    Tile,
-)
+from planish.llir.program import MIN_ALIGNMENT, Buffer, Function, Program, Register
 
 _QUIET: Final = "\n".join(
     f'#pragma GCC diagnostic ignored "-W{word}"'
@@ -167,7 +142,7 @@ class _Writer(Values):
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
-    def address(self, i: Address) -> None:
+    def address(self, i: ir.Address) -> None:
         base = symbols.memory(i.base) if isinstance(i.base, Buffer) else self.value(i.base)
         pointer = i.base.pointer if isinstance(i.base, Buffer) else i.base.dtype
         element = getattr(pointer.scalar, "base", pointer.scalar)
@@ -200,13 +175,13 @@ class _Writer(Values):
             return f"{self.helper(f'wrap_{dtype.scalar.short}')}({text})"
         return text
 
-    def place(self, i: Load | Store, lane: str) -> str:
+    def place(self, i: ir.Load | ir.Store, lane: str) -> str:
         """One lane of the memory an access touches."""
         if is_wide(i.address.dtype):
             return f"*({self.pointer(i.address.dtype)})(uintptr_t){self.value(i.address)}[{lane}]"
         return f"{self.value(i.address)}[{lane}]"
 
-    def load(self, i: Load) -> None:
+    def load(self, i: ir.Load) -> None:
         dtype, register = i.result.dtype, i.result
         plain = dtype.bits >= 8 and not dtype.is_bool
         gate = None if i.gate is None or i.alternative is None else i.gate
@@ -230,7 +205,7 @@ class _Writer(Values):
                 found = f"{self.lane(gate, 'l')} ? {found} : {self.lane(i.alternative, 'l')}"
             self.each_lane(register, found)
 
-    def store(self, i: Store) -> None:
+    def store(self, i: ir.Store) -> None:
         dtype, value = i.value.dtype, i.value
         if may_stream(i) and (i.gate is None or not is_wide(i.gate.dtype)) and isinstance(value, Register):
             size = dtype.lanes * dtype.itemsize
@@ -251,15 +226,15 @@ class _Writer(Values):
             size = dtype.itemsize * dtype.lanes
             self.emit(f"{condition}memcpy({self.value(i.address)}, &{self.value(value)}, {size});")
 
-    def prefetch(self, i: Prefetch) -> None:
+    def prefetch(self, i: ir.Prefetch) -> None:
         self.emit(f"__builtin_prefetch({self.value(i.address)}, {int(i.write)}, {i.locality});")
 
     # -- control ---------------------------------------------------------------------------------------------------
 
-    def special(self, i: Special) -> None:
+    def special(self, i: ir.Special) -> None:
         self.let(i.result, f"({scalar_type(i.result.dtype)}){symbols.place(i.name)}")
 
-    def open_loop(self, i: Loop) -> None:
+    def loop(self, i: ir.Loop) -> None:
         if i.unroll:
             self.unrolls = True
             self.emit(f"UNROLL({i.unroll})")
@@ -269,39 +244,21 @@ class _Writer(Values):
         )
         self.depth += 1
 
-    def close(self, i: EndLoop | EndIf) -> None:
+    def end(self, i: ir.EndLoop | ir.EndIf) -> None:
         self.depth -= 1
         self.emit("}")
 
-    def open_if(self, i: If) -> None:
+    endif = end
+
+    def if_(self, i: ir.If) -> None:
         self.emit(f"if ({self.value(i.condition)}) {{")
         self.depth += 1
 
-    def barrier(self, i: Barrier) -> None:
+    def barrier(self, i: ir.Barrier) -> None:
         refuse_threads(self.program)
 
 
-_WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
-    Address: _Writer.address,
-    Load: _Writer.load,
-    Store: _Writer.store,
-    Prefetch: _Writer.prefetch,
-    Compute: _Writer.compute,
-    Convert: _Writer.convert,
-    Bitcast: _Writer.bitcast,
-    Lanes: _Writer.lanes,
-    Build: _Writer.build,
-    Concat: _Writer.concat,
-    Lookup: _Writer.lookup,
-    AnyLane: _Writer.any,
-    Tile: _Writer.tile,
-    Special: _Writer.special,
-    Loop: _Writer.open_loop,
-    EndLoop: _Writer.close,
-    If: _Writer.open_if,
-    EndIf: _Writer.close,
-    Barrier: _Writer.barrier,
-}
+_WRITE: Final = handlers(_Writer)
 
 
 def render(program: Program, *, scratch: bool = False) -> str:

@@ -287,7 +287,7 @@ class Values:
             return f"{self.helper_for('round_to', target)}({text})"
         return self.wrapped(f"({scalar_type(target)}){text}", target)
 
-    def convert(self, i: Convert) -> None:
+    def cast(self, i: Convert) -> None:
         source, target = i.operand.dtype, i.result.dtype
         if not is_wide(target):
             self.let(i.result, self.cast_text(self.value(i.operand), source, target))

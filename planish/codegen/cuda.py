@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,37 +21,18 @@ from planish.codegen.c_table import is_narrow, literal, memory_type, scalar_type
 from planish.codegen.c_values import Values
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.llir import program as ir
+from planish.llir.instruction import handlers
 from planish.llir.layout import pack
 from planish.llir.program import (
     COMPARISONS,
-    Address,
-    AnyLane,
-    Barrier,
-    Bitcast,
     Buffer,
-    Build,
-    Combine,
-    Compute,
-    Concat,
-    Convert,
-    EndIf,
-    EndLoop,
     Function,
-    If,
     Immediate,
-    Instruction,
-    Lanes,
-    Load,
-    Lookup,
-    Loop,
     Operand,
     Ops,
-    Prefetch,
     Program,
     Register,
-    Special,
-    Store,
-    Tile,
 )
 
 FLAGS: Final = (
@@ -113,11 +94,11 @@ class _Writer(Values):
             if write is None:
                 raise LoweringError(f"{instruction.mnemonic} has no CUDA form", op=instruction.mnemonic)
             write(self, instruction)
-        written = {i.address for i in program.body if isinstance(i, Store)}
+        written = {i.address for i in program.body if isinstance(i, ir.Store)}
         stored = {
             i.base.name
             for i in program.body
-            if isinstance(i, Address)
+            if isinstance(i, ir.Address)
             and isinstance(i.base, Buffer)
             and (i.result in written or self._leads(i.result, written))
         }
@@ -157,7 +138,7 @@ class _Writer(Values):
 
     def _leads(self, pointer: Register, written: Collection[Register]) -> bool:
         return any(
-            isinstance(i, Address) and i.base == pointer and i.result in written for i in self.program.body
+            isinstance(i, ir.Address) and i.base == pointer and i.result in written for i in self.program.body
         )
 
     def _parameter(self, buffer: Buffer, is_stored: bool) -> str:
@@ -249,7 +230,7 @@ class _Writer(Values):
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
-    def address(self, i: Address) -> None:
+    def address(self, i: ir.Address) -> None:
         base = [symbols.memory(i.base)] if isinstance(i.base, Buffer) else self.lanes_of(i.base)
         pointer = i.base.pointer if isinstance(i.base, Buffer) else i.base.dtype
         element = getattr(pointer.scalar, "base", pointer.scalar)
@@ -269,18 +250,18 @@ class _Writer(Values):
             return f"{self.helper(f'wrap_{dtype.scalar.short}')}({text})"
         return text
 
-    def _at(self, i: Load | Store, lane: int) -> str:
+    def _at(self, i: ir.Load | ir.Store, lane: int) -> str:
         if i.address.dtype.lanes > 1:
             return f"*{self.lane_of(i.address, lane)}"
         return f"{self.value(i.address)}[{lane}]" if lane else f"*{self.value(i.address)}"
 
-    def _is_one_access(self, i: Load | Store, dtype: DType) -> bool:
+    def _is_one_access(self, i: ir.Load | ir.Store, dtype: DType) -> bool:
         """Whether the lanes are neighbours that one instruction moves."""
         size = dtype.lanes * max(dtype.itemsize, 1)
         whole = i.address.dtype.lanes == 1 and dtype.lanes > 1 and size in {2, 4, 8, 16}
         return whole and i.align >= size and (i.gate is None or i.gate.dtype.lanes == 1)
 
-    def load(self, i: Load) -> None:
+    def load(self, i: ir.Load) -> None:
         dtype = i.result.dtype
         gated = i.gate is not None and i.alternative is not None
         if self._is_one_access(i, dtype):
@@ -303,7 +284,7 @@ class _Writer(Values):
             texts.append(text)
         self.define(i.result, texts)
 
-    def store(self, i: Store) -> None:
+    def store(self, i: ir.Store) -> None:
         dtype = i.value.dtype
         if self._is_one_access(i, dtype):
             self.uses_vectors = True
@@ -317,12 +298,12 @@ class _Writer(Values):
             condition = "" if gate is None else f"if ({gate}) "
             self.emit(f"{condition}{self._at(i, lane)} = {self.lane_of(i.value, lane)};")
 
-    def prefetch(self, i: Prefetch) -> None:
+    def prefetch(self, i: ir.Prefetch) -> None:
         self.emit(f'asm volatile("prefetch.global.L2 [%0];" :: "l"({self.value(i.address)}));')
 
     # -- values ----------------------------------------------------------------------------------------------------
 
-    def compute(self, i: Compute) -> None:
+    def compute(self, i: ir.Compute) -> None:
         dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
         count = i.result.dtype.lanes
         inputs = [[self.lane_of(x, k if x.dtype.lanes > 1 else 0) for x in i.inputs] for k in range(count)]
@@ -350,11 +331,11 @@ class _Writer(Values):
             return f"{self.helper(f'to_{target.short}_f32')}({text})"
         return super().cast_text(text, source, target)
 
-    def convert(self, i: Convert) -> None:
+    def cast(self, i: ir.Convert) -> None:
         source, target = i.operand.dtype, i.result.dtype
         self.define(i.result, [self.cast_text(x, source, target) for x in self.lanes_of(i.operand)])
 
-    def bitcast(self, i: Bitcast) -> None:
+    def bitcast(self, i: ir.Bitcast) -> None:
         source, target = i.operand.dtype, i.result.dtype
         given = self.lanes_of(i.operand)
         if source.bits == target.bits or source.is_bool or target.is_bool:
@@ -377,7 +358,7 @@ class _Writer(Values):
         self.emit(f"{kind} {name} = bits_as<{kind}>({whole});")
         self.define(i.result, [f"{name}.at[{k}]" for k in range(target.lanes)])
 
-    def _bitcast_nibbles(self, i: Bitcast, given: Sequence[str]) -> None:
+    def _bitcast_nibbles(self, i: ir.Bitcast, given: Sequence[str]) -> None:
         """Two lanes of four bits to a byte, least significant first."""
         source, target = i.operand.dtype, i.result.dtype
         if source.bits < 8 and target.bits < 8:
@@ -402,24 +383,26 @@ class _Writer(Values):
                 ],
             )
 
-    def lanes(self, i: Lanes) -> None:
+    def lanes(self, i: ir.Lanes) -> None:
         given = self.lanes_of(i.operand)
         self.same(i.result, [given[k if len(given) > 1 else 0] for k in i.lanes])
 
-    def build(self, i: Build | Concat) -> None:
+    def build(self, i: ir.Build | ir.Concat) -> None:
         self.same(i.result, [text for x in i.inputs for text in self.lanes_of(x)])
 
-    def lookup(self, i: Lookup) -> None:
+    concat = build
+
+    def lookup(self, i: ir.Lookup) -> None:
         kind, entries = scalar_type(i.table.dtype), self.lanes_of(i.table)
         name = f"table{i.result.number}"
         storage = "static const __constant__ " if isinstance(i.table, Immediate) else "const "
         self.emit(f"{storage}{kind} {name}[{len(entries)}] = {{{', '.join(entries)}}};")
         self.define(i.result, [f"{name}[{x} & {len(entries) - 1}]" for x in self.lanes_of(i.index)])
 
-    def any(self, i: AnyLane) -> None:
+    def any(self, i: ir.AnyLane) -> None:
         self.let(i.result, " || ".join(self.lanes_of(i.operand)))
 
-    def tile(self, i: Tile) -> None:
+    def tile(self, i: ir.Tile) -> None:
         name, kinds = i.tile.name, _MMA.get(i.tile.name)
         if kinds is None:
             raise LoweringError(f"{name} is no instruction of this machine", op="WMMA")
@@ -438,7 +421,7 @@ class _Writer(Values):
         self.emit(f"{name}(r{number}, {words[0]}, {words[1]});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
 
-    def combine(self, i: Combine) -> None:
+    def combine(self, i: ir.Combine) -> None:
         """In each step with the thread whose number differs in one bit, the highest first."""
         dtype = i.result.dtype
         names = [
@@ -459,12 +442,12 @@ class _Writer(Values):
 
     # -- control ---------------------------------------------------------------------------------------------------
 
-    def special(self, i: Special) -> None:
+    def special(self, i: ir.Special) -> None:
         own = "threadIdx" if i.is_thread else "blockIdx"
         axis = int(i.name.removeprefix("lidx" if i.is_thread else "gidx"))
         self.let(i.result, f"({scalar_type(i.result.dtype)}){own}.{_AXES[axis]}")
 
-    def open_loop(self, i: Loop) -> None:
+    def loop(self, i: ir.Loop) -> None:
         if i.unroll:
             self.emit(f"#pragma unroll {i.unroll}")
         name = f"r{i.counter.number}"
@@ -472,15 +455,17 @@ class _Writer(Values):
         self.emit(f"for ({kind} {name} = 0; {name} < {self.value(i.bound)}; {name}++) {{")
         self.depth += 1
 
-    def close(self, i: EndLoop | EndIf) -> None:
+    def end(self, i: ir.EndLoop | ir.EndIf) -> None:
         self.depth -= 1
         self.emit("}")
 
-    def open_if(self, i: If) -> None:
+    endif = end
+
+    def if_(self, i: ir.If) -> None:
         self.emit(f"if ({self.value(i.condition)}) {{")
         self.depth += 1
 
-    def barrier(self, i: Barrier) -> None:
+    def barrier(self, i: ir.Barrier) -> None:
         self.emit("__syncthreads();")
 
 
@@ -495,7 +480,7 @@ _MMA: Final = {
 """The types of `mma.sync`, by the name of the core: result, left, right, addend."""
 
 
-def _mma_helper(name: str, kinds: str, i: Tile) -> str:
+def _mma_helper(name: str, kinds: str, i: ir.Tile) -> str:
     acc = i.c.dtype.scalar
     letter = {"f32": "f", "s32": "r", "f64": "d"}[kinds.split(".", maxsplit=1)[0]]
     counts = [x.dtype.lanes * x.dtype.itemsize // 4 for x in (i.a, i.b)]
@@ -514,28 +499,7 @@ def _mma_helper(name: str, kinds: str, i: Tile) -> str:
     )  # fmt: skip
 
 
-_WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
-    Address: _Writer.address,
-    Load: _Writer.load,
-    Store: _Writer.store,
-    Prefetch: _Writer.prefetch,
-    Compute: _Writer.compute,
-    Convert: _Writer.convert,
-    Bitcast: _Writer.bitcast,
-    Lanes: _Writer.lanes,
-    Build: _Writer.build,
-    Concat: _Writer.build,
-    Lookup: _Writer.lookup,
-    AnyLane: _Writer.any,
-    Tile: _Writer.tile,
-    Combine: _Writer.combine,
-    Special: _Writer.special,
-    Loop: _Writer.open_loop,
-    EndLoop: _Writer.close,
-    If: _Writer.open_if,
-    EndIf: _Writer.close,
-    Barrier: _Writer.barrier,
-}
+_WRITE: Final = handlers(_Writer)
 
 
 def threads_of(program: Program) -> int:

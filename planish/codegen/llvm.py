@@ -13,9 +13,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from planish import dtypes
 from planish.codegen import amx, amx_text, dot_products, symbols, transposition
@@ -43,37 +43,19 @@ from planish.codegen.transposition import Transposition
 from planish.codegen.wide import widened
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.llir import program as ir
+from planish.llir.instruction import handlers
 from planish.llir.layout import pack
 from planish.llir.program import (
     COMPARISONS,
     MIN_ALIGNMENT,
-    Address,
-    AnyLane,
-    Barrier,
-    Bitcast,
     Buffer,
-    Build,
-    Compute,
-    Concat,
-    Convert,
-    EndIf,
-    EndLoop,
     Function,
-    If,
     Immediate,
-    Instruction,
-    Lanes,
-    Load,
-    Lookup,
-    Loop,
     Operand,
     Ops,
-    Prefetch,
     Program,
     Register,
-    Special,
-    Store,
-    Tile,
 )
 
 __all__ = ["Signature", "llvm_type", "render", "scratch_bytes", "signature"]
@@ -119,12 +101,12 @@ class _Writer(Values):
         self.aliased = aliased
         self.scratch = scratch
         self.opened: list[str] = []
-        self.questions = {i.result for i in program.body if isinstance(i, AnyLane)}
+        self.questions = {i.result for i in program.body if isinstance(i, ir.AnyLane)}
         """Whether any lane holds: hardly ever, or nobody would have asked."""
         self.tests: dict[Register, str] = {}
         """By the counter of a loop: whether it goes on."""
         self.loosely = maybe_outside(program)
-        self.hinted = any(isinstance(i, Loop) and i.unroll > 1 for i in program.body)
+        self.hinted = any(isinstance(i, ir.Loop) and i.unroll > 1 for i in program.body)
         self.spans = spans
         self.transposed = transposition.find(program)
         self.turned: dict[int, list[str]] = {}
@@ -244,7 +226,7 @@ class _Writer(Values):
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
-    def address(self, i: Address) -> None:
+    def address(self, i: ir.Address) -> None:
         if isinstance(i.base, Buffer):
             base, element = f"ptr %{symbols.memory(i.base)}", i.base.dtype
         else:
@@ -256,7 +238,7 @@ class _Writer(Values):
             self.value(i.result),
         )
 
-    def load(self, i: Load) -> None:
+    def load(self, i: ir.Load) -> None:
         dtype, result = i.result.dtype, self.value(i.result)
         small = dtype.bits < 8
         into = None if small or i.gate is not None else result
@@ -283,7 +265,7 @@ class _Writer(Values):
             kind, otherwise = llvm_type(dtype), self.value(i.alternative)
             self.let(f"phi {kind} [ {found}, %{name}.then ], [ {otherwise}, %{before} ]", result)
 
-    def load_memory(self, i: Load, dtype: DType, masked: tuple[str, str] | None, into: str | None) -> str:
+    def load_memory(self, i: ir.Load, dtype: DType, masked: tuple[str, str] | None, into: str | None) -> str:
         kind, align = memory_type(dtype), i.align or dtype.itemsize
         lanes, word = dtype.lanes, suffix(_in_memory(dtype))
         if i.address.dtype.lanes > 1:
@@ -314,7 +296,7 @@ class _Writer(Values):
         hint = self.temporality(i)
         return self.let(f"load {kind}, ptr {self.value(i.address)}, align {align}{hint}", into)
 
-    def store(self, i: Store) -> None:
+    def store(self, i: ir.Store) -> None:
         dtype = i.value.dtype
         kind, align = memory_type(dtype), i.align or dtype.itemsize
         lanes, word = dtype.lanes, suffix(_in_memory(dtype))
@@ -362,7 +344,7 @@ class _Writer(Values):
             self.emit(f"br label %{name}.join")
             self.label(f"{name}.join")
 
-    def store_together(self, stores: Sequence[Store]) -> None:
+    def store_together(self, stores: Sequence[ir.Store]) -> None:
         """Vectors past the caches: one question for all, whether their addresses are aligned."""
         if not stores:
             return
@@ -384,7 +366,7 @@ class _Writer(Values):
         self.emit(f"br label %{place}.done")
         self.label(f"{place}.done")
 
-    def whole(self, i: Store) -> str | None:
+    def whole(self, i: ir.Store) -> str | None:
         """Whether a store may go past the caches: its address aligned, all of its lanes written. None: it may."""
         lanes, size = i.value.dtype.lanes, i.value.dtype.lanes * i.value.dtype.itemsize
         found: list[str] = []
@@ -405,7 +387,7 @@ class _Writer(Values):
             return constant(True, dtypes.bool_.vec(lanes))
         return self.value(gate) if gate.dtype.lanes > 1 else self.splat(self.value(gate), gate.dtype, lanes)
 
-    def temporality(self, i: Load | Store) -> str:
+    def temporality(self, i: ir.Load | ir.Store) -> str:
         return f", !nontemporal {self.attach('!{{i32 1}}')}" if i.nontemporal else ""
 
     def to_memory(self, value: str, dtype: DType) -> str:
@@ -420,13 +402,13 @@ class _Writer(Values):
             return self.let(f"icmp ne {kind} {value}, {constant(0, dtypes.int8.vec(dtype.lanes))}", into)
         return self.let(f"trunc {kind} {value} to {llvm_type(dtype)}", into)
 
-    def prefetch(self, i: Prefetch) -> None:
+    def prefetch(self, i: ir.Prefetch) -> None:
         hints = (("i32", str(int(i.write))), ("i32", str(i.locality)), ("i32", "1"))
         self.emit(self.call("void", "llvm.prefetch.p0", ("ptr", self.value(i.address)), *hints))
 
     # -- values ----------------------------------------------------------------------------------------------
 
-    def compute(self, i: Compute) -> None:
+    def compute(self, i: ir.Compute) -> None:
         dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
         values = [self.value(x) for x in i.inputs]
         if i.op in _EXACT and i.result in self.spans:
@@ -438,16 +420,16 @@ class _Writer(Values):
             return
         self.alu(i.op, dtype, values, self.value(i.result))
 
-    def convert(self, i: Convert) -> None:
+    def cast(self, i: ir.Convert) -> None:
         self.convert_value(self.value(i.operand), i.operand.dtype, i.result.dtype, self.value(i.result))
 
-    def bitcast(self, i: Bitcast) -> None:
+    def bitcast(self, i: ir.Bitcast) -> None:
         self.let(f"bitcast {self.typed(i.operand)} to {llvm_type(i.result.dtype)}", self.value(i.result))
 
-    def lanes(self, i: Lanes) -> None:
+    def lanes(self, i: ir.Lanes) -> None:
         self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))
 
-    def build(self, i: Build) -> None:
+    def build(self, i: ir.Build) -> None:
         first, kind = i.inputs[0], llvm_type(i.result.dtype)
         whole_rows = self.transposed.get(i.result)
         if whole_rows is not None:
@@ -473,7 +455,7 @@ class _Writer(Values):
             into = self.value(i.result) if lane + 1 == len(i.inputs) else None
             whole = self.let(f"insertelement {kind} {whole}, {self.typed(x)}, i32 {lane}", into)
 
-    def build_mask(self, i: Build) -> bool:
+    def build_mask(self, i: ir.Build) -> bool:
         """Lanes of a few bools, as bits of one integer: a lane at a time takes several instructions each."""
         count, kind = len(i.inputs), f"i{len(i.inputs)}"
         bits: dict[Operand, int] = {}
@@ -507,11 +489,11 @@ class _Writer(Values):
             self.turned[id(wanted)] = found
         return found
 
-    def concat(self, i: Concat) -> None:
+    def concat(self, i: ir.Concat) -> None:
         parts = [(self.value(x), x.dtype.lanes) for x in i.inputs]
         self.join(parts, i.result.dtype.scalar, self.value(i.result))
 
-    def lookup(self, i: Lookup) -> None:
+    def lookup(self, i: ir.Lookup) -> None:
         """Element by element: LLVM finds the permutation instruction where there is one; on AVX-512 we name it."""
         table, index = i.table, i.index
         if self.avx512 and _is_permutation(table.dtype, index.dtype):
@@ -537,7 +519,7 @@ class _Writer(Values):
                 kind = llvm_type(i.result.dtype)
                 whole = self.let(f"insertelement {kind} {whole}, {scalar} {found}, i32 {lane}", last)
 
-    def permute(self, i: Lookup) -> None:
+    def permute(self, i: ir.Lookup) -> None:
         """A lookup in one register; an index of fewer lanes is the beginning of one."""
         table, lanes = i.table.dtype, i.index.dtype.lanes
         name = f"llvm.x86.avx512.permvar.{'sf' if table.bits == 32 else 'df'}.512"
@@ -549,7 +531,7 @@ class _Writer(Values):
         else:
             self.select(self.let(found), table, range(lanes), self.value(i.result))
 
-    def any(self, i: AnyLane) -> None:
+    def any(self, i: ir.AnyLane) -> None:
         lanes, value = i.operand.dtype.lanes, self.value(i.operand)
         if lanes == 1:
             self.select(value, dtypes.bool_, [0], self.value(i.result))
@@ -559,7 +541,7 @@ class _Writer(Values):
                 self.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (kind, value)), self.value(i.result)
             )
 
-    def tile(self, i: Tile) -> None:
+    def tile(self, i: ir.Tile) -> None:
         tile, wide = i.tile, i.c.dtype.scalar
         one_thread(i)
 
@@ -598,10 +580,10 @@ class _Writer(Values):
 
     # -- control ---------------------------------------------------------------------------------------------------
 
-    def special(self, i: Special) -> None:
+    def special(self, i: ir.Special) -> None:
         self.integer_argument(i.result, symbols.place(i.name))
 
-    def open_loop(self, i: Loop) -> None:
+    def loop(self, i: ir.Loop) -> None:
         counter, kind = self.value(i.counter), llvm_type(i.counter.dtype)
         label, before = f"loop{i.counter.number}", self.block
         # the test is at the end: what runs at least once is known not to wrap, and addresses fold
@@ -623,7 +605,7 @@ class _Writer(Values):
             count = f'!{{{{!"llvm.loop.unroll.count", i32 {i.unroll}}}}}'
             self.opened[-1] = self.attach("distinct !{{!{0}, !{1}}}", count)
 
-    def close_loop(self, i: EndLoop) -> None:
+    def end(self, i: ir.EndLoop) -> None:
         label, kind, counter = f"loop{i.counter.number}", llvm_type(i.counter.dtype), self.value(i.counter)
         hint = self.opened.pop()
         self.emit(f"br label %{label}.latch")
@@ -634,7 +616,7 @@ class _Writer(Values):
         self.emit(f"{again}{f', !llvm.loop {hint}' if hint else ''}")
         self.label(f"{label}.exit")
 
-    def open_if(self, i: If) -> None:
+    def if_(self, i: ir.If) -> None:
         name = f"if{len(self.lines)}"
         self.opened.append(name)
         rare = ""
@@ -644,12 +626,12 @@ class _Writer(Values):
         self.emit(f"br i1 {self.value(i.condition)}, label %{name}.then, label %{name}.end{rare}")
         self.label(f"{name}.then")
 
-    def close_if(self, i: EndIf) -> None:
+    def endif(self, i: ir.EndIf) -> None:
         name = self.opened.pop()
         self.emit(f"br label %{name}.end")
         self.label(f"{name}.end")
 
-    def barrier(self, i: Barrier) -> None:
+    def barrier(self, i: ir.Barrier) -> None:
         refuse_threads(self.program)
 
 
@@ -663,27 +645,7 @@ def _in_memory(dtype: DType) -> DType:
     return dtypes.uint8.vec(dtype.lanes) if dtype.bits < 8 else dtype
 
 
-_WRITE: Final[dict[type[Instruction], Callable[[_Writer, Any], None]]] = {
-    Address: _Writer.address,
-    Load: _Writer.load,
-    Store: _Writer.store,
-    Prefetch: _Writer.prefetch,
-    Compute: _Writer.compute,
-    Convert: _Writer.convert,
-    Bitcast: _Writer.bitcast,
-    Lanes: _Writer.lanes,
-    Build: _Writer.build,
-    Concat: _Writer.concat,
-    Lookup: _Writer.lookup,
-    AnyLane: _Writer.any,
-    Tile: _Writer.tile,
-    Special: _Writer.special,
-    Loop: _Writer.open_loop,
-    EndLoop: _Writer.close_loop,
-    If: _Writer.open_if,
-    EndIf: _Writer.close_if,
-    Barrier: _Writer.barrier,
-}
+_WRITE: Final = handlers(_Writer)
 
 
 def render(

@@ -17,35 +17,17 @@ from contextlib import contextmanager
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.llir import program as ir
 from planish.llir.program import (
     COMPARISONS,
-    Address,
-    AnyLane,
-    Barrier,
-    Bitcast,
     Buffer,
-    Build,
-    Compute,
-    Concat,
-    Convert,
-    EndIf,
-    EndLoop,
     Function,
-    If,
     Immediate,
     Instruction,
-    Lanes,
-    Load,
-    Lookup,
-    Loop,
     Operand,
     Ops,
-    Prefetch,
     Program,
     Register,
-    Special,
-    Store,
-    Tile,
     Variable,
 )
 from planish.llir.tiles import TileOp
@@ -116,7 +98,7 @@ class Builder:
         position = immediate(index, dtypes.int32)
         pointer = base.pointer if isinstance(base, Buffer) else base.dtype
         result = self.fresh(pointer.scalar.vec(max(position.dtype.lanes, pointer.lanes)))
-        self.body.append(Address(result, base, position))
+        self.body.append(ir.Address(result, base, position))
         return result
 
     def address_nd(
@@ -152,7 +134,7 @@ class Builder:
         condition = None if gate is None else immediate(gate, dtypes.bool_)
         otherwise = None if gate is None else immediate(0 if alternative is None else alternative, kind)
         result = self.fresh(kind)
-        self.body.append(Load(result, address, condition, otherwise, align, nontemporal))
+        self.body.append(ir.Load(result, address, condition, otherwise, align, nontemporal))
         return result
 
     def store(
@@ -168,11 +150,11 @@ class Builder:
         base = address.dtype.scalar
         element = base.base if isinstance(base, PtrDType) else base
         condition = None if gate is None else immediate(gate, dtypes.bool_)
-        self.body.append(Store(address, immediate(value, element), condition, align, nontemporal))
+        self.body.append(ir.Store(address, immediate(value, element), condition, align, nontemporal))
 
     def prefetch(self, address: Register, *, write: bool = False, locality: int = 3) -> None:
         """A promise to use what is at the address."""
-        self.body.append(Prefetch(address, write, locality))
+        self.body.append(ir.Prefetch(address, write, locality))
 
     # -- values ----------------------------------------------------------------------------------------------------
 
@@ -182,7 +164,7 @@ class Builder:
         dtype = next(v.dtype for v in typed if isinstance(v, Register | Immediate))
         operands = tuple(immediate(v, dtype) for v in inputs)
         result = self.fresh(dtypes.bool_.vec(dtype.lanes) if op in COMPARISONS else dtype)
-        self.body.append(Compute(result, op, operands))
+        self.body.append(ir.Compute(result, op, operands))
         return result
 
     def add(self, x: Value, y: Value) -> Register:
@@ -208,25 +190,25 @@ class Builder:
     def cast(self, operand: Operand, dtype: DType) -> Register:
         """The value converted to the scalar type, lane by lane."""
         result = self.fresh(dtype.scalar.vec(operand.dtype.lanes))
-        self.body.append(Convert(result, operand))
+        self.body.append(ir.Convert(result, operand))
         return result
 
     def bitcast(self, operand: Operand, dtype: DType) -> Register:
         """The bits reinterpreted."""
         result = self.fresh(dtype)
-        self.body.append(Bitcast(result, operand))
+        self.body.append(ir.Bitcast(result, operand))
         return result
 
     def lanes(self, operand: Operand, *lanes: int) -> Register:
         """The selected lanes."""
         result = self.fresh(operand.dtype.scalar.vec(len(lanes)))
-        self.body.append(Lanes(result, operand, lanes))
+        self.body.append(ir.Lanes(result, operand, lanes))
         return result
 
     def build(self, *inputs: Operand) -> Register:
         """Scalars as a vector."""
         result = self.fresh(inputs[0].dtype.vec(len(inputs)))
-        self.body.append(Build(result, inputs))
+        self.body.append(ir.Build(result, inputs))
         return result
 
     def splat(self, operand: Operand, lanes: int) -> Register:
@@ -236,25 +218,25 @@ class Builder:
     def concat(self, *inputs: Operand) -> Register:
         """Vectors joined."""
         result = self.fresh(inputs[0].dtype.scalar.vec(sum(v.dtype.lanes for v in inputs)))
-        self.body.append(Concat(result, inputs))
+        self.body.append(ir.Concat(result, inputs))
         return result
 
     def lookup(self, table: Operand, index: Operand) -> Register:
         """table[index modulo its entries], lane by lane."""
         result = self.fresh(table.dtype.scalar.vec(index.dtype.lanes))
-        self.body.append(Lookup(result, table, index))
+        self.body.append(ir.Lookup(result, table, index))
         return result
 
     def any(self, operand: Operand) -> Register:
         """Whether a bool holds in any lane."""
         result = self.fresh(dtypes.bool_)
-        self.body.append(AnyLane(result, operand))
+        self.body.append(ir.AnyLane(result, operand))
         return result
 
     def tile(self, tile: TileOp, a: Operand, b: Operand, c: Operand) -> Register:
         """a @ b + c."""
         result = self.fresh(c.dtype)
-        self.body.append(Tile(result, a, b, c, tile))
+        self.body.append(ir.Tile(result, a, b, c, tile))
         return result
 
     # -- control ---------------------------------------------------------------------------------------------------
@@ -262,7 +244,7 @@ class Builder:
     def special(self, name: str, bound: Value, dtype: DType = dtypes.int32) -> Register:
         """The index of this block, thread or core."""
         result = self.fresh(dtype)
-        self.body.append(Special(result, name, immediate(bound, dtype)))
+        self.body.append(ir.Special(result, name, immediate(bound, dtype)))
         return result
 
     @contextmanager
@@ -270,17 +252,17 @@ class Builder:
         """The instructions of the `with` block, for every value of the counter."""
         end = immediate(bound, dtype)
         counter = self.fresh(end.dtype)
-        self.body.append(Loop(counter, end, unroll))
+        self.body.append(ir.Loop(counter, end, unroll))
         yield counter
-        self.body.append(EndLoop(counter, end))
+        self.body.append(ir.EndLoop(counter, end))
 
     @contextmanager
     def when(self, condition: Operand) -> Iterator[None]:
         """The instructions of the `with` block, where the condition holds."""
-        self.body.append(If(condition))
+        self.body.append(ir.If(condition))
         yield
-        self.body.append(EndIf())
+        self.body.append(ir.EndIf())
 
     def barrier(self) -> None:
         """All threads of the block have come here."""
-        self.body.append(Barrier())
+        self.body.append(ir.Barrier())

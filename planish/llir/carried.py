@@ -19,25 +19,10 @@ from typing import Final
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.llir import program as ir
 from planish.llir.builder import Builder
 from planish.llir.inlining import Inlining, Memory
-from planish.llir.program import (
-    Address,
-    Buffer,
-    EndIf,
-    EndLoop,
-    If,
-    Immediate,
-    Instruction,
-    Load,
-    Loop,
-    Operand,
-    Prefetch,
-    Program,
-    Register,
-    Special,
-    Store,
-)
+from planish.llir.program import Buffer, Immediate, Instruction, Operand, Program, Register
 
 CHAINS: Final = (8, 4, 2, 1)
 """How many iterations over elements may go around side by side: more than that wait for nothing."""
@@ -88,7 +73,7 @@ class Turns:
 class _Nest:
     """Instructions, and loops with what is in them."""
 
-    header: Loop | None
+    header: ir.Loop | None
     items: list[Instruction | _Nest] = field(default_factory=list)
 
     @property
@@ -109,10 +94,10 @@ def _nest(program: Program) -> _Nest:
     root = _Nest(None)
     stack = [root]
     for i in program.body:
-        if isinstance(i, Loop):
+        if isinstance(i, ir.Loop):
             stack.append(_Nest(i))
             stack[-2].items.append(stack[-1])
-        elif isinstance(i, EndLoop):
+        elif isinstance(i, ir.EndLoop):
             stack.pop()
         else:
             stack[-1].items.append(i)
@@ -147,16 +132,16 @@ class _Carrying:
         found: set[Register] = set() if self.position is None else {self.position}
         self.bases = bases = dict[Register, Buffer]()
         for i in program.body:
-            if isinstance(i, Address):
+            if isinstance(i, ir.Address):
                 bases[i.result] = base = i.base if isinstance(i.base, Buffer) else bases[i.base]
                 if base in self.sliced:
                     found.add(i.result)
-            elif isinstance(i, Load) and bases[i.address] in self.old:
+            elif isinstance(i, ir.Load) and bases[i.address] in self.old:
                 found.add(i.result)
             if i.target is not None and any(register in found for register in i.registers):
                 found.add(i.target)
-        stored = {bases[i.address] for i in program.body if isinstance(i, Store)}
-        read = {bases[i.address] for i in program.body if isinstance(i, Load)}
+        stored = {bases[i.address] for i in program.body if isinstance(i, ir.Store)}
+        read = {bases[i.address] for i in program.body if isinstance(i, ir.Load)}
         moved = {*self.old, *self.kept}
         strange = stored & read or stored - {*self.sliced, *self.kept} or self.kept - stored
         if strange or any(r in found and base in moved for r, base in bases.items()):
@@ -174,13 +159,13 @@ class _Carrying:
         for item in nest.items:
             if isinstance(item, _Nest):
                 self.loop(item, waiting)
-            elif isinstance(item, Special):
+            elif isinstance(item, ir.Special):
                 self.inlining.write(item)
-            elif isinstance(item, Store | If | EndIf):
+            elif isinstance(item, ir.Store | ir.If | ir.EndIf):
                 raise Refused
             elif item.target is not None and item.target in self.varies:
                 waiting.append(item)
-            elif not isinstance(item, Prefetch):
+            elif not isinstance(item, ir.Prefetch):
                 self.inlining.write(item)
 
     def loop(self, nest: _Nest, waiting: list[Instruction]) -> None:
@@ -196,17 +181,17 @@ class _Carrying:
             bound = Immediate(count // copies, bound.dtype)
         single = copies > 1 and count == copies
         if not single:
-            self.into.body.append(Loop(counter, bound, 1))
+            self.into.body.append(ir.Loop(counter, bound, 1))
         if nest.is_leaf and copies > 1:
             self.side_by_side(nest, waiting, None if single else counter, copies)
         else:
             self.inlining.registers[header.counter] = counter
             self.walk(nest, waiting)
         if not single:
-            self.into.body.append(EndLoop(counter, bound))
+            self.into.body.append(ir.EndLoop(counter, bound))
 
     def copies(self, nest: _Nest, count: int) -> int:
-        size = sum(not isinstance(item, Address) for item in nest.items)
+        size = sum(not isinstance(item, ir.Address) for item in nest.items)
         return next(
             (n for n in range(self.chains, 1, -1) if count and count % n == 0 and n * size <= _INSTRUCTIONS),
             1,
@@ -248,20 +233,20 @@ class _Carrying:
 
     def leaf(self, items: Sequence[Instruction]) -> None:
         """What is done for one element, or for a few: before, in, and after the loop over turns."""
-        addresses: dict[Register, Address] = {}
+        addresses: dict[Register, ir.Address] = {}
         inside: list[Instruction] = []
         depth = 0
         for i in items:
-            depth += isinstance(i, If)
-            if isinstance(i, Address):
+            depth += isinstance(i, ir.If)
+            if isinstance(i, ir.Address):
                 addresses[i.result] = i
                 if i.base in self.old or i.base in self.kept:
                     continue  # it is named where it is read and written, once each
             if i.target is not None and i.target not in self.varies and not depth:
                 self.inlining.write(i)
-            elif not isinstance(i, Prefetch):
+            elif not isinstance(i, ir.Prefetch):
                 inside.append(i)
-            depth -= isinstance(i, EndIf)
+            depth -= isinstance(i, ir.EndIf)
         places = self.places(inside, addresses)
         registers = {
             (n, place): self.begin(each, place)
@@ -269,21 +254,21 @@ class _Carrying:
             for place in places
         }
         counter = self.into.fresh(dtypes.int64)
-        self.into.body.append(Loop(counter, self.turns.count))
+        self.into.body.append(ir.Loop(counter, self.turns.count))
         self.turn(self.turns.position(counter), inside, addresses, places, registers)
-        self.into.body.append(EndLoop(counter, self.turns.count))
+        self.into.body.append(ir.EndLoop(counter, self.turns.count))
         for (n, place), register in registers.items():
             self.put(self.turns.carried[n].memory, place, self.get(register))
 
     def places(
-        self, items: Sequence[Instruction], addresses: Mapping[Register, Address]
+        self, items: Sequence[Instruction], addresses: Mapping[Register, ir.Address]
     ) -> dict[_Place, dict[Buffer, Operand]]:
         """Where elements are stored, and what each parameter is given there."""
         found: dict[_Place, dict[Buffer, Operand]] = {}
         depth = 0
         for i in items:
-            depth += isinstance(i, If) - isinstance(i, EndIf)
-            if not isinstance(i, Store):
+            depth += isinstance(i, ir.If) - isinstance(i, ir.EndIf)
+            if not isinstance(i, ir.Store):
                 continue
             address = addresses.get(i.address)
             if (
@@ -324,7 +309,7 @@ class _Carrying:
         self,
         position: Operand,
         items: Sequence[Instruction],
-        addresses: Mapping[Register, Address],
+        addresses: Mapping[Register, ir.Address],
         places: Mapping[_Place, Mapping[Buffer, Operand]],
         registers: Mapping[tuple[int, _Place], Buffer],
     ) -> None:
@@ -337,13 +322,13 @@ class _Carrying:
         before = {key: self.get(register) for key, register in registers.items()}
         at = {place.index: place for place in places}
         for i in items:
-            if isinstance(i, Load) and self.bases[i.address] in self.old:
+            if isinstance(i, ir.Load) and self.bases[i.address] in self.old:
                 address = addresses.get(i.address)
                 place = None if address is None else at.get(address.index)
                 if place is None or place.lanes != i.result.dtype.lanes or i.gate != place.gate:
                     raise Refused
                 known[i.result] = before[self.old[self.bases[i.address]], place]
-            elif not isinstance(i, Store) or self.bases[i.address] not in self.kept:
+            elif not isinstance(i, ir.Store) or self.bases[i.address] not in self.kept:
                 self.inlining.write(i)
         for place, given in places.items():
 

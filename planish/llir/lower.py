@@ -14,40 +14,12 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError, did_you_mean
+from planish.llir import program as ir
 from planish.llir.hints import with_unroll_hints
-from planish.llir.program import (
-    Address,
-    AnyLane,
-    Barrier,
-    Bitcast,
-    Buffer,
-    Build,
-    Combine,
-    Compute,
-    Concat,
-    Convert,
-    EndIf,
-    EndLoop,
-    If,
-    Immediate,
-    Instruction,
-    Lanes,
-    Load,
-    Lookup,
-    Loop,
-    Operand,
-    Prefetch,
-    Program,
-    Register,
-    Special,
-    Store,
-    Tile,
-    Variable,
-)
+from planish.llir.program import FORMS, Buffer, Immediate, Instruction, Operand, Program, Register, Variable
 from planish.llir.tiles import TileOp
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, Axis, Ops, TensorCore
-from planish.uop.ops import Combine as Combining
+from planish.uop.ops import ALU, Axis, Combine, Ops, TensorCore
 from planish.uop.ops import Variable as UOpVariable
 from planish.uop.tensor_cores import CORES
 
@@ -113,7 +85,7 @@ class _Lowering:
 
     def special(self, node: UOp) -> None:
         bound = self.operands[node.src[0]]
-        self.body.append(Special(self.fresh(node), cast("str", node.arg), bound))
+        self.body.append(ir.Special(self.fresh(node), cast("str", node.arg), bound))
 
     # -- order -----------------------------------------------------------------------------------------------------
 
@@ -133,7 +105,7 @@ class _Lowering:
         """SINK and GROUP order effects; the list is in order."""
 
     def barrier(self, node: UOp) -> None:
-        self.body.append(Barrier())
+        self.body.append(ir.Barrier())
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -151,7 +123,7 @@ class _Lowering:
         base = self.buffers[buffer]
         result = self.new(base.pointer.vec(index.dtype.lanes))
         self.operands[node] = result
-        self.body.append(Address(result, base, self.operands[index]))
+        self.body.append(ir.Address(result, base, self.operands[index]))
 
     def gate(self, place: UOp, own: UOp | None) -> Operand | None:
         """The gate of an access: that of the place, its own, or both together."""
@@ -163,14 +135,14 @@ class _Lowering:
             wide = max(first.dtype.lanes, second.dtype.lanes)
             first, second = (self.splat(g, wide) for g in (first, second))
         result = self.new(first.dtype)
-        self.body.append(Compute(result, Ops.AND, (first, second)))
+        self.body.append(ir.Compute(result, Ops.AND, (first, second)))
         return result
 
     def splat(self, operand: Operand, lanes: int) -> Operand:
         if operand.dtype.lanes == lanes:
             return operand
         result = self.new(operand.dtype.vec(lanes))
-        self.body.append(Build(result, (operand,) * lanes))
+        self.body.append(ir.Build(result, (operand,) * lanes))
         return result
 
     def load(self, node: UOp) -> None:
@@ -181,16 +153,18 @@ class _Lowering:
             zero = Immediate(node.dtype.const(0), node.dtype)
             alternative = self.operands[node.src[1]] if len(node.src) > 1 else zero
         align, nontemporal = _hints(node)
-        self.body.append(Load(self.fresh(node), self.register(place), gate, alternative, align, nontemporal))
+        self.body.append(
+            ir.Load(self.fresh(node), self.register(place), gate, alternative, align, nontemporal)
+        )
 
     def store(self, node: UOp) -> None:
         place, value = node.src[:2]
         gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
         align, nontemporal = _hints(node)
-        self.body.append(Store(self.register(place), self.operands[value], gate, align, nontemporal))
+        self.body.append(ir.Store(self.register(place), self.operands[value], gate, align, nontemporal))
 
     def prefetch(self, node: UOp) -> None:
-        self.body.append(Prefetch(self.register(node.src[0]), locality=cast("int", node.arg)))
+        self.body.append(ir.Prefetch(self.register(node.src[0]), locality=cast("int", node.arg)))
 
     # -- values ----------------------------------------------------------------------------------------------------
 
@@ -199,32 +173,16 @@ class _Lowering:
             self.same(node)
             return
         operand = self.operands[node.src[0]]
-        self.body.append(Convert(self.fresh(node), operand))
-
-    def bitcast(self, node: UOp) -> None:
-        operand = self.operands[node.src[0]]
-        self.body.append(Bitcast(self.fresh(node), operand))
+        self.body.append(ir.Convert(self.fresh(node), operand))
 
     def compute(self, node: UOp) -> None:
         operands = self.sources(node)
-        self.body.append(Compute(self.fresh(node), node.op, operands))
-
-    def lanes(self, node: UOp) -> None:
-        operand = self.operands[node.src[0]]
-        self.body.append(Lanes(self.fresh(node), operand, cast("tuple[int, ...]", node.arg)))
+        self.body.append(ir.Compute(self.fresh(node), node.op, operands))
 
     def build(self, node: UOp) -> None:
         operands = self.sources(node)
-        form = Build if all(operand.dtype.lanes == 1 for operand in operands) else Concat
+        form = ir.Build if all(operand.dtype.lanes == 1 for operand in operands) else ir.Concat
         self.body.append(form(self.fresh(node), operands))
-
-    def lookup(self, node: UOp) -> None:
-        table, index = self.sources(node)
-        self.body.append(Lookup(self.fresh(node), table, index))
-
-    def any(self, node: UOp) -> None:
-        operand = self.operands[node.src[0]]
-        self.body.append(AnyLane(self.fresh(node), operand))
 
     def tile(self, node: UOp) -> None:
         a, b, c = self.sources(node)
@@ -245,29 +203,29 @@ class _Lowering:
                     if core.name not in self.tiles
                     else None,
                 )
-        self.body.append(Tile(self.fresh(node), a, b, c, tile))
+        self.body.append(ir.Tile(self.fresh(node), a, b, c, tile))
 
     def combine(self, node: UOp) -> None:
-        op, width = cast("Combining", node.arg)
-        self.body.append(Combine(self.fresh(node), op, self.operands[node.src[0]], width))
+        op, width = cast("Combine", node.arg)
+        self.body.append(ir.Combine(self.fresh(node), op.name.lower(), self.operands[node.src[0]], width))
 
     # -- control ---------------------------------------------------------------------------------------------------
 
     def range(self, node: UOp) -> None:
         bound = self.bounds[node] = self.operands[node.src[0]]
-        self.body.append(Loop(self.fresh(node), bound, self.unroll.get(cast("Axis", node.arg), 0)))
+        self.body.append(ir.Loop(self.fresh(node), bound, self.unroll.get(cast("Axis", node.arg), 0)))
 
     def end(self, node: UOp) -> None:
         if len(node.src) != 2:
             raise LoweringError(f"END of {len(node.src) - 1} ranges reached LLIR; one is expected", op="END")
         header = node.src[1]
-        self.body.append(EndLoop(self.register(header), self.bounds[header]))
+        self.body.append(ir.EndLoop(self.register(header), self.bounds[header]))
 
     def begin_if(self, node: UOp) -> None:
-        self.body.append(If(self.operands[node.src[0]]))
+        self.body.append(ir.If(self.operands[node.src[0]]))
 
     def end_if(self, node: UOp) -> None:
-        self.body.append(EndIf())
+        self.body.append(ir.EndIf())
 
 
 def _hints(node: UOp) -> tuple[int, bool]:
@@ -288,6 +246,16 @@ def _hints(node: UOp) -> tuple[int, bool]:
     return align, nontemporal
 
 
+def _as_it_is(form: Callable[..., Instruction]) -> Callable[[_Lowering, UOp], None]:
+    """An instruction whose fields are the sources of a node, and its argument."""
+
+    def lower(state: _Lowering, node: UOp) -> None:
+        operands = state.sources(node)
+        state.body.append(form(state.fresh(node), *operands, *(() if node.arg is None else (node.arg,))))
+
+    return lower
+
+
 _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.DEFINE_GLOBAL: _Lowering.define,
     Ops.DEFINE_LOCAL: _Lowering.define,
@@ -303,12 +271,8 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.STORE: _Lowering.store,
     Ops.PREFETCH: _Lowering.prefetch,
     Ops.CAST: _Lowering.cast,
-    Ops.BITCAST: _Lowering.bitcast,
-    Ops.GEP: _Lowering.lanes,
     Ops.VECTORIZE: _Lowering.build,
     Ops.CAT: _Lowering.build,
-    Ops.LOOKUP: _Lowering.lookup,
-    Ops.ANY: _Lowering.any,
     Ops.WMMA: _Lowering.tile,
     Ops.COMBINE: _Lowering.combine,
     Ops.RANGE: _Lowering.range,
@@ -319,6 +283,7 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.SINK: _Lowering.nothing,
     Ops.GROUP: _Lowering.nothing,
     **dict.fromkeys(ALU, _Lowering.compute),
+    **{op: _as_it_is(form) for form in FORMS for op in form.lowers},
 }
 
 

@@ -7,44 +7,17 @@ A step does its work on a thread and says where to go on. Who runs the steps, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planish.dtypes import DType
 from planish.errors import VerifyError
+from planish.llir import program as ir
 from planish.llir.counters import Traffic
-from planish.llir.program import (
-    COMPARISONS,
-    Address,
-    AnyLane,
-    Barrier,
-    Bitcast,
-    Buffer,
-    Build,
-    Combine,
-    Compute,
-    Concat,
-    Convert,
-    EndIf,
-    EndLoop,
-    If,
-    Immediate,
-    Instruction,
-    Lanes,
-    Load,
-    Lookup,
-    Loop,
-    Operand,
-    Prefetch,
-    Program,
-    Reload,
-    Special,
-    Spill,
-    Store,
-    Tile,
-)
+from planish.llir.instruction import handlers
+from planish.llir.program import Buffer, Immediate, Instruction, Operand, Program, Register
 from planish.llir.text import instruction_line
 from planish.uop import arithmetic
 
@@ -121,7 +94,7 @@ class Decoder:
         self.partner = _partners(program)
         self.steps: list[Step] = []
         for self.position, instruction in enumerate(program.body):
-            self.steps.append(_DECODE[type(instruction)](self, instruction))
+            self.steps.append(_DECODE.get(type(instruction), Decoder.value)(self, instruction))
 
     def slot(self, operand: Operand) -> int:
         key: object = operand if isinstance(operand, Immediate) else operand.name
@@ -142,7 +115,7 @@ class Decoder:
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
-    def address(self, i: Address) -> Step:
+    def address(self, i: ir.Address) -> Step:
         out, index = self.slot(i.result), self.slot(i.index)
         wide = i.index.dtype.lanes > 1
         if isinstance(i.base, Buffer):
@@ -178,7 +151,7 @@ class Decoder:
         elif places.size and (places.min() < 0 or places.max() >= memory.data.size):
             self.outside(t, memory, places.tolist())
 
-    def load(self, i: Load) -> Step:
+    def load(self, i: ir.Load) -> Step:
         out, address, dtype, position = (
             self.slot(i.result),
             self.slot(i.address),
@@ -214,7 +187,7 @@ class Decoder:
 
         return step
 
-    def store(self, i: Store) -> Step:
+    def store(self, i: ir.Store) -> Step:
         address, value, dtype, position = (
             self.slot(i.address),
             self.slot(i.value),
@@ -242,93 +215,31 @@ class Decoder:
 
         return step
 
-    def prefetch(self, i: Prefetch) -> Step:
+    def prefetch(self, i: ir.Prefetch) -> Step:
         return lambda t: None
 
     # -- values ----------------------------------------------------------------------------------------------------
 
-    def compute(self, i: Compute) -> Step:
-        # the meaning of a comparison is that of its operands' dtype
-        dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
-        out, inputs, op = self.slot(i.result), [self.slot(x) for x in i.inputs], i.op
+    def value(self, i: Instruction) -> Step:
+        """A result computed from operands alone."""
+        inputs, compute, result = [self.slot(x) for x in i.operands], i.evaluate, i.target
+        out = self.slot(cast("Register", result))
         if len(inputs) == 2:
             first, second = inputs
 
             def binary(t: Thread) -> None:
                 registers = t.registers
-                registers[out] = arithmetic.apply(op, dtype, registers[first], registers[second])
+                registers[out] = compute(registers[first], registers[second])
 
             return binary
 
         def step(t: Thread) -> None:
             registers = t.registers
-            registers[out] = arithmetic.apply(op, dtype, *[registers[x] for x in inputs])
+            registers[out] = compute(*[registers[x] for x in inputs])
 
         return step
 
-    def convert(self, i: Convert) -> Step:
-        out, operand, source, target = (
-            self.slot(i.result),
-            self.slot(i.operand),
-            i.operand.dtype,
-            i.result.dtype,
-        )
-
-        def step(t: Thread) -> None:
-            t.registers[out] = arithmetic.convert(t.registers[operand], source, target)
-
-        return step
-
-    def bitcast(self, i: Bitcast) -> Step:
-        out, operand, source, target = (
-            self.slot(i.result),
-            self.slot(i.operand),
-            i.operand.dtype,
-            i.result.dtype,
-        )
-
-        def step(t: Thread) -> None:
-            t.registers[out] = _reinterpret(t.registers[operand], source, target)
-
-        return step
-
-    def lanes(self, i: Lanes) -> Step:
-        out, operand, selected = self.slot(i.result), self.slot(i.operand), list(i.lanes)
-        single = i.result.dtype.lanes == 1
-
-        def step(t: Thread) -> None:
-            found = np.atleast_1d(t.registers[operand])
-            t.registers[out] = np.asarray(found[selected[0]]) if single else found[selected]
-
-        return step
-
-    def join(self, i: Build | Concat) -> Step:
-        out, inputs, single = self.slot(i.result), [self.slot(x) for x in i.inputs], i.result.dtype.lanes == 1
-
-        def step(t: Thread) -> None:
-            whole = np.concatenate([np.atleast_1d(t.registers[x]) for x in inputs])
-            t.registers[out] = whole.reshape(()) if single else whole
-
-        return step
-
-    def lookup(self, i: Lookup) -> Step:
-        out, table, index = self.slot(i.result), self.slot(i.table), self.slot(i.index)
-        last = i.table.dtype.lanes - 1
-
-        def step(t: Thread) -> None:
-            t.registers[out] = np.asarray(np.atleast_1d(t.registers[table])[t.registers[index] & last])
-
-        return step
-
-    def any(self, i: AnyLane) -> Step:
-        out, operand = self.slot(i.result), self.slot(i.operand)
-
-        def step(t: Thread) -> None:
-            t.registers[out] = np.asarray(np.any(t.registers[operand]))
-
-        return step
-
-    def tile(self, i: Tile) -> Step:
+    def tile(self, i: ir.Tile) -> Step:
         position = self.position
 
         def step(t: Thread) -> int:
@@ -339,7 +250,7 @@ class Decoder:
             self.slot(operand)
         return step
 
-    def combine(self, i: Combine) -> Step:
+    def combine(self, i: ir.Combine) -> Step:
         position = self.position
 
         def step(t: Thread) -> int:
@@ -351,7 +262,7 @@ class Decoder:
 
     # -- control ---------------------------------------------------------------------------------------------------
 
-    def special(self, i: Special) -> Step:
+    def special(self, i: ir.Special) -> Step:
         out, name, dtype = self.slot(i.result), i.name, i.result.dtype
         self.slot(i.bound)
 
@@ -360,7 +271,7 @@ class Decoder:
 
         return step
 
-    def loop(self, i: Loop) -> Step:
+    def loop(self, i: ir.Loop) -> Step:
         out, bound, zero = self.slot(i.counter), self.slot(i.bound), np.asarray(0, i.counter.dtype.numpy)
         behind = self.partner[self.position] + 1
 
@@ -370,11 +281,11 @@ class Decoder:
 
         return step
 
-    def end(self, i: EndLoop) -> Step:
+    def end(self, i: ir.EndLoop) -> Step:
         start = self.partner[self.position]
         header = self.program.body[start]
         counter, bound, kind = self.slot(i.counter), self.slot(i.bound), i.counter.dtype.numpy
-        out = self.slot(header.counter) if isinstance(header, Loop) else counter
+        out = self.slot(header.counter) if isinstance(header, ir.Loop) else counter
         body = start + 1
 
         def step(t: Thread) -> int | None:
@@ -386,14 +297,14 @@ class Decoder:
 
         return step
 
-    def begin_if(self, i: If) -> Step:
+    def if_(self, i: ir.If) -> Step:
         condition, behind = self.slot(i.condition), self.partner[self.position] + 1
         return lambda t: None if t.registers[condition] else behind
 
-    def end_if(self, i: EndIf) -> Step:
+    def endif(self, i: ir.EndIf) -> Step:
         return lambda t: None
 
-    def barrier(self, i: Barrier) -> Step:
+    def barrier(self, i: ir.Barrier) -> Step:
         position = self.position
 
         def step(t: Thread) -> int:
@@ -402,7 +313,7 @@ class Decoder:
 
         return step
 
-    def spill(self, i: Spill) -> Step:
+    def spill(self, i: ir.Spill) -> Step:
         slot, value = i.slot, self.slot(i.value)
 
         def step(t: Thread) -> None:
@@ -410,7 +321,7 @@ class Decoder:
 
         return step
 
-    def reload(self, i: Reload) -> Step:
+    def reload(self, i: ir.Reload) -> Step:
         slot, out = i.slot, self.slot(i.result)
 
         def step(t: Thread) -> None:
@@ -419,30 +330,8 @@ class Decoder:
         return step
 
 
-_DECODE: Final[dict[type[Instruction], Callable[[Decoder, Any], Step]]] = {
-    Address: Decoder.address,
-    Load: Decoder.load,
-    Store: Decoder.store,
-    Prefetch: Decoder.prefetch,
-    Compute: Decoder.compute,
-    Convert: Decoder.convert,
-    Bitcast: Decoder.bitcast,
-    Lanes: Decoder.lanes,
-    Build: Decoder.join,
-    Concat: Decoder.join,
-    Lookup: Decoder.lookup,
-    AnyLane: Decoder.any,
-    Tile: Decoder.tile,
-    Combine: Decoder.combine,
-    Special: Decoder.special,
-    Loop: Decoder.loop,
-    EndLoop: Decoder.end,
-    If: Decoder.begin_if,
-    EndIf: Decoder.end_if,
-    Barrier: Decoder.barrier,
-    Spill: Decoder.spill,
-    Reload: Decoder.reload,
-}
+_DECODE: Final = handlers(Decoder)
+"""What touches memory or the order of lines; all others only compute."""
 
 
 def _partners(program: Program) -> dict[int, int]:
@@ -450,9 +339,9 @@ def _partners(program: Program) -> dict[int, int]:
     pairs: dict[int, int] = {}
     stack: list[int] = []
     for position, instruction in enumerate(program.body):
-        if isinstance(instruction, Loop | If):
+        if isinstance(instruction, ir.Loop | ir.If):
             stack.append(position)
-        elif isinstance(instruction, EndLoop | EndIf):
+        elif isinstance(instruction, ir.EndLoop | ir.EndIf):
             start = stack.pop()
             pairs[start], pairs[position] = position, start
     return pairs
@@ -461,22 +350,3 @@ def _partners(program: Program) -> dict[int, int]:
 def _constant(operand: Immediate) -> Array:
     value = arithmetic.load(operand.value, operand.dtype)
     return np.broadcast_to(value, (operand.dtype.lanes,)) if operand.dtype.lanes > value.size else value
-
-
-def _reinterpret(values: Array, source: DType, target: DType) -> Array:
-    lanes = np.atleast_1d(arithmetic.store(values, source))
-    if 4 in {source.bits, target.bits}:
-        octets = (
-            np.ascontiguousarray(lanes).view(np.uint8)
-            if source.bits != 4
-            else lanes.astype(np.int8).view(np.uint8)
-        )
-        nibbles = octets & 15 if source.bits == 4 else np.stack([octets & 15, octets >> 4], -1).reshape(-1)
-        if target.bits == 4:
-            result = arithmetic.settle(target, nibbles)
-        else:
-            pairs = nibbles.reshape(-1, 2)
-            result = np.ascontiguousarray(pairs[:, 0] | pairs[:, 1] << 4).view(target.numpy)
-    else:
-        result = np.ascontiguousarray(lanes).view(target.numpy)
-    return arithmetic.load(result if target.lanes > 1 else result.reshape(()), target)

@@ -23,47 +23,28 @@ The invariants, by name:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from planish import dtypes
-from planish.dtypes import AddrSpace, DType, Kind, PtrDType
+from planish.dtypes import AddrSpace, Kind
 from planish.errors import DTypeError, VerifyError
+from planish.llir.instruction import Complaint, is_integer, is_power_of_two
 from planish.llir.program import (
-    COMPARISONS,
-    Address,
-    AnyLane,
     Barrier,
-    Bitcast,
     Buffer,
-    Build,
-    Combine,
-    Compute,
-    Concat,
-    Convert,
     EndIf,
     EndLoop,
     If,
     Immediate,
     Instruction,
-    Lanes,
-    Load,
-    Lookup,
     Loop,
-    Operand,
-    Ops,
-    Prefetch,
     Program,
     Register,
     Reload,
-    Special,
     Spill,
-    Store,
-    Tile,
 )
 from planish.llir.text import program_lines
-from planish.uop.ops import REDUCIBLE, Law
 
 INVARIANTS: Final = (
     "name", "buffer", "tile", "once", "order", "scope", "nesting", "types", "address", "gate", "immediate", "lanes", "hint",
@@ -83,18 +64,6 @@ class Problem(NamedTuple):
     position: int | None
     invariant: str
     message: str
-
-
-Complaint = tuple[str, str]
-"""Invariant and message."""
-
-
-def _is_integer(dtype: DType) -> bool:
-    return dtype.is_int and dtype.bits in {32, 64} and not dtype.is_pointer
-
-
-def _is_power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
 
 
 # -- the header ------------------------------------------------------------------------------------------------
@@ -121,7 +90,7 @@ def _header(program: Program) -> Iterator[Complaint]:
         yield from (("tile", f"tile {tile.name}: {message}") for message in tile.problems())
     for variable in program.variables:
         dtype = variable.result.dtype
-        if not _is_integer(dtype) or dtype.lanes != 1:
+        if not is_integer(dtype) or dtype.lanes != 1:
             yield "bounds", f"variable {variable.name} is an i32 or i64, not {dtype}"
         elif not variable.low <= variable.high:
             yield "bounds", f"variable {variable.name} has empty bounds {variable.low}..{variable.high}"
@@ -137,228 +106,12 @@ def _buffer(buffer: Buffer) -> Iterator[str]:
         yield f"its size {buffer.size} is negative"
     elif buffer.nbytes > _LARGEST:
         yield f"its {buffer.nbytes} bytes are beyond 64 bits"
-    if not _is_power_of_two(buffer.alignment) or buffer.alignment < buffer.dtype.itemsize:
+    if not is_power_of_two(buffer.alignment) or buffer.alignment < buffer.dtype.itemsize:
         yield f"alignment {buffer.alignment} is not a power of two that holds an element of {buffer.dtype}"
     elif buffer.offset is not None and (buffer.offset < 0 or buffer.offset % buffer.alignment):
         yield f"offset {buffer.offset} is not a multiple of its alignment {buffer.alignment}"
     elif buffer.offset is not None and buffer.offset + buffer.nbytes > _LARGEST:
         yield f"it ends {buffer.offset + buffer.nbytes} bytes into the arena, beyond 64 bits"
-
-
-# -- single instructions ---------------------------------------------------------------------------------------
-
-
-def _address(i: Address, program: Program) -> Iterator[Complaint]:
-    if isinstance(i.base, Buffer):
-        if i.base not in program.buffers:
-            yield "address", f"{i.base} is not a buffer of this kernel"
-        base: DType = i.base.pointer
-    else:
-        base = i.base.dtype
-        if not base.is_pointer:
-            yield "address", f"the base {i.base} is {base}, not an address"
-            return
-    if not _is_integer(i.index.dtype):
-        yield "address", f"the index is an i32 or i64, not {i.index.dtype}"
-    lanes = {i.index.dtype.lanes, base.lanes} - {1}
-    if len(lanes) > 1:
-        yield "lanes", f"{i.index.dtype.lanes} indices do not go with {base.lanes} addresses"
-    elif i.result.dtype is not base.scalar.vec(max(lanes, default=1)):
-        yield "types", f"the result is {base.scalar.vec(max(lanes, default=1))}, not {i.result.dtype}"
-
-
-def _element(address: Register) -> tuple[DType, int] | None:
-    """The scalar dtype at an address, and how many addresses there are."""
-    scalar = address.dtype.scalar
-    if not isinstance(scalar, PtrDType):
-        return None
-    return scalar.base.scalar, address.dtype.lanes
-
-
-def _access(
-    address: Register, value: DType, gate: Operand | None, align: int, program: Program
-) -> Iterator[Complaint]:
-    element = _element(address)
-    if element is None:
-        yield "address", f"{address} is {address.dtype}, not an address"
-    else:
-        scalar, addresses = element
-        if value.scalar is not scalar:
-            yield "types", f"memory of {scalar} does not hold {value}"
-        if addresses > 1 and value.lanes != addresses:
-            yield "lanes", f"{addresses} addresses do not go with {value}"
-        pointer = address.dtype.scalar
-        if isinstance(pointer, PtrDType) and all(b.pointer is not pointer for b in program.buffers):
-            yield "address", f"no buffer of this kernel is {pointer}"
-    if gate is not None and gate.dtype not in {dtypes.bool_, dtypes.bool_.vec(value.lanes)}:
-        yield "gate", f"the gate is bool or {dtypes.bool_.vec(value.lanes)}, not {gate.dtype}"
-    if align < 0 or (align and not _is_power_of_two(align)):
-        yield "hint", f"alignment {align} is not a power of two"
-
-
-def _load(i: Load, program: Program) -> Iterator[Complaint]:
-    yield from _access(i.address, i.result.dtype, i.gate, i.align, program)
-    if (i.gate is None) is not (i.alternative is None):
-        yield "gate", "a gate and an alternative go together"
-    elif i.alternative is not None and i.alternative.dtype is not i.result.dtype:
-        yield "gate", f"the alternative is {i.result.dtype}, not {i.alternative.dtype}"
-
-
-def _store(i: Store, program: Program) -> Iterator[Complaint]:
-    yield from _access(i.address, i.value.dtype, i.gate, i.align, program)
-
-
-def _prefetch(i: Prefetch, program: Program) -> Iterator[Complaint]:
-    if _element(i.address) is None or i.address.dtype.lanes != 1:
-        yield "address", f"{i.address} is {i.address.dtype}, not one address"
-    if not 0 <= i.locality <= 3:
-        yield "hint", f"locality {i.locality} is not 0, 1, 2 or 3"
-
-
-_ON_NUMBERS: Final = frozenset({Compute, Convert, Bitcast, Lookup, Tile})
-_KINDS: Final[dict[Law, tuple[Callable[[DType], bool], str]]] = {
-    Law.FLOAT: (lambda d: d.is_float or d.is_complex, "floats"),
-    Law.INTEGRAL: (lambda d: d.is_int, "integers"),
-    Law.BITS: (lambda d: d.is_int or d.is_bool, "integers and bools"),
-}
-
-
-def _compute(i: Compute, program: Program) -> Iterator[Complaint]:
-    if not i.op.min_sources or len(i.inputs) != i.op.min_sources:
-        yield "types", f"{i.op.name.lower()}({i.op.sources}) given {len(i.inputs)} operands"
-        return
-    dtype, found = i.result.dtype, [operand.dtype for operand in i.inputs]
-    if i.op in COMPARISONS:
-        expected = [found[0]] * 2
-        if dtype is not dtypes.bool_.vec(found[0].lanes):
-            yield "types", f"a comparison gives {dtypes.bool_.vec(found[0].lanes)}, not {dtype}"
-    else:
-        expected = [dtype] * len(found)
-        if i.op is Ops.WHERE:
-            expected[0] = dtypes.bool_.vec(dtype.lanes)
-    if found != expected:
-        yield (
-            "types",
-            f"operands {', '.join(map(str, found))} where {', '.join(map(str, expected))} are expected",
-        )
-    works, kinds = _KINDS.get(i.op.law, (None, ""))
-    if works is not None and not works(dtype):
-        yield "types", f"{i.op.name.lower()} works on {kinds}, not on {dtype}"
-
-
-def _convert(i: Convert, program: Program) -> Iterator[Complaint]:
-    if i.operand.dtype.lanes != i.result.dtype.lanes:
-        yield "types", f"a cast keeps the number of lanes: {i.operand.dtype} to {i.result.dtype}"
-
-
-def _bitcast(i: Bitcast, program: Program) -> Iterator[Complaint]:
-    source, target = i.operand.dtype, i.result.dtype
-    if source.bits * source.lanes != target.bits * target.lanes:
-        yield "types", f"{source} and {target} differ in size"
-    if source.is_bool or target.is_bool:
-        yield "types", "a bool has no bits to reinterpret"
-
-
-def _lanes(i: Lanes, program: Program) -> Iterator[Complaint]:
-    source = i.operand.dtype
-    outside = [lane for lane in i.lanes if not 0 <= lane < source.lanes]
-    if outside or not i.lanes:
-        yield "lanes", f"{source} has no lanes {', '.join(map(str, outside or i.lanes)) or '(none)'}"
-    elif i.result.dtype is not source.scalar.vec(len(i.lanes)):
-        yield "types", f"{len(i.lanes)} lanes of {source} do not make {i.result.dtype}"
-
-
-def _join(i: Build | Concat, program: Program) -> Iterator[Complaint]:
-    dtype = i.result.dtype
-    if any(operand.dtype.scalar is not dtype.scalar for operand in i.inputs):
-        yield "types", f"{', '.join(str(x.dtype) for x in i.inputs)} do not join to {dtype}"
-    total = sum(operand.dtype.lanes for operand in i.inputs)
-    if total != dtype.lanes:
-        yield "lanes", f"{total} lanes do not make {dtype}"
-    if isinstance(i, Build) and any(operand.dtype.lanes != 1 for operand in i.inputs):
-        yield "lanes", "build takes scalars; concat joins vectors"
-
-
-def _lookup(i: Lookup, program: Program) -> Iterator[Complaint]:
-    if not _is_integer(i.index.dtype):
-        yield "types", f"the index is an i32 or i64, not {i.index.dtype}"
-    if not _is_power_of_two(i.table.dtype.lanes):
-        yield "lanes", f"a table has a power of two of entries, not those of {i.table.dtype}"
-    expected = i.table.dtype.scalar.vec(i.index.dtype.lanes)
-    if i.result.dtype is not expected:
-        yield "types", f"the result is {expected}, not {i.result.dtype}"
-
-
-def _any(i: AnyLane, program: Program) -> Iterator[Complaint]:
-    if not i.operand.dtype.is_bool or i.result.dtype is not dtypes.bool_:
-        yield "types", f"any makes one bool of bools, not {i.result.dtype} of {i.operand.dtype}"
-
-
-def _tile(i: Tile, program: Program) -> Iterator[Complaint]:
-    if i.tile.problems():
-        return  # told once, in the header
-    for matrix, operand in zip("abc", (i.a, i.b, i.c), strict=True):
-        if operand.dtype.lanes != i.tile.lanes(matrix):
-            yield "tile", f"a thread holds {i.tile.lanes(matrix)} elements of {matrix}, not {operand.dtype}"
-    if i.result.dtype is not i.c.dtype:
-        yield "types", f"the result is {i.c.dtype}, not {i.result.dtype}"
-    a, b = i.a.dtype.scalar, i.b.dtype.scalar
-    if a is not b and not (a.is_int and b.is_int and a.bits == b.bits):
-        yield "types", f"matrices of {i.a.dtype.scalar} and {i.b.dtype.scalar} are not multiplied"
-
-
-def _combine(i: Combine, program: Program) -> Iterator[Complaint]:
-    if i.op not in REDUCIBLE:
-        yield "combine", f"{i.op.name.lower()} may not be done in any order"
-    if i.width < 1 or i.width & i.width - 1:
-        yield "combine", f"{i.width} threads are no power of two"
-    if i.result.dtype is not i.operand.dtype:
-        yield "types", f"the result is {i.operand.dtype}, not {i.result.dtype}"
-
-
-def _counted(i: Special | Loop, program: Program) -> Iterator[Complaint]:
-    register = i.result if isinstance(i, Special) else i.counter
-    if not _is_integer(register.dtype) or register.dtype.lanes != 1:
-        yield "bounds", f"{register} counts in i32 or i64, not in {register.dtype}"
-    if i.bound.dtype is not register.dtype:
-        yield "bounds", f"the bound is {register.dtype}, not {i.bound.dtype}"
-    if isinstance(i, Loop) and i.unroll < 0:
-        yield "hint", f"unroll count {i.unroll} is negative"
-
-
-def _if(i: If, program: Program) -> Iterator[Complaint]:
-    if i.condition.dtype is not dtypes.bool_:
-        yield "gate", f"the condition is bool, not {i.condition.dtype}"
-
-
-def _nothing(i: Instruction, program: Program) -> Iterator[Complaint]:
-    return iter(())
-
-
-_RULES: Final[dict[type[Instruction], Callable[[Any, Program], Iterator[Complaint]]]] = {
-    Address: _address,
-    Load: _load,
-    Store: _store,
-    Prefetch: _prefetch,
-    Compute: _compute,
-    Convert: _convert,
-    Bitcast: _bitcast,
-    Lanes: _lanes,
-    Build: _join,
-    Concat: _join,
-    Lookup: _lookup,
-    AnyLane: _any,
-    Tile: _tile,
-    Combine: _combine,
-    Special: _counted,
-    Loop: _counted,
-    EndLoop: _nothing,
-    If: _if,
-    EndIf: _nothing,
-    Barrier: _nothing,
-    Spill: _nothing,
-    Reload: _nothing,
-}
 
 
 def _immediate(operand: Immediate) -> str | None:
@@ -425,7 +178,7 @@ class _Walk:
                     yield "scope", f"{operand} is assigned in a loop or if that has ended"
                 else:
                     yield "order", f"{operand} is read, but not assigned above"
-            elif operand.dtype.is_pointer and type(i) in _ON_NUMBERS:
+            elif operand.dtype.is_pointer and i.on_numbers:
                 yield "types", f"{operand} is an address, {i.mnemonic or 'arithmetic'} works on numbers"
             elif known.dtype is not operand.dtype:
                 yield "types", f"{operand} holds {known.dtype}, it is read as {operand.dtype}"
@@ -477,9 +230,7 @@ def problems(program: Program, *, allocated: bool = False) -> list[Problem]:
         ]
     for position, instruction in enumerate(program.body):
         found += [Problem(position, *complaint) for complaint in walk.visit(instruction)]
-        found += [
-            Problem(position, *complaint) for complaint in _RULES[type(instruction)](instruction, program)
-        ]
+        found += [Problem(position, *complaint) for complaint in instruction.problems(program)]
     found += [Problem(len(program.body) - 1, *complaint) for complaint in walk.finish()]
     return found
 

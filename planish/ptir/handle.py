@@ -7,8 +7,8 @@ constant of the handle's dtype and shape. Tensors are never promoted or broadcas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 from planish.dtypes import DType
 from planish.errors import GraphError, Location
@@ -16,6 +16,7 @@ from planish.ptir import ops
 from planish.ptir.function import Region, Value
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
 from planish.ptir.types import DimLike, TensorType
+from planish.scalars import FUNCTIONS
 
 if TYPE_CHECKING:
     from planish.ptir.builder import Graph
@@ -23,6 +24,33 @@ if TYPE_CHECKING:
 
 Number: TypeAlias = bool | int | float | complex
 Operand: TypeAlias = "ElementwiseMethods | Number"
+M = TypeVar("M", bound=Callable[..., object])
+
+
+def _unary(op: OpDef) -> Callable[[ElementwiseMethods], GraphValue]:
+    def method(self: ElementwiseMethods) -> GraphValue:
+        return self.graph.emit(op, (self,))
+
+    return _named(method, op)
+
+
+def _binary(op: OpDef) -> Callable[[ElementwiseMethods, Operand], GraphValue]:
+    def method(self: ElementwiseMethods, other: Operand) -> GraphValue:
+        return self.graph.emit(op, (self, self._lift(other)))
+
+    return _named(method, op)
+
+
+def _reversed(op: OpDef) -> Callable[[ElementwiseMethods, Operand], GraphValue]:
+    def method(self: ElementwiseMethods, other: Operand) -> GraphValue:
+        return self.graph.emit(op, (self._lift(other), self))
+
+    return _named(method, op)
+
+
+def _named(method: M, op: OpDef) -> M:
+    method.__name__, method.__doc__ = op.name, op.doc
+    return method
 
 
 class ElementwiseMethods:
@@ -97,231 +125,95 @@ class ElementwiseMethods:
             return other
         return self.graph.full(self.dims, other, self.dtype)
 
-    def _reversed(self, op: OpDef, other: Operand) -> GraphValue:
-        return self.graph.emit(op, (self._lift(other), self))
+    def _call_scalar(self, name: str, *others: GraphValue) -> GraphValue:
+        """A scalar function: what its record calls."""
+        return self.graph.emit(ops.find(name), (self, *others))
 
     # --- unary ---
 
-    def neg(self) -> GraphValue:
-        return self._emit(ops.neg)
-
-    def abs(self) -> GraphValue:
-        return self._emit(ops.abs)
-
-    def sign(self) -> GraphValue:
-        return self._emit(ops.sign)
-
-    def reciprocal(self) -> GraphValue:
-        return self._emit(ops.reciprocal)
-
-    def sqrt(self) -> GraphValue:
-        return self._emit(ops.sqrt)
-
-    def rsqrt(self) -> GraphValue:
-        return self._emit(ops.rsqrt)
-
-    def cbrt(self) -> GraphValue:
-        return self._emit(ops.cbrt)
-
-    def floor(self) -> GraphValue:
-        return self._emit(ops.floor)
-
-    def ceil(self) -> GraphValue:
-        return self._emit(ops.ceil)
-
-    def round(self) -> GraphValue:
-        return self._emit(ops.round)
-
-    def trunc(self) -> GraphValue:
-        return self._emit(ops.trunc)
-
-    def exp(self) -> GraphValue:
-        return self._emit(ops.exp)
-
-    def exp2(self) -> GraphValue:
-        return self._emit(ops.exp2)
-
-    def expm1(self) -> GraphValue:
-        return self._emit(ops.expm1)
-
-    def log(self) -> GraphValue:
-        return self._emit(ops.log)
-
-    def log2(self) -> GraphValue:
-        return self._emit(ops.log2)
-
-    def log1p(self) -> GraphValue:
-        return self._emit(ops.log1p)
-
-    def sin(self) -> GraphValue:
-        return self._emit(ops.sin)
-
-    def cos(self) -> GraphValue:
-        return self._emit(ops.cos)
-
-    def tan(self) -> GraphValue:
-        return self._emit(ops.tan)
-
-    def asin(self) -> GraphValue:
-        return self._emit(ops.asin)
-
-    def acos(self) -> GraphValue:
-        return self._emit(ops.acos)
-
-    def atan(self) -> GraphValue:
-        return self._emit(ops.atan)
-
-    def sinh(self) -> GraphValue:
-        return self._emit(ops.sinh)
-
-    def cosh(self) -> GraphValue:
-        return self._emit(ops.cosh)
-
-    def tanh(self) -> GraphValue:
-        return self._emit(ops.tanh)
-
-    def asinh(self) -> GraphValue:
-        return self._emit(ops.asinh)
-
-    def acosh(self) -> GraphValue:
-        return self._emit(ops.acosh)
-
-    def atanh(self) -> GraphValue:
-        return self._emit(ops.atanh)
-
-    def erf(self) -> GraphValue:
-        return self._emit(ops.erf)
-
-    def erfc(self) -> GraphValue:
-        return self._emit(ops.erfc)
-
-    def erfinv(self) -> GraphValue:
-        return self._emit(ops.erfinv)
-
-    def lgamma(self) -> GraphValue:
-        return self._emit(ops.lgamma)
-
-    def digamma(self) -> GraphValue:
-        return self._emit(ops.digamma)
-
-    def not_(self) -> GraphValue:
-        return self._emit(ops.not_)
-
-    def popcount(self) -> GraphValue:
-        return self._emit(ops.popcount)
-
-    def clz(self) -> GraphValue:
-        return self._emit(ops.clz)
-
-    def is_nan(self) -> GraphValue:
-        return self._emit(ops.is_nan)
-
-    def is_inf(self) -> GraphValue:
-        return self._emit(ops.is_inf)
-
-    def is_finite(self) -> GraphValue:
-        return self._emit(ops.is_finite)
-
-    def conj(self) -> GraphValue:
-        return self._emit(ops.conj)
-
-    def real(self) -> GraphValue:
-        return self._emit(ops.real)
-
-    def imag(self) -> GraphValue:
-        return self._emit(ops.imag)
+    neg = _unary(ops.neg)
+    abs = _unary(ops.abs)
+    sign = _unary(ops.sign)
+    reciprocal = _unary(ops.reciprocal)
+    sqrt = _unary(ops.sqrt)
+    rsqrt = _unary(ops.rsqrt)
+    cbrt = _unary(ops.cbrt)
+    floor = _unary(ops.floor)
+    ceil = _unary(ops.ceil)
+    round = _unary(ops.round)
+    trunc = _unary(ops.trunc)
+    exp = _unary(ops.exp)
+    exp2 = _unary(ops.exp2)
+    expm1 = _unary(ops.expm1)
+    log = _unary(ops.log)
+    log2 = _unary(ops.log2)
+    log1p = _unary(ops.log1p)
+    sin = _unary(ops.sin)
+    cos = _unary(ops.cos)
+    tan = _unary(ops.tan)
+    asin = _unary(ops.asin)
+    acos = _unary(ops.acos)
+    atan = _unary(ops.atan)
+    sinh = _unary(ops.sinh)
+    cosh = _unary(ops.cosh)
+    tanh = _unary(ops.tanh)
+    asinh = _unary(ops.asinh)
+    acosh = _unary(ops.acosh)
+    atanh = _unary(ops.atanh)
+    erf = _unary(ops.erf)
+    erfc = _unary(ops.erfc)
+    erfinv = _unary(ops.erfinv)
+    lgamma = _unary(ops.lgamma)
+    digamma = _unary(ops.digamma)
+    not_ = _unary(ops.not_)
+    popcount = _unary(ops.popcount)
+    clz = _unary(ops.clz)
+    is_nan = _unary(ops.is_nan)
+    is_inf = _unary(ops.is_inf)
+    is_finite = _unary(ops.is_finite)
+    conj = _unary(ops.conj)
+    real = _unary(ops.real)
+    imag = _unary(ops.imag)
 
     # --- binary ---
 
-    def add(self, other: Operand) -> GraphValue:
-        return self._emit(ops.add, other)
-
-    def sub(self, other: Operand) -> GraphValue:
-        return self._emit(ops.sub, other)
-
-    def mul(self, other: Operand) -> GraphValue:
-        return self._emit(ops.mul, other)
-
-    def div(self, other: Operand) -> GraphValue:
-        return self._emit(ops.div, other)
-
-    def floor_div(self, other: Operand) -> GraphValue:
-        return self._emit(ops.floor_div, other)
-
-    def trunc_div(self, other: Operand) -> GraphValue:
-        return self._emit(ops.trunc_div, other)
-
-    def floor_mod(self, other: Operand) -> GraphValue:
-        return self._emit(ops.floor_mod, other)
-
-    def trunc_mod(self, other: Operand) -> GraphValue:
-        return self._emit(ops.trunc_mod, other)
-
-    def pow(self, other: Operand) -> GraphValue:
-        return self._emit(ops.pow, other)
-
-    def max(self, other: Operand) -> GraphValue:
-        return self._emit(ops.max, other)
-
-    def min(self, other: Operand) -> GraphValue:
-        return self._emit(ops.min, other)
-
-    def atan2(self, other: Operand) -> GraphValue:
-        return self._emit(ops.atan2, other)
-
-    def hypot(self, other: Operand) -> GraphValue:
-        return self._emit(ops.hypot, other)
-
-    def copysign(self, other: Operand) -> GraphValue:
-        return self._emit(ops.copysign, other)
-
-    def nextafter(self, other: Operand) -> GraphValue:
-        return self._emit(ops.nextafter, other)
-
-    def complex(self, imag: Operand) -> GraphValue:
-        return self._emit(ops.complex, imag)
-
-    def and_(self, other: Operand) -> GraphValue:
-        return self._emit(ops.and_, other)
-
-    def or_(self, other: Operand) -> GraphValue:
-        return self._emit(ops.or_, other)
-
-    def xor(self, other: Operand) -> GraphValue:
-        return self._emit(ops.xor, other)
-
-    def shl(self, other: Operand) -> GraphValue:
-        return self._emit(ops.shl, other)
-
-    def shr_logical(self, other: Operand) -> GraphValue:
-        return self._emit(ops.shr_logical, other)
-
-    def shr_arithmetic(self, other: Operand) -> GraphValue:
-        return self._emit(ops.shr_arithmetic, other)
+    add = _binary(ops.add)
+    sub = _binary(ops.sub)
+    mul = _binary(ops.mul)
+    div = _binary(ops.div)
+    floor_div = _binary(ops.floor_div)
+    trunc_div = _binary(ops.trunc_div)
+    floor_mod = _binary(ops.floor_mod)
+    trunc_mod = _binary(ops.trunc_mod)
+    pow = _binary(ops.pow)
+    max = _binary(ops.max)
+    min = _binary(ops.min)
+    atan2 = _binary(ops.atan2)
+    hypot = _binary(ops.hypot)
+    copysign = _binary(ops.copysign)
+    nextafter = _binary(ops.nextafter)
+    complex = _binary(ops.complex)
+    and_ = _binary(ops.and_)
+    or_ = _binary(ops.or_)
+    xor = _binary(ops.xor)
+    shl = _binary(ops.shl)
+    shr_logical = _binary(ops.shr_logical)
+    shr_arithmetic = _binary(ops.shr_arithmetic)
 
     # --- comparisons and choice ---
 
-    def eq(self, other: Operand) -> GraphValue:
-        return self._emit(ops.eq, other)
-
-    def ne(self, other: Operand) -> GraphValue:
-        return self._emit(ops.ne, other)
-
-    def lt(self, other: Operand) -> GraphValue:
-        return self._emit(ops.lt, other)
-
-    def le(self, other: Operand) -> GraphValue:
-        return self._emit(ops.le, other)
-
-    def gt(self, other: Operand) -> GraphValue:
-        return self._emit(ops.gt, other)
-
-    def ge(self, other: Operand) -> GraphValue:
-        return self._emit(ops.ge, other)
+    eq = _binary(ops.eq)
+    ne = _binary(ops.ne)
+    lt = _binary(ops.lt)
+    le = _binary(ops.le)
+    gt = _binary(ops.gt)
+    ge = _binary(ops.ge)
 
     def select(self, chosen: ElementwiseMethods, other: Operand) -> GraphValue:
         """`chosen` where this predicate is True, else `other`."""
         return self.graph.emit(ops.select, (self, chosen, chosen._lift(other)))
+
+    where = select
 
     # --- small composites ---
 
@@ -361,23 +253,15 @@ class ElementwiseMethods:
         """Arithmetic for signed, logical for unsigned integers, as in NumPy."""
         return self._emit(ops.shr_arithmetic if self.dtype.is_signed else ops.shr_logical, other)
 
-    def __radd__(self, other: Operand) -> GraphValue:
-        return self._reversed(ops.add, other)
+    __radd__ = _reversed(ops.add)
+    __rsub__ = _reversed(ops.sub)
+    __rmul__ = _reversed(ops.mul)
+    __rtruediv__ = _reversed(ops.div)
+    __rfloordiv__ = _reversed(ops.floor_div)
+    __rmod__ = _reversed(ops.floor_mod)
+    __rpow__ = _reversed(ops.pow)
 
-    def __rsub__(self, other: Operand) -> GraphValue:
-        return self._reversed(ops.sub, other)
 
-    def __rmul__(self, other: Operand) -> GraphValue:
-        return self._reversed(ops.mul, other)
-
-    def __rtruediv__(self, other: Operand) -> GraphValue:
-        return self._reversed(ops.div, other)
-
-    def __rfloordiv__(self, other: Operand) -> GraphValue:
-        return self._reversed(ops.floor_div, other)
-
-    def __rmod__(self, other: Operand) -> GraphValue:
-        return self._reversed(ops.floor_mod, other)
-
-    def __rpow__(self, other: Operand) -> GraphValue:
-        return self._reversed(ops.pow, other)
+for _name, _function in FUNCTIONS.items():
+    if not hasattr(ElementwiseMethods, _name):
+        setattr(ElementwiseMethods, _name, (_unary if _function.arity == 1 else _binary)(ops.find(_name)))

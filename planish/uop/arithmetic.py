@@ -19,6 +19,7 @@ import numpy as np
 from planish import dtypes
 from planish.dtypes import DType
 from planish.uop.bounds import width
+from planish.uop.functions import FUNCTION_OPS
 from planish.uop.ops import Ops
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -306,24 +307,11 @@ def _scale(d: DType, x: Array, y: Array) -> Array:
     return np.asarray(np.where(np.isnan(x) & np.isinf(y), np.maximum(y, 0), scaled))
 
 
-def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
-    return lambda x: np.asarray(np.frompyfunc(function, 1, 1)(x)).astype(np.float64)
-
-
 _FLOAT: Final[dict[Ops, Function]] = {
-    Ops.NEG: _exact(np.negative), Ops.ABS: _exact(np.abs), Ops.RECIP: _exact(np.reciprocal),
-    Ops.SQRT: _exact(np.sqrt), Ops.FLOOR: _exact(np.floor), Ops.CEIL: _exact(np.ceil), Ops.TRUNC: _exact(np.trunc),
-    Ops.ROUND: _exact(np.rint), Ops.ADD: _exact(np.add), Ops.SUB: _exact(np.subtract), Ops.MUL: _exact(np.multiply),
-    Ops.FDIV: _exact(np.divide), Ops.FMOD: _exact(np.fmod), Ops.MAX: _float_max, Ops.MIN: _float_min,
-    Ops.MULACC: _float_mulacc, Ops.SCALE: _scale,
-    Ops.RSQRT: _smooth(lambda x: 1 / np.sqrt(x)), Ops.CBRT: _smooth(np.cbrt), Ops.EXP: _smooth(np.exp),
-    Ops.EXP2: _smooth(np.exp2), Ops.EXPM1: _smooth(np.expm1), Ops.LOG: _smooth(np.log), Ops.LOG2: _smooth(np.log2),
-    Ops.LOG1P: _smooth(np.log1p), Ops.SIN: _smooth(np.sin), Ops.COS: _smooth(np.cos), Ops.TAN: _smooth(np.tan),
-    Ops.ASIN: _smooth(np.arcsin), Ops.ACOS: _smooth(np.arccos), Ops.ATAN: _smooth(np.arctan),
-    Ops.SINH: _smooth(np.sinh), Ops.COSH: _smooth(np.cosh), Ops.TANH: _smooth(np.tanh),
-    Ops.ASINH: _smooth(np.arcsinh), Ops.ACOSH: _smooth(np.arccosh), Ops.ATANH: _smooth(np.arctanh),
-    Ops.ERF: _smooth(_each(math.erf)), Ops.ERFC: _smooth(_each(math.erfc)), Ops.POW: _smooth(_float_pow),
-    Ops.ATAN2: _smooth(np.arctan2),
+    Ops.NEG: _exact(np.negative), Ops.ABS: _exact(np.abs), Ops.ADD: _exact(np.add), Ops.SUB: _exact(np.subtract),
+    Ops.MUL: _exact(np.multiply), Ops.FDIV: _exact(np.divide), Ops.FMOD: _exact(np.fmod), Ops.MAX: _float_max,
+    Ops.MIN: _float_min, Ops.MULACC: _float_mulacc, Ops.SCALE: _scale, Ops.POW: _smooth(_float_pow),
+    **{op: (_exact if of.exact else _smooth)(of.compute) for op, of in FUNCTION_OPS.items()},
 }  # fmt: skip
 
 _COMPARE: Final[dict[Ops, Callable[..., Any]]] = {

@@ -21,9 +21,11 @@ from typing import Final, Self, cast
 from planish import dtypes
 from planish.dtypes import DType, Kind, PtrDType
 from planish.errors import GraphError, PlanishError
+from planish.scalars import FUNCTIONS
 from planish.uop import bounds as intervals
 from planish.uop import derived
 from planish.uop.check import BY_VALUE, check
+from planish.uop.functions import OPS
 from planish.uop.ops import (
     COMPARISONS,
     CONSTANTS,
@@ -278,6 +280,16 @@ class UOp:
         raise GraphError(
             f"{op.name}: an operand must be a UOp or a number, not {type(other).__name__}", op=op.name
         )
+
+    def _call_scalar(self, name: str, *others: UOp) -> UOp:
+        """A scalar function: what its record calls."""
+        op = OPS.get(name)
+        if op is not None:
+            return self.alu(op, *others)
+        formula = FUNCTIONS[name].formula
+        if formula is None:
+            raise GraphError(f"the kernel IR has no op {name}, and its record no formula")
+        return cast("UOp", formula(self, *others))
 
     def where(self, x: UOp | Number, y: UOp | Number) -> UOp:
         """x where this condition holds, else y. At least one of them is a node."""

@@ -145,7 +145,7 @@ HEAD = "llir 1\nkernel k\n  @x: global f32[4] bytes=16 align=4\n"
         (HEAD + "  7\n", 4, 3, ("found '7'", "an instruction, a register or a buffer")),
         (HEAD + "  %0 = variable n 1..4 : i32\n", 4, 19, ("in <low>..<high>",)),
         (HEAD + "  prefetch %0\n", 4, 12, ("%0 is not defined",)),
-        (HEAD + "  %0 = address @x[0] : *f32[4]\n  store %0, 1.0 if true else 2.0 : f32\n", 5, 34, ("no alternative",)),
+        (HEAD + "  %0 = address @x[0] : *f32[4]\n  store %0, 1.0 if true else 2.0 : f32\n", 5, 25, ("found 'else'", "expected ':'")),
         (HEAD + "  %0 = where 1, 2.0, 3.0 : f32x2\n  %1 = where 7, 2, 3 : i32\n", 5, 14, ("7 is not a constant of dtype bool",)),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from planish.stages.devectorizer.s11_remove_reduce import remove_reduce
 from planish.stages.devectorizer.s13_add_loads import add_loads
 from planish.stages.devectorizer.s15_lower_index_dtype import lower_index_dtype
 from planish.stages.linearizer.decompositions import coefficients
-from planish.stages.linearizer.decompositions.functions import FUNCTIONS
+from planish.stages.linearizer.decompositions.reals import FUNCTIONS
 from planish.stages.linearizer.decompositions.support import CPU, Support
 from planish.stages.linearizer.s18_decompositions import decompositions, steps
 from planish.uop.evaluate import evaluate

@@ -6,14 +6,13 @@ not differentiable in the complex sense (|z|, z/|z|) has rules by direction, in 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from planish.frontend.autodiff.instruction import At, Pull, Push, Scaled, the_only, where, zeros
 from planish.ptir.graph_value import GraphValue as V
-
-LN2: Final = math.log(2.0)
+from planish.scalars import FUNCTIONS, Scalar
+from planish.scalars.record import Slope
 
 
 def _shared(t: V, at: At, mine: V) -> V:
@@ -44,45 +43,12 @@ def _copysign(t: V, at: At) -> V:
     return where(x.ne(0), t.mul(x.sign().mul(y.sign())))
 
 
-def _gaussian(x: V) -> V:
-    return x.mul(x).neg().exp().mul(2.0 / math.sqrt(math.pi))
-
-
-# 1/x, 1/(2x²) and then Bernoulli numbers: B2, B4, … over x³, x⁵, …
-_BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-# Beyond this the series above is good to the last bit of a double.
-_FAR: Final = 10
-
-
-def trigamma(x: V) -> V:
-    """The derivative of digamma: 1/x² + 1/(x+1)² + …, its asymptotic series far out, reflection to the left of 1/2."""
-    left = x.lt(0.5)
-    z = left.select(x.neg().add(1.0), x)
-    near = z.mul(z).reciprocal()
-    for step in range(1, _FAR):
-        far = z.add(float(step))
-        near = near.add(far.mul(far).reciprocal())
-    inverse = z.add(float(_FAR)).reciprocal()
-    square = inverse.mul(inverse)
-    tail = square.mul(0.0)
-    for number in reversed(_BERNOULLI):
-        tail = tail.add(number).mul(square)
-    total = near.add(inverse.mul(tail.add(1.0))).add(square.mul(0.5))
-    # sin(πx) by the distance to the nearest integer, which is exact
-    sine = x.sub(x.round()).mul(math.pi).sin()
-    return left.select(sine.mul(sine).reciprocal().mul(math.pi**2).sub(total), total)
-
-
 def _of_max(mine: int) -> Scaled:
     return lambda t, at: _shared(t, at, at.x[mine].gt(at.x[1 - mine]).or_(at.x[mine].ne(at.x[mine])))
 
 
 def _of_min(mine: int) -> Scaled:
     return lambda t, at: _shared(t, at, at.x[mine].lt(at.x[1 - mine]).or_(at.x[mine].ne(at.x[mine])))
-
-
-def _radius(at: At) -> V:
-    return at.x[0].mul(at.x[0]).add(at.x[1].mul(at.x[1]))
 
 
 def _same(t: V, at: At) -> V:
@@ -93,6 +59,15 @@ def _negated(t: V, at: At) -> V:
     return t.neg()
 
 
+def _slopes(of: Scalar) -> tuple[Scaled | None, ...]:
+    """The slopes of a scalar function as rules."""
+
+    def rule(slope: Slope) -> Scaled:
+        return lambda t, at: cast("V", slope(t, *at.x, at.y[0]))
+
+    return tuple([slope and rule(slope) for slope in of.slopes])
+
+
 DERIVATIVES: Final[Mapping[str, tuple[Scaled | None, ...]]] = {
     "add": (_same, _same),
     "sub": (_same, _negated),
@@ -101,43 +76,12 @@ DERIVATIVES: Final[Mapping[str, tuple[Scaled | None, ...]]] = {
     "pow": (_pow_base, _pow_exponent),
     "max": (_of_max(0), _of_max(1)),
     "min": (_of_min(0), _of_min(1)),
-    "atan2": (
-        lambda t, at: t.mul(at.x[1]).div(_radius(at)),
-        lambda t, at: t.mul(at.x[0]).div(_radius(at)).neg(),
-    ),
-    "hypot": (lambda t, at: t.mul(at.x[0]).div(at.y[0]), lambda t, at: t.mul(at.x[1]).div(at.y[0])),
     "copysign": (_copysign, None),
     "floor_mod": (_same, lambda t, at: t.mul(at.x[0].div(at.x[1]).floor()).neg()),
     "trunc_mod": (_same, lambda t, at: t.mul(at.x[0].div(at.x[1]).trunc()).neg()),
     "nextafter": (_same, None),
     "neg": (_negated,),
-    "reciprocal": (lambda t, at: t.mul(at.y[0].mul(at.y[0])).neg(),),
-    "sqrt": (lambda t, at: t.mul(0.5).div(at.y[0]),),
-    "rsqrt": (lambda t, at: t.mul(at.y[0]).div(at.x[0]).mul(-0.5),),
-    "cbrt": (lambda t, at: t.div(at.y[0].mul(at.y[0]).mul(3.0)),),
-    "exp": (lambda t, at: t.mul(at.y[0]),),
-    "exp2": (lambda t, at: t.mul(at.y[0]).mul(LN2),),
-    "expm1": (lambda t, at: t.mul(at.y[0].add(1.0)),),
-    "log": (lambda t, at: t.div(at.x[0]),),
-    "log2": (lambda t, at: t.div(at.x[0].mul(LN2)),),
-    "log1p": (lambda t, at: t.div(at.x[0].add(1.0)),),
-    "sin": (lambda t, at: t.mul(at.x[0].cos()),),
-    "cos": (lambda t, at: t.mul(at.x[0].sin()).neg(),),
-    "tan": (lambda t, at: t.mul(at.y[0].mul(at.y[0]).add(1.0)),),
-    "asin": (lambda t, at: t.mul(at.x[0].mul(at.x[0]).neg().add(1.0).rsqrt()),),
-    "acos": (lambda t, at: t.mul(at.x[0].mul(at.x[0]).neg().add(1.0).rsqrt()).neg(),),
-    "atan": (lambda t, at: t.div(at.x[0].mul(at.x[0]).add(1.0)),),
-    "sinh": (lambda t, at: t.mul(at.x[0].cosh()),),
-    "cosh": (lambda t, at: t.mul(at.x[0].sinh()),),
-    "tanh": (lambda t, at: t.mul(at.y[0].mul(at.y[0]).neg().add(1.0)),),
-    "asinh": (lambda t, at: t.mul(at.x[0].mul(at.x[0]).add(1.0).rsqrt()),),
-    "acosh": (lambda t, at: t.mul(at.x[0].sub(1.0).rsqrt().mul(at.x[0].add(1.0).rsqrt())),),
-    "atanh": (lambda t, at: t.div(at.x[0].mul(at.x[0]).neg().add(1.0)),),
-    "erf": (lambda t, at: t.mul(_gaussian(at.x[0])),),
-    "erfc": (lambda t, at: t.mul(_gaussian(at.x[0])).neg(),),
-    "erfinv": (lambda t, at: t.mul(at.y[0].mul(at.y[0]).exp().mul(math.sqrt(math.pi) / 2)),),
-    "lgamma": (lambda t, at: t.mul(at.x[0].digamma()),),
-    "digamma": (lambda t, at: t.mul(trigamma(at.x[0])),),
+    **{name: _slopes(of) for name, of in FUNCTIONS.items() if of.slopes},
 }
 
 
@@ -179,4 +123,4 @@ CURVED: Final[Mapping[str, tuple[Push, Pull]]] = {
     "abs": (_push_abs, _pull_abs),
     "sign": (_push_sign, _pull_sign),
 }
-__all__ = ["CURVED", "DERIVATIVES", "trigamma"]
+__all__ = ["CURVED", "DERIVATIVES"]

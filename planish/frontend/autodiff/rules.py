@@ -20,12 +20,12 @@ from planish.frontend.replay import Replay, Values, captured, emit
 from planish.ptir import ops
 from planish.ptir.function import Inst, Region, Value
 from planish.ptir.graph_value import GraphValue as V
+from planish.scalars import FUNCTIONS
 
 FLAT: Final = frozenset(
     {"constant", "iota", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "shl", "shr_logical", "shr_arithmetic",
-     "argmax", "argmin", "argsort", "reduce_and", "reduce_or", "is_nan", "is_inf", "is_finite", "popcount", "clz", "floor", "ceil", "round",
-     "trunc", "floor_div", "trunc_div", "quantize", "dequantize", "rng_bits", "dimension_size", "nonzero", "unique",
-     "non_max_suppression", "return"}
+     "argmax", "argmin", "argsort", "reduce_and", "reduce_or", "is_nan", "is_inf", "is_finite", "popcount", "clz", "floor_div", "trunc_div", "quantize", "dequantize", "rng_bits", "dimension_size", "nonzero", "unique",
+     "non_max_suppression", "return", *(name for name, of in FUNCTIONS.items() if not of.slopes)}
 )  # fmt: skip
 """Ops whose results do not move, or are no real numbers."""
 CONTROL: Final = frozenset({"cond", "while", "scan", "call"})

@@ -300,6 +300,11 @@ class Tensor:
     def __reduce__(self) -> tuple[Any, ...]:
         return functions.rebuilt, (self.numpy(), self.latest._device)
 
+    def _call_scalar(self, name: str, *others: Tensor) -> Tensor:
+        """A scalar function: what its record calls."""
+        made: Tensor = getattr(functions, name)(self, *others)
+        return made
+
     def snapshot(self) -> Tensor:
         """The same elements under a name of their own, made here: assigning to one leaves the other alone."""
         return self.latest._named()

@@ -1,21 +1,16 @@
 """Elementwise functions: the standard's chapter of that name, and what people know beside it.
 
-Most are one PTIR op each, and stand in tables: which dtypes are taken and what happens to the others is the only
-difference. Integers given to a function of real numbers become the default float dtype; Python numbers take the dtype of
-what they meet.
+Most are one PTIR op each, and stand in tables; those of real numbers are made from their records in `scalar_functions`.
 """
 
 from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.errors import DTypeError
-from planish.frontend.tensor import dispatch
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.operands import (
@@ -23,203 +18,71 @@ from planish.frontend.tensor.operands import (
     broadcast_all,
     cast_to,
     constant,
-    default_float,
-    mistake,
     promoted,
     tensor,
     together,
 )
+from planish.frontend.tensor.pointwise import (
+    anything,
+    binary,
+    bits,
+    floating,
+    integers,
+    numeric,
+    ordered,
+    predicate,
+    real_floating,
+    real_numeric,
+    rounding,
+    truth,
+    unary,
+)
+from planish.frontend.tensor.scalar_functions import cos, exp, log, sin
 from planish.ptir import ops
 from planish.ptir.library import cumulative
 from planish.ptir.ops.convert import BitcastAttrs
-from planish.ptir.ops.definition import OpDef
 
-Prepare = Callable[[str, Tensor], Tensor]
-F = TypeVar("F", bound=Callable[..., Tensor])
+abs: Final = unary("abs", ops.abs, numeric, "|x|; the modulus of complex numbers.")
+bitwise_count: Final = unary("bitwise_count", ops.popcount, integers, "The number of one bits.")
+bitwise_invert: Final = unary("bitwise_invert", ops.not_, bits, "Every bit the other way; not, for bools.")
+logical_not: Final = unary("logical_not", ops.not_, truth, "Whether x is zero.")
+negative: Final = unary("negative", ops.neg, numeric, "-x.")
+sign: Final = unary("sign", ops.sign, numeric, "-1, 0 or 1; x / |x| for complex numbers.")
 
+ceil: Final = rounding("ceil", ops.ceil, "The next integer above.")
+floor: Final = rounding("floor", ops.floor, "The next integer below.")
+trunc: Final = rounding("trunc", ops.trunc, "The next integer toward zero.")
 
-class Unary(Protocol):
-    """A function of one tensor."""
+isfinite: Final = predicate("isfinite", ops.is_finite, True, "Neither infinite nor NaN.")
+isinf: Final = predicate("isinf", ops.is_inf, False, "Infinite.")
+isnan: Final = predicate("isnan", ops.is_nan, False, "Not a number.")
 
-    def __call__(self, x: Tensor, /) -> Tensor: ...
-
-
-class Binary(Protocol):
-    """A function of two tensors, or of a tensor and a number."""
-
-    def __call__(self, x1: Operand, x2: Operand, /) -> Tensor: ...
-
-
-# --- which dtypes a function takes ------------------------------------------------------------------------
-
-
-def _refuse(name: str, x: Tensor, wanted: str, remedy: str) -> DTypeError:
-    return mistake(DTypeError, name, f"{x.dtype.short} is not {wanted}", remedy)
-
-
-def numeric(name: str, x: Tensor) -> Tensor:
-    """Every number."""
-    if x.dtype.is_bool:
-        raise _refuse(name, x, "a number", "convert it first: planish.astype(x, planish.int32)")
-    return x
-
-
-def real_numeric(name: str, x: Tensor) -> Tensor:
-    """Integers and floats."""
-    if x.dtype.is_complex:
-        raise _refuse(name, x, "a real number", "take planish.real(x), planish.imag(x) or planish.abs(x)")
-    return numeric(name, x)
-
-
-def ordered(name: str, x: Tensor) -> Tensor:
-    """What can be compared."""
-    return x if x.dtype.is_bool else real_numeric(name, x)
-
-
-def floating(name: str, x: Tensor) -> Tensor:
-    """Floats and complex numbers; integers become floats."""
-    return default_float(numeric(name, x))
-
-
-def real_floating(name: str, x: Tensor) -> Tensor:
-    """Floats; integers become floats."""
-    return default_float(real_numeric(name, x))
-
-
-def bits(name: str, x: Tensor) -> Tensor:
-    """Integers and bools."""
-    if not (x.dtype.is_int or x.dtype.is_bool):
-        raise _refuse(name, x, "an integer or bool", "convert it first: planish.astype(x, planish.int32)")
-    return x
-
-
-def integers(name: str, x: Tensor) -> Tensor:
-    """Integers."""
-    if not x.dtype.is_int:
-        raise _refuse(name, x, "an integer", "convert it first: planish.astype(x, planish.int32)")
-    return x
-
-
-def truth(name: str, x: Tensor) -> Tensor:
-    """As bools: whatever is not zero is true."""
-    return cast_to(x, dtypes.bool_)
-
-
-def anything(name: str, x: Tensor) -> Tensor:
-    """Every dtype."""
-    return x
-
-
-# --- the tables -------------------------------------------------------------------------------------------
-
-
-def _unary(name: str, op: OpDef, prepare: Prepare, doc: str) -> Unary:
-    function = dispatch.unary(op, lambda x: prepare(name, tensor(name, x)))
-    return _named(function, name, doc)
-
-
-def _rounding(name: str, op: OpDef, doc: str) -> Unary:
-    """Integers are what they are already."""
-
-    def function(x: Tensor, /) -> Tensor:
-        given = real_numeric(name, tensor(name, x))
-        return given.snapshot() if given.dtype.is_int else Tensor.apply(op, given)
-
-    return _named(function, name, doc)
-
-
-def _predicate(name: str, op: OpDef, exact: bool, doc: str) -> Unary:
-    """What is asked of floats has one answer for all integers."""
-
-    def function(x: Tensor, /) -> Tensor:
-        given = tensor(name, x)
-        if given.dtype.is_float or given.dtype.is_complex:
-            return Tensor.apply(op, given)
-        return constant(exact, dtypes.bool_, given.shape)
-
-    return _named(function, name, doc)
-
-
-def _binary(name: str, op: OpDef, prepare: Prepare, doc: str) -> Binary:
-    def ready(x1: Operand, x2: Operand) -> list[Tensor]:
-        left, right = promoted(name, x1, x2)
-        return broadcast_all(name, [prepare(name, left), prepare(name, right)])
-
-    return _named(dispatch.binary(op, ready), name, doc)
-
-
-def _named(function: F, name: str, doc: str) -> F:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
-abs: Final = _unary("abs", ops.abs, numeric, "|x|; the modulus of complex numbers.")
-acos: Final = _unary("acos", ops.acos, floating, "The inverse cosine.")
-acosh: Final = _unary("acosh", ops.acosh, floating, "The inverse hyperbolic cosine.")
-asin: Final = _unary("asin", ops.asin, floating, "The inverse sine.")
-asinh: Final = _unary("asinh", ops.asinh, floating, "The inverse hyperbolic sine.")
-atan: Final = _unary("atan", ops.atan, floating, "The inverse tangent.")
-atanh: Final = _unary("atanh", ops.atanh, floating, "The inverse hyperbolic tangent.")
-bitwise_count: Final = _unary("bitwise_count", ops.popcount, integers, "The number of one bits.")
-bitwise_invert: Final = _unary("bitwise_invert", ops.not_, bits, "Every bit the other way; not, for bools.")
-cbrt: Final = _unary("cbrt", ops.cbrt, real_floating, "The cube root.")
-cos: Final = _unary("cos", ops.cos, floating, "The cosine.")
-cosh: Final = _unary("cosh", ops.cosh, floating, "The hyperbolic cosine.")
-digamma: Final = _unary("digamma", ops.digamma, real_floating, "The derivative of lgamma.")
-erf: Final = _unary("erf", ops.erf, real_floating, "The error function.")
-erfc: Final = _unary("erfc", ops.erfc, real_floating, "1 - erf(x), accurate in the tail.")
-erfinv: Final = _unary("erfinv", ops.erfinv, real_floating, "The inverse of erf.")
-exp: Final = _unary("exp", ops.exp, floating, "e ** x.")
-exp2: Final = _unary("exp2", ops.exp2, real_floating, "2 ** x.")
-lgamma: Final = _unary("lgamma", ops.lgamma, real_floating, "The logarithm of |gamma(x)|.")
-log: Final = _unary("log", ops.log, floating, "The natural logarithm.")
-log1p: Final = _unary("log1p", ops.log1p, floating, "log(1 + x), accurate near 0.")
-log2: Final = _unary("log2", ops.log2, floating, "The logarithm to base 2.")
-logical_not: Final = _unary("logical_not", ops.not_, truth, "Whether x is zero.")
-negative: Final = _unary("negative", ops.neg, numeric, "-x.")
-reciprocal: Final = _unary("reciprocal", ops.reciprocal, floating, "1 / x.")
-rsqrt: Final = _unary("rsqrt", ops.rsqrt, floating, "1 / sqrt(x).")
-sign: Final = _unary("sign", ops.sign, numeric, "-1, 0 or 1; x / |x| for complex numbers.")
-sin: Final = _unary("sin", ops.sin, floating, "The sine.")
-sinh: Final = _unary("sinh", ops.sinh, floating, "The hyperbolic sine.")
-sqrt: Final = _unary("sqrt", ops.sqrt, floating, "The square root.")
-tan: Final = _unary("tan", ops.tan, floating, "The tangent.")
-
-ceil: Final = _rounding("ceil", ops.ceil, "The next integer above.")
-floor: Final = _rounding("floor", ops.floor, "The next integer below.")
-trunc: Final = _rounding("trunc", ops.trunc, "The next integer toward zero.")
-
-isfinite: Final = _predicate("isfinite", ops.is_finite, True, "Neither infinite nor NaN.")
-isinf: Final = _predicate("isinf", ops.is_inf, False, "Infinite.")
-isnan: Final = _predicate("isnan", ops.is_nan, False, "Not a number.")
-
-add: Final = _binary("add", ops.add, numeric, "x1 + x2.")
-atan2: Final = _binary("atan2", ops.atan2, real_floating, "The angle of the point (x2, x1).")
-bitwise_and: Final = _binary("bitwise_and", ops.and_, bits, "x1 & x2; and, for bools.")
-bitwise_left_shift: Final = _binary("bitwise_left_shift", ops.shl, integers, "x1 << x2.")
-bitwise_or: Final = _binary("bitwise_or", ops.or_, bits, "x1 | x2; or, for bools.")
-bitwise_xor: Final = _binary("bitwise_xor", ops.xor, bits, "x1 ^ x2; exclusive or, for bools.")
-copysign: Final = _binary("copysign", ops.copysign, real_floating, "|x1| with the sign of x2.")
-divide: Final = _binary("divide", ops.div, floating, "x1 / x2.")
-equal: Final = _binary("equal", ops.eq, anything, "x1 == x2.")
-fmod: Final = _binary("fmod", ops.trunc_mod, real_numeric, "The remainder with the sign of x1.")
-greater: Final = _binary("greater", ops.gt, ordered, "x1 > x2.")
-greater_equal: Final = _binary("greater_equal", ops.ge, ordered, "x1 >= x2.")
-hypot: Final = _binary("hypot", ops.hypot, real_floating, "sqrt(x1**2 + x2**2) without overflow.")
-less: Final = _binary("less", ops.lt, ordered, "x1 < x2.")
-less_equal: Final = _binary("less_equal", ops.le, ordered, "x1 <= x2.")
-logical_and: Final = _binary("logical_and", ops.and_, truth, "Whether both are true.")
-logical_or: Final = _binary("logical_or", ops.or_, truth, "Whether one is true.")
-logical_xor: Final = _binary("logical_xor", ops.xor, truth, "Whether exactly one is true.")
-maximum: Final = _binary("maximum", ops.max, ordered, "The greater of each pair; NaN if either is.")
-minimum: Final = _binary("minimum", ops.min, ordered, "The smaller of each pair; NaN if either is.")
-multiply: Final = _binary("multiply", ops.mul, numeric, "x1 * x2.")
-nextafter: Final = _binary("nextafter", ops.nextafter, real_floating, "The next number from x1 toward x2.")
-not_equal: Final = _binary("not_equal", ops.ne, anything, "x1 != x2.")
-pow: Final = _binary("pow", ops.pow, numeric, "x1 ** x2.")
-remainder: Final = _binary("remainder", ops.floor_mod, real_numeric, "The remainder with the sign of x2.")
-subtract: Final = _binary("subtract", ops.sub, numeric, "x1 - x2.")
+add: Final = binary("add", ops.add, numeric, "x1 + x2.")
+atan2: Final = binary("atan2", ops.atan2, real_floating, "The angle of the point (x2, x1).")
+bitwise_and: Final = binary("bitwise_and", ops.and_, bits, "x1 & x2; and, for bools.")
+bitwise_left_shift: Final = binary("bitwise_left_shift", ops.shl, integers, "x1 << x2.")
+bitwise_or: Final = binary("bitwise_or", ops.or_, bits, "x1 | x2; or, for bools.")
+bitwise_xor: Final = binary("bitwise_xor", ops.xor, bits, "x1 ^ x2; exclusive or, for bools.")
+copysign: Final = binary("copysign", ops.copysign, real_floating, "|x1| with the sign of x2.")
+divide: Final = binary("divide", ops.div, floating, "x1 / x2.")
+equal: Final = binary("equal", ops.eq, anything, "x1 == x2.")
+fmod: Final = binary("fmod", ops.trunc_mod, real_numeric, "The remainder with the sign of x1.")
+greater: Final = binary("greater", ops.gt, ordered, "x1 > x2.")
+greater_equal: Final = binary("greater_equal", ops.ge, ordered, "x1 >= x2.")
+hypot: Final = binary("hypot", ops.hypot, real_floating, "sqrt(x1**2 + x2**2) without overflow.")
+less: Final = binary("less", ops.lt, ordered, "x1 < x2.")
+less_equal: Final = binary("less_equal", ops.le, ordered, "x1 <= x2.")
+logical_and: Final = binary("logical_and", ops.and_, truth, "Whether both are true.")
+logical_or: Final = binary("logical_or", ops.or_, truth, "Whether one is true.")
+logical_xor: Final = binary("logical_xor", ops.xor, truth, "Whether exactly one is true.")
+maximum: Final = binary("maximum", ops.max, ordered, "The greater of each pair; NaN if either is.")
+minimum: Final = binary("minimum", ops.min, ordered, "The smaller of each pair; NaN if either is.")
+multiply: Final = binary("multiply", ops.mul, numeric, "x1 * x2.")
+nextafter: Final = binary("nextafter", ops.nextafter, real_floating, "The next number from x1 toward x2.")
+not_equal: Final = binary("not_equal", ops.ne, anything, "x1 != x2.")
+pow: Final = binary("pow", ops.pow, numeric, "x1 ** x2.")
+remainder: Final = binary("remainder", ops.floor_mod, real_numeric, "The remainder with the sign of x2.")
+subtract: Final = binary("subtract", ops.sub, numeric, "x1 - x2.")
 
 
 # --- the ones that are more than an op --------------------------------------------------------------------
@@ -232,9 +95,9 @@ def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     return Tensor.apply(ops.shr_arithmetic if left.dtype.is_signed else ops.shr_logical, left, right)
 
 
-_tanh: Final = _unary("tanh", ops.tanh, floating, "The hyperbolic tangent.")
-_expm1: Final = _unary("expm1", ops.expm1, floating, "e ** x - 1, accurate near 0.")
-_floor_divide: Final = _binary("floor_divide", ops.floor_div, real_numeric, "x1 / x2, rounded down.")
+_tanh: Final = unary("tanh", ops.tanh, floating, "The hyperbolic tangent.")
+_expm1: Final = unary("expm1", ops.expm1, floating, "e ** x - 1, accurate near 0.")
+_floor_divide: Final = binary("floor_divide", ops.floor_div, real_numeric, "x1 / x2, rounded down.")
 
 
 def tanh(x: Tensor, /) -> Tensor:
@@ -444,90 +307,11 @@ def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
 
 
 __all__ = [
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "angle",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "bitwise_and",
-    "bitwise_count",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "cbrt",
-    "ceil",
-    "clip",
-    "complex",
-    "conj",
-    "copysign",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "digamma",
-    "divide",
-    "equal",
-    "erf",
-    "erfc",
-    "erfinv",
-    "exp",
-    "exp2",
-    "expm1",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "greater",
-    "greater_equal",
-    "hypot",
-    "imag",
-    "isclose",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "lerp",
-    "less",
-    "less_equal",
-    "lgamma",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "multiply",
-    "nan_to_num",
-    "negative",
-    "nextafter",
-    "not_equal",
-    "positive",
-    "pow",
-    "rad2deg",
-    "real",
-    "reciprocal",
-    "remainder",
-    "round",
-    "rsqrt",
-    "sign",
-    "signbit",
-    "sin",
-    "sinc",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-    "trunc",
-    "where",
+    "abs", "add", "angle", "atan2", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "complex", "conj", "copysign",
+    "deg2rad", "divide", "equal", "expm1", "floor", "floor_divide", "fmod", "greater", "greater_equal",
+    "hypot", "imag", "isclose", "isfinite", "isinf", "isnan", "lerp", "less", "less_equal", "log10",
+    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
+    "nan_to_num", "negative", "nextafter", "not_equal", "positive", "pow", "rad2deg", "real", "remainder",
+    "round", "sign", "signbit", "sinc", "square", "subtract", "tanh", "trunc", "where",
 ]  # fmt: skip

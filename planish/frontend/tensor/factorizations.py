@@ -16,8 +16,8 @@ from planish.errors import ShapeError
 from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.elementwise import floating
 from planish.frontend.tensor.operands import cast_to, mistake, tensor
+from planish.frontend.tensor.pointwise import floating
 from planish.ptir import ops
 from planish.ptir.ops.control import CustomCallAttrs, register_custom_call
 from planish.ptir.ops.linalg import CholeskyAttrs, EighAttrs, QrAttrs, SvdAttrs, TriangularSolveAttrs

@@ -9,7 +9,7 @@ from planish.errors import PlanishError, ShapeError
 from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.composite import composite
-from planish.frontend.tensor.elementwise import conj, multiply, numeric
+from planish.frontend.tensor.elementwise import conj, multiply
 from planish.frontend.tensor.manipulation import moveaxis
 from planish.frontend.tensor.operands import (
     axis_of,
@@ -23,6 +23,7 @@ from planish.frontend.tensor.operands import (
     reshaped,
     tensor,
 )
+from planish.frontend.tensor.pointwise import numeric
 from planish.ptir import ops
 from planish.ptir.library import contraction, shaping
 from planish.ptir.ops.contract import DotGeneralAttrs

@@ -14,7 +14,6 @@ from planish.frontend.storage import Array, Storage, fetched
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
-from planish.frontend.tensor.elementwise import floating, ordered, real_numeric, truth
 from planish.frontend.tensor.evaluate import evaluate
 from planish.frontend.tensor.operands import (
     Operand,
@@ -27,6 +26,7 @@ from planish.frontend.tensor.operands import (
     reshaped,
     tensor,
 )
+from planish.frontend.tensor.pointwise import floating, ordered, real_numeric, truth
 from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 from planish.ptir.library import order

@@ -9,7 +9,7 @@ from planish.errors import ShapeError
 from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, ordered, real
+from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, real
 from planish.frontend.tensor.indexing import take
 from planish.frontend.tensor.operands import (
     Operand,
@@ -21,6 +21,7 @@ from planish.frontend.tensor.operands import (
     reshaped,
     tensor,
 )
+from planish.frontend.tensor.pointwise import ordered
 from planish.frontend.tensor.searching import known, searchsorted
 from planish.frontend.tensor.sorting import sort
 from planish.frontend.tensor.utility import any

@@ -6,8 +6,8 @@ from planish.errors import ShapeError
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import iota
-from planish.frontend.tensor.elementwise import ordered
 from planish.frontend.tensor.operands import axis_of, mistake, tensor
+from planish.frontend.tensor.pointwise import ordered
 from planish.ptir import ops
 from planish.ptir.ops.order import SortAttrs, TopKAttrs
 

@@ -12,18 +12,7 @@ from planish.dtypes import DType
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
-from planish.frontend.tensor.elementwise import (
-    abs,
-    floating,
-    isnan,
-    maximum,
-    numeric,
-    ordered,
-    real_floating,
-    sqrt,
-    square,
-    where,
-)
+from planish.frontend.tensor.elementwise import abs, isnan, maximum, square, where
 from planish.frontend.tensor.operands import (
     DTypeLike,
     as_dtype,
@@ -35,6 +24,8 @@ from planish.frontend.tensor.operands import (
     reshaped,
     tensor,
 )
+from planish.frontend.tensor.pointwise import floating, numeric, ordered, real_floating
+from planish.frontend.tensor.scalar_functions import sqrt
 from planish.ptir import ops
 from planish.ptir.library import cumulative
 from planish.ptir.ops.definition import OpDef

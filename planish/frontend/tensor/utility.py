@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Axis, Tensor
-from planish.frontend.tensor.elementwise import isclose, not_equal, numeric, subtract, truth
+from planish.frontend.tensor.elementwise import isclose, not_equal, subtract
 from planish.frontend.tensor.manipulation import concat, section
 from planish.frontend.tensor.operands import Operand, axes_of, axis_of, mistake, tensor
+from planish.frontend.tensor.pointwise import numeric, truth
 from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,77 +17,16 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
 from planish.ptir.ops.checking import ALL, BITS, FLOATS, INEXACT, INTS, NUMBERS, ORDERED, REAL
-from planish.ptir.ops.definition import NoAttrs, OpDef, OpKey, RegionCall, define
+from planish.ptir.ops.definition import REGISTRY, NoAttrs, OpDef, OpKey, RegionCall, define
+from planish.ptir.ops.elementwise import Compute, boolean, elementwise, exact, function
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import TensorType
+from planish.scalars import FUNCTIONS
 
 if TYPE_CHECKING:
     from planish.ptir.function import Region
 
-ArrayFn = Callable[[Array, Array], Array]
-
-
-def _same(dtype: DType) -> DType:
-    return dtype
-
-
-def _bool(dtype: DType) -> DType:
-    return dtypes.bool_
-
-
-def _binary(
-    name: str,
-    allowed: checking.DTypeSet,
-    compute: ArrayFn,
-    *,
-    doc: str,
-    result: Callable[[DType], DType] = _same,
-    key: OpKey = OpKey.ELEMENTWISE_BINARY,
-    python_int: Callable[[int, int], int] | None = None,
-    commutative: bool = False,
-    idempotent: bool = False,
-) -> OpDef:
-    def infer(
-        types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-    ) -> tuple[TensorType, ...]:
-        left, right = types
-        if left is not right:
-            checking.need_same_dtype(name, types)
-            checking.need_same_dims(name, types)
-        checking.need_dtype(name, left, allowed)
-        dtype = result(left.dtype)
-        return (left,) if dtype is left.dtype else (TensorType(dtype, left.dims),)
-
-    @numerics.quiet
-    def evaluate(
-        arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
-    ) -> tuple[Array, ...]:
-        left, right = arrays
-        return (numerics.convert(np.asarray(compute(left, right)), types[0].dtype),)
-
-    return define(
-        name,
-        key,
-        NoAttrs,
-        arity=2,
-        infer=infer,
-        evaluate=evaluate,
-        python_int=python_int,
-        elementwise=True,
-        commutative=commutative,
-        idempotent=idempotent,
-        doc=doc,
-    )
-
-
-def _exact(function: ArrayFn) -> ArrayFn:
-    """Computed in the type itself (float32 for narrow floats)."""
-    return lambda x, y: function(numerics.widen(x), numerics.widen(y))
-
-
-def _smooth(function: ArrayFn) -> ArrayFn:
-    """Computed in float64 and rounded once."""
-    return lambda x, y: function(numerics.as_float64(x), numerics.as_float64(y))
+_binary = partial(elementwise, arity=2)
 
 
 def _multiply(x: Array, y: Array) -> Array:
@@ -170,26 +110,24 @@ def _complex_dtype(part: DType) -> DType:
 
 # --- arithmetic -------------------------------------------------------------------------------------------
 add: Final = _binary(
-    "add", NUMBERS, _exact(np.add), python_int=operator.add, commutative=True, doc="x + y; integers wrap."
+    "add", NUMBERS, exact(np.add), python_int=operator.add, commutative=True, doc="x + y; integers wrap."
 )
-sub: Final = _binary(
-    "sub", NUMBERS, _exact(np.subtract), python_int=operator.sub, doc="x - y; integers wrap."
-)
+sub: Final = _binary("sub", NUMBERS, exact(np.subtract), python_int=operator.sub, doc="x - y; integers wrap.")
 mul: Final = _binary(
     "mul",
     NUMBERS,
-    _exact(_multiply),
+    exact(_multiply),
     python_int=operator.mul,
     commutative=True,
     doc="x * y; integers wrap.",
 )
-div: Final = _binary("div", INEXACT, _exact(np.divide), doc="x / y of floats and complex numbers.")
+div: Final = _binary("div", INEXACT, exact(np.divide), doc="x / y of floats and complex numbers.")
 floor_div: Final = _binary(
-    "floor_div", REAL, _exact(np.floor_divide), doc="x / y toward minus infinity; integer x / 0 is 0."
+    "floor_div", REAL, exact(np.floor_divide), doc="x / y toward minus infinity; integer x / 0 is 0."
 )
-trunc_div: Final = _binary("trunc_div", INTS, _exact(_trunc_div), doc="x / y toward zero; x / 0 is 0.")
-floor_mod: Final = _binary("floor_mod", REAL, _exact(np.remainder), doc="The remainder with the sign of y.")
-trunc_mod: Final = _binary("trunc_mod", REAL, _exact(_trunc_mod), doc="The remainder with the sign of x.")
+trunc_div: Final = _binary("trunc_div", INTS, exact(_trunc_div), doc="x / y toward zero; x / 0 is 0.")
+floor_mod: Final = _binary("floor_mod", REAL, exact(np.remainder), doc="The remainder with the sign of y.")
+trunc_mod: Final = _binary("trunc_mod", REAL, exact(_trunc_mod), doc="The remainder with the sign of x.")
 pow: Final = _binary("pow", NUMBERS, _pow, doc="x ** y.")
 max: Final = _binary(
     "max",
@@ -209,14 +147,10 @@ min: Final = _binary(
     idempotent=True,
     doc="The smaller; NaN wins, -0 < +0.",
 )
-atan2: Final = _binary(
-    "atan2", FLOATS, _smooth(np.arctan2), doc="The angle of the point (y=first, x=second)."
-)
-hypot: Final = _binary(
-    "hypot", FLOATS, _smooth(np.hypot), commutative=True, doc="sqrt(x*x + y*y) without overflow."
-)
+globals().update({name: function(of) for name, of in FUNCTIONS.items() if of.arity == 2})
+atan2, hypot = REGISTRY["atan2"], REGISTRY["hypot"]
 copysign: Final = _binary(
-    "copysign", FLOATS, _exact(np.copysign), doc="The magnitude of x with the sign of y."
+    "copysign", FLOATS, exact(np.copysign), doc="The magnitude of x with the sign of y."
 )
 nextafter: Final = _binary("nextafter", FLOATS, numerics.next_after, doc="The next value from x toward y.")
 complex: Final = _binary(
@@ -232,7 +166,7 @@ complex: Final = _binary(
 and_: Final = _binary(
     "and",
     BITS,
-    _exact(np.bitwise_and),
+    exact(np.bitwise_and),
     python_int=operator.and_,
     commutative=True,
     idempotent=True,
@@ -241,7 +175,7 @@ and_: Final = _binary(
 or_: Final = _binary(
     "or",
     BITS,
-    _exact(np.bitwise_or),
+    exact(np.bitwise_or),
     python_int=operator.or_,
     commutative=True,
     idempotent=True,
@@ -250,7 +184,7 @@ or_: Final = _binary(
 xor: Final = _binary(
     "xor",
     BITS,
-    _exact(np.bitwise_xor),
+    exact(np.bitwise_xor),
     python_int=operator.xor,
     commutative=True,
     doc="Bitwise, or logical on bools.",
@@ -263,10 +197,10 @@ shr_arithmetic: Final = _binary(
 
 
 def _compare(
-    name: str, allowed: checking.DTypeSet, compute: ArrayFn, *, doc: str, commutative: bool = False
+    name: str, allowed: checking.DTypeSet, compute: Compute, *, doc: str, commutative: bool = False
 ) -> OpDef:
     return _binary(
-        name, allowed, _exact(compute), result=_bool, key=OpKey.COMPARE, commutative=commutative, doc=doc
+        name, allowed, exact(compute), result=boolean, key=OpKey.COMPARE, commutative=commutative, doc=doc
     )
 
 

@@ -28,6 +28,8 @@ NUMBERS: DTypeSet = REAL | COMPLEX
 ALL: DTypeSet = NUMBERS | BOOL
 WIDE: DTypeSet = frozenset({dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128})
 
+CLASSES: dict[str, DTypeSet] = {"FLOATS": FLOATS, "INEXACT": INEXACT}
+"""By the names that records of scalar functions use."""
 _CLASS_NAMES: dict[DTypeSet, str] = {
     BOOL: "bool",
     INTS: "an integer dtype",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.function import Inst
+from planish.scalars import FUNCTIONS
 from planish.schedule.lowering.rules import Lowering, is_narrow, is_tiny, operands, widened
 from planish.schedule.lowering.special import digamma, erfinv, lgamma
 from planish.schedule.tensors import Tensors
+from planish.uop.functions import OPS
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -140,14 +142,9 @@ def _shift_right(kinds: dict[int, DType]) -> Compute:
 
 _ONE_OP: Final = {
     "add": Ops.ADD, "sub": Ops.SUB, "mul": Ops.MUL, "div": Ops.FDIV, "trunc_div": Ops.TRUNCDIV, "pow": Ops.POW,
-    "max": Ops.MAX, "min": Ops.MIN, "atan2": Ops.ATAN2, "and": Ops.AND, "or": Ops.OR, "xor": Ops.XOR, "shl": Ops.SHL,
+    "max": Ops.MAX, "min": Ops.MIN, "and": Ops.AND, "or": Ops.OR, "xor": Ops.XOR, "shl": Ops.SHL,
     "eq": Ops.CMPEQ, "ne": Ops.CMPNE, "lt": Ops.CMPLT, "le": Ops.CMPLE,
-    "neg": Ops.NEG, "abs": Ops.ABS, "not": Ops.NOT, "sqrt": Ops.SQRT, "rsqrt": Ops.RSQRT, "cbrt": Ops.CBRT,
-    "reciprocal": Ops.RECIP, "floor": Ops.FLOOR, "ceil": Ops.CEIL, "trunc": Ops.TRUNC, "round": Ops.ROUND,
-    "exp": Ops.EXP, "exp2": Ops.EXP2, "expm1": Ops.EXPM1, "log": Ops.LOG, "log2": Ops.LOG2, "log1p": Ops.LOG1P,
-    "sin": Ops.SIN, "cos": Ops.COS, "tan": Ops.TAN, "asin": Ops.ASIN, "acos": Ops.ACOS, "atan": Ops.ATAN,
-    "sinh": Ops.SINH, "cosh": Ops.COSH, "tanh": Ops.TANH, "asinh": Ops.ASINH, "acosh": Ops.ACOSH, "atanh": Ops.ATANH,
-    "erf": Ops.ERF, "erfc": Ops.ERFC, "popcount": Ops.POPCOUNT, "clz": Ops.CLZ,
+    "neg": Ops.NEG, "abs": Ops.ABS, "not": Ops.NOT, "popcount": Ops.POPCOUNT, "clz": Ops.CLZ, **OPS,
 }  # fmt: skip
 _FORMULA: Final[dict[str, Compute]] = {
     "gt": lambda x, y: x > y,
@@ -163,6 +160,7 @@ _FORMULA: Final[dict[str, Compute]] = {
     "erfinv": erfinv,
     "lgamma": lgamma,
     "digamma": digamma,
+    **{name: cast("Compute", of.formula) for name, of in FUNCTIONS.items() if of.formula is not None},
 }
 _BITS: Final[dict[str, Compute]] = {
     "select": lambda condition, x, y: condition.where(x, y),

@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Final
 
 from planish import dtypes
+from planish.scalars.special import BERNOULLI
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -95,9 +96,8 @@ def erfinv(x: UOp) -> UOp:
 _LARGE: Final = 10.0
 """From here on the asymptotic series hold: the first term left out is below 2**-53 of the sum."""
 _STEPS: Final = 8
-_BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-_STIRLING: Final = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))
-_DIGAMMA: Final = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))
+_STIRLING: Final = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))
+_DIGAMMA: Final = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))
 _LGAMMA: Final = (
     -3.3634106716698643e-06, 5.243347943772127e-06, -3.141701075555155e-06, 4.939312310674292e-06,
     -1.1093831935230702e-05, 1.7455601766662794e-05, -2.628414257610881e-05, 4.159729145290115e-05,

@@ -13,7 +13,7 @@ from typing import Final
 
 from planish.stages.linearizer.decompositions import coefficients
 from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, exp_plain, exp_table
-from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals
+from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals, decomposes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -63,6 +63,7 @@ def _erf_single(m: Reals, x: UOp) -> UOp:
     return m.with_sign(m.fma(power, fall, m.const(1.0) - power), m.sign(x))
 
 
+@decomposes(Ops.ERF, "erf(x) -> 1 - exp(-y), y = -log(erfc(x))")
 def erf(m: Reals, x: UOp) -> UOp:
     if m.format.bits == 32 and m.fused:
         return _erf_single(m, x)
@@ -72,6 +73,7 @@ def erf(m: Reals, x: UOp) -> UOp:
     return m.with_sign(result, m.sign(x))
 
 
+@decomposes(Ops.ERFC, "erfc(x) -> exp(-x²) G(x)")
 def erfc(m: Reals, x: UOp) -> UOp:
     size = m.magnitude(x)
     tail = _tail(m, size)
@@ -126,6 +128,7 @@ def _positive_power(m: Reals, x: UOp, y: UOp) -> UOp:
     return m.scale(r + rest + 1.0, n)
 
 
+@decomposes(Ops.POW, "x ** y -> exp(y log(x))")
 def pow_(m: Reals, x: UOp, y: UOp) -> UOp:
     """The power of a normal base, where it is a normal number too: everything else is rare."""
     if m.fused and y.op is Ops.CONST and y.arg in _SHORT:

@@ -17,7 +17,7 @@ from functools import cache
 from typing import NamedTuple
 
 from planish.stages.linearizer.decompositions import coefficients
-from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals
+from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals, decomposes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -102,6 +102,7 @@ def exp_table(m: Reals, x: UOp) -> tuple[UOp, UOp]:
     return m.fma(power, m.fma(r * r, m.polynomial(r, row), r), power), w
 
 
+@decomposes(Ops.EXP, "exp(x) -> 2**n exp(x - n ln2)")
 def exp(m: Reals, x: UOp) -> UOp:
     bits = m.format.bits
     if m.tables:
@@ -116,6 +117,7 @@ def exp(m: Reals, x: UOp) -> UOp:
     return below.where(m.const(0.0), m.times_power(value, power))
 
 
+@decomposes(Ops.EXP2, "exp2(x) -> 2**n exp((x - n) ln2)")
 def exp2(m: Reals, x: UOp) -> UOp:
     """2**x = 2**n e**((x - n) ln 2), x - n exact."""
     ends = (-151.0, 129.0) if m.format.bits == 32 else (-1076.0, 1025.0)
@@ -138,6 +140,7 @@ def exp2(m: Reals, x: UOp) -> UOp:
     return below.where(m.const(0.0), m.times_power(power, n))
 
 
+@decomposes(Ops.EXPM1, "expm1(x) -> 2**n (exp(r) - 1) + (2**n - 1)")
 def expm1(m: Reals, x: UOp) -> UOp:
     """2**n (e**r - 1) + (2**n - 1), halved and doubled so that 2**n stays finite."""
     clamped = m.clamp(x, m.pick(-20.0, -40.0), exp_range(m)[1])
@@ -231,6 +234,7 @@ def _log(m: Reals, mantissa: UOp, n: UOp) -> UOp:
     return log_sum(m, m.from_int(n), log_pair(m, mantissa - 1.0))
 
 
+@decomposes(Ops.LOG, "log(m 2**n) -> n ln2 + log(m)")
 def log(m: Reals, x: UOp) -> UOp:
     if m.format.bits == 32 and m.fused:
         return _by_exponent(m, x, _log_single, 2 / 3)
@@ -239,6 +243,7 @@ def log(m: Reals, x: UOp) -> UOp:
     return _by_exponent(m, x, _log, _SQRT_HALF)
 
 
+@decomposes(Ops.LOG2, "log2(m 2**n) -> n + log(m) log2(e)")
 def log2(m: Reals, x: UOp) -> UOp:
     return _by_exponent(m, x, _log2, _SQRT_HALF)
 
@@ -261,6 +266,7 @@ def log_of_pair(m: Reals, u: Pair, extra: UOp | None = None) -> UOp:
     return log_sum(m, m.from_int(exponent), log_pair(m, mantissa - 1.0, low))
 
 
+@decomposes(Ops.LOG1P, "log1p(x) -> log of the pair 1 + x")
 def log1p(m: Reals, x: UOp) -> UOp:
     """log of the pair 1 + x."""
     result = log_of_pair(m, m.sum(x, m.const(1.0)))

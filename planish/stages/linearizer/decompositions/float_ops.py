@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planish.stages.linearizer.decompositions.reals import Reals
+from planish.stages.linearizer.decompositions.reals import Reals, decomposes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -21,6 +21,7 @@ def _modular_product(m: Reals, x: UOp, y: UOp, modulus: UOp) -> UOp:
     return (total < 0.0).where(total + modulus, total)
 
 
+@decomposes(Ops.FMOD, "fmod(x, y) -> (a 2**d mod b) 2**f")
 def fmod(m: Reals, x: UOp, y: UOp) -> UOp:
     """x - y trunc(x/y), exact: a 2**e mod b 2**f = (a 2**(e-f) mod b) 2**f, the power by repeated squaring.
 
@@ -51,6 +52,7 @@ def fmod(m: Reals, x: UOp, y: UOp) -> UOp:
     return m.nan_where(step.eq(0.0) | (size < math.inf).logical_not() | y.ne(y), result)
 
 
+@decomposes(Ops.SCALE, "scale(x, y) -> x 2**floor(y), the exponents added")
 def scale(m: Reals, x: UOp, y: UOp) -> UOp:
     """x 2**floor(y), rounded once: the exponent of x joins the other before anything rounds."""
     size, reach = m.magnitude(x), m.magnitude(y)
@@ -67,6 +69,7 @@ def scale(m: Reals, x: UOp, y: UOp) -> UOp:
     return m.nan_where(y.ne(y), reach.eq(math.inf).where(endless, result))
 
 
+@decomposes(Ops.MAX, "float: max(x, y) -> x > y ? x : y, NaN and ±0 told apart")
 def maximum(m: Reals, x: UOp, y: UOp) -> UOp:
     """The greater; NaN if either is; +0 above -0: where x = y the conjunction of the sign bits."""
     zeros = m.from_bits(m.bits(x) & m.bits(y))
@@ -74,6 +77,7 @@ def maximum(m: Reals, x: UOp, y: UOp) -> UOp:
     return x.ne(x).where(x, chosen)
 
 
+@decomposes(Ops.MIN, "float: min(x, y) -> x < y ? x : y, NaN and ±0 told apart")
 def minimum(m: Reals, x: UOp, y: UOp) -> UOp:
     """The smaller; NaN if either is; -0 below +0: where x = y the disjunction of the sign bits."""
     zeros = m.from_bits(m.bits(x) | m.bits(y))

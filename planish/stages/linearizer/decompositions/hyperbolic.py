@@ -11,8 +11,9 @@ import math
 from planish.stages.linearizer.decompositions import coefficients
 from planish.stages.linearizer.decompositions.coefficients import Coefficients
 from planish.stages.linearizer.decompositions.exp_log import exp_pair, exp_parts, exp_plain, log_of_pair
-from planish.stages.linearizer.decompositions.reals import Pair, Reals
+from planish.stages.linearizer.decompositions.reals import Pair, Reals, decomposes
 from planish.uop.node import UOp
+from planish.uop.ops import Ops
 
 
 def _odd(m: Reals, x: UOp, near: UOp, far: UOp, bound: float) -> UOp:
@@ -36,15 +37,18 @@ def _half_exponential(m: Reals, x: UOp, sign: float) -> UOp:
     return m.scale(high + (low + inverse * sign), parts.n - 1)
 
 
+@decomposes(Ops.SINH, "sinh(x) -> (exp(x) - exp(-x)) / 2")
 def sinh(m: Reals, x: UOp) -> UOp:
     size = m.magnitude(x)
     return _odd(m, x, _series(m, size, coefficients.SINH), _half_exponential(m, size, -1.0), 1.0)
 
 
+@decomposes(Ops.COSH, "cosh(x) -> (exp(x) + exp(-x)) / 2")
 def cosh(m: Reals, x: UOp) -> UOp:
     return _half_exponential(m, m.magnitude(x), 1.0)
 
 
+@decomposes(Ops.TANH, "tanh(x) -> 1 - 2 / (exp(2x) + 1)")
 def tanh(m: Reals, x: UOp) -> UOp:
     """1 - 2 / (e**2x + 1)."""
     size = m.magnitude(x)
@@ -72,6 +76,7 @@ def _log_or_double(m: Reals, x: UOp, u: Pair) -> UOp:
     return log_of_pair(m, pair, large.where(m.int(1), 0))
 
 
+@decomposes(Ops.ASINH, "asinh(x) -> log(x + sqrt(x² + 1))")
 def asinh(m: Reals, x: UOp) -> UOp:
     """log(|x| + sqrt(x² + 1))."""
     size = m.magnitude(x)
@@ -82,6 +87,7 @@ def asinh(m: Reals, x: UOp) -> UOp:
     return _odd(m, x, size, result, _small(m))
 
 
+@decomposes(Ops.ACOSH, "acosh(x) -> log(x + sqrt(x² - 1))")
 def acosh(m: Reals, x: UOp) -> UOp:
     """log(x + sqrt(x² - 1))."""
     square = m.product(x, x)
@@ -92,6 +98,7 @@ def acosh(m: Reals, x: UOp) -> UOp:
     return x.eq(1.0).where(m.const(0.0), m.nan_where((x >= 1.0).logical_not(), result))
 
 
+@decomposes(Ops.ATANH, "atanh(x) -> log((1 + x)/(1 - x)) / 2")
 def atanh(m: Reals, x: UOp) -> UOp:
     """log((1 + |x|) / (1 - |x|)) / 2."""
     size = m.magnitude(x)

@@ -9,9 +9,9 @@ needed; nothing here survives reassociation.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -262,3 +262,20 @@ class Reals:
         """sqrt(x), x > 0."""
         root = x.hi.alu(Ops.SQRT)
         return self.ordered_sum(root, (self.rest(root, root, x.hi) + x.lo) / (root + root))
+
+
+Function = Callable[..., UOp]
+"""Called with the `Reals` of the operands and the operands."""
+FUNCTIONS: Final[dict[Ops, tuple[Function, str]]] = {}
+"""What each op is in terms of simpler ones, and the equation."""
+F = TypeVar("F", bound=Function)
+
+
+def decomposes(op: Ops, says: str) -> Callable[[F], F]:
+    """Make a function the decomposition of an op, for targets that lack it."""
+
+    def register(function: F) -> F:
+        FUNCTIONS[op] = (function, says)
+        return function
+
+    return register

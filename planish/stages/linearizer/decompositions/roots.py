@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 
 from planish.stages.linearizer.decompositions import coefficients
-from planish.stages.linearizer.decompositions.reals import Reals
+from planish.stages.linearizer.decompositions.reals import Reals, decomposes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 
+@decomposes(Ops.RSQRT, "rsqrt(x) -> 1 / sqrt(x)")
 def rsqrt(m: Reals, x: UOp) -> UOp:
     """1 / sqrt(x): two roundings."""
     return m.const(1.0) / x.alu(Ops.SQRT)
 
 
+@decomposes(Ops.CBRT, "cbrt(m 2**3k) -> 2**k cbrt(m)")
 def cbrt(m: Reals, x: UOp) -> UOp:
     """2**k times the root of m 2**j, the exponent being 3k + j: a cubic to start with, then Halley and Newton."""
     size = m.magnitude(x)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from planish import dtypes
 from planish.stages.linearizer.decompositions import coefficients
-from planish.stages.linearizer.decompositions.reals import Pair, Reals
+from planish.stages.linearizer.decompositions.reals import Pair, Reals, decomposes
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -203,14 +203,17 @@ def _tan(m: Reals, angle: _Angle) -> UOp:
     return m.with_sign(value, m.sign_bit(m.bits(x) ^ (quadrant << (m.format.bits - 1))))
 
 
+@decomposes(Ops.SIN, "sin(x) -> ±sin(r) or ±cos(r), x = q π/2 + r")
 def sin(m: Reals, x: UOp) -> UOp:
     return _by_angle(m, x, _sin)
 
 
+@decomposes(Ops.COS, "cos(x) -> ±cos(r) or ±sin(r), x = q π/2 + r")
 def cos(m: Reals, x: UOp) -> UOp:
     return _by_angle(m, x, _cos)
 
 
+@decomposes(Ops.TAN, "tan(x) -> ±(sin(r)/cos(r))**±1, x = q π/2 + r")
 def tan(m: Reals, x: UOp) -> UOp:
     return _by_angle(m, x, _tan)
 
@@ -245,12 +248,14 @@ def _angle(m: Reals, y: UOp, x: UOp, *, flip: UOp | None) -> UOp:
     return total + (lost + m.fma(k, m.const(low), tail))
 
 
+@decomposes(Ops.ATAN, "atan(x) -> k π/4 ± atan(t), |t| <= tan(π/8)")
 def atan(m: Reals, x: UOp) -> UOp:
     # From here on the angle is π/2 to the last bit.
     size = m.clamp(m.magnitude(x), 0.0, 2.0 ** (m.format.precision + 3))
     return m.with_sign(_angle(m, size, m.const(1.0), flip=None), m.sign(x))
 
 
+@decomposes(Ops.ATAN2, "atan2(y, x) -> k π/4 ± atan(t), |t| <= tan(π/8)")
 def atan2(m: Reals, y: UOp, x: UOp) -> UOp:
     height, width = m.magnitude(y), m.magnitude(x)
     zero, one = m.const(0.0), m.const(1.0)
@@ -276,6 +281,7 @@ def _arc(m: Reals, size: UOp) -> tuple[UOp, Pair, UOp]:
     return far, t, m.fma(t.hi * z, m.polynomial(z, coefficients.ASIN), t.lo)
 
 
+@decomposes(Ops.ASIN, "asin(x) -> π/2 - 2 asin(sqrt((1 - x)/2))")
 def asin(m: Reals, x: UOp) -> UOp:
     size = m.magnitude(x)
     far, t, tail = _arc(m, size)
@@ -287,6 +293,7 @@ def asin(m: Reals, x: UOp) -> UOp:
     return m.nan_where((size <= 1.0).logical_not(), m.with_sign(result, m.sign(x)))
 
 
+@decomposes(Ops.ACOS, "acos(x) -> 2 asin(sqrt((1 - x)/2))")
 def acos(m: Reals, x: UOp) -> UOp:
     size = m.magnitude(x)
     far, t, tail = _arc(m, size)

@@ -1,0 +1,175 @@
+"""How instructions are written: one template each, from which lines are printed and read.
+
+A template follows the mnemonic, and is made of
+
+    field            what the field holds: a register, operand, buffer, integer, word, or a list of them
+    field:dtype      an operand; a constant has this dtype unless it says otherwise. `bool`, `i32`, or the dtype of a
+                     field, perhaps its `.scalar`
+    key=field        an integer behind its key
+    ( … )            may be left out, and is where the field holds nothing; ( word) is a field that is true or false
+    : a -> b         behind the colon, the dtypes of fields
+
+Everything else stands as it is. A form that assigns `result` has it in front: `%3 = any %2 : bool`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.llir.instruction import Instruction
+from planish.llir.values import Immediate, Operand
+from planish.uop.text import number_text
+
+if TYPE_CHECKING:
+    from planish.llir.parser import Parser
+
+_TOKEN: Final = re.compile(
+    r"\((?P<group>[^)]*)\)|(?P<key>\w+)=(?P<keyed>\w+)|(?P<word>\w+)(?::(?P<of>[\w.]+))?|(?P<text>\W+)"
+)
+_FIXED: Final = {"bool": dtypes.bool_, "i32": dtypes.int32}
+
+
+class _Part(NamedTuple):
+    """A piece of a template."""
+
+    text: str = ""
+    field: str = ""
+    kind: str = ""
+    """The type of the field, as its class spells it."""
+    implied: str = ""
+    key: bool = False
+    optional: bool = False
+
+
+class _Template(NamedTuple):
+    parts: tuple[_Part, ...]
+    dtypes: tuple[str, ...]
+    """The fields whose dtypes stand behind the colon."""
+
+
+_TEMPLATES: Final[dict[type[Instruction], _Template]] = {}
+
+
+def _template(form: type[Instruction]) -> _Template:
+    found = _TEMPLATES.get(form)
+    if found is None:
+        kinds = {field.name: str(field.type) for field in fields(cast("Any", form))}
+        body, _, ending = form.syntax.partition(" : ")
+        found = _Template(tuple(_parts(body, kinds)), tuple(ending.split(" -> ")) if ending else ())
+        _TEMPLATES[form] = found
+    return found
+
+
+def _parts(body: str, kinds: dict[str, str], optional: bool = False) -> Iterator[_Part]:
+    for found in _TOKEN.finditer(body):
+        if found["group"] is not None:
+            yield from _parts(found["group"], kinds, optional=True)
+        elif found["key"] is not None:
+            yield _Part(
+                f"{found['key']}=", found["keyed"], kinds[found["keyed"]], key=True, optional=optional
+            )
+        elif found["word"] in kinds:
+            yield _Part("", found["word"], kinds[found["word"]], found["of"] or "", optional=optional)
+        else:
+            yield _Part(found.group(), optional=optional)
+
+
+# -- printing --------------------------------------------------------------------------------------------------
+
+
+def operand_text(operand: Operand, implied: DType | None = None) -> str:
+    """A register or constant; `implied` is the dtype that a constant here has unless it says otherwise."""
+    if not isinstance(operand, Immediate):
+        return str(operand)
+    if isinstance(operand.value, tuple):
+        text = f"[{', '.join(number_text(v, operand.dtype) for v in operand.value)}]"
+    else:
+        text = number_text(operand.value, operand.dtype)
+    return text if operand.dtype is implied else f"{text}:{operand.dtype}"
+
+
+def line(i: Instruction) -> str:
+    """An instruction as its template has it."""
+    template = _template(type(i))
+    words: list[str] = []
+    waiting = ""  # what an optional field is introduced by
+    for part in template.parts:
+        if not part.field:
+            if part.optional:
+                waiting += part.text
+            else:
+                words.append(part.text)
+            continue
+        value = getattr(i, part.field)
+        if part.optional and (value is None or value is False or value == 0):
+            waiting = ""
+            continue
+        words += [waiting, _field_text(i, part, value)]
+        waiting = ""
+    stated = " -> ".join(str(getattr(i, name).dtype) for name in template.dtypes)
+    said = "".join(words)
+    front = f"{i.target} = " if i.writes == "result" else ""
+    return f"{front}{i.mnemonic}{' ' if said else ''}{said}{f' : {stated}' if stated else ''}"
+
+
+def _field_text(i: Instruction, part: _Part, value: Any) -> str:
+    if part.key:
+        return f"{part.text}{value}"
+    if part.kind == "bool":
+        return part.field
+    if part.kind == "TileOp":
+        return str(value.name)
+    if isinstance(value, tuple):
+        return ", ".join(_field_text(i, part, each) for each in value)
+    return operand_text(value, _implied(part.implied, lambda name: getattr(i, name).dtype))
+
+
+def _implied(spelt: str, dtype_of: Any) -> DType | None:
+    if not spelt:
+        return None
+    name, _, scalar = spelt.partition(".")
+    dtype = _FIXED[name] if name in _FIXED else cast("DType", dtype_of(name))
+    return dtype.scalar if scalar else dtype
+
+
+# -- reading ---------------------------------------------------------------------------------------------------
+
+
+def read(parser: Parser, form: type[Instruction], name: re.Match[str] | None) -> Instruction:
+    """An instruction whose mnemonic has been read; `name` is the register in front."""
+    template = _template(form)
+    held: dict[str, Any] = {}
+    left_out = False  # whether the introduction of an optional field was not there
+    for part in template.parts:
+        if not part.field:
+            word = part.text.strip()
+            if part.optional and word:
+                left_out = not parser.take_word(word)
+            elif word.isidentifier():
+                parser.need_word(word)
+            elif word:
+                parser.expect(word)
+        elif part.key:
+            if not part.optional or parser.at_word(part.text[:-1]):
+                held[part.field] = parser.key(part.text[:-1])
+        elif part.kind == "bool":
+            held[part.field] = parser.take_word(part.field)
+        elif not (part.optional and left_out):
+            held[part.field] = parser.field(part.kind, assigns=part.field == form.writes)
+    stated: dict[str, DType] = {}
+    for place, target in enumerate(template.dtypes):
+        parser.expect_all(":" if place == 0 else "->")
+        stated[target] = parser.dtype()
+    for part in template.parts:
+        if part.field in held and "Operand" in part.kind:
+            kind = _implied(part.implied, lambda of: stated[of] if of in stated else held[of].dtype)
+            held[part.field] = parser.resolved(held[part.field], kind)
+    if form.writes is not None:
+        written = held.pop(form.writes) if name is None else name
+        held[form.writes] = parser.assign(written, stated[form.writes])
+    return form(**held)

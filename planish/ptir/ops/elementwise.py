@@ -1,0 +1,102 @@
+"""What makes an op elementwise: operands of one dtype and one shape, each element computed alone by NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.ptir.ops import checking, numerics
+from planish.ptir.ops.definition import NoAttrs, OpDef, OpKey, RegionCall, define
+from planish.ptir.ops.literal import Array
+from planish.ptir.types import TensorType
+from planish.scalars import Scalar
+
+if TYPE_CHECKING:
+    from planish.ptir.function import Region
+
+Compute = Callable[..., Array]
+_KEYS = {1: OpKey.ELEMENTWISE_UNARY, 2: OpKey.ELEMENTWISE_BINARY, 3: OpKey.ELEMENTWISE_TERNARY}
+
+
+def same(dtype: DType) -> DType:
+    return dtype
+
+
+def boolean(dtype: DType) -> DType:
+    return dtypes.bool_
+
+
+def exact(function: Compute) -> Compute:
+    """Computed in the type itself (float32 for narrow floats): one rounding by construction."""
+    return lambda *arrays: function(*map(numerics.widen, arrays))
+
+
+def smooth(function: Compute) -> Compute:
+    """Computed in float64, so that float32 and narrower results are rounded once from a much better one."""
+    return lambda *arrays: function(*map(numerics.as_float64, arrays))
+
+
+def elementwise(
+    name: str,
+    allowed: checking.DTypeSet,
+    compute: Compute,
+    *,
+    doc: str,
+    arity: int = 1,
+    result: Callable[[DType], DType] = same,
+    key: OpKey | None = None,
+    python_int: Callable[..., int] | None = None,
+    commutative: bool = False,
+    idempotent: bool = False,
+    involution: bool = False,
+) -> OpDef:
+    """Define an op whose operands have one type, and whose result has their shape."""
+
+    def infer(
+        types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
+    ) -> tuple[TensorType, ...]:
+        first = types[0]
+        if arity > 1 and types[1] is not first:
+            checking.need_same_dtype(name, types)
+            checking.need_same_dims(name, types)
+        checking.need_dtype(name, first, allowed)
+        dtype = result(first.dtype)
+        return (first,) if dtype is first.dtype else (TensorType(dtype, first.dims),)
+
+    @numerics.quiet
+    def evaluate(
+        arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
+    ) -> tuple[Array, ...]:
+        return (numerics.convert(np.asarray(compute(*arrays)), types[0].dtype),)
+
+    return define(
+        name,
+        key or _KEYS[arity],
+        NoAttrs,
+        arity=arity,
+        infer=infer,
+        evaluate=evaluate,
+        python_int=python_int,
+        elementwise=True,
+        commutative=commutative,
+        idempotent=idempotent,
+        involution=involution,
+        doc=doc,
+    )
+
+
+def function(of: Scalar) -> OpDef:
+    """Define the op of a scalar function."""
+    return elementwise(
+        of.name,
+        checking.CLASSES[of.takes],
+        (exact if of.exact else smooth)(of.compute),
+        arity=of.arity,
+        commutative=of.commutative,
+        idempotent=of.idempotent,
+        doc=of.doc,
+    )

@@ -1,0 +1,43 @@
+"""Instructions as records: everybody who has something to say about them says it about all."""
+
+from __future__ import annotations
+
+import pytest
+
+from planish.codegen import c, cuda, llvm
+from planish.llir import syntax
+from planish.llir.instruction import FORMS, Instruction, handlers, method_name
+from planish.llir.program import Compute, Reload, Spill
+from planish.llir.steps import Decoder
+from planish.uop.ops import Ops
+
+ALLOCATED = {Spill, Reload}
+
+
+@pytest.mark.parametrize("writer", [c._WRITE, cuda._WRITE, llvm._WRITE], ids=["c", "cuda", "llvm"])
+def test_a_renderer_writes_every_instruction_that_is_there_before_allocation(
+    writer: dict[type[Instruction], object],
+) -> None:
+    assert set(FORMS) - ALLOCATED == set(writer)
+
+
+def test_an_instruction_is_computed_or_has_a_step() -> None:
+    steps = handlers(Decoder)
+    for form in FORMS:
+        assert (form in steps) is not ("evaluate" in vars(form)), form.mnemonic
+
+
+def test_mnemonics_are_told_apart_from_each_other_and_from_ops() -> None:
+    words = [method_name(form) for form in FORMS]
+    assert len(set(words)) == len(words)
+    assert not {form.mnemonic for form in FORMS} & {op.name.lower() for op in Ops} - {
+        "load", "store", "prefetch", "bitcast", "cast", "special", "if", "endif", "barrier", "end", "lookup", "any",
+    }  # fmt: skip
+
+
+def test_templates_name_fields() -> None:
+    for form in FORMS:
+        if form is not Compute:
+            template = syntax._template(form)
+            held = {part.field for part in template.parts if part.field} | set(template.dtypes)
+            assert held | {form.writes or ""} >= set(form.__dataclass_fields__), form.mnemonic  # type: ignore[attr-defined]
