@@ -19,7 +19,8 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, did_you_mean
 from planish.frontend import tree
-from planish.frontend.expression import interned, tensor_type
+from planish.frontend.expression import Parameter
+from planish.frontend.session import interned, tensor_type
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
 from planish.ptir.dims import Dim
@@ -415,8 +416,7 @@ def _changed(old: object, new: object) -> str:
 def known(leaf: Any) -> bool:
     """Whether a leaf can be passed: it has data, or data can be computed."""
     if isinstance(leaf, Tensor):
-        latest = leaf.latest
-        return latest._storage is not None or latest._node is not None
+        return not isinstance(leaf._value, Parameter)
     return not isinstance(leaf, TensorSpec)
 
 

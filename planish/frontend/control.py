@@ -17,9 +17,10 @@ from planish import dtypes
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.arguments import paths
-from planish.frontend.expression import Body, reopened, tensor_type, tracing
+from planish.frontend.expression import Body, Parameter
 from planish.frontend.flat import own
-from planish.frontend.tensor.application import apply_versions
+from planish.frontend.session import reopened, tensor_type, tracing
+from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.operands import cast_to, constant
 from planish.frontend.tensor.operands import tensor as as_tensor
@@ -48,7 +49,7 @@ def _leaves(op: str, what: str, given: Tree) -> tuple[list[Tensor], Structure, l
                 location=Location.caller(),
                 remedy="close over it, or convert it with planish.asarray",
             )
-        tensors.append(as_tensor(op, leaf).latest)
+        tensors.append(Tensor(as_tensor(op, leaf)._value))
     return tensors, structure, [isinstance(leaf, bool | int | float | complex) for leaf in leaves]
 
 
@@ -69,15 +70,15 @@ class _Traced:
     ) -> None:
         self.name = _name(function)
         with tracing(op) as scope:
-            params = [Tensor.parameter(type, scope) for type in types]
-            scope.names.update((id(param), f"what {op} gives to {self.name}") for param in params)
-            returned = function(*arguments([param._named() for param in params]))
+            params = [Parameter.new(type, scope, f"what {op} gives to {self.name}") for type in types]
+            returned = function(*arguments(list(builtins.map(Tensor, params))))
             self.returned = returned
             self.results, self.structure, self.weak = _leaves(op, f"what {self.name} returns", returned)
         self.scope, self.params = scope, params
 
     def body(self, results: Sequence[Tensor] | None = None) -> Body:
-        return Body(self.scope, self.params, self.results if results is None else results)
+        given = self.results if results is None else results
+        return Body(self.scope, self.params, [x._value for x in given])
 
     def cast(self, number: int, type: TensorType) -> None:
         """A result that was a Python number in the dtype that is wanted."""
@@ -158,7 +159,7 @@ def _choice(
         a, b = first.results[number]._type, second.results[number]._type
         if a != b:
             raise _mismatch(op, *names, path, a, b)
-    made = apply_versions(ops.cond, chosen, bodies=(first.body(), second.body()))
+    made = apply(ops.cond, chosen, bodies=(first.body(), second.body()))
     return tree.unflatten(first.structure, made)
 
 
@@ -248,7 +249,7 @@ def _stepping(carry: _Carry, body: Callable[..., Tree], counter: bool, given: bo
 def _next(step: _Traced) -> Tensor:
     """The counter after a step."""
     with reopened(step.scope):
-        return step.params[0] + 1
+        return Tensor(step.params[0]) + 1
 
 
 def while_loop(
@@ -280,12 +281,12 @@ def while_loop(
             remedy="compare, or take any() or all()",
         )
     if max_steps is None:
-        made = apply_versions(ops.while_, *carry.tensors, bodies=(test.body(), step.body()))
+        made = apply(ops.while_, *carry.tensors, bodies=(test.body(), step.body()))
     else:
         with reopened(test.scope):
-            again = Tensor.apply(ops.and_, test.params[0] < max_steps, test.results[0])
+            again = Tensor.apply(ops.and_, Tensor(test.params[0]) < max_steps, test.results[0])
         bodies = test.body([again]), step.body([_next(step), *step.results])
-        made = apply_versions(ops.while_, constant(0, dtypes.int64), *carry.tensors, bodies=bodies)[1:]
+        made = apply(ops.while_, constant(0, dtypes.int64), *carry.tensors, bodies=bodies)[1:]
     return carry.rebuilt(made)
 
 
@@ -322,7 +323,7 @@ def scan(
         if carry.agrees(step, kept, step.results, step.weak):
             break
     attrs = ScanAttrs(count, sequences.length, reverse)
-    made = apply_versions(ops.scan, *carry.tensors, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
+    made = apply(ops.scan, *carry.tensors, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
     return carry.rebuilt(made[:count]), tree.unflatten(outputs, made[count:])
 
 
@@ -392,10 +393,10 @@ def fori_loop(
     onward = step.body([_next(step), *step.results])
     if isinstance(lower, int) and isinstance(upper, int):
         attrs = ScanAttrs(1 + len(carry.tensors), max(0, upper - lower))
-        made = apply_versions(ops.scan, first, *carry.tensors, attrs=attrs, bodies=(onward,))
+        made = apply(ops.scan, first, *carry.tensors, attrs=attrs, bodies=(onward,))
     else:
         test = _Traced(op, lambda params: params[0] < last, [_COUNTER, *carry.types], lambda params: [params])
-        made = apply_versions(ops.while_, first, *carry.tensors, bodies=(test.body(), onward))
+        made = apply(ops.while_, first, *carry.tensors, bodies=(test.body(), onward))
     return carry.rebuilt(made[1:])
 
 
@@ -408,7 +409,7 @@ def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:
     sequences = _Sequences(op, xs, None)
     step = _Traced(op, function, sequences.slices, lambda params: [sequences.rebuilt(params)])
     attrs = ScanAttrs(0, sequences.length)
-    made = apply_versions(ops.scan, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
+    made = apply(ops.scan, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
     return tree.unflatten(step.structure, made)
 
 

@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 from planish import dtypes
 from planish.errors import GraphError, PlanishError, ShapeError
 from planish.frontend import tree
-from planish.frontend.expression import Body, current_scope
+from planish.frontend.expression import Body
 from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_real_or_complex, own, shown
 from planish.frontend.markers import CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, CustomAttrs
-from planish.frontend.tensor.application import apply_versions
+from planish.frontend.session import current_scope
+from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, mistake
 from planish.ptir import ops
@@ -77,7 +78,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
             return function(*positional, **named)
 
         traced = Traced("checkpoint", call, given.types, convert=False)
-        made = apply_versions(CHECKPOINT, *given.tensors, bodies=(traced.body,))
+        made = apply(CHECKPOINT, *given.tensors, bodies=(traced.body,))
         result: R = traced.result.rebuilt(made)
         return result
 
@@ -122,7 +123,7 @@ class _Custom(ABC, Generic[P, R]):
             bodies = (traced.body, *self._rules(given, traced.result))
         finally:
             _DEPTH.reset(token)
-        made = apply_versions(self.op, *given.tensors, attrs=CustomAttrs(self.name), bodies=bodies)
+        made = apply(self.op, *given.tensors, attrs=CustomAttrs(self.name), bodies=bodies)
         result: R = traced.result.rebuilt(made)
         return result
 

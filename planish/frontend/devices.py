@@ -59,11 +59,18 @@ def _machine_code(function: ptir.Function, passes: Passes, donated: Sequence[int
 
 
 def _interpreter(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
-    return lambda *arrays: interpret(function, arrays)
+    return lambda *arrays: _own(interpret(function, arrays), arrays)
 
 
 def _without_nan(function: ptir.Function, passes: Passes, donated: Sequence[int]) -> Runnable:
-    return lambda *arrays: interpret_without_nan(function, arrays)
+    return lambda *arrays: _own(interpret_without_nan(function, arrays), arrays)
+
+
+def _own(results: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
+    """Results in memory of their own, also where the interpreter hands out what it was given."""
+    return [
+        array.copy() if any(map(partial(np.may_share_memory, array), arrays)) else array for array in results
+    ]
 
 
 CPU: Final = "cpu"

@@ -7,10 +7,9 @@ given away only if nobody else can see it, and their names say so afterwards.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,15 +20,15 @@ from planish.dtypes import result_type
 from planish.errors import DTypeError, GraphError, Location, PlanishError
 from planish.frontend import execute, tree
 from planish.frontend.arguments import Call, Signature, TensorSpec, paths
+from planish.frontend.capture import capture_body
 from planish.frontend.devices import Device, Runnable, running
-from planish.frontend.expression import GIVEN_AWAY, Body, tensor_type, tracing
+from planish.frontend.expression import Body, Donated, Parameter, Value
 from planish.frontend.matching import MISSED, Match, Short, Work, builder, computed, matcher, shortcut
-from planish.frontend.realize import evaluate
+from planish.frontend.session import evaluate, tensor_type, tracing
 from planish.frontend.storage import Storage, overwritable
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import cast_to, constant, from_data
 from planish.frontend.tensor.weak import WeakTensor
-from planish.frontend.trace import capture_body
 from planish.frontend.tree import Structure
 from planish.ptir.types import TensorType
 
@@ -46,8 +45,8 @@ class Traced:
 
     call: Call
     function: ptir.Function
-    captured: tuple[Tensor, ...]
-    """Tensors from outside that it uses, its last parameters."""
+    captured: tuple[Value, ...]
+    """Values from outside that it uses, its last parameters."""
     structure: Structure
     """Of what it returns."""
     order: tuple[int, ...]
@@ -58,27 +57,24 @@ class Traced:
 def trace_call(signature: Signature, function: Callable[..., Any], call: Call) -> Traced:
     order: list[int] = []
     with tracing("jit") as scope:
-        params: list[Tensor] = []
-        for leaf, name in zip(call.key.leaves, call.names, strict=True):
-            param = Tensor.parameter(leaf.type, scope)
-            if leaf.python is not None:
-                param = WeakTensor.of(param, leaf.python)
-            scope.names[id(param)] = f"argument {name}"
-            params.append(param)
-        given = [param if isinstance(param, WeakTensor) else param._named() for param in params]
+        leaves = call.key.leaves
+        params = [
+            Parameter.new(leaf.type, scope, f"argument {name}")
+            for leaf, name in zip(leaves, call.names, strict=True)
+        ]
+        given = [
+            Tensor(param) if leaf.python is None else WeakTensor.of(Tensor(param), leaf.python)
+            for leaf, param in zip(leaves, params, strict=True)
+        ]
         args, kwargs = signature.together(call.key.structure, given, call.static)
         returned = function(*args, **kwargs)
-        leaves, structure = tree.flatten(returned)
-        results: dict[int, int] = {}
-        tensors: list[Tensor] = []
-        for leaf, name in zip(leaves, paths(structure, "result"), strict=True):
-            tensor = _returned(leaf, name, signature.name)
-            number = results.setdefault(id(tensor), len(results))
-            if number == len(tensors):
-                tensors.append(tensor)
-            order.append(number)
-    body = Body(scope, params, tensors)
-    evaluate([tensor for tensor in body.free if tensor._storage is None])
+        found, structure = tree.flatten(returned)
+        results: dict[Value, int] = {}
+        for leaf, name in zip(found, paths(structure, "result"), strict=True):
+            value = _returned(leaf, name, signature.name)._value
+            order.append(results.setdefault(value, len(results)))
+    body = Body(scope, params, list(results))
+    evaluate([value for value in body.free if value.storage is None])
     captured, free = capture_body(body, _identifier(signature.name), names=_identifiers(call.names))
     donated = tuple(signature.donates(call))
     # what it was called with is not kept alive
@@ -90,7 +86,7 @@ def _returned(leaf: Any, name: str, function: str) -> Tensor:
     if isinstance(leaf, WeakTensor):
         return cast_to(leaf, result_type(leaf._weak))
     if isinstance(leaf, Tensor):
-        return leaf.latest
+        return leaf
     if isinstance(leaf, bool | int | float | complex):
         return constant(leaf, result_type(leaf))
     if isinstance(leaf, np.ndarray | np.generic):
@@ -131,7 +127,7 @@ class Entry:
         self.exe = run if isinstance(run, Executable) else None
         self.call = run
         self.place = place
-        self.captured = [place.moved(cast("Storage", tensor._storage)) for tensor in traced.captured]
+        self.captured = [place.moved(cast("Storage", value.storage)) for value in traced.captured]
         self.donated = traced.donated
         self.count = len(traced.call.key.leaves)
         described = traced.call.key.leaves
@@ -213,9 +209,7 @@ class Entry:
             raise _explained(self.exe, error) from error.__cause__
         for tensor in tensors:
             if isinstance(tensor, Tensor):
-                tensor._latest = _GONE
-                if not tensor._used:
-                    tensor._storage = None
+                tensor._value = Donated.instead(tensor._value)
         return self._results(made)
 
 
@@ -227,20 +221,13 @@ def _explained(exe: Executable | None, error: MemoryError | PlanishError) -> Bas
     return error if exe is None else execute.out_of_memory(exe)
 
 
-_GONE: Final = Tensor(tensor_type(result_type(0.0), ()), scope=GIVEN_AWAY)
-"""What the name of a donated tensor stands for."""
-# What holds the array of a tensor during a call when nobody else does: the tensor, two lists of arrays, a name, the question.
-_HOLDERS: Final = 5
-
-
 def _lent(arrays: list[Any], number: int, tensor: Any) -> Storage:
     """Memory that may be overwritten: the donated one itself if nobody else can see it, else a copy."""
     storage: Storage = arrays[number]
     if (
         not isinstance(tensor, Tensor)
-        or tensor._used
-        or tensor._latest is not None
-        or sys.getrefcount(storage) > _HOLDERS
+        or tensor._value.shared
+        or sum(other is storage for other in arrays) > 1
         or not overwritable(storage)
     ):
         return storage.copy()

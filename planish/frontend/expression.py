@@ -1,46 +1,37 @@
-"""What a lazy tensor is made of: ops applied to tensors, the bodies of control flow, and the scopes they were traced in.
+"""Expressions: what a lazy tensor stands for. Values, the ops they come from, the bodies of control flow, and scopes.
 
-A `Node` is one op applied; a tensor is one of its results. A `Body` is a Python function that was called with parameters
-instead of data: the region of a loop, the function under `jit`. Everything created during that call belongs to the scope of
-the body; what it uses from outside is `free`, and stays outside.
-
-Programs apply the same ops to the same types over and over, so that is what is remembered: a `Signature` is an op with its
-attributes on operands of certain types, inferred once. Its number stands for all of that where expressions are compared.
+A `Value` is elements that never change: data, a parameter of a function that is being traced, or a result of an op (`Node`) on
+other values. A tensor is a name that a program holds for a value, and may come to stand for another one; expressions are
+made of values alone, so that what was computed keeps its meaning. A `Body` is a Python function that was called with
+parameters instead of data: the region of a loop, the function under `jit`. Everything created during that call belongs to
+the scope of the body; what it uses from outside is `free`, and stays outside.
 """
 
 from __future__ import annotations
 
-import itertools
-import threading
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
 
-from planish.dtypes import DType
 from planish.errors import GraphError, Location, Site
-from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
-from planish.ptir.types import DimLike, TensorType
+from planish.frontend.storage import Storage
+from planish.ptir.ops.definition import Attrs, OpDef
+from planish.ptir.types import TensorType
 
 if TYPE_CHECKING:
-    from planish.frontend.storage import Storage
     from planish.frontend.tensor.array import Tensor
-    from planish.ptir.function import Region
 
 
 class Scope:
     """One call of a function with parameters: which body is being traced, and inside which other."""
 
-    __slots__ = ("names", "open", "parent", "what")
+    __slots__ = ("open", "parent", "what")
 
     def __init__(self, what: str, parent: Scope | None) -> None:
         self.what = what
         """What traces: `jit`, `scan` …, for messages."""
         self.parent = parent
         self.open = True
-        self.names: dict[int, str] = {}
-        """What its parameters are called, by identity, where that is known: for messages."""
 
     def within(self, other: Scope | None) -> bool:
         """Whether it is that scope, or inside it. Everything is inside None."""
@@ -52,56 +43,109 @@ class Scope:
         return other is None
 
 
-GIVEN_AWAY: Final = Scope("donation", None)
-"""Where tensors end whose memory was donated."""
-_CURRENT: ContextVar[Scope | None] = ContextVar("scope", default=None)
-current_scope: Final = _CURRENT.get
-"""The scope that is being traced."""
+# --- values -------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def tracing(what: str) -> Iterator[Scope]:
-    """What is created inside belongs to a new scope."""
-    scope = Scope(what, _CURRENT.get())
-    token = _CURRENT.set(scope)
-    try:
-        yield scope
-    finally:
-        _CURRENT.reset(token)
-        scope.open = False
+class Value:
+    """Elements that never change: known, or computed when somebody asks for them.
+
+    `Value.of` makes one. There is no `__init__`: where every operation of a program comes through, fields are set one by one.
+    """
+
+    __slots__ = ("device", "index", "node", "shared", "storage", "type")
+
+    type: TensorType
+    storage: Storage | None
+    node: Node | None
+    """What it is a result of, until it is computed."""
+    index: int
+    """Which of its results; nobody asks that of data."""
+    device: str | None
+    """None: wherever it is needed."""
+    shared: bool
+    """Whether somebody else than one name may still look at its memory: an op, another name, an array that got out."""
+
+    @classmethod
+    def of(
+        cls,
+        type: TensorType,
+        storage: Storage | None = None,
+        *,
+        node: Node | None = None,
+        index: int = 0,
+        device: str | None = None,
+        shared: bool = False,
+    ) -> Self:
+        """Data, or a result of an op."""
+        made = cls()
+        made.type = type
+        made.storage = storage
+        made.node = node
+        made.index = index
+        made.device = device
+        made.shared = shared
+        return made
+
+    @property
+    def scope(self) -> Scope | None:
+        """The trace that it belongs to; data belongs to none."""
+        node = self.node
+        return None if node is None or self.storage is not None else node.scope
+
+    def settle(self, storage: Storage) -> None:
+        """Here are the elements."""
+        self.storage = storage  # first: another thread may look at it now
+        self.node = None  # what it was computed from is no longer needed
 
 
-@contextmanager
-def reopened(scope: Scope) -> Iterator[None]:
-    """What is created inside belongs to a scope that was there before."""
-    token = _CURRENT.set(scope)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+class Parameter(Value):
+    """A value that is not known while a function is being traced."""
+
+    __slots__ = ("name", "traced")
+
+    name: str
+    """What messages call it."""
+    traced: Scope
+
+    @classmethod
+    def new(cls, type: TensorType, scope: Scope, name: str = "a parameter") -> Parameter:
+        """One of a function that is being traced."""
+        made = cls.of(type)
+        made.traced = scope
+        made.name = name
+        return made
+
+    @property
+    def scope(self) -> Scope:
+        return self.traced
 
 
-# --- types and signatures -----------------------------------------------------------------------------------
+class Donated(Value):
+    """What the name of a tensor stands for whose memory was donated: a type, and a complaint where more is asked of it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def instead(cls, value: Value) -> Donated:
+        """In the place of a value."""
+        made = cls()
+        made.type = value.type
+        made.device = value.device
+        return made
+
+    def _refuse(self, *_: Any) -> Any:
+        raise GraphError(
+            f"a tensor {self.type.dtype.name}{list(self.type.dims)} was donated: its memory holds a result now",
+            location=Location.caller(),
+            remedy="use the result in its place, donate a copy, or leave it out of donate_argnums",
+        )
+
+    node = property(_refuse, _refuse)  # it has none, and says so
+    storage = property(_refuse, _refuse)
+    shared = property(_refuse, _refuse)
 
 
-_LARGEST: Final = 1 << 16
-"""Types and signatures that are kept before the tables start again."""
-_TYPES: Final[dict[tuple[DType, tuple[DimLike, ...]], TensorType]] = {}
-
-
-def tensor_type(dtype: DType, dims: tuple[DimLike, ...]) -> TensorType:
-    """The type of a tensor, made once: tensors of equal types mostly have the same object."""
-    found = _TYPES.get((dtype, dims))
-    if found is None:
-        if len(_TYPES) >= _LARGEST:
-            _TYPES.clear()
-        found = _TYPES[dtype, dims] = TensorType(dtype, dims)
-    return found
-
-
-def interned(type: TensorType) -> TensorType:
-    """The object that stands for a type."""
-    return type if type.quant is not None else _TYPES.setdefault((type.dtype, type.dims), type)
+# --- ops ----------------------------------------------------------------------------------------------------
 
 
 class Signature:
@@ -126,99 +170,22 @@ class Signature:
         """Equal for equal signatures. That of a constant tells its type, not its value."""
 
 
-class _Signatures:
-    """Signatures by what they are, with a table in front of it that asks for the identity of types alone."""
-
-    def __init__(self) -> None:
-        self.fast: dict[tuple[object, ...], Signature] = {}
-        self.alive: list[tuple[TensorType, ...]] = []
-        """Types whose identity is in the table: they must not be replaced by others at the same address."""
-        self.known: dict[Hashable, Signature] = {}
-        self.numbers = itertools.count(1)
-        self.lock = threading.Lock()
-
-    def find(self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...]) -> Signature:
-        """That of an op without bodies; raises what inference raises."""
-        canonical = tuple([interned(type) for type in operands])
-        found = self.known.get((op, attrs, canonical))
-        if found is None:
-            types = tuple([interned(type) for type in op.infer(canonical, attrs, ())])
-            found = self._new((op, attrs, canonical), op, attrs, canonical, types)
-        with self.lock:
-            if len(self.fast) >= _LARGEST:
-                self.fast.clear()
-                self.alive.clear()
-            self.alive.append(operands)
-            # ops without attributes are the most common ones
-            self.fast[(op, *(() if attrs is NO_ATTRS else (attrs,)), *map(id, operands))] = found
-        return found
-
-    def with_bodies(
-        self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...], bodies: tuple[Body, ...]
-    ) -> Signature:
-        # bodies have the types of arguments and results that inference asks regions for
-        types = tuple([interned(t) for t in op.infer(operands, attrs, cast("Sequence[Region]", bodies))])
-        key = (op, attrs, operands, types)
-        return self.known.get(key) or self._new(key, op, attrs, operands, types)
-
-    def constant(self, op: OpDef, attrs: ConstantAttrs) -> Signature:
-        literal = attrs.literal
-        type = (
-            tensor_type(literal.dtype, literal.shape)
-            if attrs.quant is None
-            else TensorType(literal.dtype, literal.shape, attrs.quant)
-        )
-        found = self.known.get((op, type)) or self._new((op, type), op, attrs, (), (type,))
-        return Signature(op, attrs, (), found.types, found.number)
-
-    def _new(
-        self,
-        key: Hashable,
-        op: OpDef,
-        attrs: Attrs,
-        operands: tuple[TensorType, ...],
-        types: tuple[TensorType, ...],
-    ) -> Signature:
-        with self.lock:
-            if len(self.known) >= _LARGEST:
-                self.known.clear()
-                self.fast.clear()
-                self.alive.clear()
-            made = Signature(op, attrs, operands, types, next(self.numbers))
-            return self.known.setdefault(key, made)
-
-
-SIGNATURES: Final = _Signatures()
-
-
-# --- nodes --------------------------------------------------------------------------------------------------
-
-
 class Node:
-    """An op applied to tensors."""
+    """An op applied to values. Its fields are set where it is made (`planish.frontend.tensor.application`)."""
 
-    __slots__ = ("arrays", "bodies", "depth", "inputs", "made", "scope", "signature", "site")
+    __slots__ = ("bodies", "depth", "inputs", "name", "others", "scope", "signature", "site")
 
-    def __init__(
-        self,
-        signature: Signature,
-        inputs: tuple[Tensor, ...],
-        bodies: tuple[Body, ...],
-        depth: int,
-        scope: Scope | None,
-        site: Site | Location | None,
-    ) -> None:
-        self.signature = signature
-        self.inputs = inputs
-        self.bodies = bodies
-        self.depth = depth
-        """Greater than that of every node it needs."""
-        self.scope = scope
-        self.site = site
-        self.made: tuple[ref[Tensor], ...] = ()
-        """Its results where there are several, as long as somebody has them."""
-        self.arrays: dict[int, Storage] | None = None
-        """Results that were computed, for those who ask for them again under another name."""
+    signature: Signature
+    inputs: tuple[Value, ...]
+    bodies: tuple[Body, ...]
+    depth: int
+    """Greater than that of every node it needs."""
+    scope: Scope | None
+    site: Site | Location | None
+    name: ref[Tensor] | None
+    """The tensor that stands for its result, as long as a program has it."""
+    others: tuple[ref[Tensor], ...]
+    """Those for further results, and further names."""
 
     @property
     def op(self) -> OpDef:
@@ -240,19 +207,26 @@ class Node:
         """The user's line."""
         return self.site if isinstance(self.site, Location) else Location.at(self.site)
 
-    def needs(self) -> Iterator[Tensor]:
+    def needs(self) -> Iterator[Value]:
         """What has to be there before it: its inputs, and what its bodies use from outside."""
         yield from self.inputs
         for body in self.bodies:
             yield from body.free
 
+    def held(self) -> Iterator[Value]:
+        """Those of its results that a program has a name for."""
+        for name in (self.name, *self.others):
+            tensor = None if name is None else name()
+            if tensor is not None and tensor._value.node is self:
+                yield tensor._value
+
 
 class Body:
-    """A traced function: parameters, results, and the tensors from outside that it uses; all of them versions."""
+    """A traced function: parameters, results, and the values from outside that it uses."""
 
     __slots__ = ("free", "params", "results", "scope")
 
-    def __init__(self, scope: Scope, params: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+    def __init__(self, scope: Scope, params: Sequence[Value], results: Sequence[Value]) -> None:
         self.scope = scope
         self.params = tuple(params)
         self.results = tuple(results)
@@ -261,32 +235,52 @@ class Body:
     @property
     def arg_types(self) -> tuple[TensorType, ...]:
         """The types of its parameters; types are inferred from bodies as from regions."""
-        return tuple(param._type for param in self.params)
+        return tuple(param.type for param in self.params)
 
     @property
     def result_types(self) -> tuple[TensorType, ...]:
         """The types of its results."""
-        return tuple(result._type for result in self.results)
+        return tuple(result.type for result in self.results)
 
-    def _free(self) -> list[Tensor]:
-        found: list[Tensor] = []
-        seen: set[int] = set()
+    def _free(self) -> Iterator[Value]:
+        seen: set[Value] = set()
         stack = list(reversed(self.results))
         while stack:
-            tensor = stack.pop()
-            if id(tensor) in seen:
+            value = stack.pop()
+            if value in seen:
                 continue
-            seen.add(id(tensor))
-            scope = tensor.scope
+            seen.add(value)
+            scope = value.scope
             if scope is self.scope:
-                if tensor._node is not None:
-                    stack.extend(reversed(list(tensor._node.needs())))
+                if value.node is not None:
+                    stack.extend(reversed(list(value.node.needs())))
             elif scope is not None and not self.scope.within(scope):
                 raise GraphError(
                     f"a value of a finished {scope.what} is used inside {self.scope.what}",
-                    location=None if tensor._node is None else tensor._node.location,
+                    location=None if value.node is None else value.node.location,
                     remedy=f"return it from the function given to {scope.what}, and use what that returns",
                 )
             else:
-                found.append(tensor)
-        return found
+                yield value
+
+
+def unknown(parameter: Value, what: str | None = None) -> GraphError:
+    """What is raised when the elements of a parameter are asked for."""
+    scope = parameter.scope
+    tracer = "a transform" if scope is None else scope.what
+    which = parameter.name if isinstance(parameter, Parameter) else "a parameter"
+    if scope is not None and not scope.open:
+        return GraphError(
+            f"the value of a tensor is asked for that {tracer} made while it traced a function: it depends on {which}",
+            op=what,
+            location=Location.caller(),
+            remedy="return it from the function, and use what that returns",
+        )
+    return GraphError(
+        f"the value of a tensor is asked for while {tracer} traces the function: it depends on {which},"
+        " which is not known yet",
+        op=what,
+        location=Location.caller(),
+        remedy="decide with planish.where or planish.cond, loop with planish.while_loop, make the argument static,"
+        " or return the tensor and look at it outside",
+    )

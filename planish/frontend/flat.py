@@ -1,6 +1,6 @@
 """Python functions of trees as functions of tensors: what transforms trace.
 
-Tensors in arguments and results are what is traced, as the versions they are when the tree is taken apart; everything else in
+Tensors in arguments and results are what is traced, as what they stand for when the tree is taken apart; everything else in
 a tree (strings, flags, None) stays as it is.
 """
 
@@ -14,10 +14,11 @@ import numpy as np
 from planish import ptir
 from planish.errors import DTypeError
 from planish.frontend import tree
+from planish.frontend.capture import capture_body
 from planish.frontend.expression import Body
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import mistake, tensor
-from planish.frontend.trace import capture_body, trace
+from planish.frontend.trace import trace
 from planish.ptir.types import TensorType
 
 Tree: TypeAlias = Any
@@ -30,7 +31,7 @@ def is_data(leaf: object) -> bool:
 
 
 def as_tensor(what: str, leaf: object) -> Tensor:
-    """A leaf as the version that it stands for."""
+    """A leaf as a tensor, under a name that nobody assigns to."""
     if not is_data(leaf):
         raise mistake(
             DTypeError,
@@ -38,7 +39,12 @@ def as_tensor(what: str, leaf: object) -> Tensor:
             f"a {type(leaf).__name__} is no tensor, nor a number that could be one",
             "hand it over in a closure: lambda x: f(x, other)",
         )
-    return tensor(what, leaf).latest
+    return _unnamed(tensor(what, leaf))
+
+
+def _unnamed(x: Tensor) -> Tensor:
+    """What a tensor stands for now."""
+    return Tensor(x._value)
 
 
 def is_real_or_complex(type: TensorType) -> bool:
@@ -57,8 +63,8 @@ class Flat:
         if what is not None:
             self.leaves = [as_tensor(what, leaf) if is_data(leaf) else leaf for leaf in self.leaves]
         self.places = [n for n, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor)]
-        self.tensors: list[Tensor] = [self.leaves[n].latest for n in self.places]
-        """The versions of its tensors, from left to right."""
+        self.tensors: list[Tensor] = [_unnamed(self.leaves[n]) for n in self.places]
+        """Its tensors as they are now, from left to right."""
 
     @property
     def types(self) -> list[TensorType]:
@@ -111,7 +117,8 @@ class Traced:
 
     def captured(self) -> tuple[ptir.Function, tuple[Tensor, ...]]:
         """As PTIR, and the tensors from outside that follow its parameters."""
-        return capture_body(self.body, self.what, markers=True)
+        function, free = capture_body(self.body, self.what, markers=True)
+        return function, tuple(map(Tensor, free))
 
 
 def shown(type: TensorType) -> str:

@@ -34,10 +34,9 @@ from planish.frontend.arguments import (
 )
 from planish.frontend.devices import CPU, checked, common_device, default_device, find
 from planish.frontend.entries import Entry, Traced, prepared, trace_call
-from planish.frontend.expression import current_scope
 from planish.frontend.flat import own
 from planish.frontend.matching import MISSED
-from planish.frontend.realize import evaluate, settings_number
+from planish.frontend.session import SESSION, current_scope, evaluate
 from planish.frontend.tensor.array import Tensor
 from planish.ptir.dims import Dim as NamedDim
 from planish.ptir.types import TensorType
@@ -150,12 +149,12 @@ class Jitted(Generic[P, R]):
         if current_scope() is not None:
             return self._called(args, kwargs)
         settings = current()
-        call = self._signature.apart(args, kwargs, settings_number(settings))
+        call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(settings))
         if not all(map(known, call.leaves)):
             # a parameter of a trace that somebody keeps, or a spec: only the function itself can say
             return self._called(args, kwargs)
         tensors = [leaf for leaf in call.leaves if isinstance(leaf, Tensor)]
-        evaluate([tensor.latest for tensor in tensors])
+        evaluate([tensor._value for tensor in tensors])
         with self._lock:
             entry = self._entries.get(call.key)
             if entry is None:
@@ -170,7 +169,7 @@ class Jitted(Generic[P, R]):
             if entry.has_short_way:
                 self._recent = [entry, *self._recent[: _RECENT - 1]]
         arrays: list[Any] = [
-            leaf.latest._storage if isinstance(leaf, Tensor) else array_of(leaf, described)
+            leaf._value.storage if isinstance(leaf, Tensor) else array_of(leaf, described)
             for leaf, described in zip(call.leaves, call.key.leaves, strict=True)
         ]
         arrays += [call.leaves[number] for number in entry.donated]
@@ -235,7 +234,7 @@ class Jitted(Generic[P, R]):
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function captured and lowered for such arguments, which may be specs; nothing is run."""
-        call = self._signature.apart(args, kwargs, settings_number(current()))
+        call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(current()))
         return Lowered(self._signature, trace_call(self._signature, self._function, call), self._passes)
 
 
@@ -393,9 +392,9 @@ class Compiled:
         return call
 
     def _data(self, call: Call) -> list[Any]:
-        evaluate([leaf.latest for leaf in call.leaves if isinstance(leaf, Tensor)])
+        evaluate([leaf._value for leaf in call.leaves if isinstance(leaf, Tensor)])
         return [
-            leaf.latest._storage if isinstance(leaf, Tensor) else array_of(leaf, described)
+            leaf._value.storage if isinstance(leaf, Tensor) else array_of(leaf, described)
             for leaf, described in zip(call.leaves, self._traced.call.key.leaves, strict=True)
         ]
 

@@ -59,7 +59,7 @@ def drawn_keys(key: Tensor, purpose: int, numbers: Array | Tensor) -> Tensor:
                 changed, (numbers >> np.uint64(32)).astype(np.uint32), numbers.astype(np.uint32)
             )
         result = from_data(np.stack(made, axis=-1))
-        result._device = key._device
+        result._value.device = key._device
         return result
     if not isinstance(numbers, Tensor):
         numbers = from_data(np.array(numbers, order="C"))

@@ -11,8 +11,8 @@ from typing import Any
 
 from planish.errors import PlanishError, ShapeError
 from planish.frontend import tree
-from planish.frontend.expression import current_scope
 from planish.frontend.flat import Flat, Traced, Tree, as_tensor, own, shown
+from planish.frontend.session import current_scope
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import broadcast, mistake
 from planish.frontend.trace import inline

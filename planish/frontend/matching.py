@@ -20,7 +20,8 @@ from planish.errors import PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import Leaf
 from planish.frontend.devices import Device, Runnable
-from planish.frontend.expression import tensor_type
+from planish.frontend.expression import Value
+from planish.frontend.session import tensor_type
 from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
@@ -45,7 +46,7 @@ class _Code:
     def __init__(self, missed: str = "None") -> None:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
-            "__name__": __name__, "Tensor": Tensor, "ndarray": np.ndarray, "array": np.array, "MISSED": MISSED
+            "__name__": __name__, "Tensor": Tensor, "Value": Value, "ndarray": np.ndarray, "array": np.array, "MISSED": MISSED
         }  # fmt: skip
         self.count = 0
         self.missed = missed
@@ -125,15 +126,16 @@ def _matched(
             code.unless(f"{at}.__class__ is {code.name(kind)}")
             found = f"array({at})"
         else:
-            code.unless(f"{at}.__class__ is Tensor and {at}._latest is None")
-            found = code.local(f"{at}._storage")
+            code.unless(f"{at}.__class__ is Tensor")
+            value = code.local(f"{at}._value")
+            found = code.local(f"{value}.storage")
             code.unless(
-                f"{found}.__class__ is {code.name(place.storage)} and {at}._device is {code.name(described.device)}"
+                f"{found}.__class__ is {code.name(place.storage)} and {value}.device is {code.name(described.device)}"
             )
             if type.is_static:
-                code.unless(f"{at}._type is {code.name(type)}")
+                code.unless(f"{value}.type is {code.name(type)}")
             else:
-                code.unless(f"{at}.dtype is {code.name(type.dtype)}")
+                code.unless(f"{value}.type.dtype is {code.name(type.dtype)}")
         if not (type.is_static and issubclass(kind, Tensor)) and not issubclass(kind, np.generic):
             fixed = [
                 f"{found}.shape[{axis}] == {size}"
@@ -187,25 +189,28 @@ def _matched(
 
 def computed(type: TensorType, storage: Storage, device: str | None) -> Tensor:
     """A tensor with its data: as `Tensor` would make it, without looking at anything. `_inline` is the same as text."""
+    value = Value()
+    value.type = type
+    value.storage = storage
+    value.node = None
+    value.device = device
+    value.shared = False
     result = _new(Tensor)
-    result._type = type
-    result._storage = storage
-    result._latest = result._scope = result._node = None
-    result._index = 0
-    result._device = device
-    result._used = False
+    result._value = value
+    result._scope = None
     return result
 
 
 def _inline(result: str, type: str, storage: str, device: str) -> list[str]:
     return [
+        "value = Value()",
+        f"value.type = {type}",
+        f"value.storage = {storage}",
+        f"value.device = {device}",
         f"{result} = new(Tensor)",
-        f"{result}._type = {type}",
-        f"{result}._storage = {storage}",
-        f"{result}._latest = {result}._scope = {result}._node = None",
-        f"{result}._index = 0",
-        f"{result}._device = {device}",
-        f"{result}._used = False",
+        f"{result}._value = value",
+        f"{result}._scope = value.node = None",
+        "value.shared = False",
     ]
 
 

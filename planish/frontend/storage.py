@@ -7,7 +7,6 @@ array here first: `host` gives it where it is one, `fetched` brings it over wher
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -59,11 +58,8 @@ def overwritable(storage: Storage) -> bool:
     if not isinstance(storage, np.ndarray):
         return True
     base: object = storage.base
-    if base is not None:
-        seen = not isinstance(base, np.ndarray) or base.base is not None
-        # one reference is the storage's, two are these lines'
-        if seen or sys.getrefcount(base) > 3:
-            return False
+    if base is not None and (not isinstance(base, np.ndarray) or base.base is not None):
+        return False
     try:
         if isinstance(base, np.ndarray):
             base.flags.writeable = True

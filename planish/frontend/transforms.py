@@ -14,9 +14,9 @@ from typing import Any
 from planish import ptir
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend import autodiff, tree
-from planish.frontend.expression import current_scope
 from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_data, is_real_or_complex, own, shown
 from planish.frontend.mapping import moved_to, vmap
+from planish.frontend.session import current_scope
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import eye
 from planish.frontend.tensor.operands import broadcast, cast_to, constant, mistake
@@ -81,7 +81,7 @@ class _Chosen:
 
     def call(self, function: Function, params: Sequence[Tensor]) -> Tree:
         replaced = [arg if n in self.numbers else own(arg) for n, arg in enumerate(self.args)]
-        tensors = [x._named() for x in self.flat.tensors]
+        tensors = [x.snapshot() for x in self.flat.tensors]
         for place, param in zip(self.moving, params, strict=True):
             tensors[place] = param
         for number, part in zip(self.numbers, self.flat.rebuilt(tensors), strict=True):
@@ -214,7 +214,7 @@ def vjp(function: Function, *args: Tree, has_aux: bool = False) -> tuple[Any, ..
     values = dict(zip(program.params[: len(inputs)], inputs, strict=True))
     inline_known(program, values)
     for x in values.values():
-        x._used = True  # by the way back, which may come late
+        x._value.shared = True  # by the way back, which may come late
     results = own_names([values[result] for result in program.results[: len(primal.results)]], inputs)
     types = [x._type for x in results[:count]]
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError, did_you_mean
 from planish.frontend import tree
-from planish.frontend.expression import current_scope
+from planish.frontend.session import current_scope
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure

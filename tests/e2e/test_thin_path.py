@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import planish as pn
 from planish import compiler, dtypes, ptir
 from planish.errors import DTypeError, LoweringError, PlanishError, ShapeError
-from planish.frontend.trace import capture
+from planish.frontend.capture import capture
 from planish.ptir.interpret import interpret
 from tests.conftest import Golden
 
@@ -28,8 +28,8 @@ def data(shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> Array
 
 def three_oracles(result: pn.Tensor) -> tuple[Array, Array, Array]:
     """The same program by the PTIR interpreter, the LLIR interpreter and generated code."""
-    function, leaves = capture([result])
-    arrays = [leaf.numpy() for leaf in leaves]
+    function, leaves = capture([result._value])
+    arrays = [pn.Tensor(leaf).numpy() for leaf in leaves]
     (reference,) = interpret(function, arrays)
     program = ptir.Program()
     program.add(function)
@@ -136,7 +136,7 @@ def test_maximum_propagates_nan_and_keeps_specials(value: float) -> None:
 
 def test_chains_and_rows_are_one_kernel() -> None:
     def kernels(result: pn.Tensor) -> int:
-        function, _ = capture([result])
+        function, _ = capture([result._value])
         return len(compiler.lower(function).schedule.kernels)
 
     assert kernels(pn.tanh(pn.asarray(x) * pn.asarray(y) + pn.asarray(x))) == 1
@@ -145,7 +145,7 @@ def test_chains_and_rows_are_one_kernel() -> None:
 
 
 def test_every_level_of_a_sum_reads_as_stored(golden: Golden) -> None:
-    function, _ = capture([pn.asarray(data((2, 3))) + pn.asarray(data((2, 3), seed=1))])
+    function, _ = capture([(pn.asarray(data((2, 3))) + pn.asarray(data((2, 3), seed=1)))._value])
     lowered = compiler.lower(function)
     levels = ["ptir", "uop", *(f"uop:{n}" for n in (1, 4, 11, 13, 15, 18, 19, 20)), "llir", "llvm"]
     golden.check("e2e/add.txt", "\n".join(f"=== {level}\n{lowered.as_text(level)}" for level in levels))
@@ -314,8 +314,8 @@ class Sink:
 
 
 def test_every_execution_is_told_to_the_trace_sink() -> None:
-    function, leaves = capture([pn.asarray(x) * 2.0])
-    arrays = [leaf.numpy() for leaf in leaves]
+    function, leaves = capture([(pn.asarray(x) * 2.0)._value])
+    arrays = [pn.Tensor(leaf).numpy() for leaf in leaves]
     lowered = compiler.lower(function)
     sink = Sink()
     with ptir.trace.install_global_sink(sink):

@@ -585,7 +585,7 @@ def test_the_compiler_never_meets_a_marker():
     with_markers, _ = Traced("test", lambda params: f(*params), [x._type]).captured()
     assert {inst.op.name for inst in with_markers.walk()} & {"checkpoint", "custom_vjp", "custom_jvp"}
     body = trace("test", lambda x: [f(x)], [x._type])
-    from planish.frontend.trace import capture_body
+    from planish.frontend.capture import capture_body
 
     plain, _ = capture_body(body)
     ptir.verify(plain)

@@ -10,7 +10,7 @@ import pytest
 
 import planish as pn
 from planish.errors import DTypeError, GraphError, PlanishError, ShapeError
-from planish.frontend import realize
+from planish.frontend import session
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -235,13 +235,13 @@ def test_a_loop_with_new_data_is_not_compiled_again():
         return pn.scan(lambda c, a: (c * 0.5 + a, c), 0.0, pn.asarray(x))[0].numpy()
 
     run(X[0])
-    before = realize.counters.captured
+    before = session.counters.captured
     for row in (X[1], X[0] * 7):
         total = np.float32(0)
         for a in row:
             total = total * np.float32(0.5) + a
         np.testing.assert_allclose(run(row), total)
-    assert realize.counters.captured == before
+    assert session.counters.captured == before
 
 
 def test_numbers_take_the_dtype_that_the_body_gives_them():

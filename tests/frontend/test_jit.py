@@ -6,7 +6,7 @@ import gc
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from planish.compiler import object_code
 from planish.config import settings
 from planish.errors import DTypeError, GraphError, NanError, OutOfMemoryError, PlanishError, ShapeError
 from planish.frontend.jit import Jitted, RetraceWarning
+from planish.frontend.storage import Array
 
 
 def data(*shape, dtype=np.float32, seed=0):
@@ -465,7 +466,7 @@ def test_data_dependent_shapes_explain_themselves():
 
 
 def address(x: pn.Tensor) -> int:
-    return int(x._data().ctypes.data)
+    return int(x._elements(None).ctypes.data)
 
 
 def test_a_donated_argument_gives_its_memory():
@@ -505,6 +506,51 @@ def test_donation_spares_what_somebody_else_sees():
     c = tensor(6, seed=2)
     wanted = c.numpy() * 2
     np.testing.assert_array_equal(twice(c, c).numpy(), wanted)
+
+
+def seen_elsewhere() -> Iterator[tuple[str, pn.Tensor, Callable[[], Array]]]:
+    """A tensor to donate, and something that looks at the same memory, which nobody holds a reference to on purpose."""
+    x = tensor(6)
+    yield "a view of data", x.reshape(2, 3), x.numpy
+    x = tensor(6)
+    part = x[2:]
+    yield "what a view was made of", x, part.numpy
+    array = np.arange(6, dtype=np.float32)
+    yield "memory of the caller", pn.asarray(array, copy=False), array.copy
+    foreign = np.arange(6, dtype=np.float32)
+    yield "memory of another library", pn.from_dlpack(foreign), foreign.copy
+    x = tensor(6).realize()
+    looked = np.asarray(x)
+    yield "an array that got out", x, looked.copy
+    constant = pn.full(6, 2.0)
+    yield "a constant", constant.realize(), lambda: pn.full(6, 2.0).numpy()
+    x = tensor(6)
+    y = pn.zeros(6)
+    y[:] = x
+    yield "what was assigned", y, x.numpy
+    x = tensor(6)
+    moved = x.to_device("interpreter")
+    yield "the same on another device", x, moved.numpy
+    with pn.settings(device="interpreter"):
+        x = tensor(6)
+        same = pn.jit(lambda x: x)(x)
+        yield "what an interpreter handed through", same, x.numpy
+
+
+def test_donation_writes_to_no_memory_that_is_seen_elsewhere():
+    step = pn.jit(lambda x: x + 1, donate_argnums=0)
+    for what, given, other in seen_elsewhere():
+        before, wanted = other(), given.numpy() + 1
+        made = step(given)
+        np.testing.assert_array_equal(made.numpy(), wanted, err_msg=what)
+        np.testing.assert_array_equal(other(), before, err_msg=what)
+
+
+def test_what_was_computed_lazily_gives_its_memory_too():
+    step = pn.jit(lambda x: x + 1, donate_argnums=0)
+    lazy = (tensor(6) * 2).realize()
+    place = address(lazy)
+    assert address(step(lazy)) == place
 
 
 def test_an_argument_survives_a_call_that_failed():

@@ -17,19 +17,19 @@ import planish as pn
 from planish.compiler import object_code
 from planish.config import settings
 from planish.errors import GraphError, NanError, OutOfMemoryError
-from planish.frontend import realize
+from planish.frontend import plans, session
 
 
 class Count:
     """What realisation does inside a `with` block."""
 
     def __enter__(self):
-        now = realize.counters
+        now = session.counters
         self.start = (now.runs, now.hits, now.captured)
         return self
 
     def __exit__(self, *exc_info):
-        now = realize.counters
+        now = session.counters
         self.runs, self.hits, self.captured = (
             after - before
             for after, before in zip((now.runs, now.hits, now.captured), self.start, strict=True)
@@ -180,7 +180,7 @@ def test_integers_and_halves_are_compiled_in():
     with Count() as count:
         y.numpy()
     assert count.captured == 1
-    family = next(reversed(realize._FAMILIES.values()))
+    family = next(reversed(session.SESSION.plans.families.values()))
     assert family.plans[0].lifted == ()
 
 
@@ -235,7 +235,7 @@ def test_ten_thousand_ops_neither_recurse_nor_compile_each_time():
     finally:
         sys.setrecursionlimit(limit)
     np.testing.assert_allclose(got, 1.0, rtol=1e-3)
-    assert count.runs == -(-10_000 // realize.DEEPEST)
+    assert count.runs == -(-10_000 // session.DEEPEST)
     # one plan for full pieces, one for what is left
     assert count.captured <= 2
 
@@ -251,25 +251,25 @@ def test_pieces_of_a_loop_are_alike_whatever_its_body(ops):
     x = pn.asarray(np.ones(4 + ops, np.float32))
     with Count() as count:
         loop(x, 1500)
-    assert count.runs >= 1500 * ops // (2 * realize.DEEPEST)
+    assert count.runs >= 1500 * ops // (2 * session.DEEPEST)
     # the way in, the pieces, and what is left
     assert count.captured <= 4
 
 
 def test_the_work_per_op_of_a_long_loop_does_not_grow(monkeypatch):
     seen = []
-    visit = realize._Reading._visit
+    visit = plans._Reading._visit
 
     def counted(self, pending):
         visit(self, pending)
         seen.append(len(self.places))
 
-    monkeypatch.setattr(realize._Reading, "_visit", counted)
+    monkeypatch.setattr(plans._Reading, "_visit", counted)
     y = pn.asarray(np.ones(4, np.float32))
     for _ in range(2000):
         y = pn.abs(y)
     y.numpy()
-    assert max(seen) <= 2 * realize.DEEPEST
+    assert max(seen) <= 2 * session.DEEPEST
     assert sum(seen) == 2000
 
 
@@ -300,7 +300,7 @@ def test_states_that_depend_on_each_other_stay_right():
             a = a + b * 0.01
         np.testing.assert_allclose(x.numpy(), a, rtol=1e-12)
     # both are computed in the same runs
-    assert count.runs <= 1 + 3 * 2400 // realize.DEEPEST
+    assert count.runs <= 1 + 3 * 2400 // session.DEEPEST
     assert count.captured <= 3
 
 

@@ -2,11 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from planish.frontend.tensor.array import Tensor  # isort: skip  first: its operators are the functions
 from planish.frontend.devices import devices
 from planish.frontend.tensor import functions
-from planish.frontend.tensor.evaluate import realize
+from planish.frontend.tensor.application import apply_one
+from planish.frontend.tensor.array import Tensor, bind
 from planish.frontend.tensor.functions import *  # noqa: F403
+from planish.frontend.tensor.transfer import realize
+
+bind(functions, apply_one)
 
 if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported

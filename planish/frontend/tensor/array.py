@@ -1,39 +1,41 @@
 """Tensor: a lazy array. Operations build a graph; work happens when elements are asked for.
 
-A tensor is data, or a result of an op on other tensors with the type PTIR infers for it (so mistakes in shapes and dtypes are
-raised where they are made), or a parameter of a function that is being traced. Asking for elements (`numpy()`, `item()`,
-printing, `bool()` …) computes everything below as one compiled function.
+A tensor is a *name* that a program holds for a value (`planish.frontend.expression`): data, a result of an op on other values
+with the type PTIR infers for it (so mistakes in shapes and dtypes are raised where they are made), or a parameter of a function
+that is being traced. Asking for elements (`numpy()`, `item()`, printing, `bool()` …) computes everything below as one compiled
+function. `x[i] = v` makes a new value and lets the name stand for that; what was computed from `x` before is made of values,
+and keeps its meaning.
 
-A tensor object is two things. It is a *version*: elements that never change, which expressions are made of. And it is a
-*name* that a program holds, which stands for a version: itself, until `x[i] = v` makes a new one and lets the name stand for
-that (`latest`); no program ever holds that other object. So what was computed from `x` before keeps its meaning. Functions
-ask names for their version when they are called; expressions, bodies and transforms hold versions and never ask again.
+Methods and operators are functions of the API, which are written for tensors and come later: `bind` connects them.
 """
 
-# ruff: noqa: PYI034
 # x += y is a new tensor.
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from weakref import ref
 
 import numpy as np
 
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, ShapeError
-from planish.frontend import devices
-from planish.frontend.expression import GIVEN_AWAY, Node, Scope, current_scope, interned
+from planish.frontend.devices import default_device
+from planish.frontend.expression import Scope, Value
+from planish.frontend.session import SESSION, current_scope
 from planish.frontend.storage import Array, Storage, fetched, host
-from planish.ptir.ops.definition import NO_ATTRS, Attrs, OpDef
+from planish.frontend.tensor.operators import Binary, InPlace, Reflected, Unary
 from planish.ptir.types import TensorType, product
 
 if TYPE_CHECKING:
     from types import EllipsisType
 
+    from planish.frontend.tensor import functions  # noqa: TC004 - `bind` hands it over
     from planish.frontend.tensor.indexing import At
+    from planish.ptir.ops.definition import Attrs, OpDef
 
 Scalar: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = "list[Nested] | Scalar"
@@ -45,94 +47,61 @@ Axis: TypeAlias = int | tuple[int, ...] | None
 class Tensor:
     """An array whose elements are computed when they are asked for."""
 
-    __slots__ = (
-        "__weakref__",
-        "_device",
-        "_index",
-        "_latest",
-        "_node",
-        "_scope",
-        "_storage",
-        "_type",
-        "_used",
-    )
+    __slots__ = ("__weakref__", "_scope", "_value")
     __hash__ = None  # type: ignore[assignment] # == is elementwise
     __array_ufunc__ = None
     """NumPy leaves `array + tensor` to us."""
 
-    def __init__(
-        self,
-        type: TensorType,
-        *,
-        storage: Storage | None = None,
-        node: Node | None = None,
-        index: int = 0,
-        scope: Scope | None = None,
-        device: str | None = None,
-    ) -> None:
-        self._type = interned(type)
-        self._storage = storage
-        self._node = node
-        self._index = index
-        self._scope = current_scope() if scope is None else scope
+    def __init__(self, value: Value) -> None:
+        self._value = value
+        self._scope = current_scope()
         """The trace that the name was made in."""
-        self._device = device
-        """None: wherever it is needed."""
-        self._latest: Tensor | None = None
-        """The version that the name stands for, if it is not this one. It is nobody's name."""
-        self._used = False
-        """Whether an op was applied to it, which may still need its data."""
 
-    @staticmethod
-    def parameter(type: TensorType, scope: Scope) -> Tensor:
-        """A tensor without data, of a function that is being traced, which is given a name for it."""
-        return Tensor(type, scope=scope)
+    if TYPE_CHECKING:
 
-    @staticmethod
-    def apply(op: OpDef, *inputs: Tensor, attrs: Attrs = NO_ATTRS) -> Tensor:
-        """An op with one result on tensors of exactly the types it takes."""
-        return applied(op, inputs, attrs)
+        @staticmethod
+        def apply(op: OpDef, *inputs: Tensor, attrs: Attrs = ...) -> Tensor:
+            """An op with one result on tensors of exactly the types it takes."""
 
     # --- what it is ---
 
     @property
-    def scope(self) -> Scope | None:
-        """The trace that the version belongs to; data belongs to none."""
-        if self._storage is not None:
-            return None
-        return self._scope if self._node is None else self._node.scope
+    def _type(self) -> TensorType:
+        return self._value.type
 
     @property
-    def latest(self) -> Tensor:
-        """The version that the name stands for, after assignments to its elements."""
-        found = self if self._latest is None else self._latest
-        if found._scope is GIVEN_AWAY:
-            raise GraphError(
-                f"a tensor {self.dtype.name}{list(self.shape)} was donated: its memory holds a result now",
-                location=Location.caller(),
-                remedy="use the result in its place, donate a copy, or leave it out of donate_argnums",
-            )
-        return found
+    def _device(self) -> str | None:
+        """None: wherever it is needed."""
+        return self._value.device
+
+    @property
+    def _storage(self) -> Storage | None:
+        return self._value.storage
+
+    @property
+    def scope(self) -> Scope | None:
+        """The trace that its elements belong to; data belongs to none."""
+        return self._value.scope
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
-        return cast("tuple[int, ...]", self._type.dims)
+        return cast("tuple[int, ...]", self._value.type.dims)
 
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
-        return self._type.dtype
+        return self._value.type.dtype
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self._type.dims)
+        return len(self._value.type.dims)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return cast("int", product(self._type.dims))
+        return cast("int", product(self._value.type.dims))
 
     @property
     def nbytes(self) -> int:
@@ -142,7 +111,7 @@ class Tensor:
     @property
     def device(self) -> str:
         """Where it lives."""
-        return self.latest._device or devices.default_device()
+        return self._value.device or default_device()
 
     @property
     def T(self) -> Tensor:  # noqa: N802 - the Array API's name
@@ -183,25 +152,31 @@ class Tensor:
 
     def realize(self) -> Tensor:
         """Compute the elements now; the same tensor."""
-        evaluate([self.latest])
+        SESSION.evaluate((self._value,))
         return self
 
+    def _elements(self, what: str | None) -> Array:
+        """The elements, read-only. `what` asks for them, for messages."""
+        value = self._value
+        if value.storage is None:
+            SESSION.evaluate((value,), what)
+        # What was computed is made read-only when somebody looks at it.
+        return fetched(cast("Storage", value.storage))
+
     def _data(self, what: str | None = None) -> Array:
-        """The elements, read-only, shared. `what` asks for them, for messages."""
-        latest = self if self._latest is None else self.latest
-        if latest._storage is None:
-            evaluate((latest,), what)
-        # Only here do arrays get out. What was computed is made read-only when somebody looks at it.
-        return fetched(cast("Storage", latest._storage))
+        """The elements, read-only, for somebody to keep."""
+        array = self._elements(what)
+        self._value.shared = True
+        return array
 
     @property
     def _known(self) -> Array | None:
         """The elements where they are in the host's memory already: what is known of a program before it runs."""
-        return host(self.latest._storage)
+        return host(self._value.storage)
 
     def numpy(self) -> Array:
         """The elements, in an array of their own."""
-        return self._data("numpy").copy()
+        return self._elements("numpy").copy()
 
     def item(self) -> Scalar:
         """The only element, as a Python number."""
@@ -212,11 +187,11 @@ class Tensor:
                 location=Location.caller(),
                 remedy="pick one with x[…], or take all with tolist()",
             )
-        return functions.python_number(self._data("item").reshape(()), self.dtype)
+        return functions.python_number(self._elements("item").reshape(()), self.dtype)
 
     def tolist(self) -> Nested:
         """The elements as nested lists of Python numbers."""
-        return functions.python_list(self._data("tolist"), self.dtype)
+        return functions.python_list(self._elements("tolist"), self.dtype)
 
     def _scalar(self, what: str, allowed: bool) -> Scalar:
         if self.ndim != 0:
@@ -233,7 +208,7 @@ class Tensor:
                 location=Location.caller(),
                 remedy="convert it with astype, or take real(x)",
             )
-        return functions.python_number(self._data(what), self.dtype)
+        return functions.python_number(self._elements(what), self.dtype)
 
     def __bool__(self) -> bool:
         return bool(self._scalar("bool", True))
@@ -298,7 +273,7 @@ class Tensor:
         return functions.to_device(self, device, stream)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return functions.rebuilt, (self.numpy(), self.latest._device)
+        return functions.rebuilt, (self.numpy(), self._device)
 
     def _call_scalar(self, name: str, *others: Tensor) -> Tensor:
         """A scalar function: what its record calls."""
@@ -307,16 +282,16 @@ class Tensor:
 
     def snapshot(self) -> Tensor:
         """The same elements under a name of their own, made here: assigning to one leaves the other alone."""
-        return self.latest._named()
-
-    def _named(self) -> Tensor:
-        """Another name for this version, whatever its own name stands for by now."""
-        made = Tensor(
-            self._type, storage=self._storage, node=self._node, index=self._index, device=self._device
-        )
-        if self._storage is None and self._node is None:
-            made._latest = self  # a parameter is known by its identity, and nobody's name
+        made = Tensor(self._value)
+        self._value.shared = True
+        made._held()
         return made
+
+    def _held(self) -> None:
+        """Tell the op that this name stands for a result of it."""
+        node = self._value.node
+        if node is not None and node.scope is None:
+            node.others = (*[name for name in node.others if name() is not None], ref(self))
 
     def __copy__(self) -> Tensor:
         return self.snapshot()
@@ -341,162 +316,48 @@ class Tensor:
                 location=Location.caller(),
                 remedy="use x.at[…].set(v) and return the result",
             )
-        version = new.latest
-        is_parameter = version._storage is None and version._node is None
-        # what was assigned may be somebody's name
-        self._latest = version if is_parameter else version._named()
+        self._value = new._value
+        self._value.shared = True  # what was assigned may be somebody's name
+        self._held()
 
     # --- operators ---
 
-    def __pos__(self, /) -> Tensor:
-        return functions.positive(self)
-
-    def __neg__(self, /) -> Tensor:
-        return functions.negative(self)
-
-    def __abs__(self, /) -> Tensor:
-        return functions.abs(self)
-
-    def __invert__(self, /) -> Tensor:
-        return functions.bitwise_invert(self)
+    __pos__, __neg__, __abs__, __invert__ = (
+        Unary("positive"),
+        Unary("negative"),
+        Unary("abs"),
+        Unary("bitwise_invert"),
+    )
+    __add__, __radd__, __iadd__ = Binary("add"), Reflected("add"), InPlace("add", "+=")
+    __sub__, __rsub__, __isub__ = Binary("subtract"), Reflected("subtract"), InPlace("subtract", "-=")
+    __mul__, __rmul__, __imul__ = Binary("multiply"), Reflected("multiply"), InPlace("multiply", "*=")
+    __truediv__, __rtruediv__, __itruediv__ = Binary("divide"), Reflected("divide"), InPlace("divide", "/=")
+    __floordiv__, __rfloordiv__ = Binary("floor_divide"), Reflected("floor_divide")
+    __ifloordiv__ = InPlace("floor_divide", "//=")
+    __mod__, __rmod__, __imod__ = Binary("remainder"), Reflected("remainder"), InPlace("remainder", "%=")
+    __pow__, __rpow__, __ipow__ = Binary("pow"), Reflected("pow"), InPlace("pow", "**=")
+    __and__, __rand__, __iand__ = (
+        Binary("bitwise_and"),
+        Reflected("bitwise_and"),
+        InPlace("bitwise_and", "&="),
+    )
+    __or__, __ror__, __ior__ = Binary("bitwise_or"), Reflected("bitwise_or"), InPlace("bitwise_or", "|=")
+    __xor__, __rxor__, __ixor__ = (
+        Binary("bitwise_xor"),
+        Reflected("bitwise_xor"),
+        InPlace("bitwise_xor", "^="),
+    )
+    __lshift__, __rlshift__ = Binary("bitwise_left_shift"), Reflected("bitwise_left_shift")
+    __ilshift__ = InPlace("bitwise_left_shift", "<<=")
+    __rshift__, __rrshift__ = Binary("bitwise_right_shift"), Reflected("bitwise_right_shift")
+    __irshift__ = InPlace("bitwise_right_shift", ">>=")
+    __matmul__, __rmatmul__, __imatmul__ = Binary("matmul"), Reflected("matmul"), InPlace("matmul", "@=")
+    __lt__, __le__ = Binary("less"), Binary("less_equal")
+    __gt__, __ge__ = Binary("greater"), Binary("greater_equal")
+    __eq__, __ne__ = Binary("equal"), Binary("not_equal")  # type: ignore[assignment] # elementwise
 
     def __round__(self, digits: int | None = None) -> Tensor:
         return functions.round(self, 0 if digits is None else digits)
-
-    def __add__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.add(self, other)
-
-    def __radd__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.add(other, self)
-
-    def __iadd__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "+=", functions.add(self, other))
-
-    def __sub__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.subtract(self, other)
-
-    def __rsub__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.subtract(other, self)
-
-    def __isub__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "-=", functions.subtract(self, other))
-
-    def __mul__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.multiply(self, other)
-
-    def __rmul__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.multiply(other, self)
-
-    def __imul__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "*=", functions.multiply(self, other))
-
-    def __truediv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.divide(self, other)
-
-    def __rtruediv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.divide(other, self)
-
-    def __itruediv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "/=", functions.divide(self, other))
-
-    def __floordiv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.floor_divide(self, other)
-
-    def __rfloordiv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.floor_divide(other, self)
-
-    def __ifloordiv__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "//=", functions.floor_divide(self, other))
-
-    def __mod__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.remainder(self, other)
-
-    def __rmod__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.remainder(other, self)
-
-    def __imod__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "%=", functions.remainder(self, other))
-
-    def __pow__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.pow(self, other)
-
-    def __rpow__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.pow(other, self)
-
-    def __ipow__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "**=", functions.pow(self, other))
-
-    def __and__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_and(self, other)
-
-    def __rand__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_and(other, self)
-
-    def __iand__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "&=", functions.bitwise_and(self, other))
-
-    def __or__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_or(self, other)
-
-    def __ror__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_or(other, self)
-
-    def __ior__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "|=", functions.bitwise_or(self, other))
-
-    def __xor__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_xor(self, other)
-
-    def __rxor__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_xor(other, self)
-
-    def __ixor__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "^=", functions.bitwise_xor(self, other))
-
-    def __lshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_left_shift(self, other)
-
-    def __rlshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_left_shift(other, self)
-
-    def __ilshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, "<<=", functions.bitwise_left_shift(self, other))
-
-    def __rshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_right_shift(self, other)
-
-    def __rrshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.bitwise_right_shift(other, self)
-
-    def __irshift__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return _kept(self, ">>=", functions.bitwise_right_shift(self, other))
-
-    def __matmul__(self, other: Tensor | Array, /) -> Tensor:
-        return functions.matmul(self, other)
-
-    def __rmatmul__(self, other: Tensor | Array, /) -> Tensor:
-        return functions.matmul(other, self)
-
-    def __imatmul__(self, other: Tensor | Array, /) -> Tensor:
-        return _kept(self, "@=", functions.matmul(self, other))
-
-    def __lt__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.less(self, other)
-
-    def __le__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.less_equal(self, other)
-
-    def __gt__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.greater(self, other)
-
-    def __ge__(self, other: Tensor | Scalar | Array, /) -> Tensor:
-        return functions.greater_equal(self, other)
-
-    def __eq__(self, other: object, /) -> Tensor:  # type: ignore[override] # elementwise
-        return functions.equal(self, cast("Tensor", other))
-
-    def __ne__(self, other: object, /) -> Tensor:  # type: ignore[override] # elementwise
-        return functions.not_equal(self, cast("Tensor", other))
 
     # --- methods people know from elsewhere ---
 
@@ -570,31 +431,11 @@ class Tensor:
         return functions.any(self, axis=axis, keepdims=keepdims)
 
 
-def _kept(x: Tensor, what: str, result: Tensor) -> Tensor:
-    """What `x op= y` gives: a result of the shape and dtype of x."""
-    if result._type == x._type:
-        return result
-    raise DTypeError(
-        f"{what} would turn {x.dtype.name}{list(x.shape)} into {result.dtype.name}{list(result.shape)}",
-        location=Location.caller(),
-        remedy="write x = x op y for a result of another dtype or shape",
-    )
-
-
-from planish.frontend.realize import evaluate  # noqa: E402
-from planish.frontend.tensor import functions  # noqa: E402 - methods and functions need each other
-from planish.frontend.tensor.application import applied  # noqa: E402
-
-# The operators that programs use most are the functions themselves: one call less.
-for _operator, _name in {
-    "__add__": "add",
-    "__sub__": "subtract",
-    "__mul__": "multiply",
-    "__truediv__": "divide",
-    "__pow__": "pow",
-    "__matmul__": "matmul",
-    "__neg__": "negative",
-    "__lt__": "less",
-    "__gt__": "greater",
-}.items():
-    setattr(Tensor, _operator, getattr(functions, _name))
+def bind(namespace: ModuleType, apply: Callable[..., Tensor]) -> None:
+    """Connect methods and operators to the functions they are, and `apply` to what applies an op."""
+    globals()["functions"] = namespace
+    Tensor.apply = staticmethod(apply)  # type: ignore[method-assign] # declared above
+    for name, member in list(vars(Tensor).items()):
+        if isinstance(member, Unary | Binary):
+            # the function itself where it is one: one call less
+            setattr(Tensor, name, member.bound(getattr(namespace, member.function)))

@@ -34,7 +34,7 @@ def composites(
     except PlanishError as error:
         error.location = Location.caller()
         raise
-    return tracer.inline(built, [x.latest for x in tensors if x is not None])
+    return tracer.inline(built, [x for x in tensors if x is not None])
 
 
 @lru_cache(maxsize=1024)

@@ -42,7 +42,7 @@ def placed(x: Tensor, device: str | None) -> Tensor:
     """The tensor, tied to a device if one is named."""
     if device is None:
         return x
-    x._device = devices.checked(device)
+    x._value.device = devices.checked(device)
     return x
 
 

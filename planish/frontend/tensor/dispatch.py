@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, cast
 
 from planish.errors import Location, PlanishError
-from planish.frontend.expression import SIGNATURES, Signature, current_scope
+from planish.frontend.expression import Signature, Value
+from planish.frontend.session import SESSION, current_scope
 from planish.frontend.storage import Array
-from planish.frontend.tensor.application import applied, resulting
+from planish.frontend.tensor.application import apply_one, resulting
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.weak import WeakTensor, stay_weak
 from planish.ptir import ops
@@ -25,14 +26,14 @@ Operand: TypeAlias = Tensor | Scalar | Array
 Steps: TypeAlias = tuple[Signature, ...]
 """Ops from one type to another."""
 _LARGEST: Final = 4096
-_NUMBERS: Final[dict[tuple[int, type, object], Tensor]] = {}
+_NUMBERS: Final[dict[tuple[int, type, object], Value]] = {}
 """Constants by the identity of their type. Each keeps its type alive."""
 _ON_NUMBERS: Final = frozenset({ops.neg, ops.abs})
 """What Python itself does to a number."""
 _PYTHON: Final = frozenset({bool, int, float, complex})
 
 
-def number(type: TensorType, value: Scalar) -> Tensor:
+def number(type: TensorType, value: Scalar) -> Value:
     """A number everywhere in a tensor of a static type."""
     kind = value.__class__
     # 0.0 and -0.0 are equal, and two constants
@@ -47,8 +48,8 @@ def number(type: TensorType, value: Scalar) -> Tensor:
     except PlanishError as error:
         error.location = error.location or Location.caller()
         raise
-    made = Tensor.apply(ops.constant, attrs=ConstantAttrs(literal))
-    if eager and made._type is type:
+    made = apply_one(ops.constant, attrs=ConstantAttrs(literal))._value
+    if eager and made.type is type:
         if len(_NUMBERS) >= _LARGEST:
             _NUMBERS.clear()
         _NUMBERS[key] = made
@@ -63,40 +64,35 @@ def binary(
 
     def function(x1: Operand, x2: Operand, /) -> Tensor:
         if x1.__class__ is Tensor:
+            left = x1._value
             if x2.__class__ is Tensor:
-                found = pairs.get((id(x1._type), id(x2._type)))
+                right = x2._value
+                found = pairs.get((id(left.type), id(right.type)))
                 if found is not None:
-                    left, right = x1, x2
                     if found.steps:
-                        for step in found.left:
-                            left = resulting(step, (left,))
-                        for step in found.right:
-                            right = resulting(step, (right,))
+                        left, right = _ready(left, found.left), _ready(right, found.right)
                     return resulting(found.signature, (left, right))
             else:
-                found = pairs.get((id(x1._type), x2.__class__))
+                found = pairs.get((id(left.type), x2.__class__))
                 if found is not None:
-                    left = x1
-                    for step in found.left:
-                        left = resulting(step, (left,))
-                    return resulting(found.signature, (left, number(found.types[1], cast("Scalar", x2))))
+                    right = number(found.types[1], cast("Scalar", x2))
+                    return resulting(found.signature, (_ready(left, found.left), right))
         elif x2.__class__ is Tensor:
-            found = pairs.get((x1.__class__, id(x2._type)))
+            right = x2._value
+            found = pairs.get((x1.__class__, id(right.type)))
             if found is not None:
-                right = x2
-                for step in found.right:
-                    right = resulting(step, (right,))
-                return resulting(found.signature, (number(found.types[0], cast("Scalar", x1)), right))
-        left, right = prepare(x1, x2)
+                left = number(found.types[0], cast("Scalar", x1))
+                return resulting(found.signature, (left, _ready(right, found.right)))
+        first, second = prepare(x1, x2)
         if isinstance(x1, WeakTensor) or isinstance(x2, WeakTensor):
-            return stay_weak(applied(op, (left, right), NO_ATTRS), x1, x2)
-        ways = _way(x1, left), _way(x2, right)
-        made = applied(op, (left, right), NO_ATTRS)
+            return stay_weak(apply_one(op, first, second), x1, x2)
+        ways = _way(x1, first), _way(x2, second)
+        made = apply_one(op, first, second)
         if ways[0] is None or ways[1] is None:
             return made
         if len(pairs) >= _LARGEST:
             pairs.clear()
-        signature = SIGNATURES.find(op, NO_ATTRS, (left._type, right._type))
+        signature = SESSION.signatures.find(op, NO_ATTRS, (first._type, second._type))
         pairs[_key(x1), _key(x2)] = _Pair(signature, ways[0], ways[1], (x1, x2))
         return function(x1, x2)  # so that the first expression is like all others
 
@@ -126,24 +122,29 @@ def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
 
     def function(x: Tensor, /) -> Tensor:
         if x.__class__ is Tensor:
-            found = known.get(id(x._type))
+            found = known.get(id(x._value.type))
             if found is not None:
-                for step in found[0]:
-                    x = resulting(step, (x,))
-                return resulting(found[1], (x,))
+                return resulting(found[1], (_ready(x._value, found[0]),))
         if isinstance(x, WeakTensor) and op in _ON_NUMBERS:
-            return stay_weak(applied(op, (x,), NO_ATTRS), x)
+            return stay_weak(apply_one(op, x), x)
         ready = prepare(x)
         way = _way(x, ready)
-        made = applied(op, (ready,), NO_ATTRS)
+        made = apply_one(op, ready)
         if way is None or not isinstance(x, Tensor):
             return made
         if len(known) >= _LARGEST:
             known.clear()
-        known[id(x._type)] = (way, SIGNATURES.find(op, NO_ATTRS, (ready._type,)), x._type)
+        known[id(x._type)] = (way, SESSION.signatures.find(op, NO_ATTRS, (ready._type,)), x._type)
         return function(x)
 
     return function
+
+
+def _ready(x: Value, steps: Steps) -> Value:
+    """An operand as its op takes it."""
+    for step in steps:
+        x = resulting(step, (x,))._value
+    return x
 
 
 def _key(x: Operand) -> object:
@@ -153,13 +154,11 @@ def _key(x: Operand) -> object:
 def _way(given: Operand, ready: Tensor) -> Steps | None:
     """How an operand was made ready; None where that depends on more than its type. A number becomes a constant."""
     if given.__class__ is Tensor:
-        start = given.latest
-        if start._type is not given._type:
-            return None
+        start = given._value
         steps: list[Signature] = []
-        now = ready
+        now = ready._value
         while now is not start:
-            node = now._node
+            node = now.node
             if node is None or len(node.inputs) != 1 or node.bodies or node.op.num_results != 1:
                 return None
             steps.append(node.signature)
@@ -167,11 +166,11 @@ def _way(given: Operand, ready: Tensor) -> Steps | None:
         return tuple(reversed(steps))
     if given.__class__ not in _PYTHON or not ready._type.is_static or ready._type.quant is not None:
         return None
-    now, converted = ready, False
-    while now._node is not None and now._node.op in (ops.broadcast_to, ops.cast):
-        converted = converted or now._node.op is ops.cast
-        now = now._node.inputs[0]
-    if now._node is None or now._node.op is not ops.constant:
+    node, converted = ready._value.node, False
+    while node is not None and node.op in (ops.broadcast_to, ops.cast):
+        converted = converted or node.op is ops.cast
+        node = node.inputs[0].node
+    if node is None or node.op is not ops.constant:
         return None
     # An integer that is converted afterwards is the same number of that dtype; a truth value is not.
     if converted and not (given.__class__ is int and ready.dtype.is_float):

@@ -16,7 +16,6 @@ import numpy as np
 
 from planish import dtypes
 from planish.errors import ShapeError
-from planish.frontend.storage import host
 from planish.frontend.tensor.array import Index, Tensor
 from planish.frontend.tensor.operands import (
     IndexOutOfRange,
@@ -76,7 +75,7 @@ def _item(item: object) -> Item:
         return cast("Item", item)
     if isinstance(item, Tensor):
         if item.dtype.is_int or item.dtype.is_bool:
-            return item.latest
+            return item
         raise mistake(
             IndexOutOfRange,
             "x[…]",
@@ -189,7 +188,7 @@ def _check_known(x: Tensor, items: Sequence[int | slice | Tensor | None]) -> Non
         ends: tuple[int, ...] = ()
         if isinstance(item, int):
             ends = (item,)
-        elif isinstance(item, Tensor) and (known := host(item._storage)) is not None and known.size:
+        elif isinstance(item, Tensor) and (known := item._known) is not None and known.size:
             ends = (int(known.min()), int(known.max()))
         for end in ends:
             size = x._type.dims[axis]
@@ -235,7 +234,7 @@ def _broadcast(indices: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _widened(index: Tensor) -> Tensor:
-    known = host(index._storage)
+    known = index._known
     if known is not None:  # known positions stay known
         return from_data(known.astype(np.int64), index._device)
     return cast_to(index, dtypes.int64)
@@ -243,7 +242,7 @@ def _widened(index: Tensor) -> Tensor:
 
 def _inside(index: Tensor, x: Tensor, axis: int) -> Tensor:
     """An index array that counts from the front."""
-    known = host(index._storage)
+    known = index._known
     if index.dtype.is_unsigned or (known is not None and known.min(initial=0) >= 0):
         return index
     return counted_from_front(index, x, axis)

@@ -14,7 +14,7 @@ import numpy as np
 
 from planish import dtypes
 from planish.errors import DTypeError, PlanishError, ShapeError
-from planish.frontend.storage import Array, host
+from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Index, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
@@ -29,11 +29,11 @@ from planish.frontend.tensor.operands import (
     cast_to,
     common_shape,
     constant,
-    from_data,
     mistake,
     permuted,
     reshaped,
     tensor,
+    view,
 )
 from planish.frontend.tensor.searching import nonzero
 from planish.ptir import ops
@@ -51,15 +51,14 @@ KINDS: Final = ("replace", "add", "mul", "min", "max")
 
 def getitem(x: Tensor, key: Index) -> Tensor:
     """x[key]."""
-    now = x.latest
-    base, steps = plan(now, key, nonzero)
+    base, steps = plan(x, key, nonzero)
     result = gathered(sliced(base, steps.basic), steps)
-    return result.snapshot() if result is now else result
+    return result.snapshot() if result is x else result
 
 
 def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
     """The regular part. Of data it is data: minibatches and single elements of it need no kernel of their own."""
-    known = host(x._storage)
+    known = x._known
     if known is not None:
         return _seen(x, known, basic)
     result = x
@@ -76,13 +75,10 @@ def _seen(x: Tensor, known: Array, basic: IndexPlan) -> Tensor:
     part = known[tuple([slice(start, limit, step) for start, limit, step in ends])]
     if basic.reversed_axes:
         part = np.flip(part, tuple(basic.reversed_axes))
-    # a whole run of memory is shared: it never changes
-    view = np.ascontiguousarray(part).reshape(cast("Shape", tuple(basic.dims)))
-    return (
-        x
-        if view.shape == x.shape and part.shape == x.shape and not basic.reversed_axes
-        else from_data(view, x._device)
-    )
+    dims = cast("Shape", tuple(basic.dims))
+    if dims == x.shape == part.shape and not basic.reversed_axes:
+        return x
+    return view(x, np.ascontiguousarray(part).reshape(dims))
 
 
 def gathered(x: Tensor, steps: Plan) -> Tensor:
@@ -175,9 +171,8 @@ def setitem(x: Tensor, key: Index, value: Operand) -> Tensor:
 
 def updated(x: Tensor, key: Index, value: Operand, kind: str) -> Tensor:
     """x with elements replaced, added to … at x[key]."""
-    now = x.latest
-    new = _value(now, value)
-    made = _updated(now, key, new, kind)
+    new = _value(x, value)
+    made = _updated(x, key, new, kind)
     return made.snapshot() if made is new else made
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from planish import dtypes
 from planish.errors import DTypeError, ShapeError
 from planish.frontend.devices import common_device
-from planish.frontend.realize import settle_many
-from planish.frontend.storage import host
+from planish.frontend.session import SESSION
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.operands import (
@@ -31,6 +30,7 @@ from planish.frontend.tensor.operands import (
     promoted,
     reshaped,
     tensor,
+    view,
 )
 from planish.ptir import ops
 from planish.ptir.library import shaping
@@ -277,13 +277,13 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
                 f"shapes {given[0].shape} and {other.shape} differ beside axis {place}",
                 "all other axes must have the same size",
             )
-    if settle_many(given):
-        return from_data(np.concatenate([x._data() for x in given], place), _device("concat", given))
+    if SESSION.settle_many([x._value for x in given]):
+        return from_data(np.concatenate([x._elements(None) for x in given], place), _device("concat", given))
     return own(Tensor.apply(ops.concat, *given, attrs=ConcatAttrs(place)), given[0])
 
 
 def _device(name: str, tensors: Sequence[Tensor]) -> str | None:
-    return common_device(name, {x.latest._device for x in tensors if x.latest._device is not None})
+    return common_device(name, {x._device for x in tensors if x._device is not None})
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
@@ -301,7 +301,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
             )
     place = axis_of("stack", axis, given[0].ndim + 1)
     shape = (*given[0].shape[:place], 1, *given[0].shape[place:])
-    settle_many(given)
+    SESSION.settle_many([x._value for x in given])
     return concat([reshaped(x, shape) for x in given], axis=place)
 
 
@@ -318,11 +318,10 @@ def vstack(arrays: Sequence[Tensor], /) -> Tensor:
 
 def section(x: Tensor, axis: int, start: int, limit: int, step: int = 1) -> Tensor:
     """A part of one axis. Of data it is data: `for row in x` needs no kernel per row."""
-    now = x.latest
-    known = host(now._storage)
+    known = x._known
     if known is not None:
         chosen = [slice(None)] * axis + [slice(start, limit, step)]
-        return from_data(np.ascontiguousarray(known[tuple(chosen)]), now._device)
+        return view(x, np.ascontiguousarray(known[tuple(chosen)]))
     starts = tuple(start if number == axis else 0 for number in range(x.ndim))
     limits = tuple(limit if number == axis else size for number, size in enumerate(x.shape))
     strides = tuple(step if number == axis else 1 for number in range(x.ndim))

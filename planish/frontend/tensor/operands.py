@@ -16,8 +16,9 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend.devices import placed
-from planish.frontend.expression import tensor_type
-from planish.frontend.storage import Array, host
+from planish.frontend.expression import Value
+from planish.frontend.session import tensor_type
+from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
 from planish.frontend.tensor.weak import WeakTensor
 from planish.ptir import ops
@@ -68,13 +69,20 @@ def from_data(array: Array, device: str | None = None) -> Tensor:
     """A tensor of an array that nobody else writes to."""
     array.flags.writeable = False
     type = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
-    return Tensor(type, storage=placed(array, device), device=device)
+    return Tensor(Value.of(type, placed(array, device), device=device))
+
+
+def view(x: Tensor, array: Array) -> Tensor:
+    """A tensor of a part of the memory of another one, which never changes."""
+    result = from_data(array, x._device)
+    x._value.shared = result._value.shared = True
+    return result
 
 
 def operand(name: str, x: object) -> Tensor | Scalar:
-    """A tensor, as the version that its name stands for, or a Python number; arrays of NumPy are taken as tensors."""
+    """A tensor or a Python number; arrays of NumPy are taken as tensors."""
     if isinstance(x, Tensor):
-        return x if x._latest is None else x.latest
+        return x
     if isinstance(x, np.ndarray | np.generic) and not isinstance(x, float | complex):
         return from_data(np.array(x, order="C"))
     if isinstance(x, _NUMBERS):
@@ -197,10 +205,9 @@ def reshaped(x: Tensor, shape: Sequence[DimLike]) -> Tensor:
     sizes = tuple(shape)
     if x.shape == sizes:
         return x
-    now = x.latest
-    known = host(now._storage)
-    if known is not None:  # the same memory: it never changes
-        return from_data(known.reshape(cast("Shape", sizes)), now._device)
+    known = x._known
+    if known is not None:
+        return view(x, known.reshape(cast("Shape", sizes)))
     return Tensor.apply(ops.reshape, x, attrs=ReshapeAttrs(sizes))
 
 

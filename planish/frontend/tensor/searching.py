@@ -6,15 +6,14 @@ how many results it wants (`size=`).
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Literal
 
 from planish import dtypes
 from planish.errors import DTypeError, GraphError, ShapeError
-from planish.frontend.storage import Array, Storage, fetched
+from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
-from planish.frontend.tensor.evaluate import evaluate
 from planish.frontend.tensor.operands import (
     Operand,
     axes_of,
@@ -38,12 +37,11 @@ from planish.ptir.ops.sizes import NonzeroAttrs
 def known(name: str, tensors: tuple[Tensor, ...], remedy: str) -> list[Array]:
     """The elements, now: what follows depends on them."""
     try:
-        evaluate(tensors)
+        return [x._elements(name) for x in tensors]
     except GraphError as error:
         raise mistake(
             GraphError, name, f"how many results there are depends on data: {error.message}", remedy
         ) from None
-    return [fetched(cast("Storage", x._storage)) for x in tensors]
 
 
 def _arg(name: str, op: OpDef, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:

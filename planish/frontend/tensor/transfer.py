@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
-from planish.frontend import devices
+from planish.frontend import devices, tree
+from planish.frontend.expression import Parameter, Value
+from planish.frontend.session import evaluate, tensor_type
 from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
-from planish.frontend.tensor.evaluate import evaluate
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
-from planish.ptir.types import TensorType
 
 API_VERSION: Final = "2025.12"
 VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -80,7 +80,7 @@ def asarray(
         raise
     if copy is not False:
         array.flags.writeable = False
-    return Tensor(TensorType(found, array.shape), storage=devices.placed(array, place), device=place)
+    return _of_array(array, found, place, shared=copy is False)
 
 
 def dtypes_known(dtype: np.dtype[Any]) -> bool:
@@ -150,7 +150,12 @@ def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool |
     given = np.from_dlpack(cast("Any", x), copy=copy)
     found = dtypes.from_numpy(given.dtype)
     place = None if device is None else devices.checked(device)
-    return Tensor(TensorType(found, given.shape), storage=devices.placed(given, place), device=place)
+    return _of_array(given, found, place, shared=copy is not True)
+
+
+def _of_array(array: Array, dtype: DType, device: str | None, shared: bool) -> Tensor:
+    type, storage = tensor_type(dtype, array.shape), devices.placed(array, device)
+    return Tensor(Value.of(type, storage, device=device, shared=shared))
 
 
 def to_dlpack(
@@ -200,22 +205,16 @@ def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
     target = devices.checked(device)
     if stream is not None:
         raise ValueError(f"device {target} has no streams")
-    now = x.latest
-    if now._device == target:
-        return now.snapshot()
-    if now._device is not None and now._storage is None:
-        if now._node is None:
-            raise GraphError(
-                "to_device: a parameter of a traced function cannot be moved",
-                location=Location.caller(),
-                remedy="move the argument before the call",
-            )
-        evaluate([now])
-    moved = now.snapshot()
-    moved._device = target
-    if moved._storage is not None:
-        moved._storage = devices.find(target).moved(moved._storage)
-    return moved
+    value = x._value
+    if value.device == target or isinstance(value, Parameter):  # a call decides where its arguments are
+        return x.snapshot()
+    if value.device is not None and value.storage is None:
+        evaluate([value])
+    storage = None if value.storage is None else devices.find(target).moved(value.storage)
+    value.shared = True
+    return Tensor(
+        Value.of(value.type, storage, node=value.node, index=value.index, device=target, shared=True)
+    )
 
 
 # --- out --------------------------------------------------------------------------------------------------
@@ -237,15 +236,20 @@ def python_list(array: Array, dtype: DType) -> Nested:
     return found
 
 
+def realize(*trees: object) -> None:
+    """Compute the elements of tensors (or containers of them) now, all in one plan."""
+    evaluate([leaf._value for given in trees for leaf in tree.leaves(given) if isinstance(leaf, Tensor)])
+
+
 def represent(x: Tensor) -> str:
     """Values, shape, dtype, device; what is traced has no values yet."""
     about = f"shape={x.shape}, dtype={x.dtype.name}, device={x.device!r}"
-    now = x.latest
-    try:
-        known = now._data()
-    except GraphError:
-        return f"Tensor(<traced>, {about})"
-    shown = np.array2string(known, separator=", ", prefix="Tensor(", threshold=200)
+    if x._value.storage is None:
+        try:
+            evaluate([x._value])
+        except GraphError:
+            return f"Tensor(<traced>, {about})"
+    shown = np.array2string(x._elements(None), separator=", ", prefix="Tensor(", threshold=200)
     return f"Tensor({shown}, {about})"
 
 

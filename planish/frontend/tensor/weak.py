@@ -23,14 +23,7 @@ class WeakTensor(Tensor):
     @staticmethod
     def of(tensor: Tensor, kind: type) -> WeakTensor:
         """A tensor as a Python number of a kind."""
-        made = WeakTensor(
-            tensor._type,
-            storage=tensor._storage,
-            node=tensor._node,
-            index=tensor._index,
-            scope=tensor._scope,
-            device=tensor._device,
-        )
+        made = WeakTensor(tensor._value)
         made._weak = _EXAMPLES[kind]
         return made
 

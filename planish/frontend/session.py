@@ -1,0 +1,175 @@
+"""The session: what the front end knows beyond one expression. Scopes, interned types and signatures, and plans.
+
+Values are computed here when somebody asks for their elements, all of those that are asked for as one compiled function.
+There is one session in a process. Which function is being traced is known per thread (and per context); types, signatures
+and plans are shared, and safe to be asked for from several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+import numpy as np
+
+from planish.config import current
+from planish.frontend.devices import common_device, running
+from planish.frontend.execute import no_room
+from planish.frontend.expression import Node, Scope, Value, unknown
+from planish.frontend.interning import Signatures, Types
+from planish.frontend.plans import KEPT, Plans
+from planish.ptir import ops
+from planish.ptir.ops.definition import ConstantAttrs
+
+DEEPEST: Final = 128
+"""Expressions are computed when this many ops wait on top of each other, so that a loop of any length has plans of one size."""
+SIDE: Final = 4
+"""What joins an expression from the side makes it deeper by its own depth, up to this much: it may share all of it."""
+MANY: Final = 16
+"""Operands of one op beyond which they are computed first: a plan with hundreds of parameters takes long to compile."""
+
+
+class Session:
+    """Scopes, interning and plans."""
+
+    def __init__(self) -> None:
+        self.scope: ContextVar[Scope | None] = ContextVar("scope", default=None)
+        """What is being traced."""
+        self.types = Types()
+        self.signatures = Signatures(self.types)
+        self.plans = Plans()
+        self._whole: ContextVar[bool] = ContextVar("whole", default=False)
+        self._cuts: dict[object, object] = {}
+        """Where in a piece of code a deep expression is computed: at one place, so that the plans of a loop are alike."""
+
+    # --- scopes -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def tracing(self, what: str) -> Iterator[Scope]:
+        """What is created inside belongs to a new scope."""
+        scope = Scope(what, self.scope.get())
+        try:
+            with self.reopened(scope):
+                yield scope
+        finally:
+            scope.open = False
+
+    @contextmanager
+    def reopened(self, scope: Scope) -> Iterator[None]:
+        """What is created inside belongs to a scope that was there before."""
+        token = self.scope.set(scope)
+        try:
+            yield
+        finally:
+            self.scope.reset(token)
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """What is built inside is one function applied: it is not computed in pieces."""
+        token = self._whole.set(True)
+        try:
+            yield
+        finally:
+            self._whole.reset(token)
+
+    # --- evaluation ---------------------------------------------------------------------------------------
+
+    def evaluate(self, values: Sequence[Value], what: str | None = None) -> None:
+        """Give values their elements, computed together. `what` asks for them, for messages."""
+        roots: dict[Value, None] = {}
+        for value in values:
+            if value.storage is not None:
+                continue
+            node = value.node
+            if node is None:
+                if value.storage is None:  # another thread may have computed it just now
+                    raise unknown(value, what)
+            elif node.signature.op is ops.constant:
+                _settle_constant(value, node)
+            else:
+                roots[value] = None
+                if len(node.signature.types) > 1:
+                    # the other results that somebody has are computed on the way
+                    roots.update(dict.fromkeys(node.held()))
+        if not roots:
+            return
+        wanted, settings = list(roots), current()
+        place = running(_device(wanted) or settings.device, settings)
+        for value, storage in zip(wanted, self.plans.run(wanted, place, settings, what), strict=True):
+            value.settle(storage)
+            if not place.is_host:
+                value.device = place.name
+
+    def settle_deep(self, results: Sequence[Value], node: Node) -> None:
+        """Compute an expression that has grown deep, and everything on the way that a program has a name for.
+
+        A program that carries several values around has all of them computed at once, and none of them twice.
+        """
+        if node.scope is not None or self._whole.get():
+            return
+        site, cuts = node.site, self._cuts
+        code = site[0] if isinstance(site, tuple) else None
+        if node.depth < 2 * DEEPEST:
+            if cuts.setdefault(code, site) != site:
+                return
+        else:
+            if len(cuts) > KEPT:
+                cuts.clear()
+            cuts[code] = site
+        roots = dict.fromkeys(results)
+        seen = {node}
+        pending = [node]
+        while pending:
+            now = pending.pop()
+            for value in now.needs() if now.bodies else now.inputs:
+                source = value.node
+                if source is None or source in seen or source.signature.op is ops.constant:
+                    continue
+                seen.add(source)
+                pending.append(source)
+                name = source.name
+                if source.others or (name is not None and name() is not None):
+                    roots.update(dict.fromkeys(source.held()))
+        self.evaluate(list(roots))
+
+    def settle_many(self, values: Sequence[Value]) -> bool:
+        """Compute a long list of operands, in groups of one size so that their plans are alike. False if there is no need."""
+        if len(values) <= MANY or self.scope.get() is not None:
+            return False
+        for start in range(0, len(values), MANY):
+            self.evaluate(values[start : start + MANY])
+        return True
+
+
+def _device(values: Sequence[Value]) -> str | None:
+    """The one device they are tied to."""
+    found: str | None = None
+    for value in values:
+        if value.device is not None and value.device != found:
+            found = common_device("realize", {value.device} if found is None else {value.device, found})
+    return found
+
+
+def _settle_constant(value: Value, node: Node) -> None:
+    """A constant needs no computation."""
+    attrs = node.signature.attrs
+    if isinstance(attrs, ConstantAttrs):
+        literal = attrs.literal
+        try:
+            value.settle(np.full(literal.shape, literal.data) if literal.splat else literal.data)
+            value.shared = not literal.splat
+        except (MemoryError, ValueError) as error:
+            raise no_room(value.type) from error
+
+
+SESSION: Final = Session()
+counters: Final = SESSION.plans.counters
+current_scope: Final = SESSION.scope.get
+"""The scope that is being traced."""
+evaluate: Final = SESSION.evaluate
+interned: Final = SESSION.types.interned
+reopened: Final = SESSION.reopened
+tensor_type: Final = SESSION.types.of
+tracing: Final = SESSION.tracing
