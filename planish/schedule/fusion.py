@@ -95,7 +95,7 @@ class Fusion:
         """Output axes that should run backwards, which is found out on the way."""
         dims = [dim for dim in shape(roots[0]) if not same_dim(dim, 1)]
         self.nest = Nest(self.table, dims, max(self.level(root) for root in roots), ordered)
-        self.rows = Rows(self.nest)
+        self.rows = Rows(self.nest, tensors.target)
         self.asked: dict[UOp, dict[Place, None]] = {}
         self.waiting: list[tuple[int, UOp]] = []
         self.recipes: dict[Key, Recipe] = {}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from planish.schedule.elements import Place
 from planish.schedule.limits import MOST_KEPT
+from planish.target import Target
 from planish.schedule.nest import Nest, Ranges, most
 from planish.schedule.tensors import same_dim
 from planish.uop.node import UOp
@@ -29,8 +30,10 @@ class Row(NamedTuple):
 class Rows:
     """The rows of tensors in the loops of one kernel."""
 
-    def __init__(self, nest: Nest) -> None:
+    def __init__(self, nest: Nest, target: Target) -> None:
         self.nest = nest
+        self.most = min(MOST_KEPT, target.local_bytes) if target.is_gpu else MOST_KEPT
+        """Bytes of a row that is kept: a block of a GPU has no more than it has."""
 
     def of(self, node: UOp, places: Sequence[Place]) -> Row | None:
         """The axes that differ from place to place, or lie in loops that the tensor does not depend on."""
@@ -48,7 +51,7 @@ class Rows:
             fixed -= astray
         axes = tuple(axis for axis, dim in enumerate(dims) if axis not in fixed and not same_dim(dim, 1))
         size = most(dims[axis] for axis in axes) * node.dtype.itemsize
-        if not axes or size > MOST_KEPT or not self.nest.can_lead(held):
+        if not axes or size > self.most or not self.nest.can_lead(held):
             return None
         return Row(axes, held)
 

@@ -190,6 +190,8 @@ _X86_VNNI: Final = replace(
     _X86_V4, name="x86-64-vnni", tensor_cores=(*tensor_cores.QUADS, *_X86_V4.tensor_cores)
 )
 
+_WIDE_FOLDS: Final = (16, 8, 4, 2)
+"""As many neighbours as 16 bytes hold."""
 _CUDA: Final = Target(
     "cuda", 1, 255, (4, 2),
     half_folds=(8, 4, 2), access_bytes=16, aligned_bytes=16, buffer_alignment=256, predicated_stores=True,
@@ -214,8 +216,10 @@ TARGETS: Final = {
             caches=(32 << 10, 1 << 20), bytes_per_cycle=(48.0, 4.5),
         ),
         _CUDA,
-        replace(_CUDA, name="sm_80", arch="sm_80", workers=108, caches=(192 << 10, 40 << 20)),
-        replace(_CUDA, name="sm_90", workers=132),
+        replace(
+            _CUDA, name="sm_80", folds=_WIDE_FOLDS, arch="sm_80", workers=108, local_bytes=163 << 10, caches=(192 << 10, 40 << 20)
+        ),
+        replace(_CUDA, name="sm_90", folds=_WIDE_FOLDS, workers=132, local_bytes=227 << 10),
     )
 }  # fmt: skip
 """The machines that can be named. `scalar` has no vectors at all; `dsp` runs in the interpreters; `cuda` is sm_90."""

@@ -204,7 +204,7 @@ def _is_open(node: UOp) -> bool:
 
 
 def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
-    """How much LOCAL memory a kernel needs; on one thread, what is made of a buffer element by element takes its place.
+    """How much LOCAL memory a kernel needs; what is made of a buffer element by element takes its place.
 
     With `in_lanes`, only that of rows which several lanes have each for itself.
     """
@@ -224,10 +224,10 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
             kept[node] = size * copies * x.dtype.itemsize
             if copies > 1:
                 several.add(node)
-            if alone:
-                for read in x.toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}):
-                    if read.op is Ops.INDEX and kept.get(read.src[0]) == kept[node]:
-                        kept[read.src[0]] = 0
+            for read in x.toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}):
+                own = alone or read.src[1:] == node.src[1:]  # a thread reads just what it then writes
+                if read.op is Ops.INDEX and own and kept.get(read.src[0]) == kept[node]:
+                    kept[read.src[0]] = 0
         elif node.op is Ops.REDUCE:
             group = [
                 r for r in node.src[1:] if isinstance(r.arg, Axis) and kind_of(r) is AxisType.GROUP_REDUCE

@@ -471,10 +471,20 @@ def _is_short(node: UOp) -> bool:
     return prod(r.vmax + 1 for r in closed_by(node)) <= _RECOMPUTED
 
 
+def _is_copy(node: UOp) -> bool:
+    """Whether it keeps what it reads of a parameter (STAGE): every block fetches its own piece."""
+    if node.op is not Ops.BUFFERIZE:
+        return False
+    computed = node.src[0].toposort(lambda n: n.op is not Ops.INDEX)
+    return not any(n.op in {Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA} for n in computed)
+
+
 def to_grid(sink: UOp) -> UOp:
     """The kernel with its output loops as blocks of a grid, as far as that costs nothing."""
     facts = Facts(sink)
-    costly = [n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_short(n)]
+    costly = [
+        n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_short(n) and not _is_copy(n)
+    ]
     chosen = [
         r
         for r in facts.axes(AxisType.LOOP)

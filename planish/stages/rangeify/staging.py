@@ -41,6 +41,10 @@ from planish.uop.symbolic import simplify
 
 _LINE: Final = 64
 """Bytes that move together between caches."""
+_ACCESS: Final = 16
+"""Bytes that a thread moves at once."""
+_BANKS: Final = 128
+"""Bytes of shared memory that the threads of a warp reach at once, if no two of them want the same bank."""
 _PREPARING: Final = frozenset({Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.XOR})
 """What a copy may make of what it reads, with operands that are the same everywhere."""
 
@@ -92,7 +96,12 @@ def _size(axis: UOp) -> int:
 
 
 def _tile(
-    read: UOp, inner: Sequence[UOp], pad: int, turned: UOp | None = None, outer: Collection[UOp] = ()
+    read: UOp,
+    inner: Sequence[UOp],
+    pad: int,
+    turned: UOp | None = None,
+    outer: Collection[UOp] = (),
+    threads: Collection[UOp] = (),
 ) -> _Tile:
     index = plain_index(read)
     steps = {axis: (None if index is None else stride(index, axis)) for axis in inner}
@@ -113,9 +122,13 @@ def _tile(
     sizes = tuple(_size(axis) for axis in order)
     pitches = [1] * len(order)
     line = max(_LINE // max(read.dtype.itemsize, 1), 1)
+    access, banks = (max(each // max(read.dtype.itemsize, 1), 1) for each in (_ACCESS, _BANKS))
     for k in range(len(order) - 2, -1, -1):
         pitches[k] = pitches[k + 1] * sizes[k + 1] + (pad if k == len(order) - 2 else 0)
-        if k < len(order) - 2 and not fragment and turned is None and pitches[k] % (2 * line) == 0:
+        if threads:
+            if order[k] in threads and pitches[k] > access:
+                pitches[k] += (access - pitches[k]) % banks  # neighbouring threads find theirs in neighbouring banks
+        elif k < len(order) - 2 and not fragment and turned is None and pitches[k] % (2 * line) == 0:
             pitches[k] += line  # planes an odd number of lines apart: all sets of a cache hold some of them
     return _Tile(tuple(order), sizes, tuple(pitches))
 
@@ -356,7 +369,7 @@ def stage(sink: UOp, loop: UOp | None, slot: int, pad: int, target: Target) -> U
         if any(n.op is Ops.RANGE and n.src[0].op is not Ops.CONST for n in inner):
             raise Refusal(f"STAGE: how much of parameter {slot} is needed is not known")
         if threads:
-            tile = _tile(read, inner, pad)
+            tile = _tile(read, inner, pad, threads=threads)
             kept, places = _copy_together(read, tile, threads, twins, target), tile.axes
         else:
             box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
