@@ -11,12 +11,16 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from planish.actions.group import Group
+from planish.actions.local import Local
+from planish.actions.pad_to import PadTo
+from planish.actions.upcast import Upcast
 from planish.optimize.contraction import broadcast_axis
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import vector_axes
 from planish.optimize.tensor_cores import use_tensor_core
-from planish.uop.actions import ActionKind
+from planish.uop.nest import size_of
 from planish.uop.ops import Ops
 
 _LONG: Final = 256
@@ -43,10 +47,10 @@ def for_gpu(draft: Draft, view: View) -> None:
         return
     for axis in vector_axes(view, every=True):
         inner = [r for r in view.reductions if axis in r.ranges]
-        draft.take_first(ActionKind.UPCAST, axis, (4, 2))
+        draft.take_first(Upcast, axis, (4, 2))
         rows = broadcast_axis(view, axis, inner) if inner else None
         if rows is not None:
-            draft.take_first(ActionKind.UPCAST, rows, (4, 2))
+            draft.take_first(Upcast, rows, (4, 2))
     _threads(draft, view, _BLOCK)
 
 
@@ -61,8 +65,8 @@ def _group(draft: Draft, view: View) -> bool:
             size = draft.left(axis)
             if size and all(size % n for n in _SHARED):
                 padded = next(n for n in _SHARED if _MORE[1] * (-size % n) <= _MORE[0] * size)
-                draft.take(ActionKind.PADTO, axis, padded, "as many terms for every thread")
-            done = draft.take_first(ActionKind.GROUP, axis, _SHARED) > 1 or done
+                draft.take(PadTo, axis, padded, "as many terms for every thread")
+            done = draft.take_first(Group, axis, _SHARED) > 1 or done
     return done
 
 
@@ -79,7 +83,7 @@ def _threads(draft: Draft, view: View, most: int) -> None:
             all(size == 0 or size % n for n in amounts if n >= _BLOCK_SIDE)
             and axis.vmax + 1 >= 2 * amounts[0]
         ):
-            draft.take(ActionKind.PADTO, axis, amounts[0])
-        taken = draft.take_first(ActionKind.LOCAL, axis, amounts)
+            draft.take(PadTo, axis, amounts[0])
+        taken = draft.take_first(Local, axis, amounts)
         used += taken > 1
         left //= taken
