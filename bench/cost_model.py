@@ -32,20 +32,23 @@ from kit.kernels import programs
 
 import planish as pn
 from planish import compiler
+from planish.actions.base import Action, OneAxis
+from planish.actions.tensor_core import TensorCore
+from planish.actions.thread import Thread
 from planish.compiler.scheduling import FIRST, after_choice
 from planish.compiler.tolerance import places_of
 from planish.compiler.tuning import checked, kernel_of
 from planish.errors import PlanishError
 from planish.optimize.cost import estimate
-from planish.optimize.moves import other_amounts, relatives, resized
-from planish.optimize.space import actions, axes_of, obstacle, overfull
+from planish.optimize.moves import other_amounts, relatives, resized, without
+from planish.optimize.space import candidates, obstacle, overfull
 from planish.runtime import cpu
 from planish.runtime.sandbox import Sandbox
 from planish.schedule.planner import plan
 from planish.stages import pipeline
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target, host
-from planish.uop.actions import Action, ActionKind
+from planish.uop.nest import axes_of, axis_named, name_of
 from planish.uop.node import Table, UOp
 
 _STEPS = 3
@@ -102,7 +105,7 @@ class Walks:
     def schedules(self, count: int) -> dict[UOp, Schedule]:
         """The heuristic's, some of its relatives', then steps from any of them."""
         known = [
-            tuple(a for a in each if a.kind is not ActionKind.THREAD)
+            tuple(a for a in each if not isinstance(a, Thread))
             for each in relatives(self.sink, self.target, attempts(self.target))
         ]
         first = _heuristic(self.sink, self.target)
@@ -121,11 +124,11 @@ class Walks:
         """Without one action, or with another amount of it."""
         place = self.rng.randrange(len(schedule))
         if self.rng.random() < 0.3:
-            return (*schedule[:place], *schedule[place + 1 :])
+            return without(schedule, place)
         before = self.replay(schedule[:place])
-        axes = axes_of(before) if before is not None else []
         action = schedule[place]
-        size = axes[action.axis].vmax + 1 if 0 <= action.axis < len(axes) else 0
+        axis = axis_named(before, action.axis) if before is not None and isinstance(action, OneAxis) else None
+        size = 0 if axis is None else axis.vmax + 1
         amounts = other_amounts(self.target, action, size)
         if not amounts:
             return schedule
@@ -136,13 +139,13 @@ class Walks:
         """A part of it, and some actions more."""
         taken = list(schedule[: self.rng.randint(0, len(schedule))])
         now = self.replay(tuple(taken))
-        space = [a for a in actions(self.target) if a.kind not in {ActionKind.THREAD, ActionKind.TC}]
         attempt = checked(self.sink, self.target)
         for _ in range(self.rng.randint(1, _STEPS)):
             if now is None:
                 break
-            axes = axes_of(now)
-            action = self.rng.choice([a for a in space if obstacle(now, axes, a, self.target) is None])
+            axes = {name_of(r): r for r in axes_of(now)}
+            fitting = [a for a in candidates(now, self.target) if obstacle(axes, a) is None]
+            action = self.rng.choice([a for a in fitting if not isinstance(a, Thread | TensorCore)])
             after = attempt(now, action, taken)
             if isinstance(after, UOp):
                 now = after

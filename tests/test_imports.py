@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent / "planish"
 BASE = frozenset({"errors", "dtypes", "config", "filenames", "forking", "scalars"})
 PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
-PHASES = frozenset({"schedule", "stages", "optimize", "codegen", "runtime"})
+PHASES = frozenset({"schedule", "actions", "stages", "optimize", "codegen", "runtime"})
 # Written in terms of the Tensor API alone.
 TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io"})
 
@@ -41,8 +41,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "llir": PHASE | {"uop"},
     # The phases, each with the IRs it reads and writes.
     "schedule": PHASE | {"ptir", "uop"},
-    "stages": PHASE | {"uop"},
-    "optimize": PHASE | {"uop"},  # is handed `compile` and `measure` as callables
+    "actions": PHASE | {"uop"},  # the steps of schedules: stage 7 applies them, `optimize` chooses them
+    "stages": PHASE | {"uop", "actions"},
+    "optimize": PHASE | {"uop", "actions"},  # is handed `compile` and `measure` as callables
     "codegen": PHASE | {"llir"},
     "runtime": PHASE | {"llir"},  # runs what the compiler hands it, whoever rendered it
     # The table of contents: alone knows all phases.

@@ -11,7 +11,6 @@ from planish.llir.program import EndLoop, Load, Loop
 from planish.schedule.kernels import schedule
 from planish.stages import pipeline
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind
 from planish.uop.interpret import interpret
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import Table, UOp
@@ -19,6 +18,7 @@ from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.pattern import anything
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import simplify
+from tests.placed import Action, ActionKind
 
 
 def addition(*dims: int) -> ptir.Function:

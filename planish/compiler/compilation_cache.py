@@ -71,13 +71,11 @@ def save(where: str, lowered: Lowered) -> None:
     cache = disk_cache()
     if not cache.usable:
         return
+    from planish.actions.text import print_schedule
     from planish.llir.text import print_program
 
     now = {name: (kind, getattr(lowered, name)) for name, kind in _NOW.items()}
-    choices = [
-        [[[a.kind.name, *a[1:]] for a in choice.actions], choice.reasons, choice.origin]
-        for choice in lowered.choices
-    ]
+    choices = [[print_schedule(choice.actions), choice.reasons, choice.origin] for choice in lowered.choices]
     later = [ptir.print(lowered.function), [print_program(p) for p in lowered.programs], choices]
     try:
         data = plan_json.pack(now, later)
@@ -185,15 +183,14 @@ def _check(
 
 def _later(data: bytes) -> dict[str, object]:
     """What is read when it is asked for. The digest of the entry holds for it too."""
+    from planish.actions.text import parse_schedule
     from planish.compiler.scheduling import Choice
     from planish.llir.text import parse
-    from planish.uop.actions import Action, ActionKind
 
     try:
         text, programs, choices = json.loads(data)
         made = tuple(
-            Choice(tuple(Action(ActionKind[kind], *rest) for kind, *rest in actions), tuple(reasons), origin)
-            for actions, reasons, origin in choices
+            Choice(parse_schedule(schedule), tuple(reasons), origin) for schedule, reasons, origin in choices
         )
         return dict(zip(LATER, (ptir.parse(text).entry, tuple(map(parse, programs)), made), strict=True))
     except (ValueError, TypeError, KeyError, RecursionError) as error:

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from planish import ptir
+from planish.actions.base import Action
 from planish.codegen import c, llvm
 from planish.compiler import Lowered, prepare
 from planish.compiler.arguments import Arguments
@@ -43,7 +44,6 @@ from planish.stages import pipeline
 from planish.stages.boundaries import text_of
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
-from planish.uop.actions import Action
 from planish.uop.node import Table, UOp
 from planish.uop.text import print_graph
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from planish.actions.base import Action
 from planish.compiler.functions import with_functions
 from planish.config import current
 from planish.llir.lower import lower as lower_to_llir
@@ -19,7 +20,6 @@ from planish.stages import pipeline
 from planish.stages.linearizer.s21_linearize import linearize
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
-from planish.uop.actions import Action
 from planish.uop.node import UOp
 
 if TYPE_CHECKING:

@@ -16,6 +16,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from planish.actions.base import Action, Refusal, apply_action
+from planish.actions.block import Block
+from planish.actions.thread import Thread
 from planish.codegen import llvm
 from planish.compiler.campaign import Tuned, campaign
 from planish.compiler.launch_parameters import grid_of, scratch_of, work_of
@@ -34,11 +37,10 @@ from planish.runtime.cache import own_cache
 from planish.runtime.pool import available_cores, wanted_threads
 from planish.runtime.sandbox import Kernel, Place, Report, Sandbox
 from planish.schedule.overwriting import in_place
-from planish.stages.rangeify.refusal import Refusal
-from planish.stages.rangeify.s07_apply_opts import apply_action
 from planish.target import Target, model_name
 from planish.target import find as find_target
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.nest import axes_of
+from planish.uop.nest import name_of as axis_name
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 
@@ -261,9 +263,9 @@ def checked(sink: UOp, target: Target) -> Callable[[UOp, Action, Sequence[Action
     shared = bool(in_place(sink))
 
     def attempt(kernel: UOp, action: Action, before: Sequence[Action]) -> UOp | str:
-        if shared and action.kind is ActionKind.BLOCK:
+        if shared and isinstance(action, Block):
             # the first pass would leave its sums where the last one reads the operand
-            return "BLOCK: an operand may lie where the outputs are written"
+            return "block: an operand may lie where the outputs are written"
         try:
             return apply_action(kernel, action, target, before)
         except Refusal as refusal:
@@ -331,8 +333,8 @@ def reference_of(sink: UOp, target: Target) -> tuple[tuple[Action, ...], tuple[i
         return (), ()
     attempt = checked(sink, target)
     for pieces in range(min(target.cores, 64), 1, -1):
-        for number, axis in enumerate(axes_of(sink)):
-            action = Action(ActionKind.THREAD, number, pieces)
+        for axis in axes_of(sink):
+            action = Thread(axis_name(axis), pieces)
             if axis in view.outputs and isinstance(attempt(sink, action, ()), UOp):
                 # the last has the edges, if there are any
                 return (action,), tuple(

@@ -22,15 +22,15 @@ from statistics import median
 from typing import Final, Generic, TypeVar
 
 from planish import dtypes
+from planish.actions.base import Action, OneAxis
+from planish.actions.tensor_core import TensorCore
 from planish.errors import PlanishError
 from planish.optimize.cost import Estimate, estimate
-from planish.optimize.kernel_view import size_of
-from planish.optimize.moves import other_amounts, relatives, resized, tiles
+from planish.optimize.moves import other_amounts, relatives, resized, tiles, without
 from planish.optimize.searched import Measured, Outcome, Progress, Schedule, Search, Trial
-from planish.optimize.space import actions as space_of
-from planish.optimize.space import axes_of, obstacle, overfull, reason_of
+from planish.optimize.space import candidates, obstacle, overfull, reason_of
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind
+from planish.uop.nest import axes_of, axis_named, name_of, size_of
 from planish.uop.node import UOp
 
 Attempt = Callable[[UOp, Action, Sequence[Action]], UOp | str]
@@ -95,8 +95,8 @@ def _is_ahead(gains: Sequence[float]) -> bool:
 
 def _size_at(sink: UOp, action: Action) -> int:
     """The size of the axis that an action is about to change."""
-    axes = axes_of(sink)
-    return size_of(axes[action.axis]) if 0 <= action.axis < len(axes) else 0
+    axis = axis_named(sink, action.axis) if isinstance(action, OneAxis) else None
+    return 0 if axis is None else size_of(axis)
 
 
 @dataclass(slots=True)
@@ -198,23 +198,22 @@ class Beam(Generic[C]):
 
     def _next(self, state: _State) -> Iterator[tuple[str, Schedule, UOp]]:
         """Every schedule one step from a state that fits: one action more, one less, or another amount; with what was changed."""
-        axes = axes_of(state.sink)
-        for action in space_of(self.target):
-            reason = obstacle(state.sink, axes, action, self.target)
+        axes = {name_of(r): r for r in axes_of(state.sink)}
+        for action in candidates(state.sink, self.target):
+            reason = obstacle(axes, action)
             if reason is not None:
                 self.found.refusals[reason] += 1
                 continue
-            if action.kind is ActionKind.TC and state.actions:
-                self.found.refusals["TC: comes first"] += 1
+            if isinstance(action, TensorCore) and state.actions:
+                self.found.refusals["tensor_core: comes first"] += 1
                 continue
             after = self._try(state.sink, action, state.actions)
             if after is not None and after is not state.sink:
-                yield f"+{action.kind.name}({action.axis})", (*state.actions, action), after
+                where = action.axis if isinstance(action, OneAxis) else ""
+                yield f"+{action.word}({where})", (*state.actions, action), after
         known = self._steps(state.actions)
         for place, action in enumerate(state.actions):
-            changes: list[tuple[str, Iterable[Schedule]]] = [
-                (f"-{place}", [(*state.actions[:place], *state.actions[place + 1 :])])
-            ]
+            changes: list[tuple[str, Iterable[Schedule]]] = [(f"-{place}", [without(state.actions, place)])]
             for amount in other_amounts(self.target, action, _size_at(known[place], action)):
                 changes.append((f"={place}", resized(state.actions, place, amount)))
             for move, schedules in changes:

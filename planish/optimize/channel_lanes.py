@@ -18,14 +18,17 @@ from __future__ import annotations
 from math import prod
 from typing import Final, NamedTuple, cast
 
+from planish.actions.overrun import Overrun
+from planish.actions.pad_to import PadTo
+from planish.actions.split import Split
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
-from planish.optimize.loops import Loops
+from planish.optimize.kernel_view import View
 from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window, lanes_of
-from planish.uop.actions import ActionKind
+from planish.uop.nest import name_of, size_of
 from planish.uop.node import UOp
-from planish.uop.ops import Axis
 
 _MOST_PIXELS: Final = 14
 _MOST_PIECES: Final = 128
@@ -130,28 +133,23 @@ def channels_in_lanes(draft: Draft, view: View, window: Window, channel: UOp) ->
     passes = _passes(window, sizes, width, room)
     if passes is None or (passes and len(view.writes) > 1):
         return False
-    loops = Loops(draft)
-    last = max(view.outputs, key=lambda r: cast("Axis", r.arg).path)
+    last = max(view.outputs, key=lambda r: r.order)
     if channel is not last:
-        loops.swap(cast("Axis", channel.arg).path, cast("Axis", last.arg).path)
-    if size_of(channel) % width and not loops.take(
-        ActionKind.PADTO, channel, width, "whole vectors of channels"
-    ):
+        draft.swap(channel, last)
+    if size_of(channel) % width and not draft.take(PadTo, channel, width, "whole vectors of channels"):
         return False
-    if not loops.take(
-        ActionKind.UPCAST, channel, width, "channels in lanes: weights are vectors, pixels are broadcast"
-    ):
+    if not draft.take(Upcast, channel, width, "channels in lanes: weights are vectors, pixels are broadcast"):
         return False
     beyond = [r for r, n in tile.amounts.items() if size_of(r) % n]
     for r, n in tile.amounts.items():
         if n > 1 and r not in beyond:
-            loops.take(ActionKind.UPCAST, r, n, "pixels that share a vector of weights")
-    _share(draft, view, window, loops, sizes, channel)
-    _copies(loops, window, sizes, channel, passes, room, tile)
+            draft.take(Upcast, r, n, "pixels that share a vector of weights")
+    _share(draft, view, window, sizes, channel)
+    _copies(draft, window, sizes, channel, passes, room)
     for r in beyond:
         # only now: what is copied is a box, and beyond its end the last pixel is read again
-        loops.take(ActionKind.OVERRUN, r, tile.amounts[r], "whole tiles of pixels")
-        loops.take(ActionKind.UPCAST, r, tile.amounts[r], "pixels that share a vector of weights")
+        draft.take(Overrun, r, tile.amounts[r], "whole tiles of pixels", inner=True)
+        draft.take(Upcast, r, tile.amounts[r], "pixels that share a vector of weights", inner=True)
     return True
 
 
@@ -183,18 +181,18 @@ def _across(view: View, window: Window) -> UOp:
 
 def _last_taps(view: View, window: Window) -> int:
     """The size of the innermost loop."""
-    last = max(window.reduced, key=lambda r: cast("Axis", r.arg).path)
+    last = max(window.reduced, key=lambda r: r.order)
     return size_of(last)
 
 
-def _share(draft: Draft, view: View, window: Window, loops: Loops, sizes: Sizes, channel: UOp) -> None:
+def _share(draft: Draft, view: View, window: Window, sizes: Sizes, channel: UOp) -> None:
     """Pieces for the cores: of the axis for which least is copied more than once."""
     weights = sizes.weights(size_of(channel), {}) * _TURNED
     image = sizes.image({}) * _COPIED
     batch = prod(size_of(r) for r in window.shared)
     cuts = []
     for axis in (*window.shared, *window.pixels, channel):
-        steps = loops.size(axis)
+        steps = draft.steps(axis)
         if axis in window.shared:
             again = 0
         elif axis is channel:
@@ -205,7 +203,7 @@ def _share(draft: Draft, view: View, window: Window, loops: Loops, sizes: Sizes,
         cuts.append(Cut(axis, steps, again // _UNIT))
     cut = best_cut(draft.target, view.work, cuts)
     if cut is not None:
-        loops.take(ActionKind.THREAD, cut.axis, cut.pieces, "pieces for the cores")
+        draft.take(Thread, cut.axis, cut.pieces, "pieces for the cores")
 
 
 class _Rows(NamedTuple):
@@ -215,19 +213,19 @@ class _Rows(NamedTuple):
     copied: int
 
 
-def _rows(loops: Loops, window: Window, sizes: Sizes, passes: dict[UOp, int], room: int) -> _Rows | None:
+def _rows(draft: Draft, window: Window, sizes: Sizes, passes: dict[UOp, int], room: int) -> _Rows | None:
     """As many rows at once as there is room for; None if there is none for one."""
     parts = {**dict.fromkeys(window.shared, 1), **passes}
     units: dict[UOp, int] = {}
     for r in window.pixels:
-        units[r] = loops.draft.upcast.get(r, 1)
-        parts[r] = loops.size(r) * units[r]
+        units[r] = draft.upcast.get(r, 1)
+        parts[r] = draft.steps(r) * units[r]
     steps: dict[UOp, int] = {}
     times = 1
-    for r in (r for r in window.pixels if loops.size(r) > 1):
+    for r in (r for r in window.pixels if draft.steps(r) > 1):
         if sizes.image(parts) <= room:
             break
-        count = loops.size(r)
+        count = draft.steps(r)
         fitting = [
             n for n in range(2, count) if count % n == 0 and sizes.image({**parts, r: n * units[r]}) <= room
         ]
@@ -239,60 +237,47 @@ def _rows(loops: Loops, window: Window, sizes: Sizes, passes: dict[UOp, int], ro
 
 
 def _copies(
-    loops: Loops,
-    window: Window,
-    sizes: Sizes,
-    channel: UOp,
-    passes: dict[UOp, int],
-    room: int,
-    tile: _Tile,
+    draft: Draft, window: Window, sizes: Sizes, channel: UOp, passes: dict[UOp, int], room: int
 ) -> None:
     """Where the operands are copied, and the order of the loops that goes with it."""
-    blocks = loops.size(channel)
-    block = sizes.weights(loops.draft.upcast[channel], passes)
+    blocks = draft.steps(channel)
+    block = sizes.weights(draft.upcast[channel], passes)
     together = each = None
     if sizes.pairs:  # (windows overlap, or pixels are read as they lie)
-        together = _rows(loops, window, sizes, passes, room - block * blocks)
-        each = _rows(loops, window, sizes, passes, room - block) if blocks > 1 else None
+        together = _rows(draft, window, sizes, passes, room - block * blocks)
+        each = _rows(draft, window, sizes, passes, room - block) if blocks > 1 else None
     alone = each is not None and (together is None or each.copied * blocks < together.copied)
     alone |= block * blocks > room
     rows = each if alone else together
-    outer = [cast("tuple[int, ...]", loops.path(r)) for r in window.shared if loops.size(r) > 1]
-    mine = [cast("tuple[int, ...]", loops.path(channel))] if blocks > 1 else []
-    split: list[tuple[int, ...]] = []
-    inner: list[tuple[int, ...]] = []
+    outer = [name_of(loop) for r in window.shared for loop in draft.loops(r)[-1:] if size_of(loop) > 1]
+    mine = [name_of(loop) for loop in draft.loops(channel)[-1:] if blocks > 1]
+    split: list[str] = []
+    inner: list[str] = []
     for r in window.pixels:
-        path = loops.path(r)
-        if path is None or loops.size(r) == 1:
+        loop = draft.innermost(r)
+        if loop is None or size_of(loop) == 1:
             continue
         steps = None if rows is None else rows.steps.get(r)
         if steps is None:
-            inner.append(path)
-        elif steps > 1 and loops.take(
-            ActionKind.SPLIT, r, steps, "rows of the image that fit in a core's scratch"
+            inner.append(name_of(loop))
+        elif steps > 1 and draft.take(
+            Split, r, steps, "rows of the image that fit in a core's scratch", inner=True
         ):
-            split.append((*path, 0))
-            inner.append((*path, 1))
-            loops.paths[r] = (*path, 1)
+            split.append(f"{name_of(loop)}.outer")
+            inner.append(f"{name_of(loop)}.inner")
         else:
-            split.append(path)
+            split.append(name_of(loop))
     if alone:
-        order = [*outer, *mine, *split, *inner]
+        draft.order([*outer, *mine, *split, *inner])
     else:
-        order = [*outer, *split, *inner[:-1], *mine, *inner[-1:]]
-    place = dict(zip(order, sorted(order), strict=True))
-    loops.order(order)
+        draft.order([*outer, *split, *inner[:-1], *mine, *inner[-1:]])
     begin = None
     for axis, amount in reversed(passes.items()):
-        found = loops.block(axis, amount, "the weights of a pass fit in a core's scratch")
-        if found is not None:
-            moved = {found[:-1]: (*found[:-1], 1)}
-            place = {old: moved.get(new, new) for old, new in place.items()}
-            begin = found if begin is None else moved.get(begin, begin)
-    home = place[outer[-1]] if outer else begin
-    loops.stage(
-        place[mine[0]] if alone else home, cast("UOp", window.weights), "channels of a block side by side"
-    )
+        found = draft.block(axis, amount, "the weights of a pass fit in a core's scratch")
+        begin = begin or found
+    home = outer[-1] if outer else begin
+    weights = cast("UOp", window.weights)
+    draft.stage(weights, mine[0] if alone else home, "channels of a block side by side")
     if rows is not None:
-        at = place[split[-1]] if split else home
-        loops.stage(at, window.image, "the image with its padding, so that nothing is gated")
+        at = split[-1] if split else home
+        draft.stage(window.image, at, "the image with its padding, so that nothing is gated")

@@ -22,17 +22,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Final, cast
+from typing import Final
 
+from planish.actions.accumulators import Accumulators
+from planish.actions.lanes import Lanes
+from planish.actions.overrun import Overrun
+from planish.actions.pad_to import PadTo
+from planish.actions.peel import Peel
+from planish.actions.split import Split
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.optimize.cores import ROUNDS, Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
 from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.node import UOp
-from planish.uop.ops import ALU, Axis, AxisType, Ops
+from planish.uop.ops import ALU, AxisType, Ops
 from planish.uop.ranges import kind_of
 
 _AGAIN: Final = 6
@@ -99,9 +107,9 @@ def contract(draft: Draft, view: View, axis: UOp, reductions: Sequence[UOp]) -> 
     rows = broadcast_axis(view, axis, reductions)
     columns = 0 if wants_padding(draft, axis, max(lanes, 2)) else draft.left(axis)
     shape = _dividing(draft.target, 0 if rows is None else size_of(rows), columns, max(lanes, 1))
-    take_lanes(draft, axis, ActionKind.UPCAST, lanes, shape.vectors, least=1)
+    take_lanes(draft, axis, Upcast, lanes, shape.vectors, least=1)
     if rows is not None and shape.rows > 1:
-        draft.take(ActionKind.UPCAST, rows, shape.rows)
+        draft.take(Upcast, rows, shape.rows)
 
 
 def broadcast_axis(view: View, lanes: UOp, reductions: Sequence[UOp]) -> UOp | None:
@@ -224,47 +232,48 @@ def _nest(
     rounds = 1 if length < along and (again < _AGAIN or columns <= width) else ROUNDS
     cut = best_cut(draft.target, view.work, cuts, rounds=rounds) if draft.cores else None
     even = width * cut.pieces if cut is not None and cut.axis is product.columns else width
-    if columns % even and not draft.take(ActionKind.PADTO, product.columns, even, "columns in whole vectors"):
+    if columns % even and not draft.take(PadTo, product.columns, even, "columns in whole vectors"):
         return False
     tile = f"a register tile of {shape.rows} rows of {shape.vectors} vectors"
     is_outside = product.columns.order < product.rows.order
-    lanes = ActionKind.LANES if is_outside else ActionKind.UPCAST
+    lanes = Lanes if is_outside else Upcast
     if not draft.take(lanes, product.columns, width, tile):
         return False
     if cut is not None and cut.axis is product.rows:
         blocks = -(-blocks // cut.pieces) * cut.pieces  # a block of rows is a piece, or part of one
     each = -(-again // blocks)
     if rows % (shape.rows * each * blocks):
-        beyond = ActionKind.PADTO if scattered else ActionKind.OVERRUN  # what is copied has its gates there
+        beyond = PadTo if scattered else Overrun  # what is copied has its gates there
         draft.take(beyond, product.rows, shape.rows * each * blocks, "rows in whole tiles")
     if shape.rows > 1:
-        draft.take(ActionKind.UPCAST, product.rows, shape.rows, tile)
+        draft.take(Upcast, product.rows, shape.rows, tile)
     if scattered and blocks > 1 and each > 1:
-        draft.take(ActionKind.SPLIT, product.rows, each, "the rows of a block lie in the second cache")
+        draft.take(Split, product.rows, each, "the rows of a block lie in the second cache")
     if cut is not None:
-        draft.take(ActionKind.THREAD, cut.axis, cut.pieces, "equal work for the cores, little of it twice")
+        draft.take(Thread, cut.axis, cut.pieces, "equal work for the cores, little of it twice")
     draft.cores = False  # what they share is decided
     if rest is not None and division.rest is not None:
         _sums_in_lanes(draft, rest, division.rest)
-    loop, panels = _columns_outside(draft, product)
-    place = draft.place(product.along) if length < along else None
-    if place is not None:
+    panels = _columns_outside(draft, product)
+    if length < along:
         near = "rows are walked from end to end" if walked else "a panel stays in the second cache"
-        passes = draft.do(Action(ActionKind.BLOCK, place, length), near)
-        loop = None if loop is None else loop + passes
-    if loop is None:  # a tile has all rows
+        draft.block(product.along, length, near)
+    around = _loops_around(draft, product.rows)
+    if not around:  # a tile has all rows
         return True
-    right, left = (cast("int", operand.src[0].arg) for operand in (product.right, product.left))
-    panel = cast("int", draft.place(product.columns)) if panels else loop - 1
+    *outside, loop = around
+    panel = draft.outermost(product.columns) if panels else _last(outside)
     if staged:
-        draft.do(Action(ActionKind.STAGE, panel, right), "a panel that all rows read lies together")
+        draft.stage(product.right, panel, "a panel that all rows read lies together")
     if rest is not None and panels:
-        around = max((p for batch in rest.batches if (p := draft.place(batch)) is not None), default=-1)
-        draft.do(Action(ActionKind.STAGE, around, right), "the last columns, along what is summed up")
+        batches = [each for batch in rest.batches for each in draft.loops(batch)[:1]]
+        home = max(batches, key=lambda r: r.order, default=None)
+        draft.stage(product.right, home, "the last columns, along what is summed up")
     if scattered:
-        draft.do(Action(ActionKind.STAGE, panel - panels, left), "what a tile reads lies together")
+        home = _last(_loops_around(draft, product.columns, first=True)[:-1]) if panels else panel
+        draft.stage(product.left, home, "what a tile reads lies together")
     elif converted[1]:
-        draft.do(Action(ActionKind.STAGE, loop, left), "rows are converted once, not for every column")
+        draft.stage(product.left, loop, "rows are converted once, not for every column")
     return True
 
 
@@ -279,26 +288,25 @@ def _divide(target: Target, view: View, product: Product, *, whole: bool = False
 
 def _peel(draft: Draft, product: Product, division: Division) -> list[Product]:
     """The product of the first columns, and that of the last; if they cannot be told apart, that of all."""
-    inner, outer = draft.place(product.rows), draft.place(product.columns)
     several = division.columns > division.tile.vectors * product.lanes
-    if several and inner is not None and outer is not None and inner < outer:
+    if several and product.rows.order < product.columns.order:
         # a panel is read by all rows before the next: the last columns have loops over rows of their own
-        draft.do(Action(ActionKind.SWAP, inner, outer), "all rows read a panel")
+        draft.swap(product.rows, product.columns, "all rows read a panel")
         product = find_product(View(draft.sink), draft.target) or product
     reason = "whole vectors of columns; the others are sums in lanes"
-    if not draft.take(ActionKind.PEEL, product.columns, division.columns, reason):
+    if not draft.take(Peel, product.columns, division.columns, reason):
         return [product]
     view = View(draft.sink)
-    return [_part(view, product, number) for number in (0, 1)]
+    return [_part(view, product, part) for part in ("first", "last")]
 
 
-def _part(view: View, product: Product, number: int) -> Product:
+def _part(view: View, product: Product, part: str) -> Product:
     """A product in terms of the loops that are one part's own."""
-    axes = {cast("Axis", r.arg).path: r for r in axes_of(view.sink)}
+    axes = {name_of(r): r for r in axes_of(view.sink)}
 
     def own(r: UOp) -> UOp:
-        path = cast("Axis", r.arg).path
-        return axes[(*path, number)] if (*path, number) in axes else axes[path]
+        own = f"{name_of(r)}.{part}"
+        return axes[own if own in axes else name_of(r)]
 
     rows, columns, along = map(own, (product.rows, product.columns, product.along))
     (total,) = (node for node in view.reductions if along in node.src[1:])
@@ -313,34 +321,29 @@ def _sums_in_lanes(draft: Draft, rest: Product, shape: Shape) -> None:
         # (rows of one panel have their tile already)
         size = 0 if axis in draft.upcast else draft.left(axis)
         if size % amount:
-            draft.take(ActionKind.OVERRUN, axis, amount, tile)
+            draft.take(Overrun, axis, amount, tile)
         if size and amount > 1:
-            draft.take(ActionKind.UPCAST, axis, amount, tile)
-    take_lanes(draft, rest.along, ActionKind.ACCUMULATORS, rest.lanes, least=1)
+            draft.take(Upcast, axis, amount, tile)
+    take_lanes(draft, rest.along, Accumulators, rest.lanes, least=1)
 
 
-def _columns_outside(draft: Draft, product: Product) -> tuple[int | None, bool]:
-    """Let columns run around rows, so that all rows read a panel before the next; where the loop over rows is then.
-
-    And whether there is a loop over columns.
-    """
-    inner, outer = _innermost(draft, product.rows), draft.place(product.columns)
-    if inner is None or outer is None or outer < inner:
-        return inner, outer is not None
-    return (
-        outer if draft.do(Action(ActionKind.SWAP, inner, outer), "all rows read a panel") else inner
-    ), True
+def _columns_outside(draft: Draft, product: Product) -> bool:
+    """Let columns run around rows, so that all rows read a panel before the next; whether there is a loop over columns."""
+    rows, columns = draft.innermost(product.rows), draft.outermost(product.columns)
+    if rows is not None and columns is not None and rows.order < columns.order:
+        draft.swap(rows, columns, "all rows read a panel")
+    return columns is not None
 
 
-def _innermost(draft: Draft, axis: UOp) -> int | None:
-    """Where the last loop over an axis stands."""
-    path = cast("Axis", axis.arg).path
-    found = [
-        number
-        for number, r in enumerate(axes_of(draft.sink))
-        if kind_of(r) is AxisType.LOOP and cast("Axis", r.arg).path[: len(path)] == path
-    ]
-    return max(found, default=None)
+def _loops_around(draft: Draft, axis: UOp, *, first: bool = False) -> list[UOp]:
+    """The loops down to the last (or first) one that is left of an axis, outermost first; none if there is none of it."""
+    loops = [r for r in axes_of(draft.sink) if kind_of(r) is AxisType.LOOP]
+    wanted = draft.outermost(axis) if first else draft.innermost(axis)
+    return [] if wanted is None else loops[: loops.index(wanted) + 1]
+
+
+def _last(loops: Sequence[UOp]) -> UOp | None:
+    return loops[-1] if loops else None
 
 
 def _block_length(

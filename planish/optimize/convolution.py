@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from typing import cast
 
+from planish.actions.split import Split
 from planish.optimize.channel_lanes import channels_in_lanes
 from planish.optimize.depthwise import own_channels_in_lanes
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.pixel_lanes import pixels_in_lanes
 from planish.optimize.tap_sums import sums_in_lanes
 from planish.optimize.windows import Window, lanes_of, sums_of, window_of
-from planish.uop.actions import ActionKind
+from planish.uop.nest import size_of
 from planish.uop.ops import Ops
 
 
@@ -30,9 +31,7 @@ def _groups_apart(draft: Draft, window: Window) -> bool:
         for node in window.image.toposort():
             if node.op is Ops.FLOORDIV and node.src[0] is axis and node.src[1].op is Ops.CONST:
                 size = cast("int", node.src[1].arg)
-                if size_of(axis) % size == 0 and draft.take(
-                    ActionKind.SPLIT, axis, size, "the channels of a group"
-                ):
+                if size_of(axis) % size == 0 and draft.take(Split, axis, size, "the channels of a group"):
                     return True
     return False
 

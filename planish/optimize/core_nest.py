@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
-from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import size_of
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.actions.pad_to import PadTo
+from planish.actions.stage import Stage
+from planish.actions.tensor_core import TensorCore
+from planish.optimize.draft import Draft, Kind
+from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Ops
-from planish.uop.products import Product, nearly, products
+from planish.uop.ops import AxisType, Ops
+from planish.uop.products import Product, nearly
 from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import Core
 
@@ -86,70 +87,55 @@ class Nest(ABC):
     def __init__(self, draft: Draft, core: Core, fit: Fit) -> None:
         self.draft, self.core, self.fit = draft, core, fit
         self.m, self.n, self.k = fit.axes
-        own = {path_of(axis) for axis in fit.axes}
         loops = [r for r in axes_of(draft.sink) if kind_of(r) is AxisType.LOOP]
-        self.batches = [r for r in loops if path_of(r) not in own and r in fit.product.reduce.ranges]
+        self.batches = [r for r in loops if r not in fit.axes and r in fit.product.reduce.ranges]
         self.side = {self.m: 1, self.n: 1}
 
     def pad(self) -> bool:
         return all(
-            size_of(axis) == size
-            or self.do(ActionKind.PADTO, self.places(axis), size, "a tile has a fixed size")
+            size_of(axis) == size or self.do(PadTo, axis, size, "a tile has a fixed size")
             for axis, size in zip(self.fit.axes, self.fit.padded, strict=True)
         )
 
-    def multiply(self, number: int) -> bool:
-        """TC, the way that was chosen."""
-        wanted = [path_of(axis) for axis in self.fit.axes]
-        for way, product in enumerate(products(self.draft.sink, self.core)):
-            if [path_of(axis) for axis in (product.m, product.n, product.k)] == wanted:
-                return self.draft.do(
-                    Action(ActionKind.TC, way, number), f"a product of matrices of {self.core.inputs}"
-                )
-        return False
-
-    def places(self, axis: UOp) -> list[int]:
-        """Where the loops are that are left of an axis, outermost first."""
-        path = path_of(axis)
-        kind = AxisType.REDUCE if axis is self.k else AxisType.LOOP
-        return [
-            place
-            for place, r in enumerate(axes_of(self.draft.sink))
-            if kind_of(r) is kind and path_of(r)[: len(path)] == path
-        ]
+    def multiply(self) -> bool:
+        """The core at work, the way that was chosen."""
+        action = TensorCore.of(self.core, self.fit.product)
+        return self.draft.do(action, f"a product of matrices of {self.core.inputs}")
 
     def left(self, axis: UOp) -> int:
-        places = self.places(axis)
-        return size_of(axes_of(self.draft.sink)[places[-1]]) if places else 1
+        return self.draft.steps(axis)
 
-    def do(self, kind: ActionKind, places: list[int], amount: int, reason: str) -> bool:
+    def do(self, kind: Kind, axis: UOp, amount: int, reason: str) -> bool:
         """Do something to the innermost loop that is left of an axis."""
-        return bool(places) and self.draft.do(Action(kind, places[-1], amount), reason)
+        return self.draft.take(kind, axis, amount, reason, inner=True)
+
+    def inside(self) -> list[UOp]:
+        """The innermost loops over rows and columns, outermost first."""
+        found = [loop for axis in (self.m, self.n) if (loop := self.draft.innermost(axis)) is not None]
+        return sorted(found, key=lambda r: r.order)
 
     @abstractmethod
-    def take(self, number: int) -> bool:
-        """Make it, with the core of that number; whether every step that is needed could be taken."""
+    def take(self) -> bool:
+        """Make it; whether every step that is needed could be taken."""
 
-    def stage(self, b_at: int, a_at: int, why: tuple[str, str]) -> bool:
+    def stage(self, b_at: UOp | None, a_at: UOp | None, why: tuple[str, str]) -> bool:
         """Both operands, copied to LOCAL memory inside of a loop each, the right one first; whether both are."""
         product = self.fit.product
         slots = slot_of(product.b), slot_of(product.a)
         if slots[0] is None or slots[1] is None:
             return False
-        right = self.draft.do(Action(ActionKind.STAGE, b_at, slots[0]), why[0])
-        left = self.draft.do(Action(ActionKind.STAGE, a_at, slots[1]), why[1])
+        names = [None if at is None else name_of(at) for at in (b_at, a_at)]
+        right = self.draft.do(Stage(slots[0], names[0]), why[0])
+        left = self.draft.do(Stage(slots[1], names[1]), why[1])
         return right and (left or slots[0] == slots[1])  # a matrix times itself may be staged at once
 
 
-def try_each(draft: Draft, number: int, core: Core, found: Iterable[Fit], kind: type[Nest]) -> bool:
+def try_each(draft: Draft, core: Core, found: Iterable[Fit], kind: type[Nest]) -> bool:
     """The first schedule that can be made; whether there is one. What fails leaves no trace."""
     for fit in found:
-        made = replace(
-            draft, actions=list(draft.actions), reasons=list(draft.reasons), upcast=dict(draft.upcast)
-        )
-        if kind(made, core, fit).take(number):
-            draft.sink, draft.actions, draft.reasons = made.sink, made.actions, made.reasons
-            draft.upcast, draft.cores = made.upcast, made.cores
+        made = draft.copy()
+        if kind(made, core, fit).take():
+            draft.adopt(made)
             return True
     return False
 
@@ -161,7 +147,3 @@ def divisor(number: int, most: int) -> int:
 
 def divisors(number: int, most: int) -> Iterable[int]:
     return (each for each in range(1, min(number, most) + 1) if number % each == 0)
-
-
-def path_of(axis: UOp) -> tuple[int, ...]:
-    return cast("Axis", axis.arg).path

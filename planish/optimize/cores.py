@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final, NamedTuple
 
+from planish.actions.thread import Thread
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, work_of
 from planish.target import Parallel, Target
-from planish.uop.actions import ActionKind
 from planish.uop.node import UOp
 from planish.uop.ops import UNARY, Ops
 
@@ -38,7 +38,7 @@ _COPIED: Final = 40
 
 def share_among_cores(draft: Draft, view: View) -> None:
     """Pieces of the outermost axis that can be cut, unless the cores have their work already."""
-    if any(action.kind is ActionKind.THREAD for action in draft.actions):
+    if any(isinstance(action, Thread) for action in draft.actions):
         return
     pieces = pieces_for(draft.target, view)
     for axis in view.outputs:
@@ -50,7 +50,7 @@ def share_among_cores(draft: Draft, view: View) -> None:
             most = min(most, max(size // _ROWS, 2 * ROUNDS * draft.target.workers))
         if most < 2 or is_done_again(view, axis):
             continue
-        if draft.take_first(ActionKind.THREAD, axis, amounts_for(draft.target, size, most)[:4]) > 1:
+        if draft.take_first(Thread, axis, amounts_for(draft.target, size, most)[:4]) > 1:
             return
 
 

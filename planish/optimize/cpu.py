@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from planish.actions.upcast import Upcast
 from planish.optimize.contraction import contract, multiply
 from planish.optimize.convolution import convolve
 from planish.optimize.draft import Draft
@@ -30,7 +31,6 @@ from planish.optimize.movement import turn
 from planish.optimize.rows import block_rows
 from planish.optimize.streaming import stream
 from planish.optimize.tensor_cores import use_tensor_core
-from planish.uop.actions import ActionKind
 
 
 def for_cpu(draft: Draft, view: View) -> None:
@@ -49,7 +49,7 @@ def for_cpu(draft: Draft, view: View) -> None:
         elif not scan_in_lanes(draft, view, axis) and not turn(draft, view, axis):
             lanes = lanes_along(draft.target, view, axis)
             align_rows(draft, view, axis, lanes)
-            take_lanes(draft, axis, ActionKind.UPCAST, lanes, least=4)
+            take_lanes(draft, axis, Upcast, lanes, least=4)
     for reduction in view.reductions:
         if not any(axis in reduction.ranges for axis in vectors):
             reduce_in_lanes(draft, view, reduction)

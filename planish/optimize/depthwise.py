@@ -10,16 +10,15 @@ That pays where what the empty lanes would have done is more than the copy, and 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import Final
 
+from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import rounded_up
-from planish.optimize.loops import Loops
 from planish.optimize.windows import Sizes, Window, lanes_of
-from planish.uop.actions import ActionKind
+from planish.uop.nest import name_of, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -38,11 +37,10 @@ def own_channels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
         return False
     if not _pays(draft, view, window, pixel, lanes):
         return False
-    trial = replace(draft, actions=[*draft.actions], reasons=[*draft.reasons], upcast={**draft.upcast})
-    if not _schedule(Loops(trial), window, channel, pixel, lanes):
+    trial = draft.copy()
+    if not _schedule(trial, window, channel, pixel, lanes):
         return False
-    draft.sink, draft.actions, draft.reasons = trial.sink, trial.actions, trial.reasons
-    draft.upcast = trial.upcast
+    draft.adopt(trial)
     return True
 
 
@@ -57,17 +55,16 @@ def _pays(draft: Draft, view: View, window: Window, pixel: UOp, lanes: int) -> b
     return near and empty * prod(map(size_of, window.reduced)) >= _COPY
 
 
-def _schedule(loops: Loops, window: Window, channel: UOp, pixel: UOp, lanes: int) -> bool:
-    inner, outer = loops.path(pixel), loops.path(channel)
-    if inner is None or outer is None or not loops.swap(inner, outer):
+def _schedule(draft: Draft, window: Window, channel: UOp, pixel: UOp, lanes: int) -> bool:
+    if not draft.swap(pixel, channel):
         return False
     # (lanes of what comes last lie next to each other)
-    if not loops.take(ActionKind.UPCAST, channel, lanes, "channels of their own in lanes: rows are shorter"):
+    if not draft.take(Upcast, channel, lanes, "channels of their own in lanes: rows are shorter"):
         return False
-    if not loops.take(ActionKind.UPCAST, pixel, size_of(pixel), "pixels of a row share their weights"):
+    if not draft.take(Upcast, pixel, size_of(pixel), "pixels of a row share their weights"):
         return False
-    left = [path for r in (channel, *window.shared, *window.pixels) if (path := loops.path(r)) is not None]
-    loops.order(dict.fromkeys(left))
-    at = loops.path(channel)
-    copied = loops.stage(at, window.image, "images with their padding, channels side by side")
-    return copied and window.weights is not None and loops.stage(at, window.weights, "weights likewise")
+    axes = (channel, *window.shared, *window.pixels)
+    draft.order(dict.fromkeys(name_of(loop) for r in axes if (loop := draft.innermost(r)) is not None))
+    at = draft.innermost(channel)
+    copied = draft.stage(window.image, at, "images with their padding, channels side by side")
+    return copied and window.weights is not None and draft.stage(window.weights, at, "weights likewise")

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from planish.actions.block import Block
+from planish.actions.overrun import Overrun
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.optimize.core_nest import Nest, Sizes, divisor, fits, try_each, upto
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import size_of
 from planish.optimize.tiles import Shape, best_tile
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind
+from planish.uop.nest import size_of
 from planish.uop.products import Product
 from planish.uop.tensor_cores import Core
 
@@ -27,7 +30,7 @@ _PANEL: Final = (2, 5)
 """The part of the second cache that a panel may fill."""
 
 
-def use_dot_products(draft: Draft, number: int, core: Core) -> bool:
+def use_dot_products(draft: Draft, core: Core) -> bool:
     """Whether a kernel is such a product, and was given its schedule."""
 
     def sizes(product: Product) -> Sizes:
@@ -40,7 +43,7 @@ def use_dot_products(draft: Draft, number: int, core: Core) -> bool:
         for fit in fits(draft.sink, core, sizes, _LEAST_WORK)
         if size_of(fit.product.m) >= _LEAST_ROWS and _shape(draft.target, core, fit.product) is not None
     ]
-    return try_each(draft, number, core, found, _Vectors)
+    return try_each(draft, core, found, _Vectors)
 
 
 def _shape(target: Target, core: Core, product: Product) -> Shape | None:
@@ -50,29 +53,27 @@ def _shape(target: Target, core: Core, product: Product) -> Shape | None:
 class _Vectors(Nest):
     """A schedule around vectors of dot products."""
 
-    def take(self, number: int) -> bool:
+    def take(self) -> bool:
         shape = _shape(self.draft.target, self.core, self.fit.product)
-        if shape is None or not self.pad() or not self.multiply(number):
+        if shape is None or not self.pad() or not self.multiply():
             return False
         tile = f"a register tile of {shape.rows} rows of {shape.vectors} vectors"
-        if shape.vectors > 1 and not self.do(ActionKind.UPCAST, self.places(self.n), shape.vectors, tile):
+        if shape.vectors > 1 and not self.do(Upcast, self.n, shape.vectors, tile):
             return False
         pieces = self.pieces(shape)
         rows = self.left(self.m)
         if rows % (shape.rows * pieces):
-            self.do(ActionKind.OVERRUN, self.places(self.m), shape.rows * pieces, "rows in whole tiles")
-        if shape.rows > 1 and not self.do(ActionKind.UPCAST, self.places(self.m), shape.rows, tile):
+            self.do(Overrun, self.m, shape.rows * pieces, "rows in whole tiles")
+        if shape.rows > 1 and not self.do(Upcast, self.m, shape.rows, tile):
             return False
         self.share(pieces)
         self.block(shape)
-        inner, outer = self.places(self.m), self.places(self.n)
-        if inner and outer and inner[-1] < outer[-1]:
-            self.draft.do(Action(ActionKind.SWAP, inner[-1], outer[-1]), "all rows read a panel")
-            inner, outer = outer, inner
-        last = [places[-1] for places in (outer, inner) if places]
-        outermost, innermost = (last[0], last[-1]) if last else (-1, -1)
+        inside = self.inside()
+        if len(inside) == 2 and inside[0] is self.draft.innermost(self.m):
+            self.draft.swap(inside[0], inside[1], "all rows read a panel")
+            inside = self.inside()
         why = "a panel of pairs that all rows read", "rows, converted once for all columns of a panel"
-        return self.stage(outermost, innermost, why)
+        return self.stage(inside[0] if inside else None, inside[-1] if inside else None, why)
 
     def pieces(self, shape: Shape) -> int:
         """Into how many pieces rows are cut for cores; columns and batches are chosen by `share`."""
@@ -94,7 +95,7 @@ class _Vectors(Nest):
     def share(self, pieces: int) -> None:
         if self.cut is not None:
             reason = "equal work for the cores, little of it twice"
-            self.do(ActionKind.THREAD, self.places(self.cut.axis), self.cut.pieces, reason)
+            self.do(Thread, self.cut.axis, self.cut.pieces, reason)
 
     def block(self, shape: Shape) -> None:
         """Blocks of k, if a panel of all of it would not stay in the second cache."""
@@ -102,4 +103,4 @@ class _Vectors(Nest):
         most = self.draft.target.caches[1] * _PANEL[0] // _PANEL[1] // step
         steps = self.left(self.k)
         if steps > most and 4 * (amount := divisor(steps, most)) >= most:
-            self.do(ActionKind.BLOCK, self.places(self.k), amount, "a panel stays in the second cache")
+            self.do(Block, self.k, amount, "a panel stays in the second cache")

@@ -1,26 +1,32 @@
 """A schedule in the making: the kernel as the actions so far have left it, and one more action to try.
 
 Whether an action fits is not decided here: every step is tried by `attempt`, which stage 7 stands behind, and what is refused
-changes nothing.
+changes nothing. Axes are asked for by what they were in the kernel before any action: what is left of them has their name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
-from planish.optimize.kernel_view import size_of
+from planish.actions.base import Action
+from planish.actions.block import Block
+from planish.actions.stage import Stage
+from planish.actions.swap import Swap
+from planish.actions.upcast import Upcast
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.nest import OUTPUT, axes_of, axis_named, is_part, name_of, size_of
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType
+from planish.uop.ops import AxisType
 from planish.uop.ranges import kind_of
 
 Attempt = Callable[[UOp, Action, Sequence[Action]], UOp | None]
 """A kernel after one more action (the actions before it are told too); None if it is refused."""
+Kind = Callable[[str, int], Action]
+"""A kind of action that is told an axis, and how much of it."""
 
-_SEQUENTIAL: Final = frozenset({AxisType.LOOP, AxisType.REDUCE, AxisType.GLOBAL})
+_REDUCED: Final = frozenset({AxisType.REDUCE})
 
 
 @dataclass(slots=True)
@@ -38,29 +44,46 @@ class Draft:
     cores: bool = True
     """Whether the kernel may be cut into pieces for several cores."""
 
-    def place(self, axis: UOp) -> int | None:
-        """Where what is left of an axis stands among the axes of the kernel now."""
-        path = cast("Axis", axis.arg).path
-        for number, r in enumerate(axes_of(self.sink)):
-            if cast("Axis", r.arg).path[: len(path)] == path and kind_of(r) in _SEQUENTIAL:
-                return number
-        return None
+    # -- trials ------------------------------------------------------------------------------------------------------
+
+    def copy(self) -> Draft:
+        """The same, to try something that may not fit as a whole."""
+        return replace(self, actions=list(self.actions), reasons=list(self.reasons), upcast=dict(self.upcast))
+
+    def adopt(self, trial: Draft) -> None:
+        """Go on where a copy has got to."""
+        self.sink, self.actions, self.reasons = trial.sink, trial.actions, trial.reasons
+        self.upcast, self.cores = trial.upcast, trial.cores
+
+    # -- what is left of axes ----------------------------------------------------------------------------------------
+
+    def loops(self, axis: UOp) -> list[UOp]:
+        """The loops that are left of an axis, outermost first."""
+        kinds = _REDUCED if kind_of(axis) is AxisType.REDUCE else OUTPUT
+        return [r for r in axes_of(self.sink) if kind_of(r) in kinds and is_part(r, axis)]
+
+    def outermost(self, axis: UOp) -> UOp | None:
+        """The first of them."""
+        return next(iter(self.loops(axis)), None)
+
+    def innermost(self, axis: UOp) -> UOp | None:
+        """The last of them."""
+        return next(reversed(self.loops(axis)), None)
 
     def left(self, axis: UOp) -> int:
-        """The size of what is left of an axis; 0 if nothing is, or if it is not a number."""
-        number = self.place(axis)
-        return 0 if number is None else size_of(axes_of(self.sink)[number])
+        """The size of the outermost loop that is left of an axis; 0 if none is, or if it is not a number."""
+        found = self.outermost(axis)
+        return 0 if found is None else size_of(found)
 
-    def take(self, kind: ActionKind, axis: UOp, amount: int, reason: str = "") -> bool:
-        """Do something to an axis, if that fits; the reason is for whoever asks why."""
-        number = self.place(axis)
-        if number is None or not self.do(Action(kind, number, amount), reason):
-            return False
-        if kind is ActionKind.UPCAST:
-            self.upcast[axis] = self.upcast.get(axis, 1) * amount
-        return True
+    def steps(self, axis: UOp) -> int:
+        """How often the innermost loop runs that is left of an axis: once if none is."""
+        found = self.innermost(axis)
+        return 1 if found is None else size_of(found)
+
+    # -- actions -----------------------------------------------------------------------------------------------------
 
     def do(self, action: Action, reason: str = "") -> bool:
+        """Take an action, if it fits; the reason is for whoever asks why."""
         after = self.attempt(self.sink, action, self.actions)
         if after is None:
             return False
@@ -69,10 +92,47 @@ class Draft:
         self.reasons.append(reason)
         return True
 
-    def take_first(self, kind: ActionKind, axis: UOp, amounts: Iterable[int], reason: str = "") -> int:
+    def take(self, kind: Kind, axis: UOp, amount: int, reason: str = "", *, inner: bool = False) -> bool:
+        """Do something to the outermost (or innermost) loop that is left of an axis, if that fits."""
+        loop = self.innermost(axis) if inner else self.outermost(axis)
+        if loop is None or not self.do(kind(name_of(loop), amount), reason):
+            return False
+        if kind is Upcast:
+            self.upcast[axis] = self.upcast.get(axis, 1) * amount
+        return True
+
+    def take_first(self, kind: Kind, axis: UOp, amounts: Iterable[int], reason: str = "") -> int:
         """The first amount that divides what is left of an axis and fits; 1 if there is none."""
         for amount in amounts:
             size = self.left(axis)
             if amount > 1 and size and size % amount == 0 and self.take(kind, axis, amount, reason):
                 return amount
         return 1
+
+    def swap(self, one: UOp | str, other: UOp | str, reason: str = "order of loops") -> bool:
+        """Two loops in each other's place."""
+        return self.do(Swap(_name(one), _name(other)), reason)
+
+    def order(self, wanted: Iterable[str]) -> None:
+        """Loops of these names in this order, outermost first, in the places that they have together."""
+        left = list(wanted)
+        while left:
+            first = min(left, key=lambda name: cast("UOp", axis_named(self.sink, name)).order)
+            name = left.pop(0)
+            if first != name:
+                self.swap(name, first)
+
+    def block(self, axis: UOp, size: int, reason: str) -> str | None:
+        """Passes over all outputs, each with a block of a reduced axis: what their loop is called, which is outside of all others."""
+        loop = self.innermost(axis)
+        if loop is None or not self.do(Block(name_of(loop), size), reason):
+            return None
+        return f"{name_of(loop)}.outer"
+
+    def stage(self, place: UOp, at: UOp | str | None, reason: str) -> bool:
+        """A copy of what a parameter is read for at a place, inside of a loop (None: of the kernel)."""
+        return self.do(Stage(cast("int", place.src[0].arg), None if at is None else _name(at)), reason)
+
+
+def _name(loop: UOp | str) -> str:
+    return loop if isinstance(loop, str) else name_of(loop)

@@ -2,12 +2,16 @@
 
 1. **A tensor core**, if one fits; then tiles of tiles.
 2. **Rows**: reductions along what lies next to each other, and what is computed of them (sums, softmax, normalisation). The threads of a
-   block share a row: each takes four neighbours at a time, warps combine their values without memory, blocks through it once.
+   block share a row: each takes some neighbours at a time, warps combine their values without memory, blocks through it once.
    Short rows share a block.
 3. **Columns**: reductions across what lies next to each other. Neighbouring threads have neighbouring columns, so that they read
    together; the others of a block share the reduced axis.
-4. **Everything else**: register tiles of four by four for contractions, four neighbours for the rest, and up to three axes
-   for the threads of a block, the last first.
+4. **Products**: a tile of the result for a block, a tile of it in the registers of each thread; what a block reads of both operands
+   for some steps of the sum is fetched to shared memory together.
+5. **Turned copies**: what is read along one axis and written along another goes through a tile of shared memory.
+6. **Everything else**: some neighbours for each thread, and up to three axes for the threads of a block, the last first.
+
+Every template is tried as a whole: where some action does not fit, the next one has its turn.
 """
 
 from __future__ import annotations
@@ -15,19 +19,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from planish.optimize.contraction import broadcast_axis
+from planish.actions.group import Group
+from planish.actions.local import Local
+from planish.actions.pad_to import PadTo
+from planish.actions.split import Split
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
+from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import contiguous_reduced, vector_axes
 from planish.optimize.tensor_cores import use_tensor_core
-from planish.uop.actions import ActionKind
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 _SHORT: Final = 64
 """Terms of a reduction that one thread does alone."""
-_WIDE: Final = 4
-"""Neighbours that one access moves: 16 bytes of 32-bit elements."""
 _EACH: Final = 2
 """Accesses of a thread to its row, at least: the more threads a row has, the more of it is under way at once."""
 _TEAMS: Final = (1024, 512, 256, 128, 64, 32)
@@ -40,59 +48,47 @@ _BLOCK_AXES: Final = 3
 _MORE: Final = (1, 8)
 """How much longer an axis may become so that it divides."""
 _AMOUNTS: Final = (256, 128, 64, 32, 16, 8, 4, 3, 2)
-_BLOCK_SIDE: Final = 16
-"""Threads along one axis of a contraction: both operands are then shared."""
 _COLUMNS: Final = 32
 """Neighbouring columns of a block: a warp reads 128 bytes together."""
 _DEPTHS: Final = (32, 16, 8, 4, 2)
 """Threads that share a column."""
+_SIDE: Final = 16
+"""Threads along each axis of a tile."""
+_NEIGHBOURS: Final = 4
+"""Columns of a tile that one thread has next to each other."""
+_STEPS: Final = 16
+"""Terms of a sum for which operands are fetched at once."""
+_PRODUCTS: Final = ((8, 2), (4, 1))
+"""The tile of a thread: rows, and groups of neighbouring columns; the larger if it leaves work for all multiprocessors."""
+_TURNED: Final = 4
+"""Elements along each axis of a turned copy that a thread has."""
 
 
 def for_gpu(draft: Draft, view: View) -> None:
-    if use_tensor_core(draft) or _rows(draft, view) or _columns(draft, view):
+    if use_tensor_core(draft):
         return
-    for axis in vector_axes(view, every=True):
-        inner = [r for r in view.reductions if axis in r.ranges]
-        draft.take_first(ActionKind.UPCAST, axis, (4, 2))
-        rows = broadcast_axis(view, axis, inner) if inner else None
-        if rows is not None:
-            draft.take_first(ActionKind.UPCAST, rows, (4, 2))
-    _threads(draft, view, _BLOCK)
+    for template in (_rows, _columns, _product, _turned):
+        trial = draft.copy()
+        if template(trial, view):
+            draft.adopt(trial)
+            return
+    _elementwise(draft, view)
 
 
-def _is_contraction(view: View) -> bool:
-    """Whether sums read two operands, each of which varies along an output axis of its own: then tiles share what they read."""
-    large = [r for r in view.outputs if size_of(r) >= _BLOCK_SIDE]
-    for reduction in view.reductions:
-        reads = view.inside(reduction)
-        alone = [r for r in large if r in reduction.ranges and not all(r in place.ranges for place in reads)]
-        if len(alone) > 1:
-            return True
-    return False
-
-
-def _fitted(draft: Draft, axis: UOp, amount: int) -> bool:
-    """Whether an axis divides by an amount, if need be because it is made longer by a little."""
-    size = draft.left(axis)
-    if not size or size % amount == 0:
-        return bool(size)
-    more = -size % amount
-    return _MORE[1] * more <= _MORE[0] * size and draft.take(
-        ActionKind.PADTO, axis, amount, "as much for every thread"
-    )
+# -- rows and columns ------------------------------------------------------------------------------------------------
 
 
 def _rows(draft: Draft, view: View) -> bool:
     """Reductions along neighbours: a block for a row, or for a few short ones."""
     along = [contiguous_reduced(view, reduction) for reduction in view.reductions]
-    if not along or None in along or view.scans or _is_contraction(view):
+    if not along or None in along or view.scans or _is_product(view):
         return False
     reduced = list(dict.fromkeys(axis for axis in along if axis is not None))
     sizes = {size_of(axis) for axis in reduced}
     if len(sizes) != 1 or min(sizes) < _SHORT:
         return False
     (size,) = sizes
-    wide = _WIDE if size % _WIDE == 0 else 1
+    wide = next(n for n in (_at_once(draft, view), 4, 2, 1) if size % n == 0)
     team = next((n for n in _TEAMS if size >= _EACH * wide * n), _TEAMS[-1])
     written = [
         r for r in view.outputs if size_of(r) == size and any(view.stride(p, r) == 1 for p in view.writes)
@@ -100,33 +96,25 @@ def _rows(draft: Draft, view: View) -> bool:
     if not all(_fitted(draft, axis, wide * team) for axis in (*reduced, *written)):
         return False
     for axis in reduced:
-        if wide > 1:
-            draft.take(ActionKind.UNROLL, axis, wide, "neighbours by one access")
-        if not draft.take(ActionKind.GROUP, axis, team, "a row for a block"):
-            return bool(draft.actions)
+        if wide > 1 and not draft.take(Unroll, axis, wide, "neighbours by one access"):
+            return False
+        if not draft.take(Group, axis, team, "a row for a block"):
+            return False
     for axis in written:
-        if wide > 1:
-            draft.take(ActionKind.UPCAST, axis, wide, "neighbours by one access")
-        draft.take(ActionKind.LOCAL, axis, team)
-    if team < _FILLED:
-        for axis in reversed(view.outputs):
-            if (
-                axis not in written
-                and draft.take_first(
-                    ActionKind.LOCAL,
-                    axis,
-                    [n for n in (4, 2) if n * team <= _FILLED],
-                    "rows that share a block",
-                )
-                > 1
-            ):
-                break
+        if wide > 1 and not draft.take(Upcast, axis, wide, "neighbours by one access"):
+            return False
+        if not draft.take(Local, axis, team):
+            return False
+    several = [n for n in (4, 2) if n * team <= _FILLED]
+    for axis in reversed(view.outputs):
+        if axis not in written and draft.take_first(Local, axis, several, "rows that share a block") > 1:
+            break
     return True
 
 
 def _columns(draft: Draft, view: View) -> bool:
     """Reductions across neighbours: a warp of columns, and several threads to each."""
-    if len(view.reductions) != 1 or view.rows or view.scans or _is_contraction(view):
+    if len(view.reductions) != 1 or view.rows or view.scans or _is_product(view):
         return False
     (reduction,) = view.reductions
     neighbours = [
@@ -137,23 +125,123 @@ def _columns(draft: Draft, view: View) -> bool:
     axis = next((r for r in reversed(reduction.src[1:]) if r.op is Ops.RANGE and size_of(r) >= _SHORT), None)
     if not neighbours or axis is None or not _fitted(draft, neighbours[-1], _COLUMNS):
         return False
-    if not draft.take(ActionKind.LOCAL, neighbours[-1], _COLUMNS, "neighbouring threads read together"):
+    if not draft.take(Local, neighbours[-1], _COLUMNS, "neighbouring threads read together"):
         return False
     depth = next((n for n in _DEPTHS if draft.left(axis) >= _EACH * n and _fitted(draft, axis, n)), 1)
-    if depth > 1:
-        draft.take(ActionKind.GROUP, axis, depth, "threads that share a column")
-    return True
+    return depth == 1 or draft.take(Group, axis, depth, "threads that share a column")
 
 
-def _threads(draft: Draft, view: View, most: int) -> None:
-    """Up to three axes for the threads of a block, the last first."""
-    left, used = most, 0
-    side = _BLOCK_SIDE if view.reductions and len(view.outputs) > 1 else most
+# -- tiles -----------------------------------------------------------------------------------------------------------
+
+
+def _is_product(view: View) -> bool:
+    """Whether sums read two operands, each of which varies along an output axis of its own: then tiles share what they read."""
+    large = [r for r in view.outputs if size_of(r) >= _SIDE]
+    for reduction in view.reductions:
+        reads = view.inside(reduction)
+        alone = [r for r in large if r in reduction.ranges and not all(r in place.ranges for place in reads)]
+        if len(alone) > 1:
+            return True
+    return False
+
+
+def _product(draft: Draft, view: View) -> bool:
+    """Tiles of a product of matrices, one or several."""
+    if len(view.reductions) != 1 or view.rows or view.scans or not _is_product(view):
+        return False
+    (reduction,) = view.reductions
+    summed = [r for r in reduction.src[1:] if r.op is Ops.RANGE]
+    columns = next(
+        (r for r in reversed(view.outputs) if all(view.stride(p, r) == 1 for p in view.writes)), None
+    )
+    reads = [place for place in view.inside(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
+    right = [place for place in reads if columns is not None and columns in place.ranges]
+    if columns is None or len(reads) != 2 or len(right) != 1 or not summed:
+        return False
+    left = next(place for place in reads if place is not right[0])
+    rows = [r for r in view.outputs if r in left.ranges and r not in right[0].ranges]
+    if not rows:
+        return False
+    row = max(rows, key=size_of)
+    others = [size_of(r) for r in view.outputs if r is not row and r is not columns]
+    for high, groups in _PRODUCTS:
+        tile = _SIDE * high, _SIDE * _NEIGHBOURS * groups
+        blocks = -(-size_of(row) // tile[0]) * -(-size_of(columns) // tile[1])
+        for size in others:
+            blocks *= size
+        if (high, groups) == _PRODUCTS[-1] or blocks >= draft.target.workers:
+            trial = draft.copy()
+            if _tiled(trial, row, columns, summed[-1], (left, right[0]), high, groups):
+                draft.adopt(trial)
+                return True
+    return False
+
+
+def _tiled(
+    draft: Draft, row: UOp, column: UOp, summed: UOp, operands: Sequence[UOp], high: int, groups: int
+) -> bool:
+    """A tile of threads, each with a tile of sums, and both operands in shared memory for some steps."""
+    fitted = (
+        _fitted(draft, column, _SIDE * _NEIGHBOURS * groups)
+        and _fitted(draft, row, _SIDE * high)
+        and _fitted(draft, summed, _STEPS)
+    )
+    done = (
+        fitted
+        and draft.take(Upcast, column, _NEIGHBOURS, "neighbours by one access")
+        and draft.take(Local, column, _SIDE)
+        and (groups == 1 or draft.take(Upcast, column, groups, "columns of a thread"))
+        and draft.take(Upcast, row, high, "rows of a thread")
+        and draft.take(Local, row, _SIDE)
+        and draft.take(Split, summed, _STEPS, "what is fetched at once")
+        and draft.take(Unroll, summed, _NEIGHBOURS, inner=True)
+    )
+    loop = draft.outermost(summed)
+    return bool(done) and all(
+        draft.stage(place, loop, "a block fetches a tile together") for place in operands
+    )
+
+
+def _turned(draft: Draft, view: View) -> bool:
+    """Copies that read along one axis and write along another."""
+    if view.reductions or view.scans or view.rows or len(view.outputs) < 2:
+        return False
+    written = next(
+        (r for r in reversed(view.outputs) if all(view.stride(p, r) == 1 for p in view.writes)), None
+    )
+    if written is None:
+        return False
+    for place in view.reads:
+        read = next((r for r in view.outputs if r is not written and view.stride(place, r) == 1), None)
+        if read is None or view.stride(place, written) in {0, 1} or place.src[0].op is not Ops.DEFINE_GLOBAL:
+            continue
+        for axis in (written, read):
+            if not (
+                _fitted(draft, axis, _SIDE * _TURNED)
+                and draft.take(Upcast, axis, _TURNED, "neighbours by one access")
+                and draft.take(Local, axis, _SIDE)
+            ):
+                return False
+        loop = draft.outermost(view.outputs[-1])
+        return draft.stage(place, loop, "read and written together, each along its own axis")
+    return False
+
+
+# -- the rest --------------------------------------------------------------------------------------------------------
+
+
+def _elementwise(draft: Draft, view: View) -> None:
+    """Neighbours for each thread, and threads for the last axes."""
+    at_once = _at_once(draft, view)
+    for axis in vector_axes(view, every=True):
+        draft.take_first(
+            Upcast, axis, [n for n in (at_once, 4, 2) if n <= at_once], "neighbours by one access"
+        )
+    left, used = _BLOCK, 0
     for axis in reversed(view.outputs):
         if left < 2 or used == _BLOCK_AXES:
             return
-        amounts = [n for n in _AMOUNTS if n <= min(left, side)]
-        taken = _shared(draft, axis, amounts)
+        taken = _shared(draft, axis, [n for n in _AMOUNTS if n <= left])
         used += taken > 1
         left //= taken
 
@@ -165,6 +253,26 @@ def _shared(draft: Draft, axis: UOp, amounts: Sequence[int]) -> int:
     if size >= _COLUMNS and (not fair or fair[0] < _COLUMNS):
         fair = [n for n in (_COLUMNS, *fair) if n in amounts]
     for n in fair:
-        if (size % n == 0 or draft.take(ActionKind.PADTO, axis, n)) and draft.take(ActionKind.LOCAL, axis, n):
+        if (size % n == 0 or draft.take(PadTo, axis, n)) and draft.take(Local, axis, n):
             return n
     return 1
+
+
+def _fitted(draft: Draft, axis: UOp, amount: int) -> bool:
+    """Whether an axis divides by an amount, if need be because it is made longer by a little."""
+    size = draft.left(axis)
+    if not size or size % amount == 0:
+        return bool(size)
+    more = -size % amount
+    return _MORE[1] * more <= _MORE[0] * size and draft.take(PadTo, axis, amount, "as much for every thread")
+
+
+def _at_once(draft: Draft, view: View) -> int:
+    """Neighbours of the narrowest elements of parameters that one access moves."""
+    places = [*view.writes, *(p for p in view.reads if p.src[0].op is Ops.DEFINE_GLOBAL)]
+    widths = [
+        max(draft.target.widths(place.src[0].dtype.base.scalar), default=1)
+        for place in places
+        if isinstance(place.src[0].dtype, PtrDType)
+    ]
+    return max(widths, default=1)

@@ -7,13 +7,13 @@ machines like them, `gpu.py` for GPUs.
 
 from __future__ import annotations
 
+from planish.actions.base import Action
 from planish.optimize.cores import share_among_cores
 from planish.optimize.cpu import for_cpu
 from planish.optimize.draft import Attempt, Draft
 from planish.optimize.gpu import for_gpu
 from planish.optimize.kernel_view import View
 from planish.target import Parallel, Target
-from planish.uop.actions import Action
 from planish.uop.node import UOp
 
 

@@ -13,12 +13,6 @@ from planish.uop.ranges import kind_of
 from planish.uop.strides import stride
 
 
-def size_of(axis: UOp) -> int:
-    """The size of a range; 0 if that is not a number."""
-    bound = axis.src[0]
-    return cast("int", bound.arg) if bound.op is Ops.CONST else 0
-
-
 def work_of(node: UOp) -> int:
     """How many iterations the nest of a node has that closes loops."""
     own = {r for listed in node.src[1:] for r in listed.ranges}

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from planish.actions.accumulators import Accumulators
+from planish.actions.align import Align
+from planish.actions.block import Block
+from planish.actions.pad_to import PadTo
+from planish.actions.prefix import Prefix
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.dtypes import PtrDType
-from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.draft import Draft, Kind
+from planish.optimize.kernel_view import View
 from planish.target import Target
-from planish.uop.actions import ActionKind
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -89,9 +96,7 @@ def lanes_along(target: Target, view: View, axis: UOp) -> int:
     return min((target.lanes(place.dtype.scalar) for place in places if not place.dtype.is_index), default=1)
 
 
-def take_lanes(
-    draft: Draft, axis: UOp, kind: ActionKind, lanes: int, vectors: int = 1, least: int = 2
-) -> int:
+def take_lanes(draft: Draft, axis: UOp, kind: Kind, lanes: int, vectors: int = 1, least: int = 2) -> int:
     """Lanes of an axis: whole vectors if that is possible, parts of one if not; padded if nothing divides.
 
     `least`: how many halves of a vector an axis must have to be worth padding.
@@ -106,7 +111,7 @@ def take_lanes(
             (w for w in whole if _PADDED[0] * rounded_up(axis.vmax + 1, w) <= _PADDED[1] * (axis.vmax + 1)),
             lanes,
         )
-        if draft.take(ActionKind.PADTO, axis, width):
+        if draft.take(PadTo, axis, width):
             return width if draft.take(kind, axis, width) else 1
     return draft.take_first(kind, axis, (*whole, *parts))
 
@@ -127,7 +132,7 @@ def align_rows(draft: Draft, view: View, axis: UOp, lanes: int) -> bool:
     return (
         bool(written)
         and all(is_large(target, place) and place.src[0] not in read for place in written)
-        and draft.take(ActionKind.ALIGN, axis, lanes, "rows of a large result that start anywhere")
+        and draft.take(Align, axis, lanes, "rows of a large result that start anywhere")
     )
 
 
@@ -141,9 +146,9 @@ def scan_in_lanes(draft: Draft, view: View, axis: UOp) -> bool:
         return False
     lanes = lanes_along(draft.target, view, axis)
     if any(axis in scan.src[1:] for scan in view.scans):
-        take_lanes(draft, axis, ActionKind.PREFIX, lanes, least=4)
+        take_lanes(draft, axis, Prefix, lanes, least=4)
     else:
-        take_lanes(draft, axis, ActionKind.UPCAST, lanes, _COLUMNS, least=4)
+        take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=4)
     return True
 
 
@@ -168,11 +173,11 @@ def reduce_in_lanes(draft: Draft, view: View, reduction: UOp) -> None:
     row = _row_axis(draft, view)
     if row is not None:
         most = draft.left(row) // _SHARED_ROWS
-        draft.take_first(ActionKind.UPCAST, row, [n for n in _ROWS if n <= most], "rows read at once")
+        draft.take_first(Upcast, row, [n for n in _ROWS if n <= most], "rows read at once")
     lanes = lanes_along(draft.target, view, axis)
     rows = prod(amount for each, amount in draft.upcast.items() if each in reduction.ranges)
     vectors = max(1, _ACCUMULATORS // rows)
-    take_lanes(draft, axis, ActionKind.ACCUMULATORS, lanes, vectors, least=4)
+    take_lanes(draft, axis, Accumulators, lanes, vectors, least=4)
 
 
 def _row_axis(draft: Draft, view: View) -> UOp | None:
@@ -204,7 +209,7 @@ def reduce_in_columns(draft: Draft, view: View, axis: UOp, reductions: Sequence[
     if any(r not in p.ranges for r in others for p in reads):  # something is used again: a contraction
         return False
     lanes = lanes_along(draft.target, view, axis)
-    take_lanes(draft, axis, ActionKind.UPCAST, lanes, _COLUMNS, least=1)
+    take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=1)
     alone = len(view.writes) == 1 and set(reads) == set(view.reads)
     if alone and not others and draft.left(axis) > 1:
         _by_rows(draft, axis, along[0])
@@ -220,5 +225,5 @@ def _by_rows(draft: Draft, axis: UOp, rows: UOp) -> None:
     tiles = draft.left(axis)
     if draft.cores:
         pieces = range(max(tiles // _PIECE, 2), 1, -1)
-        draft.take_first(ActionKind.THREAD, axis, pieces, "wide pieces of rows")
-    draft.take(ActionKind.BLOCK, rows, block, "rows are read from end to end")
+        draft.take_first(Thread, axis, pieces, "wide pieces of rows")
+    draft.take(Block, rows, block, "rows are read from end to end")

@@ -12,11 +12,14 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from planish.actions.pad_to import PadTo
+from planish.actions.split import Split
+from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind
+from planish.uop.nest import is_part, size_of
 from planish.uop.node import UOp
 
 _SIDE: Final = 16
@@ -36,8 +39,8 @@ def turn(draft: Draft, view: View, axis: UOp) -> bool:
         return False
     for each, amount in zip((axis, other), amounts, strict=True):
         if draft.left(each) % amount or not draft.left(each):
-            draft.take(ActionKind.PADTO, each, amount)
-        draft.take(ActionKind.UPCAST, each, amount)
+            draft.take(PadTo, each, amount)
+        draft.take(Upcast, each, amount)
     if _bytes(view) > draft.target.caches[0]:
         _macro_tile(draft, other, axis)
     return True
@@ -80,11 +83,9 @@ def _macro_tile(draft: Draft, outer: UOp, inner: UOp) -> None:
     if min(draft.left(outer), draft.left(inner)) <= _MACRO:
         return
     for axis in (outer, inner):
-        if draft.left(axis) % _MACRO or not draft.take(ActionKind.SPLIT, axis, _MACRO):
+        if draft.left(axis) % _MACRO or not draft.take(Split, axis, _MACRO):
             return
-    first, second = draft.place(outer), draft.place(inner)
-    if first is None or second is None:
-        return
-    draft.do(Action(ActionKind.SWAP, min(first, second) + 1, max(first, second)))
-    if first < second:
-        draft.do(Action(ActionKind.SWAP, first, first + 1))
+    first, second = sorted((draft.loops(axis) for axis in (outer, inner)), key=lambda loops: loops[0].order)
+    draft.swap(first[-1], second[0], "")
+    if is_part(first[0], outer):
+        draft.swap(first[0], second[0], "")

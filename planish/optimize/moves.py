@@ -18,29 +18,36 @@ from itertools import product
 from math import isqrt
 from typing import Final
 
+from planish.actions.base import Action, is_within
+from planish.actions.block import Block
+from planish.actions.lanes import Lanes
+from planish.actions.overrun import Overrun
+from planish.actions.pad_to import PadTo
+from planish.actions.split import Split
+from planish.actions.splitting import Splitting
+from planish.actions.thread import Thread
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
 from planish.optimize.draft import Attempt
 from planish.optimize.heuristic import choose
 from planish.optimize.searched import Schedule
 from planish.optimize.space import amounts
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
 
 _BESIDE: Final = 2
 """How many divisors below and above an amount are tried."""
-_TILED: Final = frozenset({ActionKind.UPCAST, ActionKind.LANES})
-_EDGES: Final = frozenset({ActionKind.PADTO, ActionKind.OVERRUN})
-_DIVIDING: Final = frozenset(
-    {ActionKind.UPCAST, ActionKind.SPLIT, ActionKind.BLOCK, ActionKind.THREAD, ActionKind.UNROLL}
-)
+_TILED: Final = (Upcast, Lanes)
+_EDGES: Final = (PadTo, Overrun)
+_DIVIDING: Final = (Upcast, Split, Block, Thread, Unroll)
 _MOST_ROWS: Final = 16
 """Rows of a tile: what is beside the vectors of it."""
 
 
 def other_amounts(target: Target, action: Action, size: int) -> tuple[int, ...]:
     """What else an action could be given on an axis of a size (0: it is not known)."""
-    found = list(amounts(target, action.kind))
-    if action.kind in _DIVIDING and size:
+    found = list(amounts(target, type(action)))
+    if isinstance(action, _DIVIDING) and size:
         divisors = _divisors(size)
         below = [n for n in divisors if n < action.amount][-_BESIDE:]
         above = [n for n in divisors if n > action.amount][:_BESIDE]
@@ -55,43 +62,49 @@ def _divisors(size: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(size // n for n in small)} - {1}))
 
 
+def without(actions: Schedule, place: int) -> Schedule:
+    """A schedule less one action; what followed on a part of its axis is done to the whole."""
+    dropped, tail = actions[place], actions[place + 1 :]
+    if isinstance(dropped, Splitting):
+        left = f"{dropped.axis}.{'inner' if dropped.takes_outer else 'outer'}"
+        tail = tuple(action.renamed(left, dropped.axis) for action in tail)
+    return (*actions[:place], *tail)
+
+
 def resized(actions: Schedule, place: int, amount: int) -> Iterator[Schedule]:
     """Schedules in which the action at a place has another amount; the first that fits is the one that is meant.
 
     Where a part of an axis that stays in registers runs up to a multiple of it, the multiple becomes another. Where it is shared
     among cores, each gets whole parts.
     """
-    changed = actions[place]._replace(amount=amount)
+    changed = actions[place].resized(amount)
     head, tail = actions[:place], actions[place + 1 :]
     yield (*head, changed, *tail)
-    if changed.kind not in _TILED:
+    if not isinstance(changed, _TILED):
         return
-    edge = next((a for a in head if a.kind in _EDGES and a.axis == changed.axis), None)
+    edge = next((a for a in head if isinstance(a, _EDGES) and is_within(changed.axis, a.axis)), None)
     without = tuple(a for a in head if a is not edge)
     if edge is not None:
         yield (*without, changed, *tail)
-    kind = ActionKind.PADTO if edge is None else edge.kind
-    pieces = [a.amount for a in tail if a.kind is ActionKind.THREAD and a.axis == changed.axis]
+    # what is left of the axis is shared among cores
+    pieces = [a.pieces for a in tail if isinstance(a, Thread) and is_within(a.axis, changed.axis)]
     for multiple in (*(amount * n for n in pieces), amount):
         at = head.index(edge) if edge is not None else len(head)
-        yield (
-            *without[:at],
-            Action(kind, changed.axis, multiple),
-            *without[at:],
-            changed,
-            *tail,
-        )
+        padding = PadTo(changed.axis, multiple) if edge is None else edge.resized(multiple)
+        yield (*without[:at], padding, *without[at:], changed, *tail)
 
 
 def tiles(actions: Schedule, target: Target, lanes: int) -> Iterator[tuple[Schedule, ...]]:
     """Other register tiles for a schedule that has one: of each, schedules of which the first that fits is meant."""
-    parts = [place for place, action in enumerate(actions) if action.kind in _TILED and action.amount > 1]
+    parts = [
+        place for place, action in enumerate(actions) if isinstance(action, _TILED) and action.amount > 1
+    ]
     wide = [place for place in parts if actions[place].amount % max(lanes, 1) == 0 and lanes > 1]
     tall = [place for place in parts if place not in wide]
     if not wide or not tall:
         return
     across, down = wide[0], tall[0]
-    widths = [n for n in amounts(target, ActionKind.LANES) if n % lanes == 0]
+    widths = [n for n in amounts(target, Lanes) if n % lanes == 0]
     for width, rows in product(widths, range(2, _MOST_ROWS + 1)):
         vectors = width // lanes
         if (width, rows) == (actions[across].amount, actions[down].amount):

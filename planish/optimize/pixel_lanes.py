@@ -9,13 +9,16 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from planish.actions.pad_to import PadTo
+from planish.actions.thread import Thread
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along
-from planish.optimize.loops import Loops
 from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window
-from planish.uop.actions import ActionKind
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
 
 _MOST_ROWS: Final = 8
@@ -40,44 +43,42 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     size = size_of(pixel)
     if lanes < 2 or size < 4:
         return False
-    loops, sizes = Loops(draft), Sizes(view, window, lanes)
+    sizes = Sizes(view, window, lanes)
     width = lanes if size > lanes // 2 else max(4, 1 << (size - 1).bit_length())
     if window.weights is not None and not _rows(window, pixel):
         # a row alone: several sums at once hide the time that one takes
         width *= next((v for v in (4, 3, 2) if size >= 2 * v * width), 1)
-    copied = _copy_image(loops, view, window, sizes, pixel)
+    copied = _copy_image(draft, view, window, sizes, pixel)
     if copied and width < lanes and target.masked:
         width = lanes
     padded = size % width != 0
-    if padded and not (
-        target.masked and loops.take(ActionKind.PADTO, pixel, width, "whole vectors of pixels")
-    ):
+    if padded and not (target.masked and draft.take(PadTo, pixel, width, "whole vectors of pixels")):
         return False
-    if not loops.take(ActionKind.UPCAST, pixel, width, "pixels in lanes"):
+    if not draft.take(Upcast, pixel, width, "pixels in lanes"):
         return False
     if apart > 1 and window.weights is not None:
-        loops.stage(None, window.weights, "taps that a phase does not have are zeros")
-    _rows_in_registers(loops, window, sizes, pixel)
+        draft.stage(window.weights, None, "taps that a phase does not have are zeros")
+    _rows_in_registers(draft, window, sizes, pixel)
     for row, tap in sizes.pairs.items():
         # along the lanes neighbouring taps are other vectors; along the rows the same ones
-        if row is not pixel and loops.draft.upcast.get(row) and 1 < size_of(tap) <= UNROLLED_TAPS:
-            loops.take(ActionKind.UNROLL, tap, 0, "rows share what they load")
+        if row is not pixel and draft.upcast.get(row) and 1 < size_of(tap) <= UNROLLED_TAPS:
+            draft.take(Unroll, tap, 0, "rows share what they load")
     if copied:
-        _share(loops, view, window, sizes, copied)
+        _share(draft, view, window, sizes, copied)
     return True
 
 
-def _share(loops: Loops, view: View, window: Window, sizes: Sizes, copied: int) -> None:
+def _share(draft: Draft, view: View, window: Window, sizes: Sizes, copied: int) -> None:
     """Pieces for the cores, each of which has a copy of its own of the image that it needs."""
     cuts = [
-        Cut(r, loops.size(r), copied if r in sizes.pairs or r in window.channels else 0)
+        Cut(r, draft.steps(r), copied if r in sizes.pairs or r in window.channels else 0)
         for r in (*window.shared, *window.pixels, *window.channels)
-        if loops.path(r) is not None
+        if draft.innermost(r) is not None
     ]
-    cut = best_cut(loops.draft.target, view.work, cuts)
+    cut = best_cut(draft.target, view.work, cuts)
     if cut is not None:
-        loops.take(ActionKind.THREAD, cut.axis, cut.pieces, "pieces for the cores")
-    loops.draft.cores = False
+        draft.take(Thread, cut.axis, cut.pieces, "pieces for the cores")
+    draft.cores = False
 
 
 def _phases(view: View, window: Window) -> int:
@@ -92,23 +93,24 @@ def _phases(view: View, window: Window) -> int:
     )
 
 
-def _copy_image(loops: Loops, view: View, window: Window, sizes: Sizes, pixel: UOp) -> int:
+def _copy_image(draft: Draft, view: View, window: Window, sizes: Sizes, pixel: UOp) -> int:
     """Copy the image with its padding, if every element is read so often that gates, or lanes apart, cost more: how much that is."""
     step = max(abs(view.stride(window.image, pixel) or 1), 1)
     times = prod(map(size_of, (*window.reduced, *window.channels))) // step
     outside = [r for r in (*window.shared, *window.pixels) if r not in sizes.pairs]
-    around = max((path for r in outside if (path := loops.path(r)) is not None), default=None)
-    inside = [path for r in sizes.pairs if (path := loops.path(r)) is not None]
+    loops = [loop for r in outside if (loop := draft.innermost(r)) is not None]
+    around = max(loops, key=lambda r: r.order, default=None)
+    inside = [loop.order for r in sizes.pairs if (loop := draft.innermost(r)) is not None]
     if (
         window.weights is None
         or times < _OFTEN
-        or (around is not None and around > min(inside, default=around))
+        or (around is not None and around.order > min(inside, default=around.order))
     ):
         return 0
-    room = loops.draft.target.local_bytes // max(window.image.dtype.itemsize, 1)
+    room = draft.target.local_bytes // max(window.image.dtype.itemsize, 1)
     needed = sizes.image(dict.fromkeys(outside, 1))
     reason = "the image with its padding, so that nothing is gated"
-    return needed if needed <= room and loops.stage(around, window.image, reason) else 0
+    return needed if needed <= room and draft.stage(window.image, around, reason) else 0
 
 
 def _rows(window: Window, pixel: UOp) -> list[UOp]:
@@ -117,18 +119,18 @@ def _rows(window: Window, pixel: UOp) -> list[UOp]:
     return [r for r in (*window.channels, *reversed(rows)) if size_of(r) > 1]
 
 
-def _rows_in_registers(loops: Loops, window: Window, sizes: Sizes, pixel: UOp) -> None:
+def _rows_in_registers(draft: Draft, window: Window, sizes: Sizes, pixel: UOp) -> None:
     """Rows of vectors that share weights or pixels, as many as leave half of the registers for what is loaded."""
-    room = loops.draft.target.registers // 2
+    room = draft.target.registers // 2
     for axis in _rows(window, pixel):
-        steps, most = loops.size(axis), min(room, loops.size(axis), _MOST_ROWS)
+        steps, most = draft.steps(axis), min(room, draft.steps(axis), _MOST_ROWS)
         amount = max(n for n in range(1, most + 1) if steps % n == 0)
         if 2 * amount <= most and axis in sizes.pairs:
             # a size that has no divisors: some rows too many, as few as possible, and few tiles
             best = min(range(most // 2 + 1, most + 1), key=lambda n: -(-steps // n) * (n + _LOADED))
-            if loops.take(ActionKind.PADTO, axis, best, "whole tiles of rows"):
+            if draft.take(PadTo, axis, best, "whole tiles of rows"):
                 amount = best
-        if amount > 1 and loops.take(ActionKind.UPCAST, axis, amount, "rows share what they load"):
+        if amount > 1 and draft.take(Upcast, axis, amount, "rows share what they load"):
             room //= amount
 
 

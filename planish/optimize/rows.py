@@ -8,24 +8,33 @@ maxima, sums and functions along a row work on whole vectors without ever combin
 2. Each product has another axis in registers, so that there are enough sums at once: along the row where it makes the row
    (keys), along the output where it uses it.
 3. What is read along the rows with jumps (the queries) is staged, transposed on the way.
-4. A product that uses rows which do not fit in the first cache takes a block of them at a time (`HOLD`).
-5. Where a mask hides the end of the rows from all lanes, scores and exponentials end there (`LIMIT`).
+4. A product that uses rows which do not fit in the first cache takes a block of them at a time (`hold`).
+5. Where a mask hides the end of the rows from all lanes, scores and exponentials end there (`limit`).
 
 Rows that lie side by side in memory, as the columns of a matrix do, run in lanes for the same reasons, with no product at all.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import lcm, prod
 from typing import Final, NamedTuple, cast
 
+from planish.actions.hold import Hold
+from planish.actions.lanes import Lanes
+from planish.actions.limit import Limit
+from planish.actions.overrun import Overrun
+from planish.actions.pad_to import PadTo
+from planish.actions.split import Split
+from planish.actions.stage import Stage
+from planish.actions.thread import Thread
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
 from planish.optimize.cores import amounts_for, is_done_again, pieces_for
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import rounded_up
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind
+from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -62,10 +71,9 @@ def block_rows(draft: Draft, view: View) -> bool:
         if not _fits(found, view, draft.target, vectors * lanes):
             continue
         # what fits in part only is not begun
-        trial = replace(draft, actions=[*draft.actions], reasons=[*draft.reasons], upcast={**draft.upcast})
+        trial = draft.copy()
         if _schedule(trial, view, found, vectors, lanes):
-            draft.sink, draft.actions, draft.reasons = trial.sink, trial.actions, trial.reasons
-            draft.upcast = trial.upcast
+            draft.adopt(trial)
             return True
     return False
 
@@ -79,16 +87,11 @@ def _in_groups(draft: Draft, view: View) -> bool:
             if node.op is not Ops.FLOORDIV or node.src[0] is not axis or node.src[1].op is not Ops.CONST:
                 continue
             size = cast("int", node.src[1].arg)
-            trial = replace(
-                draft, actions=[*draft.actions], reasons=[*draft.reasons], upcast={**draft.upcast}
-            )
-            if size_of(axis) % size or not trial.take(
-                ActionKind.SPLIT, axis, size, "rows that share an operand"
-            ):
+            trial = draft.copy()
+            if size_of(axis) % size or not trial.take(Split, axis, size, "rows that share an operand"):
                 continue
             if _find(inner := View(trial.sink)) is not None and block_rows(trial, inner):
-                draft.sink, draft.actions, draft.reasons = trial.sink, trial.actions, trial.reasons
-                draft.upcast = trial.upcast
+                draft.adopt(trial)
                 return True
     return False
 
@@ -157,41 +160,40 @@ def _fits(block: _Block, view: View, target: Target, width: int) -> bool:
 def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int) -> bool:
     width, rows = vectors * lanes, block.rows
     # what is contiguous along the rows is masked, what is staged or spread is not
-    padding = ActionKind.OVERRUN if block.products or not draft.target.masked else ActionKind.PADTO
+    padding = Overrun if block.products or not draft.target.masked else PadTo
     if size_of(rows) % width and not draft.take(padding, rows, width, "whole vectors of rows"):
         return False
-    if not draft.take(ActionKind.LANES, rows, width, f"{vectors} vectors of rows run side by side"):
+    if not draft.take(Lanes, rows, width, f"{vectors} vectors of rows run side by side"):
         return False
     if block.across is not None:
         across = block.across
-        if size_of(across) % lanes and not draft.take(ActionKind.PADTO, across, lanes, "whole squares"):
+        if size_of(across) % lanes and not draft.take(PadTo, across, lanes, "whole squares"):
             return False
-        if not draft.take(
-            ActionKind.UPCAST, across, lanes, "squares of rows and columns are turned in registers"
-        ):
+        if not draft.take(Upcast, across, lanes, "squares of rows and columns are turned in registers"):
             return False
     sums = max(1, min(draft.target.registers // 2, draft.target.registers - vectors - 1) // vectors)
     for product in block.products:
         _in_registers(draft, view, product, rows, sums)
     for slot, loops in _jumping(view, block).items():
-        # as far inside as what is read changes, if there is room; -1: all rows are in lanes, and there is no loop
-        places = sorted({place for loop in loops if (place := draft.place(loop)) is not None}, reverse=True)
+        # as far inside as what is read changes, if there is room; None: all rows are in lanes, and there is no loop
+        places = {left for loop in loops if (left := draft.outermost(loop)) is not None}
+        names: list[str | None] = [name_of(r) for r in reversed(axes_of(draft.sink)) if r in places]
         reason = "rows lie next to each other in lanes"
-        if not any(draft.do(Action(ActionKind.STAGE, place, slot), reason) for place in places or [-1]):
+        if not any(draft.do(Stage(slot, name), reason) for name in names or [None]):
             return False
     step = 1
     if block.row_bytes * width > draft.target.caches[0] // 2:
         for product in block.products:
             for axis, count in _passes(product, view, draft.target, width):
                 reason = f"{count} of a row at a time stay in the first cache"
-                if draft.take(ActionKind.HOLD, axis, count, reason):
+                if draft.take(Hold, axis, count, reason):
                     step = lcm(step, count)
                     break
     _share(draft, view, block, width)
     for top in (reduction for reduction in view.reductions if reduction.arg is Ops.MAX):
         for axis in top.src[1:]:
             together = size_of(axis) // max(draft.left(axis), 1)
-            draft.take(ActionKind.LIMIT, axis, lcm(step, together), "what is masked is not computed")
+            draft.take(Limit, axis, lcm(step, together), "what is masked is not computed")
     return True
 
 
@@ -231,7 +233,7 @@ def _share(draft: Draft, view: View, block: _Block, width: int) -> None:
     for axis in view.outputs:
         if all(axis in product.ranges for product in block.products) and not is_done_again(view, axis):
             amounts = amounts_for(target, draft.left(axis), pieces)
-            pieces //= draft.take_first(ActionKind.THREAD, axis, amounts)
+            pieces //= draft.take_first(Thread, axis, amounts)
 
 
 def _in_registers(draft: Draft, view: View, product: UOp, rows: UOp, most: int) -> None:
@@ -240,10 +242,10 @@ def _in_registers(draft: Draft, view: View, product: UOp, rows: UOp, most: int) 
     for axis in sorted(product.ranges, key=lambda r: r.order, reverse=True):
         if axis is rows or not size_of(axis) or all(axis in place.ranges for place in operands):
             continue
-        kind = ActionKind.UNROLL if kind_of(axis) is AxisType.REDUCE else ActionKind.UPCAST
+        kind = Unroll if kind_of(axis) is AxisType.REDUCE else Upcast
         size = draft.left(axis)
         count = max((n for n in range(1, most + 1) if size % n == 0), default=1)
-        if 2 * count < most < size and draft.take(ActionKind.OVERRUN, axis, most, "whole tiles of sums"):
+        if 2 * count < most < size and draft.take(Overrun, axis, most, "whole tiles of sums"):
             count = most
         if count > 1 and draft.take(kind, axis, count, f"{count} sums for each row at once"):
             return

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
-from planish.uop.actions import Action
+from planish.actions.base import Action
 
 Schedule = tuple[Action, ...]
 

@@ -1,6 +1,6 @@
 """The actions that a search may try on a target: a table, and what has to hold before one is tried at all.
 
-Of a row every amount is tried on every axis: `actions(target)` is the whole space, its size is a fact about the target. What
+Of a row every amount is tried on every axis of a kernel: the number of actions for so many axes is a fact about the target. What
 cannot fit a kernel is left out before stage 7 is asked (`obstacle`), for a reason that is counted like a refusal of stage 7's own.
 """
 
@@ -9,16 +9,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import combinations
 from math import prod
-from typing import Final
+from typing import Final, cast
 
 from planish import dtypes
-from planish.optimize.kernel_view import size_of
+from planish.actions.accumulators import Accumulators
+from planish.actions.align import Align
+from planish.actions.base import Action, OneAxis
+from planish.actions.block import Block
+from planish.actions.group import Group
+from planish.actions.hold import Hold
+from planish.actions.lanes import Lanes
+from planish.actions.limit import Limit
+from planish.actions.local import Local
+from planish.actions.no_locals import NoLocals
+from planish.actions.overrun import Overrun
+from planish.actions.pad_to import PadTo
+from planish.actions.peel import Peel
+from planish.actions.prefix import Prefix
+from planish.actions.split import Split
+from planish.actions.stage import Stage
+from planish.actions.swap import Swap
+from planish.actions.tensor_core import TensorCore
+from planish.actions.thread import Thread
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
+from planish.optimize.draft import Kind
 from planish.target import Parallel, Target
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.nest import LANES, axes_of, name_of, size_of
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Ops
+from planish.uop.ops import Ops
+from planish.uop.products import products
 from planish.uop.ranges import kind_of
 
 AXES: Final = 10
@@ -38,124 +61,98 @@ _MOST_VECTORS: Final = 2
 _MOST_LANES: Final = 256
 """Lanes on a machine without vectors."""
 
-_OUTPUT: Final = frozenset({AxisType.LOOP, AxisType.GLOBAL})
-_REDUCED: Final = frozenset({AxisType.REDUCE})
-_ANY_LOOP: Final = _OUTPUT | _REDUCED
-_TAKES: Final = {
-    ActionKind.UPCAST: _OUTPUT,
-    ActionKind.LANES: _OUTPUT,
-    ActionKind.PREFIX: _OUTPUT,
-    ActionKind.UNROLL: _REDUCED,
-    ActionKind.ACCUMULATORS: _REDUCED,
-    ActionKind.LOCAL: _OUTPUT,
-    ActionKind.GROUP: _REDUCED,
-    ActionKind.GROUPTOP: _REDUCED,
-    ActionKind.THREAD: _OUTPUT,
-    ActionKind.SPLIT: _ANY_LOOP,
-    ActionKind.SWAP: _ANY_LOOP,
-    ActionKind.PEEL: _OUTPUT,
-    ActionKind.PADTO: _ANY_LOOP,
-    ActionKind.OVERRUN: _ANY_LOOP,
-    ActionKind.ALIGN: _OUTPUT,
-    ActionKind.BLOCK: _REDUCED,
-    ActionKind.HOLD: _REDUCED,
-    ActionKind.LIMIT: _REDUCED,
-}
-"""Which axes an action is for."""
-_DIVIDES: Final = frozenset(_TAKES) - {
-    ActionKind.SWAP,
-    ActionKind.PEEL,
-    ActionKind.PADTO,
-    ActionKind.OVERRUN,
-    ActionKind.ALIGN,
-}
-"""Actions whose amount divides their axis."""
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Actions of one kind: each amount on each axis."""
+    """Actions of one kind: each amount on each axis, or on the first ones."""
 
-    kind: ActionKind
-    axes: tuple[int, ...]
+    kind: type[Action]
     amounts: tuple[int, ...]
+    axes: int = AXES
+    make: Kind | None = None
+    """What makes one, if that is not the kind itself."""
 
-    def actions(self) -> Iterator[Action]:
-        """All of them. Two axes are exchanged once, not twice."""
-        for axis in self.axes:
+    def actions(self, names: Sequence[str]) -> Iterator[Action]:
+        """All of them, for axes of some names."""
+        make = self.make or cast("Kind", self.kind)
+        for name in names[: self.axes]:
             for amount in self.amounts:
-                if self.kind is not ActionKind.SWAP or axis < amount:
-                    yield Action(self.kind, axis, amount)
+                yield make(name, amount)
 
 
 @cache
 def table(target: Target) -> tuple[Row, ...]:
-    """What may be tried on a target."""
-    everywhere = tuple(range(AXES))
+    """What may be tried on a target, besides exchanging loops, staging and tensor cores."""
     lanes = target.lanes(dtypes.float32)
     whole = tuple(lanes * n for n in (1, 2, 3, 4) if 1 < lanes * n <= 64)
-    rows = [
-        Row(ActionKind.SPLIT, everywhere, _LOOPS),
-        Row(ActionKind.SWAP, everywhere, everywhere),
-        Row(ActionKind.UNROLL, everywhere, (2, 4, 8)),
-    ]
-    if target.tensor_cores:
-        rows.append(Row(ActionKind.TC, (0,), tuple(range(len(target.tensor_cores)))))
+    rows = [Row(Split, _LOOPS), Row(Unroll, (2, 4, 8))]
     if target.is_gpu:
-        rows += [
-            Row(ActionKind.UPCAST, everywhere, _FEW),
-            Row(ActionKind.LOCAL, everywhere, _THREADS),
-            Row(ActionKind.GROUP, everywhere, _THREADS),
-            Row(ActionKind.GROUPTOP, everywhere, _THREADS),
-            Row(ActionKind.PADTO, everywhere, (4, 16, 32, 64, 128)),
-            Row(ActionKind.STAGE, everywhere, tuple(range(_SLOTS))),
-            Row(ActionKind.NOLOCALS, (0,), (0,)),
-        ]
-        return tuple(rows)
+        return (
+            *rows,
+            Row(Upcast, _FEW),
+            Row(Local, _THREADS),
+            Row(Group, _THREADS),
+            Row(Group, _THREADS, make=partial(Group, contiguous=True)),
+            Row(PadTo, (4, 16, 32, 64, 128)),
+        )
     rows += [
-        Row(ActionKind.UPCAST, everywhere, tuple(sorted({*_ROWS, *whole}))),
-        Row(ActionKind.ACCUMULATORS, everywhere, tuple(sorted({4, 8, *whole}))),
-        Row(ActionKind.LANES, everywhere, whole),
-        Row(ActionKind.PREFIX, everywhere[:4], whole[:1]),
-        Row(ActionKind.STAGE, (-1, *everywhere), tuple(range(_SLOTS))),
-        Row(ActionKind.BLOCK, everywhere, _BLOCKS),
-        Row(ActionKind.HOLD, everywhere, _PASSES),
-        Row(ActionKind.LIMIT, everywhere, _PASSES[:1]),
-        Row(ActionKind.OVERRUN, everywhere, (4, 6, 8, 12)),
-        Row(ActionKind.PEEL, everywhere[:4], tuple(sorted({4, 8, *whole}))),
+        Row(Upcast, tuple(sorted({*_ROWS, *whole}))),
+        Row(Accumulators, tuple(sorted({4, 8, *whole}))),
+        Row(Lanes, whole),
+        Row(Prefix, whole[:1], 4),
+        Row(Block, _BLOCKS),
+        Row(Hold, _PASSES),
+        Row(Limit, _PASSES[:1]),
+        Row(Overrun, (4, 6, 8, 12)),
+        Row(Peel, tuple(sorted({4, 8, *whole})), 4),
     ]
     if target.masked:
-        rows.append(Row(ActionKind.PADTO, everywhere, tuple(sorted({4, 6, 8, *whole}))))
-        rows.append(Row(ActionKind.ALIGN, everywhere[:4], whole[:1]))
+        rows += [Row(PadTo, tuple(sorted({4, 6, 8, *whole}))), Row(Align, whole[:1], 4)]
     if target.parallel is Parallel.CORES:
-        rows.append(Row(ActionKind.THREAD, everywhere[:4], tuple(p for p in _PIECES if p <= target.cores)))
+        rows.append(Row(Thread, tuple(p for p in _PIECES if p <= target.cores), 4))
     return tuple(rows)
 
 
-@cache
-def actions(target: Target) -> tuple[Action, ...]:
-    """The whole space."""
-    return tuple(action for row in table(target) for action in row.actions())
+def actions(target: Target, names: Sequence[str]) -> Iterator[Action]:
+    """The whole space for axes of some names, but for tensor cores, which are asked of a kernel."""
+    names = names[:AXES]
+    for row in table(target):
+        yield from row.actions(names)
+    for a, b in combinations(names, 2):
+        yield Swap(a, b)
+    for at in names if target.is_gpu else (None, *names):
+        for slot in range(_SLOTS):
+            yield Stage(slot, at)
+    if target.is_gpu:
+        yield NoLocals()
 
 
-def amounts(target: Target, kind: ActionKind) -> tuple[int, ...]:
+def candidates(sink: UOp, target: Target) -> Iterator[Action]:
+    """What may be tried on a kernel."""
+    for core in target.tensor_cores:
+        for product in products(sink, core)[:1]:
+            yield TensorCore.of(core, product)
+    yield from actions(target, [name_of(r) for r in axes_of(sink)])
+
+
+def amounts(target: Target, kind: type[Action]) -> tuple[int, ...]:
     """Other amounts that an action of a kind may have."""
     return tuple(dict.fromkeys(n for row in table(target) if row.kind is kind for n in row.amounts))
 
 
-def obstacle(sink: UOp, axes: Sequence[UOp], action: Action, target: Target) -> str | None:
-    """Why an action is not worth asking stage 7 about; None if it is. `axes` are `axes_of(sink)`."""
-    kinds = _TAKES.get(action.kind)
-    if kinds is None:
+def obstacle(axes: dict[str, UOp], action: Action) -> str | None:
+    """Why an action is not worth asking stage 7 about; None if it is. `axes` are those of the kernel, by name."""
+    if isinstance(action, Swap):
+        names = [action.a, action.b]
+    elif isinstance(action, OneAxis):
+        names = [action.axis]
+    else:
         return None
-    for place in (action.axis, action.amount) if action.kind is ActionKind.SWAP else (action.axis,):
-        if place >= len(axes):
-            return f"{action.kind.name}: no such axis"
-        if kind_of(axes[place]) not in kinds:
-            return f"{action.kind.name}: not for such an axis"
-    size = size_of(axes[action.axis])
-    if action.kind in _DIVIDES and size and (size % action.amount or action.amount > size):
-        return f"{action.kind.name}: does not divide"
+    if any(kind_of(axes[name]) not in action.takes for name in names):
+        return f"{action.word}: not for such an axis"
+    size = size_of(axes[names[0]])
+    if action.divides and size and (size % action.amount or action.amount > size):
+        return f"{action.word}: does not divide"
     return None
 
 
@@ -164,10 +161,7 @@ def overfull(sink: UOp, target: Target) -> bool:
     most = 1
     for node in sink.toposort():
         if node.op in {Ops.REDUCE, Ops.STORE}:
-            most = max(
-                most,
-                prod(r.vmax + 1 for r in node.ranges if kind_of(r) in {AxisType.UPCAST, AxisType.UNROLL}),
-            )
+            most = max(most, prod(r.vmax + 1 for r in node.ranges if kind_of(r) in LANES))
     if target.register_bytes == 1:
         return most > _MOST_LANES
     return most > _MOST_VECTORS * target.registers * target.lanes(dtypes.float32)
@@ -175,7 +169,9 @@ def overfull(sink: UOp, target: Target) -> bool:
 
 def reason_of(message: str) -> str:
     """What a refusal says, without the numbers and names of the one kernel."""
-    return re.sub(r"-?\b\d+\b", "n", message.partition("\n")[0])
-
-
-__all__ = ["AXES", "Row", "actions", "amounts", "axes_of", "obstacle", "overfull", "reason_of", "table"]
+    plain = re.sub(
+        r"\b(ax[ei]s) [a-z]\d*(\.\w+)*( and [a-z]\d*(\.\w+)*)?\b(?! are [a-z])",
+        r"\1 n",
+        message.partition("\n")[0],
+    )
+    return re.sub(r"-?\b(arg)?\d+\b", "n", plain)

@@ -16,12 +16,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from planish.actions.pad_to import PadTo
+from planish.actions.split import Split
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.optimize.cores import SLOW, pieces_for
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import is_large, lanes_along
 from planish.target import Parallel, Target
-from planish.uop.actions import ActionKind
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
 
 _PARTS: Final = 4
@@ -60,17 +64,15 @@ def stream(draft: Draft, view: View) -> bool:
     pieces = min(able, key=lambda n: (harm[n] > 1, n not in whole, harm[n]))
     is_whole = pieces in whole
     reason = "a stream whose length whole vectors for every core do not divide"
-    if not is_whole and not (
-        target.masked and draft.take(ActionKind.PADTO, axis, lanes * parts * pieces, reason)
-    ):
+    if not is_whole and not (target.masked and draft.take(PadTo, axis, lanes * parts * pieces, reason)):
         return False
-    if not draft.take(ActionKind.THREAD, axis, pieces, reason if not is_whole else ""):
+    if not draft.take(Thread, axis, pieces, reason if not is_whole else ""):
         return False
     if parts > 1:
         reason = "several streams keep memory busier than one"
-        draft.take(ActionKind.SPLIT, axis, draft.left(axis) // parts, reason)
-        draft.take(ActionKind.UPCAST, axis, parts, reason)
-    return draft.take(ActionKind.UPCAST, axis, lanes)
+        draft.take(Split, axis, draft.left(axis) // parts, reason)
+        draft.take(Upcast, axis, parts, reason)
+    return draft.take(Upcast, axis, lanes)
 
 
 def _parts(target: Target, view: View, axis: UOp) -> int:

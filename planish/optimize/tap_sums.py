@@ -9,16 +9,17 @@ Lanes run along the row that is summed up::
 from __future__ import annotations
 
 from math import prod
-from typing import Final, cast
+from typing import Final
 
+from planish.actions.accumulators import Accumulators
+from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along, take_lanes
-from planish.optimize.loops import Loops
 from planish.optimize.windows import Window
-from planish.uop.actions import ActionKind
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, Ops
+from planish.uop.ops import Ops
 
 _FEW: Final = 24
 """Taps, whose sums are all in registers."""
@@ -40,11 +41,11 @@ def sums_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     if count > min(_FEW, draft.target.registers * 3 // 4) or any(size_of(r) >= size_of(along) for r in taps):
         return False  # pixels: they have lanes of their own
     for tap in reversed(taps):
-        draft.take(ActionKind.UPCAST, tap, size_of(tap), "all taps share what is loaded of the other operand")
+        draft.take(Upcast, tap, size_of(tap), "all taps share what is loaded of the other operand")
     # first the copy: a row that is longer than the image would not be a window of it any more
-    around = max((cast("Axis", r.arg).path for r in window.shared if size_of(r) > 1), default=None)
-    Loops(draft).stage(around, window.image, "the image with its padding, so that nothing is gated")
-    return take_lanes(draft, along, ActionKind.ACCUMULATORS, lanes, least=1) > 1
+    around = max((r for r in window.shared if size_of(r) > 1), key=lambda r: r.order, default=None)
+    draft.stage(window.image, around, "the image with its padding, so that nothing is gated")
+    return take_lanes(draft, along, Accumulators, lanes, least=1) > 1
 
 
 def _along(view: View, window: Window) -> UOp | None:

@@ -7,7 +7,7 @@ tiles of the output stay in four of them over the whole sum, two of each operand
 2. **Blocks of k**, such that a panel of the right operand stays in the first cache.
 3. **Pieces for cores**: batches, or both output axes; whoever takes a piece stages its operands once more, so pieces are large.
 4. **Blocks of rows**, such that the panels of the left operand stay in the second cache, and columns outside of the rows of a block.
-5. **Staging** of both operands, tile by tile as the core reads them (`stages/rangeify/staging.py`).
+5. **Staging** of both operands, tile by tile as the core reads them (`actions/stage.py`).
 
 A core that cannot be fed so is not used at all.
 """
@@ -17,12 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from planish.actions.block import Block
+from planish.actions.local import Local
+from planish.actions.split import Split
+from planish.actions.tensor_core import TensorCore
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.config import current
 from planish.optimize.core_nest import Nest, Sizes, divisor, divisors, fits, try_each, upto
 from planish.optimize.dot_products import use_dot_products
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import size_of
-from planish.uop.actions import Action, ActionKind
+from planish.uop.nest import size_of
 from planish.uop.products import Product, products
 from planish.uop.tensor_cores import Core
 
@@ -43,22 +48,22 @@ _STEP: Final = 64
 
 
 def use_tensor_core(draft: Draft) -> bool:
-    for number, core in enumerate(draft.target.tensor_cores):
+    for core in draft.target.tensor_cores:
         if core.mantissa is not None and not current().fastmath:
             continue
         if core.threads == 1:
             if core.widens:
-                if use_dot_products(draft, number, core):
+                if use_dot_products(draft, core):
                     return True
-            elif try_each(draft, number, core, fits(draft.sink, core, _padded(core), _LEAST_WORK), _Tiles):
+            elif try_each(draft, core, fits(draft.sink, core, _padded(core), _LEAST_WORK), _Tiles):
                 return True
             continue
         found = products(draft.sink, core)
-        if found and draft.do(Action(ActionKind.TC, 0, number)):
+        if found and draft.do(TensorCore.of(core, found[0])):
             tile = found[0]
             for axis in (tile.m, tile.n):
-                draft.take_first(ActionKind.UPCAST, axis, _TILES)
-            draft.take_first(ActionKind.LOCAL, tile.n, _TILES)
+                draft.take_first(Upcast, axis, _TILES)
+            draft.take_first(Local, tile.n, _TILES)
             return True
     return False
 
@@ -79,13 +84,13 @@ def _padded(core: Core) -> Callable[[Product], Sizes]:
 class _Tiles(Nest):
     """A schedule around tile registers."""
 
-    def take(self, number: int) -> bool:
+    def take(self) -> bool:
         """Whether every step that is needed could be taken."""
-        if not self.pad() or not self.multiply(number):
+        if not self.pad() or not self.multiply():
             return False
         for axis in (self.m, self.n):
             self.side[axis] = self.draft.take_first(
-                ActionKind.UPCAST, axis, (_SIDE,), "tiles side by side share their operands"
+                Upcast, axis, (_SIDE,), "tiles side by side share their operands"
             )
         self.block()
         if self.draft.cores:
@@ -106,7 +111,7 @@ class _Tiles(Nest):
             amount = divisor(steps, most)
             if 2 * amount >= most:
                 reason = "a panel of the right operand stays in the first cache"
-                self.do(ActionKind.BLOCK, self.places(self.k), amount, reason)
+                self.do(Block, self.k, amount, reason)
 
     def share(self) -> None:
         """Pieces for cores: batches first, then rows and columns such that the cores end early; each piece stages anew."""
@@ -114,7 +119,7 @@ class _Tiles(Nest):
         for axis in self.batches:
             size = size_of(axis)
             amount = divisor(size, target.cores // pieces) if size else 1
-            if amount > 1 and self.do(ActionKind.THREAD, self.places(axis), amount, "batches for cores"):
+            if amount > 1 and self.do(Thread, axis, amount, "batches for cores"):
                 pieces *= amount
         rows, columns = self.left(self.m), self.left(self.n)
         m, n, k = self.fit.padded
@@ -131,7 +136,7 @@ class _Tiles(Nest):
         across, along = min(cuts, key=time)
         for axis, amount in ((self.m, across), (self.n, along)):
             if amount > 1:
-                self.do(ActionKind.THREAD, self.places(axis), amount, "pieces for cores")
+                self.do(Thread, axis, amount, "pieces for cores")
 
     def order(self) -> None:
         """Rows in blocks whose panels stay in the second cache; columns outside of the rows of a block."""
@@ -144,17 +149,12 @@ class _Tiles(Nest):
         block = rows if rows <= most else divisor(rows, most)
         if 1 < block < rows:
             reason = "a block of rows stays in the second cache"
-            self.do(ActionKind.SPLIT, self.places(self.m), block, reason)
-        inner, outer = self.places(self.m)[-1], self.places(self.n)[-1]
-        if inner < outer:
-            self.draft.do(
-                Action(ActionKind.SWAP, inner, outer),
-                "a panel of the right operand serves all rows of a block",
-            )
-            self.m, self.n = self.n, self.m  # they have changed places, so the paths have changed owners
+            self.do(Split, self.m, block, reason)
+        outer, inner = self.inside()
+        if outer is self.draft.innermost(self.m):
+            self.draft.swap(outer, inner, "a panel of the right operand serves all rows of a block")
 
     def feed(self) -> bool:
         """Both operands, where the outer of both loops runs: what does not depend on it is copied further out."""
-        inside = [self.places(axis)[-1] for axis in (self.m, self.n) if self.places(axis)]
-        at, why = min(inside, default=-1), "in tiles, as the core reads them"
+        at, why = next(iter(self.inside()), None), "in tiles, as the core reads them"
         return self.stage(at, at, (why, why))

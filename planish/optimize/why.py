@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from planish.actions.base import Action
 from planish.optimize.cost import Estimate, estimate
 from planish.target import Target
-from planish.uop.actions import Action
 from planish.uop.node import UOp
 
 _LITTLE = 0.01
@@ -42,7 +42,7 @@ class Step:
         return f"{name} {was:.3g} -> {now:.3g} cycles, {gain:.2f}x by the model"
 
     def __str__(self) -> str:
-        return f"{self.action}: {self.reason or self.action.kind.value}; {self.effect}"
+        return f"{self.action}: {self.reason or self.action.does}; {self.effect}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, NamedTuple
 
-from planish.optimize.kernel_view import View, size_of
+from planish.optimize.kernel_view import View
 from planish.target import Target
+from planish.uop.nest import size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 

@@ -14,7 +14,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,13 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from planish.actions.base import Action
+from planish.actions.text import parse_schedule, print_schedule
 from planish.errors import PlanishError
-from planish.uop.actions import Action, ActionKind
 
 FORMAT: Final = "planish winners"
-VERSION: Final = 1
-_ACTION: Final = re.compile(r"(\w+)\((-?\d{1,4}), (all|-?\d{1,18})(?:, pad (\d{1,18}))?\)", re.ASCII)
-"""No kernel has more axes, no axis more elements, than so many digits can say."""
+VERSION: Final = 2
 
 
 class WinnersWarning(UserWarning):
@@ -66,25 +64,11 @@ class Winner:
         return self.baseline / self.seconds if self.seconds > 0 else 1.0
 
 
-def action_text(action: Action) -> str:
-    """An action as it stands in the file."""
-    return str(action)
-
-
-def read_action(text: str) -> Action:
-    """An action from its text."""
-    match = _ACTION.fullmatch(text)
-    if match is None or match[1] not in ActionKind.__members__:
-        raise PlanishError(f"{text!r} is no action", remedy="write KIND(axis, amount), such as UPCAST(1, 16)")
-    amount = 0 if match[3] == "all" else int(match[3])
-    return Action(ActionKind[match[1]], int(match[2]), amount, int(match[4] or 0))
-
-
 def _record(winner: Winner) -> dict[str, object]:
     return {
         "name": winner.name,
         **winner.where._asdict(),
-        "actions": [action_text(action) for action in winner.actions],
+        "schedule": print_schedule(winner.actions),
         "seconds": winner.seconds,
         "heuristic_seconds": winner.baseline,
     }
@@ -95,7 +79,7 @@ def _winner(record: object) -> Winner:
         raise PlanishError("an entry is no object")
     try:
         where = Where(*(str(record[name]) for name in Where._fields))
-        actions = tuple(read_action(str(text)) for text in record["actions"])
+        actions = parse_schedule(str(record["schedule"]))
         seconds, baseline = float(record["seconds"]), float(record["heuristic_seconds"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise PlanishError(f"an entry is incomplete: {error}") from None
@@ -151,9 +135,8 @@ class Winners:
     def add(self, *winners: Winner) -> None:
         """Keep winners, in place of older ones of the same kernels."""
         for winner in winners:
-            for action in winner.actions:
-                if read_action(action_text(action)) != action:
-                    raise PlanishError(f"{action} cannot be written down")
+            if parse_schedule(print_schedule(winner.actions)) != winner.actions:
+                raise PlanishError(f"{print_schedule(winner.actions)} cannot be written down")
         with self._locked():
             self._refresh()
             self._known.update({winner.where: winner for winner in winners})
@@ -264,6 +247,5 @@ def import_file(path: Path, into: Winners, machine: str, rules: str) -> Imported
 
 
 __all__ = [
-    "Imported", "Where", "Winner", "Winners", "WinnersWarning", "action_text", "dumps", "export", "import_file", "loads",
-    "read_action",
+    "Imported", "Where", "Winner", "Winners", "WinnersWarning", "dumps", "export", "import_file", "loads",
 ]  # fmt: skip

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from planish.schedule.elements import Place
 from planish.schedule.limits import MOST_KEPT
-from planish.target import Target
 from planish.schedule.nest import Nest, Ranges, most
 from planish.schedule.tensors import same_dim
+from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.shape import Dim, shape

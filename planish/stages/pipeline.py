@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import Final, NamedTuple
 
+from planish.actions.base import Action
 from planish.config import current
 from planish.dtypes import DType
 from planish.errors import SettingsError, did_you_mean
@@ -41,7 +42,6 @@ from planish.stages.rangeify.s05_simplify_ranges import simplify_ranges
 from planish.stages.rangeify.s06_split_store import split_store
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 

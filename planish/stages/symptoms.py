@@ -49,7 +49,7 @@ SYMPTOMS: Final = (
     Symptom("memory is accessed outside its buffer", "outside", (SCHEDULE, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, LLIR, CODE), "gates: where one was dropped, moved past what it guards, or joined with another; then index arithmetic"),
     Symptom("something is read before it is written", "unwritten", (SCHEDULE, 10, 11, 12, 14, 19, 20, 21, 22, LLIR), "AFTER: what the memory is observed after; the start of the accumulator"),
     Symptom("one place gets two values", "race", (SCHEDULE, 3, 5, 6, 7, 9, 10, 12, 14, 20, 21, 22, LLIR), "two values of an axis that reach one index; a BARRIER between writing and reading LOCAL memory; ENDs that close too late"),
-    Symptom("a loop runs too often or not often enough", "loops", (3, 5, 7, 12), "split and merged sizes, PADTO, dimension limits of the grid"),
+    Symptom("a loop runs too often or not often enough", "loops", (3, 5, 7, 12), "split and merged sizes, `pad_to`, dimension limits of the grid"),
     Symptom("no vectors where they are expected", "vectors", (7, 9, 14), "whether an axis was UPCAST, whether its index is base + constant, fold lengths and alignment of the target"),
     Symptom("slow code", "slow", (7, 9, 14, 18, 21), "the chosen actions, lanes split into scalars, accesses that are not joined, divisions that stayed, loads inside of loops that do not need them"),
 )

@@ -188,7 +188,7 @@ class AxisType(Enum):
 
 
 _ROOTS: Final = "ijklmnopqrstuvwxyzabcdefgh"
-_PARTS: Final = ("outer", "inner")
+_PARTS: Final = ("outer", "inner", "first", "last")
 
 
 def axis_name(path: tuple[int, ...]) -> str:

@@ -165,7 +165,7 @@ def _readings(found: list[_Operands], core: Core) -> Iterator[tuple[Product | No
             if not axis_size(axis) or axis_size(axis) % size
         ]
         if misfit:
-            yield None, f"{'; '.join(misfit)} (PADTO makes it one)"
+            yield None, f"{'; '.join(misfit)} (pad_to makes it one)"
         else:
             yield product, ""
 

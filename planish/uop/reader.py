@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 KEY_FORM: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[ \t]*=")
 _AXIS: Final = re.compile(
-    r"([a-z](?:[1-9][0-9]{0,8})?(?:\.(?:outer|inner|[2-9]|[1-9][0-9]{1,8}))*):([A-Za-z])(?:@([0-9]+(?:_[0-9]+)*))?(?![0-9A-Za-z_])"
+    r"([a-z](?:[1-9][0-9]{0,8})?(?:\.(?:outer|inner|first|last|[4-9]|[1-9][0-9]{1,8}))*):([A-Za-z])(?:@([0-9]+(?:_[0-9]+)*))?(?![0-9A-Za-z_])"
 )
 _LANE: Final = re.compile(r"(-?[0-9]+(?:_-?[0-9]+)*)?:([0-9]+)(?![0-9A-Za-z_])")
 _BOUNDS: Final = re.compile(r"([-+]?[0-9]+)\.\.([-+]?[0-9]+)(?![0-9A-Za-z_])")

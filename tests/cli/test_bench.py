@@ -11,12 +11,14 @@ from typing import ClassVar
 import pytest
 
 import planish
+from planish.actions.base import Action
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
 from planish.compiler import tuning
 from planish.compiler.campaign import Campaign
 from planish.optimize.searched import Measured, Outcome, Search, Trial
 from planish.runtime.limits import Limits
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
 from tests.cli.conftest import Cli
 
@@ -27,7 +29,7 @@ func @f(%a: tensor<f32, 64x32>, %b: tensor<f32, 32x64>) -> tensor<f32, 64x64> {
   return %0
 }
 """
-FASTER = (Action(ActionKind.UPCAST, 1, 16), Action(ActionKind.UPCAST, 0, 4))
+FASTER = (Upcast("j", 16), Upcast("i", 4))
 
 
 class FakeMeter:
@@ -66,7 +68,7 @@ def program(tmp_path: Path) -> Path:
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     def search(sink: UOp, target: Target, start: Sequence[Action], *, budget: float) -> Search:
-        bad = Trial((Action(ActionKind.UNROLL, 2, 4),), Measured(Outcome.CRASHED, detail="SIGSEGV"), 1.0)
+        bad = Trial((Unroll("k", 4),), Measured(Outcome.CRASHED, detail="SIGSEGV"), 1.0)
         return Search(FASTER, 1.0, 1.25, trials=[bad], considered=9, rounds=2, ended="nothing improved")
 
     monkeypatch.setattr(tuning, "search", search)
@@ -85,7 +87,7 @@ def test_kernels_and_the_whole_are_timed(cli: Cli, program: Path) -> None:
     assert flops[32] >= 2 * 64 * 64 * 32
     assert nbytes == 4 * (64 * 32 + 32 * 64 + 64 * 64)
     assert why[0].endswith(": heuristic")
-    assert any("UPCAST" in line for line in why)
+    assert any("upcast" in line for line in why)
 
 
 def test_a_limit_that_could_not_be_measured_is_told_as_such(
@@ -106,7 +108,7 @@ def test_tuning_shows_before_and_after(cli: Cli, program: Path) -> None:
     assert re.search(r"whole program: [\d.]+ ms before, [\d.]+ ms after, [\d.]+x", ran.out)
     assert "search: 1.25 times as fast as the heuristic's" in ran.err
     assert "1 measured of 9, 2 rounds, nothing improved" in ran.err
-    assert "rejected: it ended its process (SIGSEGV): UNROLL(2, 4)" in ran.err
+    assert "rejected: it ended its process (SIGSEGV): unroll(k, 4)" in ran.err
     assert all(str(action) in ran.out for action in FASTER)
 
 
@@ -124,7 +126,7 @@ def test_winners_go_from_one_store_to_another(cli: Cli, program: Path, tmp_path:
     with pytest.warns(tuning.TuningWarning):
         ran = cli("bench", program, "--tune", "--export", file)
     assert "1 winners written to" in ran.err
-    assert json.loads(file.read_text())["winners"][0]["actions"] == [str(action) for action in FASTER]
+    assert json.loads(file.read_text())["winners"][0]["schedule"] == "upcast(j, 16); upcast(i, 4)"
     with planish.settings(cache_dir=str(tmp_path / "another"), deterministic=True, beam=4):
         ran = cli("bench", "--import", file)
         assert ran.err.endswith("1 winners for this machine imported\n")

@@ -13,6 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import compiler, dtypes, ptir
+from planish.actions import base
+from planish.actions.base import Refusal, apply_action
+from planish.actions.tensor_core import TensorCore
 from planish.codegen import amx, c, llvm
 from planish.compiler.native import kernel_call
 from planish.config import settings
@@ -23,14 +26,12 @@ from planish.llir.program import Program
 from planish.optimize.heuristic import choose
 from planish.runtime import cc, cpu
 from planish.stages.pipeline import Machine, run
-from planish.stages.rangeify.refusal import Refusal
-from planish.stages.rangeify.s07_apply_opts import apply_action
 from planish.target import TARGETS, Target, find
 from planish.target import host_features as features
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.tensor_cores import CORES, Core
 from tests.codegen.software_tiles import run_c, run_llvm
+from tests.placed import Action, ActionKind
 from tests.stages.test_tensor_cores import matmul
 
 Array = NDArray[Any]
@@ -81,11 +82,11 @@ def attempt_on(target: Target) -> Any:
 
 
 @cache
-def kernel(case: Case, actions: tuple[Action, ...] | None = None) -> tuple[Program, list[Action]]:
+def kernel(case: Case, actions: tuple[base.Action, ...] | None = None) -> tuple[Program, list[base.Action]]:
     """The kernel of a case, as the heuristic chooses it or by the actions given."""
-    taken: list[Action] = []
+    taken: list[base.Action] = []
 
-    def chosen(sink: UOp) -> list[Action]:
+    def chosen(sink: UOp) -> list[base.Action]:
         taken[:] = choose(sink, case.target, attempt_on(case.target)) if actions is None else list(actions)
         return taken
 
@@ -132,7 +133,7 @@ def interpreted(program: Program, case: Case) -> list[Array]:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_kernels_compute_products(case: Case) -> None:
     program, actions = kernel(case)
-    assert ActionKind.TC in {action.kind for action in actions}
+    assert TensorCore in {type(action) for action in actions}
     arrays = interpreted(program, case)
     expected, size = exact(case, arrays)
     bound = case.k * 2.0**-24 * size if case.core.inputs.is_float else 0.0
@@ -170,16 +171,16 @@ def test_the_c_back_end_agrees_bit_for_bit(name: str) -> None:
 
 def test_schedules_follow_the_caches() -> None:
     def words(case: Case) -> list[str]:
-        return [action.kind.name for action in kernel(case)[1]]
+        return [action.word for action in kernel(case)[1]]
 
-    assert words(CASES["whole tiles"]) == ["TC", "UPCAST", "UPCAST", "SWAP", "STAGE", "STAGE"]
+    assert words(CASES["whole tiles"]) == ["tensor_core", "upcast", "upcast", "swap", "stage", "stage"]
     assert words(CASES["blocks of everything"]) == [
-        *("TC", "UPCAST", "UPCAST", "BLOCK", "SPLIT", "SWAP", "STAGE", "STAGE")
+        *("tensor_core", "upcast", "upcast", "block", "split", "swap", "stage", "stage")
     ]
     large = words(Case(BF16, 1024, 1024, 1024))
-    assert large == ["TC", "UPCAST", "UPCAST", "BLOCK", "THREAD", "THREAD", "SWAP", "STAGE", "STAGE"]
-    assert words(Case(BF16, 1, 1024, 1024))[:1] != ["TC"]  # a row is no tile
-    assert words(Case(BF16, 32, 32, 32))[:1] != ["TC"]  # not worth a configuration
+    assert large == ["tensor_core", "upcast", "upcast", "block", "thread", "thread", "swap", "stage", "stage"]
+    assert words(Case(BF16, 1, 1024, 1024))[:1] != ["tensor_core"]  # a row is no tile
+    assert words(Case(BF16, 32, 32, 32))[:1] != ["tensor_core"]  # not worth a configuration
 
 
 # -- any use of a tile ---------------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from planish import compiler, ptir
+from planish.actions.base import Action
+from planish.actions.block import Block
+from planish.actions.text import kinds
 from planish.compiler import scheduling
-from planish.stages.rangeify import s07_apply_opts as s07
 from planish.stages.rangeify.attempts import attempts
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from tests.optimize.corpus import matmul
 
@@ -21,7 +22,7 @@ V4 = TARGETS["x86-64-v4"]
 def test_block_does_not_fit_in_place() -> None:
     with Table() as t:
         sink = matmul(t, 8, 16, 8)
-        block = Action(ActionKind.BLOCK, 2, 2)
+        block = Block("k", 2)
         assert attempts(V4)(sink, block, ()) is not None
         assert attempts(V4, in_place=True)(sink, block, ()) is None
 
@@ -55,16 +56,16 @@ def test_what_was_tried_is_not_applied_again(monkeypatch: pytest.MonkeyPatch) ->
     """Whoever chooses tries each action; stage 7 takes what came out."""
     applied: list[tuple[UOp, object]] = []
 
-    def watched(apply: Callable[[UOp, Action, Target], UOp]) -> Callable[[UOp, Action, Target], UOp]:
-        def call(sink: UOp, action: Action, target: Target) -> UOp:
-            made = apply(sink, action, target)  # or it is refused
+    def watched(apply: Callable[[Action, UOp, Target], UOp]) -> Callable[[Action, UOp, Target], UOp]:
+        def call(action: Action, sink: UOp, target: Target) -> UOp:
+            made = apply(action, sink, target)  # or it is refused
             applied.append((sink, action))
             return made
 
         return call
 
-    for kind, apply in s07._APPLY.items():
-        monkeypatch.setitem(s07._APPLY, kind, watched(apply))
+    for kind in kinds().values():
+        monkeypatch.setattr(kind, "apply", watched(kind.apply))
     g = ptir.Graph("product")
     x, y = (g.input(name, ptir.tensor("f32", (64, 64))) for name in "xy")
     (choice,) = compiler.lower(g.build(x.matmul(y)), V4).choices

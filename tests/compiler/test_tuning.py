@@ -13,6 +13,11 @@ import pytest
 
 import planish
 from planish import compiler, ptir
+from planish.actions.base import Action
+from planish.actions.block import Block
+from planish.actions.split import Split
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.compiler import tuning
 from planish.compiler.campaign import Bar, Campaign
 from planish.compiler.scheduling import after_choice
@@ -26,7 +31,6 @@ from planish.runtime import sandbox
 from planish.runtime.sandbox import Check
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target, host
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from tests.optimize.corpus import bf16, column_sums, convolution, elementwise, lookup, matmul, row_sums
 from tests.stages.memory_kernels import softmax
@@ -142,7 +146,7 @@ def fake(gain: float, actions: tuple[Action, ...]) -> Callable[..., Search]:
     return lambda sink, target, start, budget: Search(actions, 1.0, gain, elapsed=2.0)
 
 
-OTHER = (Action(ActionKind.UPCAST, 1, 16), Action(ActionKind.UPCAST, 0, 4))
+OTHER = (Upcast("j", 16), Upcast("i", 4))
 
 
 def test_what_a_search_finds_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +218,7 @@ def test_settings_that_change_code_have_winners_of_their_own() -> None:
 
 
 def test_winners_are_bit_identical_for_every_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = (*OTHER, Action(ActionKind.SPLIT, 4, 8), Action(ActionKind.THREAD, 0, 8))
+    shared = (*OTHER, Split("k", 8), Thread("i.outer", 8))
     monkeypatch.setattr(tuning, "search", fake(1.5, shared))
     a, b = arguments()
     found = []
@@ -247,7 +251,7 @@ def test_a_block_is_not_taken_where_an_operand_may_be_written_over() -> None:
         place, value = store.src
         residual = t.param(3, value.dtype, 64 * 64).index(place.src[1])
         added = t.sink(place.store(value + residual).end(*end.src[1:]))
-        block = Action(ActionKind.BLOCK, 2, 16)
+        block = Block("k", 16)
         assert isinstance(tuning.checked(sink, host())(sink, block, ()), UOp)
         refused = tuning.checked(added, host())(added, block, ())
         assert isinstance(refused, str)
@@ -282,7 +286,7 @@ def test_of_large_kernels_a_part_is_the_reference() -> None:
     with Table() as t:
         assert tuning.reference_of(MATMUL(t), host()) == ((), ())
         actions, points = tuning.reference_of(matmul(t, 1000, 1024, 1024), host())
-        assert [action.kind for action in actions] == [ActionKind.THREAD]
+        assert [type(action) for action in actions] == [Thread]
         assert points[0] == 0
         assert points[-1] == actions[0].amount - 1
         assert tuning.reference_of(row_sums(t, 1, 1 << 28), host()) == ((), ())  # nothing to divide

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from planish import ptir
+from planish.actions.stage import Stage
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.codegen import c, llvm
 from planish.llir import text as llir
 from planish.optimize import winners
@@ -19,7 +22,6 @@ from planish.optimize.winners import Where, Winner
 from planish.ptir import json as ptir_json
 from planish.ptir.verify import problems
 from planish.uop import text as uop
-from planish.uop.actions import Action, ActionKind
 from planish.uop.interpret import interpret
 from planish.uop.node import Table
 from planish.uop.ops import Ops
@@ -187,9 +189,9 @@ def test_json_that_means_no_good(old: str, new: str) -> None:
 
 def winner() -> Winner:
     actions = (
-        Action(ActionKind.UPCAST, 1, 16),
-        Action(ActionKind.STAGE, -1, 2, 8),
-        Action(ActionKind.THREAD),
+        Upcast("j", 16),
+        Stage(2, None, pad=8),
+        Thread("i"),
     )
     return Winner(Where("k", "m", "r", "s"), actions, 1e-6, 2e-6, "matmul")
 
@@ -203,9 +205,8 @@ def test_winners(rounds: int) -> None:
         if rng.random() < 0.7:  # with a checksum that fits
             records = damaging.damaged_json(whole["winners"], rng)
             if rng.random() < 0.5 and isinstance(records, list) and records and isinstance(records[0], dict):
-                records[0]["actions"] = [
-                    damaging.damaged_text("UPCAST(1, 16, pad 4)", rng, ["-", "9", "all", "("])
-                ]
+                schedule = "upcast(j, 16); stage(arg2, at=k.outer, pad=4)"
+                records[0]["schedule"] = damaging.damaged_text(schedule, rng, ["-", "9", ";", "(", "="])
             whole["winners"] = records
             whole["checksum"] = winners._checksum(records)
         text = json.dumps(whole)

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from planish import compiler, ptir
+from planish.actions.base import apply_action
+from planish.actions.stage import Stage
+from planish.actions.thread import Thread
 from planish.dtypes import float32 as f32
 from planish.dtypes import void
 from planish.llir.interpret import interpret
@@ -22,13 +25,12 @@ from planish.optimize.heuristic import choose
 from planish.optimize.tiles import Division, Shape, best_division, best_tile
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
-from planish.stages.rangeify.s07_apply_opts import apply_action
 from planish.target import TARGETS, Target
-from planish.uop.actions import ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.strides import stride
+from tests.placed import brief
 from tests.stages.kernels import Array
 
 V4 = TARGETS["x86-64-v4"]
@@ -67,7 +69,7 @@ def kinds(sizes: Sizes, target: Target = V4, *, cores: bool = True, **options: o
     with Table() as t:
         sink = matmul(t, sizes, **options)  # type: ignore[arg-type]
         found = choose(sink, target, attempts(target), cores=cores)
-    return [f"{action.kind.name} {action.amount}" for action in found]
+    return brief(found)
 
 
 def expected_of(
@@ -116,7 +118,7 @@ def test_a_block_goes_on_from_what_the_last_one_left() -> None:
     """Sums start from the result so far: after a block nothing is added, so no second tile is held beside the one of sums."""
     sizes = (12, 64, 64)
     program = program_of(replace(V4, caches=(1 << 10, 4 << 10)), sizes, cores=False)
-    assert "BLOCK" in {
+    assert "block" in {
         word.split()[0] for word in kinds(sizes, replace(V4, caches=(1 << 10, 4 << 10)), cores=False)
     }
     adds = [i for i in program.body if isinstance(i, Compute) and i.op is Ops.ADD and i.result.dtype.is_float]
@@ -142,7 +144,7 @@ def test_small_caches_make_blocks_of_everything() -> None:
     sizes = (42, 70, 24)
     for left in (False, True):
         found = kinds(sizes, tiny, left=left)
-        assert "BLOCK" in {word.split()[0] for word in found}, found
+        assert "block" in {word.split()[0] for word in found}, found
         program = program_of(tiny, sizes, left=left)
         rng = np.random.default_rng(0)
         arrays = {s: rng.integers(-4, 5, z).astype(np.float32) for s, z in enumerate((2940, 1008, 1680))}
@@ -157,25 +159,25 @@ def test_small_caches_make_blocks_of_everything() -> None:
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
-        ((512, 512, 512), ["UPCAST 64", "OVERRUN 516", "UPCAST 6", "SWAP 1", "STAGE 2"]),
-        ((768, 768, 64), ["UPCAST 64", "UPCAST 6", "SWAP 1", "STAGE 2"]),
-        ((66, 32, 64), ["UPCAST 32", "UPCAST 11"]),
-        ((1023, 1023, 64), ["PADTO 64", "UPCAST 64", "OVERRUN 1026", "UPCAST 6", "SWAP 1", "STAGE 2"]),
-        ((64, 10, 512), ["PADTO 16", "UPCAST 16", "UPCAST 16"]),
+        ((512, 512, 512), ["upcast 64", "overrun 516", "upcast 6", "swap", "stage 2"]),
+        ((768, 768, 64), ["upcast 64", "upcast 6", "swap", "stage 2"]),
+        ((66, 32, 64), ["upcast 32", "upcast 11"]),
+        ((1023, 1023, 64), ["pad_to 64", "upcast 64", "overrun 1026", "upcast 6", "swap", "stage 2"]),
+        ((64, 10, 512), ["pad_to 16", "upcast 16", "upcast 16"]),
     ],
     ids=str,
 )
 def test_one_nest_for_all_sizes(sizes: Sizes, expected: list[str]) -> None:
     with Table() as t:
         found = choose(matmul(t, sizes), V4, attempts(V4), cores=False)
-    assert [f"{a.kind.name} {a.amount}" for a in found] == expected
+    assert brief(found) == expected
 
 
 def test_operands_are_copied_where_they_do_not_lie_well() -> None:
     def slots(**options: object) -> list[int]:
         with Table() as t:
             found = choose(matmul(t, (512, 512, 512), **options), V4, attempts(V4))  # type: ignore[arg-type]
-        return [a.amount for a in found if a.kind is ActionKind.STAGE]
+        return [a.param for a in found if isinstance(a, Stage)]
 
     assert slots() == [2]
     assert slots(right=True) == [2]
@@ -188,11 +190,11 @@ def test_cores_share_batches_then_columns_then_rows() -> None:
         with Table() as t:
             sink = matmul(t, sizes, **options)  # type: ignore[arg-type]
             found = choose(sink, V4, attempts(V4))
-        return next((f"{a.axis} {a.amount}" for a in found if a.kind is ActionKind.THREAD), "none")
+        return next((f"{a.axis} {a.amount}" for a in found if isinstance(a, Thread)), "none")
 
-    assert shared((256, 256, 64), batch=16).startswith("0 ")
-    assert shared((512, 1024, 64)).startswith("1 ")
-    assert shared((4096, 64, 64)).startswith("0 ")
+    assert shared((256, 256, 64), batch=16).startswith("i ")
+    assert shared((512, 1024, 64)).startswith("k.outer ")
+    assert shared((4096, 64, 64)).startswith("j.outer ")
     assert shared((32, 32, 32)) == "none"
 
 
@@ -231,12 +233,12 @@ def test_of_equal_cuts_the_one_with_less_waste_and_large_enough_pieces() -> None
     ("sizes", "expected"),
     [
         # few rows: blocks of rows of the right operand, each walked from end to end; copied if it is read again
-        ((3, 2048, 2048), ["UPCAST 64", "UPCAST 3", "BLOCK 64"]),
-        ((16, 1536, 2048), ["UPCAST 48", "UPCAST 8", "SWAP 1", "BLOCK 64", "STAGE 2"]),
+        ((3, 2048, 2048), ["upcast 64", "upcast 3", "block 64"]),
+        ((16, 1536, 2048), ["upcast 48", "upcast 8", "swap", "block 64", "stage 2"]),
         # near enough to be read where it is
-        ((12, 192, 64), ["UPCAST 64", "UPCAST 6", "SWAP 1"]),
+        ((12, 192, 64), ["upcast 64", "upcast 6", "swap"]),
         # one panel: it lies together, but not all of it stays near from one row of tiles to the next
-        ((66, 64, 1 << 16), ["UPCAST 64", "UPCAST 6", "BLOCK 1024"]),
+        ((66, 64, 1 << 16), ["upcast 64", "upcast 6", "block 1024"]),
     ],
     ids=str,
 )
@@ -247,24 +249,24 @@ def test_what_is_far_is_fetched_in_blocks(sizes: Sizes, expected: list[str]) -> 
 def test_pieces_of_a_walk_keep_their_results_near() -> None:
     """More pieces than cores if results that every block adds to would not stay in the second cache; otherwise long walks."""
     two = replace(V4, workers=2)
-    assert "THREAD 2" in kinds((16, 1536, 2048), two)
-    assert "THREAD 2" in kinds((64, 64, 1 << 16), two)  # a block of the only panel is for all rows of a piece
+    assert "thread 2" in kinds((16, 1536, 2048), two)
+    assert "thread 2" in kinds((64, 64, 1 << 16), two)  # a block of the only panel is for all rows of a piece
     found = kinds((16, 48 << 10, 768), two)
-    pieces = int(next(word for word in found if word.startswith("THREAD")).split()[1])
+    pieces = int(next(word for word in found if word.startswith("thread")).split()[1])
     assert 16 * (48 << 10) * 4 // pieces <= V4.caches[1] // 4
 
 
 def test_cores_share_columns_of_a_few_rows_that_are_copied() -> None:
     """Each then copies the left operand, which is less than all of the right one."""
     found = kinds((64, 512, 512), replace(V4, workers=2), left=True)
-    assert found[:4] == ["UPCAST 64", "PADTO 66", "UPCAST 6", "THREAD 2"]
+    assert found[:4] == ["upcast 64", "pad_to 66", "upcast 6", "thread 2"]
 
 
 def test_columns_run_over_their_end_to_be_shared() -> None:
     """43 panels, 44 with one that nothing is in: not 43 pieces of one panel."""
     found = kinds((16, 2048, 2048), replace(V4, workers=2))
-    assert found[0] == "PADTO 96"
-    assert "THREAD 2" in found
+    assert found[0] == "pad_to 96"
+    assert "thread 2" in found
 
 
 def test_a_product_with_two_results_has_the_nest_of_one() -> None:
@@ -281,8 +283,8 @@ def test_a_product_with_two_results_has_the_nest_of_one() -> None:
 
     with Table() as t:
         found = choose(both(t, 64, 512, 784), V4, attempts(V4), cores=False)
-        words = [f"{action.kind.name} {action.amount}" for action in found]
-        assert words == ["UPCAST 64", "OVERRUN 66", "UPCAST 6", "SWAP 1", "STAGE 3"]
+        words = brief(found)
+        assert words == ["upcast 64", "overrun 66", "upcast 6", "swap", "stage 3"]
         sink = both(t, 40, 130, 24)
         program = lower("kernel", run(sink, Machine(V4, partial(choose, target=V4, attempt=attempts(V4)))))
     rng = np.random.default_rng(5)

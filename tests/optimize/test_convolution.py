@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from planish import dtypes
+from planish.actions.legality import local_bytes
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Load, Loop, Program
@@ -18,14 +19,14 @@ from planish.optimize.kernel_view import View
 from planish.optimize.windows import window_of
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
-from planish.stages.rangeify.legality import local_bytes
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.nest import axes_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, Ops
 from tests.optimize.corpus import REDUCE, Build, f32, matmul
 from tests.optimize.test_heuristic import SCALAR, V4, chosen, results, words
+from tests.placed import Action, ActionKind
 from tests.stages.kernels import Array, buffers_of
 
 
@@ -213,9 +214,9 @@ def test_products_of_matrices_are_no_windows(transposed: bool) -> None:
 def test_channels_are_in_lanes_and_both_operands_are_copied() -> None:
     for stride in (1, 2):
         found = words(chosen(partial(convolution, c=64, o=64, size=56, stride=stride), V4))
-        assert "UPCAST 32" in found
-        assert [each for each in found if each.startswith("STAGE")] == ["STAGE 2", "STAGE 1"]
-        assert any(each.startswith("THREAD") for each in found)
+        assert "upcast 32" in found
+        assert [each for each in found if each.startswith("stage")] == ["stage 2", "stage 1"]
+        assert any(each.startswith("thread") for each in found)
 
 
 def test_the_inner_loop_of_a_padded_convolution_has_no_gates() -> None:
@@ -234,7 +235,7 @@ def test_what_is_copied_fits(c: int, o: int, size: int) -> None:
     with Table() as t:
         sink = convolution(t, c=c, o=o, size=size)
         actions = choose(sink, V4, attempts(V4))
-        assert [each for each in words(actions) if each.startswith("STAGE")] == ["STAGE 2", "STAGE 1"]
+        assert [each for each in words(actions) if each.startswith("stage")] == ["stage 2", "stage 1"]
         assert local_bytes(apply_opts(sink, actions, V4)) <= V4.local_bytes
 
 
@@ -256,7 +257,7 @@ def test_taps_that_a_tile_has_registers_for_are_unrolled(taps: int, stride: int)
 
 def test_rows_of_a_depthwise_convolution_share_what_they_load() -> None:
     found = words(chosen(partial(depthwise, c=96, size=56), V4))
-    assert found[:4] == ["PADTO 16", "UPCAST 16", "UPCAST 8", "UNROLL 0"]
+    assert found[:4] == ["pad_to 16", "upcast 16", "upcast 8", "unroll 0"]
     with Table() as t:
         body = innermost(program_of(depthwise(t, c=96, size=56)))
     vectors = [
@@ -271,7 +272,7 @@ def test_rows_of_a_depthwise_convolution_share_what_they_load() -> None:
 def test_rows_of_an_image_of_prime_size_share_what_they_load() -> None:
     """Some rows too many: they are computed, not stored, and what they read is no other element than before."""
     found = words(chosen(partial(depthwise, c=96, size=31), V4))
-    assert found[:5] == ["PADTO 16", "UPCAST 16", "PADTO 8", "UPCAST 8", "UNROLL 0"]
+    assert found[:5] == ["pad_to 16", "upcast 16", "pad_to 8", "upcast 8", "unroll 0"]
     with Table() as t:
         body = innermost(program_of(depthwise(t, c=96, size=31)))
     rows, taps, sums = 8, 3, 8
@@ -297,7 +298,7 @@ def test_padding_gates_no_read_that_its_own_gate_keeps_inside() -> None:
 def test_a_row_alone_is_copied_and_computed_in_several_vectors() -> None:
     """A filter of many taps and one channel: every element is read again and again."""
     found = words(chosen(partial(filtered, size=4000, taps=256), V4))
-    assert found[:3] == ["STAGE 1", "PADTO 64", "UPCAST 64"]
+    assert found[:3] == ["stage 1", "pad_to 64", "upcast 64"]
     with Table() as t:
         body = innermost(program_of(filtered(t, size=4000, taps=256)))
     assert (
@@ -309,10 +310,10 @@ def test_sums_over_images_are_made_in_passes_of_register_tiles() -> None:
     """The gradient by the weights: channels in lanes, taps in registers, a part of the images at a time."""
     for stride in (1, 2):
         found = words(chosen(partial(by_weights, n=16, c=64, o=64, size=56, stride=stride), V4))
-        assert "UPCAST 32" in found
-        assert found.count("UPCAST 3") == 2
-        assert any(each.startswith("BLOCK") for each in found)
-        assert [each for each in found if each.startswith("STAGE")] == ["STAGE 2", "STAGE 1"]
+        assert "upcast 32" in found
+        assert found.count("upcast 3") == 2
+        assert any(each.startswith("block") for each in found)
+        assert [each for each in found if each.startswith("stage")] == ["stage 2", "stage 1"]
     with Table() as t:
         body = innermost(program_of(by_weights(t, n=16, c=64, o=64, size=56)))
     assert all(load.gate is None for load in body if isinstance(load, Load))
@@ -322,14 +323,14 @@ def test_sums_over_images_are_made_in_passes_of_register_tiles() -> None:
 
 def test_passes_are_cut_along_two_axes_where_one_image_is_too_large() -> None:
     found = words(chosen(partial(by_weights, n=4, c=3, o=64, size=224), V4))
-    assert sum(each.startswith("BLOCK") for each in found) == 2
-    assert "STAGE 2" in found
+    assert sum(each.startswith("block") for each in found) == 2
+    assert "stage 2" in found
 
 
 def test_taps_of_a_depthwise_gradient_share_whole_rows() -> None:
     found = words(chosen(partial(depthwise_by_weights, c=96, size=28), V4))
-    assert found[:3] == ["UPCAST 3", "UPCAST 3", "STAGE 1"]
-    assert "ACCUMULATORS 16" in found
+    assert found[:3] == ["upcast 3", "upcast 3", "stage 1"]
+    assert "accumulators 16" in found
     with Table() as t:
         body = innermost(program_of(depthwise_by_weights(t, c=96, size=28)))
     products = [i for i in body if isinstance(i, Compute) and i.op is Ops.MULACC and i.result.dtype.is_float]
@@ -340,21 +341,21 @@ def test_taps_of_a_depthwise_gradient_share_whole_rows() -> None:
 
 def test_sums_over_two_axes_are_products_of_matrices() -> None:
     found = words(chosen(partial(summed_twice, n=16, o=128, c=64, size=784), V4))
-    assert "UPCAST 32" in found
-    assert "UPCAST 8" in found
-    assert "STAGE 1" in found
+    assert "upcast 32" in found
+    assert "upcast 8" in found
+    assert "stage 1" in found
 
 
 def test_phases_are_stored_together() -> None:
     found = words(chosen(partial(spread, c=3, o=64, size=112), V4))
-    assert found[:3] == ["STAGE 1", "UPCAST 16", "STAGE 2"]
-    assert {"UPCAST 3", "UPCAST 2"} <= set(found)
+    assert found[:3] == ["stage 1", "upcast 16", "stage 2"]
+    assert {"upcast 3", "upcast 2"} <= set(found)
 
 
 def test_several_results_of_a_convolution_share_its_tile() -> None:
     found = words(chosen(partial(two_results, c=32, o=64, size=8), V4))
-    assert "UPCAST 32" in found
-    assert [each for each in found if each.startswith("STAGE")] == ["STAGE 2", "STAGE 1"]
+    assert "upcast 32" in found
+    assert [each for each in found if each.startswith("stage")] == ["stage 2", "stage 1"]
 
 
 # -- and is right ----------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import pytest
 
 import planish as pn
 from planish import compiler, nn
+from planish.actions.thread import Thread
 from planish.compiler.launch_parameters import float_work
-from planish.uop.actions import ActionKind
 
 TARGET = "x86-64-v4"
 
@@ -33,4 +33,4 @@ def test_a_product_inside_a_row_is_computed_once(function, rows: int):
 
 def test_a_small_sum_does_not_keep_the_cores_from_their_work():
     found = lowered(lambda x, b: x - pn.mean(b), (1000, 1000), (64,))
-    assert any(action.kind is ActionKind.THREAD for choice in found.choices for action in choice.actions)
+    assert any(isinstance(action, Thread) for choice in found.choices for action in choice.actions)

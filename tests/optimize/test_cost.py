@@ -15,7 +15,6 @@ from planish.optimize.why import explain
 from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table
 from tests.optimize.corpus import (
     CORPUS,
@@ -30,6 +29,7 @@ from tests.optimize.corpus import (
     total,
     transpose,
 )
+from tests.placed import Action, ActionKind
 from tests.stages.memory_kernels import softmax
 
 V4 = TARGETS["x86-64-v4"]

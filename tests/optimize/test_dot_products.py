@@ -11,10 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
+from planish.actions.base import Action
+from planish.actions.tensor_core import TensorCore
+from planish.actions.thread import Thread
 from planish.llir.interpret import interpret
 from planish.runtime import cpu
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind
 
 Array = NDArray[Any]
 V3, V4, VNNI = TARGETS["x86-64-v3"], TARGETS["x86-64-v4"], TARGETS["x86-64-vnni"]
@@ -56,7 +58,7 @@ def test_products_are_exact(m: int, n: int, k: int, kinds: tuple[str, str], zero
         product(m, n, k, kinds, zero=zero, turned=turned),
         "host" if cpu.host().triple.startswith("x86") else V4,
     )
-    assert ActionKind.TC in {action.kind for choice in lowered.choices for action in choice.actions}
+    assert TensorCore in {type(action) for choice in lowered.choices for action in choice.actions}
     a = numbers(kinds[0], m, k, seed=1)
     b = numbers(kinds[1], *((n, k) if turned else (k, n)), seed=2)
     arrays = [a, b] + ([np.array(zero, a.dtype)] if zero else [])
@@ -121,7 +123,7 @@ def test_quads_of_bytes_are_exact(
 
 def core_of(actions: Iterable[Action]) -> str:
     """The tensor core of a schedule."""
-    return str(next(VNNI.tensor_cores[a.amount].name for a in actions if a.kind is ActionKind.TC))
+    return str(next(a.core for a in actions if isinstance(a, TensorCore)))
 
 
 def test_the_inner_loop_multiplies_quads() -> None:
@@ -151,7 +153,7 @@ def tiles_run(function: ptir.Function, *arrays: Array) -> tuple[int, int]:
     lowered = compiler.lower(function, VNNI)
     (program,), (choice,) = lowered.programs, lowered.choices
     buffers = [np.zeros(96 * 64, np.int32), *(a.reshape(-1) for a in arrays)]
-    pieces = [action.amount for action in choice.actions if action.kind is ActionKind.THREAD]
+    pieces = [action.amount for action in choice.actions if isinstance(action, Thread)]
     return interpret(program, buffers).instructions["tile"], pieces[0] if pieces else 1
 
 
@@ -163,4 +165,4 @@ def test_bytes_that_do_not_fit_quads_go_in_pairs() -> None:
 def test_little_work_is_left_to_vectors() -> None:
     for m, n, k in ((1, 512, 512), (8, 8, 8)):
         lowered = compiler.lower(product(m, n, k), V4)
-        assert ActionKind.TC not in {action.kind for choice in lowered.choices for action in choice.actions}
+        assert TensorCore not in {type(action) for choice in lowered.choices for action in choice.actions}

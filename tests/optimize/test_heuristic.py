@@ -8,6 +8,11 @@ from functools import partial
 import numpy as np
 import pytest
 
+from planish.actions.base import Action
+from planish.actions.local import Local
+from planish.actions.pad_to import PadTo
+from planish.actions.thread import Thread
+from planish.actions.upcast import Upcast
 from planish.config import settings
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
@@ -17,7 +22,6 @@ from planish.stages.pipeline import STAGES, Machine, run
 from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.strides import stride
@@ -34,6 +38,7 @@ from tests.optimize.corpus import (
     symbolic,
     total,
 )
+from tests.placed import brief
 from tests.stages.kernels import Array, buffers_of
 from tests.stages.memory_kernels import cumsum_columns, softmax
 
@@ -47,7 +52,7 @@ def chosen(build: Build, target: Target, **options: bool) -> list[Action]:
 
 
 def words(actions: Sequence[Action]) -> list[str]:
-    return [f"{action.kind.name} {action.amount}" for action in actions]
+    return brief(actions)
 
 
 def results(build: Build, target: Target, steered: bool) -> dict[int, Array]:
@@ -92,7 +97,7 @@ def test_the_corpus_is_not_left_alone() -> None:
 def test_scans_are_never_taken_apart() -> None:
     for target in TARGETS.values():
         for action in chosen(partial(cumsum_columns, n=8, columns=32), target):
-            assert action.kind in {ActionKind.UPCAST, ActionKind.LOCAL, ActionKind.THREAD}
+            assert isinstance(action, (Upcast, Local, Thread))
         with Table() as t:
             sink = cumsum_columns(t, 8, 32)
             after = apply_opts(sink, choose(sink, target, attempts(target)), target)
@@ -108,18 +113,18 @@ def large(build: Build, **options: bool) -> list[str]:
 
 
 def test_elementwise_kernels_run_in_vectors_on_cores() -> None:
-    assert large(partial(elementwise, rows=1024, columns=1024)) == ["UPCAST 16", "THREAD 16"]
-    assert large(partial(elementwise, rows=6, columns=64)) == ["UPCAST 16"]  # too little for two cores
-    assert large(partial(elementwise, rows=1024, columns=1024), cores=False) == ["UPCAST 16"]
+    assert large(partial(elementwise, rows=1024, columns=1024)) == ["upcast 16", "thread 16"]
+    assert large(partial(elementwise, rows=6, columns=64)) == ["upcast 16"]  # too little for two cores
+    assert large(partial(elementwise, rows=1024, columns=1024), cores=False) == ["upcast 16"]
     assert chosen(partial(elementwise, rows=1024, columns=1024), SCALAR) == []
 
 
 def test_lengths_that_nothing_divides_are_padded_where_lanes_can_be_masked() -> None:
-    assert large(partial(elementwise, columns=67)) == ["PADTO 16", "UPCAST 16"]
-    assert large(partial(elementwise, columns=40)) == ["UPCAST 8"]  # half a vector does as well
-    assert large(symbolic) == ["PADTO 16", "UPCAST 16"]
+    assert large(partial(elementwise, columns=67)) == ["pad_to 16", "upcast 16"]
+    assert large(partial(elementwise, columns=40)) == ["upcast 8"]  # half a vector does as well
+    assert large(symbolic) == ["pad_to 16", "upcast 16"]
     unmasked = chosen(partial(elementwise, columns=67), TARGETS["aarch64"])
-    assert ActionKind.PADTO not in {action.kind for action in unmasked}
+    assert PadTo not in {type(action) for action in unmasked}
 
 
 @pytest.mark.parametrize("name", ["x86-64", "x86-64-v3", "x86-64-v4", "aarch64", "dsp"])
@@ -129,51 +134,51 @@ def test_register_tiles_fit_the_registers(name: str) -> None:
         for n in (32, 48, 64, 96, 512):
             tile = 1
             for action in chosen(partial(matmul, m=m, n=n, k=64), target, cores=False):
-                tile *= action.amount if action.kind is ActionKind.UPCAST else 1
+                tile *= action.amount if isinstance(action, Upcast) else 1
             vectors = tile // target.lanes(f32) if tile >= target.lanes(f32) else tile
             assert vectors < target.registers
 
 
 def test_reductions_of_rows_run_in_lanes_of_their_own() -> None:
-    assert large(partial(row_sums, rows=64, columns=1024), cores=False) == ["UPCAST 8", "ACCUMULATORS 16"]
-    assert large(total) == ["ACCUMULATORS 64"]
-    assert large(partial(matmul, k=64, transposed=True), cores=False) == ["UPCAST 4", "ACCUMULATORS 16"]
+    assert large(partial(row_sums, rows=64, columns=1024), cores=False) == ["upcast 8", "accumulators 16"]
+    assert large(total) == ["accumulators 64"]
+    assert large(partial(matmul, k=64, transposed=True), cores=False) == ["upcast 4", "accumulators 16"]
 
 
 def test_rows_that_are_kept_have_lanes_in_every_loop() -> None:
     found = large(partial(softmax, rows=4, n=128), cores=False)
-    assert [word.split()[0] for word in found].count("ACCUMULATORS") == 2
-    assert "UPCAST 16" in found
+    assert [word.split()[0] for word in found].count("accumulators") == 2
+    assert "upcast 16" in found
 
 
 # -- GPUs --------------------------------------------------------------------------------------------------------
 
 
 def test_gpus_get_blocks_of_threads() -> None:
-    assert words(chosen(partial(elementwise, rows=1024, columns=1024), CUDA)) == ["UPCAST 4", "LOCAL 256"]
+    assert words(chosen(partial(elementwise, rows=1024, columns=1024), CUDA)) == ["upcast 4", "local 256"]
     tile = words(chosen(partial(matmul, m=512, n=512, k=512), CUDA))
-    assert tile == ["UPCAST 4", "UPCAST 4", "LOCAL 16", "LOCAL 16"]
+    assert tile == ["upcast 4", "upcast 4", "local 16", "local 16"]
 
 
 def test_long_reductions_to_few_outputs_are_shared_by_threads() -> None:
-    assert words(chosen(partial(row_sums, rows=4, columns=4096), CUDA)) == ["GROUP 256"]
+    assert words(chosen(partial(row_sums, rows=4, columns=4096), CUDA)) == ["group 256"]
     # no number of threads divides these
-    assert words(chosen(partial(row_sums, rows=4, columns=5000), CUDA)) == ["PADTO 256", "GROUP 256"]
-    assert words(chosen(partial(row_sums, rows=4, columns=257), CUDA)) == ["PADTO 32", "GROUP 32"]
-    assert words(chosen(total, CUDA)) == ["GROUP 128"]
+    assert words(chosen(partial(row_sums, rows=4, columns=5000), CUDA)) == ["pad_to 256", "group 256"]
+    assert words(chosen(partial(row_sums, rows=4, columns=257), CUDA)) == ["pad_to 32", "group 32"]
+    assert words(chosen(total, CUDA)) == ["group 128"]
 
 
 def test_tensor_cores_are_used_where_they_fit() -> None:
     build = partial(matmul, m=128, n=128, k=64, dtype=f16)
-    assert words(chosen(build, CUDA))[0] == "TC 0"
-    assert "TC" not in {action.kind.name for action in chosen(build, V4)}
+    assert words(chosen(build, CUDA))[0] == "tensor_core"
+    assert "tensor_core" not in {action.word for action in chosen(build, V4)}
     single = partial(matmul, m=128, n=128, k=64)
-    assert "TC" not in {action.kind.name for action in chosen(single, CUDA)}
+    assert "tensor_core" not in {action.word for action in chosen(single, CUDA)}
     narrow = partial(matmul, m=128, n=128, k=64, dtype=bf16)
-    tiles = ["TC 0", "UPCAST 2", "UPCAST 2", "SWAP 1", "STAGE 2", "STAGE 1"]
+    tiles = ["tensor_core", "upcast 2", "upcast 2", "swap", "stage 2", "stage 1"]
     assert words(chosen(narrow, TARGETS["x86-64-amx"], cores=False)) == tiles
     with settings(fastmath=True):  # tf32 is allowed to round
-        assert words(chosen(single, CUDA))[0] == "TC 2"
+        assert words(chosen(single, CUDA))[0] == "tensor_core"
 
 
 # -- looking at kernels ------------------------------------------------------------------------------------------

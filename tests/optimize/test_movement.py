@@ -20,6 +20,7 @@ from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from tests.optimize.corpus import column_sums, transpose
+from tests.placed import brief
 from tests.stages.kernels import Array, buffers_of
 from tests.stages.memory_kernels import cumsum_columns, cumsum_rows
 
@@ -47,7 +48,7 @@ def every(t: Table, step: int, start: int = 0, rows: int = 3, columns: int = 40,
 
 
 def chosen(sink: UOp, target: Target, cores: bool = True) -> list[str]:
-    return [f"{a.kind.name} {a.amount}" for a in choose(sink, target, attempts(target), cores=cores)]
+    return brief(choose(sink, target, attempts(target), cores=cores))
 
 
 def executed(sink: UOp, target: Target, steered: bool = True) -> tuple[Array, Program, Counters]:
@@ -77,7 +78,7 @@ def test_a_transpose_moves_squares_of_whole_vectors(name: str, dtype: DType, sid
     target = TARGETS[name]
     with Table() as t:
         sink = moved(t, dtype, 64, 32)
-        assert chosen(sink, target)[:2] == [f"UPCAST {side}"] * 2
+        assert chosen(sink, target)[:2] == [f"upcast {side}"] * 2
         found, program, _ = executed(sink, target)
         accesses = [i for i in program.body if isinstance(i, Load | Store)]
         widths = {(i.result if isinstance(i, Load) else i.value).dtype.lanes for i in accesses}
@@ -91,8 +92,8 @@ def test_large_ones_are_walked_in_macro_tiles_along_what_is_read() -> None:
     with Table() as t:
         sink = moved(t, f32, 1024, 1024)
         found = chosen(sink, V4)
-        assert found[:4] == ["UPCAST 16", "UPCAST 16", "SPLIT 2", "SPLIT 2"]
-        assert [word.split()[0] for word in found[4:]] == ["SWAP", "SWAP", "THREAD"]
+        assert found[:4] == ["upcast 16", "upcast 16", "split 2", "split 2"]
+        assert [word.split()[0] for word in found[4:]] == ["swap", "swap", "thread"]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +113,8 @@ def test_sizes_that_no_square_divides(rows: int, columns: int, plus: bool, targe
 
 def test_what_is_read_and_written_alike_has_no_squares() -> None:
     with Table() as t:
-        assert "UPCAST 16" in chosen(every(t, 1), V4) or "UPCAST 8" in chosen(every(t, 1), V4)
-        assert len([word for word in chosen(every(t, 1), V4) if word.startswith("UPCAST")]) == 1
+        assert "upcast 16" in chosen(every(t, 1), V4) or "upcast 8" in chosen(every(t, 1), V4)
+        assert len([word for word in chosen(every(t, 1), V4) if word.startswith("upcast")]) == 1
 
 
 # -- strides -----------------------------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ def test_scans_run_in_lanes(n: int, target: Target) -> None:
         expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
     np.testing.assert_array_equal(found, expected)
     if n % 16 == 0:
-        assert any(word.startswith("PREFIX") for word in _words(n, target))
+        assert any(word.startswith("prefix") for word in _words(n, target))
         assert counters.instructions["add"] < 3 * n or target.register_bytes < 32
 
 
@@ -169,7 +170,7 @@ def _words(n: int, target: Target) -> list[str]:
 def test_scans_along_the_outer_axis_have_several_vectors_side_by_side() -> None:
     with Table() as t:
         sink = cumsum_columns(t, 8, 128)
-        assert "UPCAST 64" in chosen(sink, V4)
+        assert "upcast 64" in chosen(sink, V4)
         found, _, _ = executed(sink, V4)
         expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
     np.testing.assert_array_equal(found, expected)
@@ -177,9 +178,9 @@ def test_scans_along_the_outer_axis_have_several_vectors_side_by_side() -> None:
 
 def test_columns_are_summed_in_blocks_of_rows() -> None:
     with Table() as t:
-        assert chosen(column_sums(t, 4096, 4096), V4) == ["UPCAST 64", "THREAD 4", "BLOCK 16"]
-        assert chosen(column_sums(t, 4096, 4096), V4, cores=False) == ["UPCAST 64", "BLOCK 16"]
-        assert chosen(column_sums(t, 64, 64), V4) == ["UPCAST 64"]  # rows follow each other already
+        assert chosen(column_sums(t, 4096, 4096), V4) == ["upcast 64", "thread 4", "block 16"]
+        assert chosen(column_sums(t, 4096, 4096), V4, cores=False) == ["upcast 64", "block 16"]
+        assert chosen(column_sums(t, 64, 64), V4) == ["upcast 64"]  # rows follow each other already
     with Table() as t:
         sink = column_sums(t, 48, 256)
         found, _, counters = executed(sink, V4)
@@ -197,7 +198,7 @@ def test_a_selection_of_lanes_is_one_instruction_per_vector() -> None:
 
 def test_a_transpose_is_the_one_of_the_corpus() -> None:
     with Table() as t:
-        assert chosen(transpose(t, 64, 64), V4, cores=False)[:2] == ["UPCAST 16", "UPCAST 16"]
+        assert chosen(transpose(t, 64, 64), V4, cores=False)[:2] == ["upcast 16", "upcast 16"]
 
 
 def test_reductions_of_rows_do_not_take_a_row_that_is_used_again() -> None:

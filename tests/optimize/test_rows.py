@@ -11,6 +11,7 @@ import pytest
 import planish as pn
 from planish.compiler import Lowered
 from planish.config import settings
+from tests.placed import brief
 
 Floats = npt.NDArray[np.float32]
 Function = Callable[..., pn.Tensor]
@@ -75,12 +76,12 @@ def lowered(function: Function, *shapes: tuple[int, ...]) -> Lowered:
 def words(function: Function, *shapes: tuple[int, ...]) -> list[str]:
     """The actions of a function that is one kernel."""
     (choice,) = lowered(function, *shapes).choices
-    return [f"{action.kind.name} {action.amount}" for action in choice.actions]
+    return brief(choice.actions)
 
 
 def test_queries_run_in_lanes_and_products_have_enough_sums() -> None:
     assert words(attention, (4, 128, 32), (4, 256, 32), (4, 256, 32))[:4] == [
-        "LANES 64", "UNROLL 4", "UPCAST 4", "STAGE 1",
+        "lanes 64", "unroll 4", "upcast 4", "stage 1",
     ]  # fmt: skip
 
 
@@ -97,7 +98,7 @@ def test_scores_exponentials_and_quotients_are_one_buffer() -> None:
 
 def test_a_block_of_longer_rows_at_a_time_meets_the_values() -> None:
     shapes = (2, 128, 32), (2, 256, 32), (2, 256, 32)
-    assert words(attention, *shapes)[4] == "HOLD 64"
+    assert words(attention, *shapes)[4] == "hold 64"
     queries, sums, quotients, rows = 64 * 32 * 4, 64 * 32 * 4, 64 * 64 * 4, 64 * 256 * 4
     assert buffers(attention, *shapes) == sorted([queries, sums, quotients, rows])
 
@@ -116,15 +117,15 @@ def test_longer_rows_run_fewer_at_a_time_and_very_long_ones_alone() -> None:
 
     # 64 rows of 12288 are three megabytes, which are walked from end to end; a prime number of keys makes no blocks to meet the values
     assert [width(keys) for keys in (1024, 12288, 20480, 40960)] == [
-        "LANES 64", "LANES 64", "LANES 32", "LANES 16",
+        "lanes 64", "lanes 64", "lanes 32", "lanes 16",
     ]  # fmt: skip
-    assert [width(keys) for keys in (1021, 6143, 12289)] == ["LANES 64", "LANES 32", "LANES 16"]
+    assert [width(keys) for keys in (1021, 6143, 12289)] == ["lanes 64", "lanes 32", "lanes 16"]
 
 
 def test_scores_that_a_mask_hides_are_not_computed() -> None:
     shapes = [(4, 256, 32)] * 3
-    assert words(causal, *shapes)[-1] == "LIMIT 64"
-    assert "LIMIT" not in " ".join(words(attention, *shapes))
+    assert words(causal, *shapes)[-1] == "limit 64"
+    assert "limit" not in " ".join(words(attention, *shapes))
 
 
 @pytest.mark.parametrize("keys", [192, 100])  # in blocks, or not
@@ -137,17 +138,17 @@ def test_values_behind_the_mask_show_as_the_program_says(keys: int) -> None:
         jitted = pn.jit(causal)
         given = [pn.asarray(x) for x in (q, k, v)]
         (choice,) = jitted.lower(*given)._lowered.choices
-        assert any(action.kind.name == "LIMIT" for action in choice.actions)
+        assert any(action.word == "limit" for action in choice.actions)
         np.testing.assert_allclose(np.asarray(jitted(*given)), _causal(q, k, v), rtol=2e-5, atol=2e-6)
 
 
 def test_columns_run_in_lanes() -> None:
-    assert words(lambda x: softmax(x, 0), (96, 128))[0] == "LANES 64"
-    assert words(lambda x: softmax(x, 0), (96, 124))[:2] == ["PADTO 64", "LANES 64"]
+    assert words(lambda x: softmax(x, 0), (96, 128))[0] == "lanes 64"
+    assert words(lambda x: softmax(x, 0), (96, 124))[:2] == ["pad_to 64", "lanes 64"]
 
 
 def test_rows_that_share_nothing_stay_rows() -> None:
-    assert "LANES 64" not in words(softmax, (128, 256))
+    assert "lanes 64" not in words(softmax, (128, 256))
 
 
 CASES: dict[str, tuple[Function, Callable[..., Floats], list[tuple[int, ...]]]] = {

@@ -9,13 +9,13 @@ import pytest
 
 import planish as pn
 from planish import compiler
+from planish.actions.lanes import Lanes
 from planish.compiler import Lowered
 from planish.frontend.tensor import Tensor
 from planish.llir.interpret import interpret
 from planish.nn import functional
 from planish.optimize.cores import amounts_for
 from planish.target import TARGETS
-from planish.uop.actions import ActionKind
 
 
 def lowered(function: Callable[..., Tensor], target: str, *dims: tuple[int, ...]) -> Lowered:
@@ -92,7 +92,7 @@ def test_heads_that_share_keys_run_in_lanes() -> None:
     dims = (1, 4, 64, 16), (1, 2, 64, 16), (1, 2, 64, 16)
     low = lowered(functional.scaled_dot_product_attention, "x86-64-v4", *dims)
     assert "rows that share an operand" in reasons(low)
-    assert ActionKind.LANES in {action.kind for action in low.choices[0].actions}
+    assert Lanes in {type(action) for action in low.choices[0].actions}
     q, k, v = (numbers(*shape, seed=n) for n, shape in enumerate(dims))
     wide = [np.repeat(a.astype(np.float64), 4 // a.shape[1], axis=1) for a in (q, k, v)]
     scores = wide[0] @ wide[1].swapaxes(2, 3) / 4

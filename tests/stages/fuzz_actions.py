@@ -17,6 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planish import dtypes
+from planish.actions.base import Action, Refusal, apply_action
+from planish.actions.no_locals import NoLocals
+from planish.actions.tensor_core import TensorCore
+from planish.actions.text import kinds, print_schedule
 from planish.codegen import llvm
 from planish.dtypes import PtrDType
 from planish.errors import PlanishError
@@ -25,10 +29,7 @@ from planish.llir.lower import lower
 from planish.llir.program import Immediate
 from planish.runtime.cpu import Module
 from planish.stages import pipeline
-from planish.stages.rangeify.refusal import Refusal
-from planish.stages.rangeify.s07_apply_opts import apply_action
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from tests.stages.kernels import Array, memory, move, random_kernel, random_view, store
@@ -192,30 +193,17 @@ KERNELS_FOR_CORES: dict[str, Build] = {"half matmul": half_matmul}
 
 # -- actions ---------------------------------------------------------------------------------------------------------
 
-_KINDS = tuple(kind for kind in ActionKind if kind is not ActionKind.TC)
-_AMOUNTS = (0, 2, 2, 3, 4, 4, 5, 8, 16)
-
-
-def random_action(rng: random.Random, sink: UOp, kinds: Sequence[ActionKind] = _KINDS) -> Action:
-    """Some action, fitting or not."""
-    kind, count = rng.choice(kinds), len(axes_of(sink))
-    axis, amount = rng.randrange(max(count, 1)), rng.choice(_AMOUNTS)
-    if kind is ActionKind.SWAP:
-        amount = rng.randrange(max(count, 1))
-    elif kind is ActionKind.TC:
-        return Action(kind, 0, rng.choice((0, 0, 1)))
-    elif kind is ActionKind.STAGE:
-        return Action(kind, rng.randrange(-1, count), rng.choice((1, 1, 2, 3)), rng.choice((0, 0, 3)))
-    return Action(kind, axis, amount)
+Kind = type[Action]
+KINDS: tuple[Kind, ...] = tuple(kind for kind in kinds().values() if kind is not TensorCore)
 
 
 def legal_actions(
-    rng: random.Random, sink: UOp, target: Target, tries: int, kinds: Sequence[ActionKind] = _KINDS
+    rng: random.Random, sink: UOp, target: Target, tries: int, chosen: Sequence[Kind] = KINDS
 ) -> list[Action]:
     """A random sequence that is not refused."""
     taken: list[Action] = []
     for _ in range(tries):
-        action = random_action(rng, sink, kinds)
+        action = rng.choice(chosen).drawn(rng, sink, target)
         try:
             sink = apply_action(sink, action, target, taken)
         except Refusal:
@@ -244,7 +232,7 @@ def results(
     memory_ = {slot: array.copy() for slot, array in before.items()}
     program = lower("kernel", pipeline.run(sink, machine))
     actions = machine.choose(sink) if machine.target.block and reverse else ()
-    if any(action.kind is ActionKind.NOLOCALS for action in actions):
+    if any(isinstance(action, NoLocals) for action in actions):
         assert not any(special.is_thread for special in program.specials), "threads after NOLOCALS"
     interpret(program, [memory_[int(p.name.removeprefix("arg"))] for p in program.params], reverse=reverse)
     return memory_
@@ -276,7 +264,7 @@ class Mistake:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.kernel} on {self.target}: {', '.join(map(str, self.actions))}: {self.what}"
+        return f"{self.kernel} on {self.target}: {print_schedule(self.actions)}: {self.what}"
 
 
 def fuzz(
@@ -284,9 +272,9 @@ def fuzz(
     *,
     kernels: Sequence[str] = tuple(KERNELS),
     targets: Sequence[Target] = CPUS + GPUS,
-    kinds: Sequence[ActionKind] = _KINDS,
+    chosen: Sequence[Kind] = KINDS,
     tries: int = 12,
-    counts: Counter[ActionKind] | None = None,
+    counts: Counter[Kind] | None = None,
     run: Callable[..., dict[int, Array]] = results,
 ) -> Mistake | None:
     """One random kernel, one random sequence; None if the result is what it was. `counts` learns what was applied."""
@@ -295,9 +283,9 @@ def fuzz(
     taken: list[Action] = []
 
     def choose(sink: UOp) -> list[Action]:
-        taken[:] = legal_actions(random.Random(seed), sink, target, rng.choice((2, 5, tries)), kinds)
+        taken[:] = legal_actions(random.Random(seed), sink, target, rng.choice((2, 5, tries)), chosen)
         if counts is not None:
-            counts.update(action.kind for action in taken)
+            counts.update(type(action) for action in taken)
         return taken
 
     with Table() as table:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from planish import dtypes
+from planish.actions.base import Action
 from planish.llir.counters import Counters
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Program
 from planish.stages import pipeline
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Bufferize, Ops
 from tests.stages.kernels import Array

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from planish import dtypes
+from planish.actions.base import Refusal, apply_action
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Program
@@ -22,13 +23,13 @@ from planish.stages.linearizer.s18_decompositions import decompositions
 from planish.stages.linearizer.s19_final_rewrite import final_rewrite
 from planish.stages.linearizer.s20_add_control_flow import add_control_flow
 from planish.stages.linearizer.s21_linearize import linearize
-from planish.stages.rangeify.refusal import Refusal
 from planish.stages.rangeify.s04_initial_symbolic import initial_symbolic
-from planish.stages.rangeify.s07_apply_opts import apply_action, apply_opts
+from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.nest import axes_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
+from tests.placed import Action, ActionKind
 from tests.stages.kernels import Array, buffers_of
 
 UPCAST, UNROLL = ActionKind.UPCAST, ActionKind.UNROLL
@@ -132,7 +133,7 @@ def test_unrolled_reductions_are_whole_vectors() -> None:
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
-        (Action(UPCAST, 7, 2), "no axis 7"),
+        (Action(UPCAST, 7, 2), "no axis z7"),
         (Action(UPCAST, 2, 2), "REDUCE"),
         (Action(UNROLL, 0, 2), "LOOP"),
         (Action(UPCAST, 1, 3), "does not divide"),

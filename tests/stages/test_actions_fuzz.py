@@ -8,17 +8,51 @@ from typing import NamedTuple, cast
 
 import pytest
 
+from planish.actions import padding
+from planish.actions.accumulators import Accumulators
+from planish.actions.align import Align
+from planish.actions.base import Action, OneAxis
+from planish.actions.block import Block
+from planish.actions.group import Group
+from planish.actions.hold import Hold
+from planish.actions.lanes import Lanes
+from planish.actions.limit import Limit
+from planish.actions.local import Local
+from planish.actions.no_locals import NoLocals
+from planish.actions.overrun import Overrun
+from planish.actions.pad_to import PadTo
+from planish.actions.peel import Peel
+from planish.actions.prefix import Prefix
+from planish.actions.split import Split
+from planish.actions.stage import Stage
+from planish.actions.swap import Swap
+from planish.actions.tensor_core import TensorCore
+from planish.actions.thread import Thread
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
 from planish.config import settings
 from planish.stages import pipeline
 from planish.stages.devectorizer import s12_add_gpu_dims
 from planish.stages.expander import s10_add_local_buffers
-from planish.stages.rangeify import padding, s07_apply_opts
+from planish.stages.rangeify import s07_apply_opts
 from planish.target import TARGETS, Target, host
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
-from tests.stages.fuzz_actions import CPUS, GPUS, KERNELS, SMALL_GPU, contents, fuzz, native_results, results
+from tests.placed import Action as Placed
+from tests.placed import ActionKind
+from tests.stages.fuzz_actions import (
+    CPUS,
+    GPUS,
+    KERNELS,
+    KINDS,
+    SMALL_GPU,
+    Kind,
+    contents,
+    fuzz,
+    native_results,
+    results,
+)
 from tests.stages.memory_kernels import crossed
 
 CUDA = TARGETS["cuda"]
@@ -30,18 +64,18 @@ def host_runs(target: Target) -> bool:
 
 
 def test_a_sample_of_sequences_keeps_results() -> None:
-    counts: Counter[ActionKind] = Counter()
+    counts: Counter[Kind] = Counter()
     found = [fuzz(seed, counts=counts) for seed in range(500, 610)]
     # what fits few kernels, where it does, and what changes loops before and after
     kernels = ("multiplied rows", "masked attention", "matmul", "cumsum rows")
-    rare = (ActionKind.HOLD, ActionKind.LIMIT, ActionKind.BLOCK, ActionKind.PREFIX)
-    kinds = (*rare, *rare, ActionKind.UPCAST, ActionKind.UNROLL, ActionKind.SPLIT, ActionKind.THREAD)
+    rare = (Hold, Limit, Block, Prefix)
+    chosen = (*rare, *rare, Upcast, Unroll, Split, Thread)
     for seed in range(40):
-        found.append(fuzz(seed, kernels=kernels, targets=CPUS, kinds=kinds, tries=20, counts=counts))
+        found.append(fuzz(seed, kernels=kernels, targets=CPUS, chosen=chosen, tries=20, counts=counts))
     mistakes = [str(mistake) for mistake in found if mistake is not None]
     assert not mistakes, "\n".join(mistakes)
     # the sample is worth something: nearly every action was applied
-    assert len(counts) >= len(ActionKind) - 2, counts
+    assert len(counts) >= len(KINDS) - 1, counts
 
 
 def test_a_sample_of_sequences_keeps_results_in_machine_code() -> None:
@@ -53,12 +87,12 @@ def test_a_sample_of_sequences_keeps_results_in_machine_code() -> None:
 
 
 def test_tensor_cores_keep_results() -> None:
-    kinds = (ActionKind.TC,) * 6 + (ActionKind.UPCAST, ActionKind.LOCAL, ActionKind.SPLIT, ActionKind.STAGE)
-    counts: Counter[ActionKind] = Counter()
+    chosen = (TensorCore,) * 6 + (Upcast, Local, Split, Stage)
+    counts: Counter[Kind] = Counter()
     for seed in range(4):
-        mistake = fuzz(seed, kernels=("half matmul",), targets=(CUDA,), kinds=kinds, tries=6, counts=counts)
+        mistake = fuzz(seed, kernels=("half matmul",), targets=(CUDA,), chosen=chosen, tries=6, counts=counts)
         assert mistake is None, str(mistake)
-    assert counts[ActionKind.TC] >= 2
+    assert counts[TensorCore] >= 2
 
 
 @pytest.mark.fuzz
@@ -158,87 +192,96 @@ def _multiplies_wrongly(before: UOp, after: UOp) -> UOp:
     return after
 
 
+def _ends_early(before: UOp, after: UOp) -> UOp:
+    """A loop whose bound is an expression runs once only."""
+    known = set(before.toposort())
+    for r in after.toposort():
+        if r.op is Ops.RANGE and r not in known and r.src[0].op is not Ops.CONST:
+            return substitute(after, {r: r.replace(src=(r.src[0].const_like(1),))})
+    return after
+
+
 class Plant(NamedTuple):
     """A mistake made after an action, and where to look for it."""
 
-    kind: ActionKind
+    kind: Kind
     mutate: Callable[[UOp, UOp], UOp]
     kernels: tuple[str, ...]
     targets: tuple[Target, ...]
-    helpers: tuple[ActionKind, ...] = ()
+    helpers: tuple[Kind, ...] = ()
 
 
 PLANTS = (
-    Plant(ActionKind.UPCAST, _loses_one(AxisType.UPCAST), ("random", "softmax"), CPUS),
-    Plant(ActionKind.UNROLL, _loses_one(AxisType.UNROLL), ("matmul", "reduction"), CPUS),
-    Plant(ActionKind.ACCUMULATORS, _takes_the_maximum, ("matmul", "reduction"), CPUS),
-    Plant(ActionKind.LOCAL, _loses_one(AxisType.LOCAL), ("matmul", "kept rows"), GPUS),
-    Plant(ActionKind.GROUP, _loses_one(AxisType.GROUP_REDUCE), ("matmul", "reduction"), GPUS),
-    Plant(ActionKind.GROUPTOP, _loses_one(AxisType.GROUP_REDUCE), ("matmul", "reduction"), GPUS),
-    Plant(ActionKind.THREAD, _loses_one(AxisType.THREAD), ("matmul", "softmax"), CPUS),
-    Plant(ActionKind.SPLIT, _loses_one(None), ("matmul", "layernorm"), CPUS),
-    Plant(ActionKind.SWAP, _exchanges_values, ("matmul", "transposed tile"), CPUS),
-    Plant(ActionKind.PEEL, _loses_one(AxisType.LOOP), ("matmul", "random"), CPUS),
-    Plant(ActionKind.PADTO, _forgets_a_gate, ("reduction", "matmul"), CPUS),
-    Plant(ActionKind.OVERRUN, _stores_beyond, ("matmul", "random"), CPUS),
-    Plant(ActionKind.ALIGN, _stores_beyond, ("random", "softmax"), CPUS),
-    Plant(ActionKind.STAGE, _reads_the_neighbour, ("matmul",), CPUS + GPUS),
-    Plant(ActionKind.BLOCK, _loses_one(AxisType.LOOP), ("matmul",), CPUS),
-    Plant(ActionKind.TC, _multiplies_wrongly, ("half matmul",), (CUDA,)),
+    Plant(Upcast, _loses_one(AxisType.UPCAST), ("random", "softmax"), CPUS),
+    Plant(Lanes, _loses_one(AxisType.UPCAST), ("random", "softmax"), CPUS),
+    Plant(Prefix, _loses_one(AxisType.UPCAST), ("cumsum rows",), CPUS),
+    Plant(Hold, _loses_one(AxisType.LOOP), ("multiplied rows",), CPUS),
+    Plant(Limit, _ends_early, ("masked attention",), CPUS, (Hold, Upcast, Lanes)),
+    Plant(Unroll, _loses_one(AxisType.UNROLL), ("matmul", "reduction"), CPUS),
+    Plant(Accumulators, _takes_the_maximum, ("matmul", "reduction"), CPUS),
+    Plant(Local, _loses_one(AxisType.LOCAL), ("matmul", "kept rows"), GPUS),
+    Plant(Group, _loses_one(AxisType.GROUP_REDUCE), ("matmul", "reduction"), GPUS),
+    Plant(Thread, _loses_one(AxisType.THREAD), ("matmul", "softmax"), CPUS),
+    Plant(Split, _loses_one(None), ("matmul", "layernorm"), CPUS),
+    Plant(Swap, _exchanges_values, ("matmul", "transposed tile"), CPUS),
+    Plant(Peel, _loses_one(AxisType.LOOP), ("matmul", "random"), CPUS),
+    Plant(PadTo, _forgets_a_gate, ("reduction", "matmul"), CPUS),
+    Plant(Overrun, _stores_beyond, ("matmul", "random"), CPUS),
+    Plant(Align, _stores_beyond, ("random", "softmax"), CPUS),
+    Plant(Stage, _reads_the_neighbour, ("matmul",), CPUS + GPUS),
+    Plant(Block, _loses_one(AxisType.LOOP), ("matmul",), CPUS),
+    Plant(TensorCore, _multiplies_wrongly, ("half matmul",), (CUDA,)),
 )
 
 
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda p: p.kind.name)
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda p: p.kind.word)
 def test_a_mistake_in_an_action_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = s07_apply_opts._APPLY[plant.kind]
+    original = plant.kind.apply
 
-    def wrong(sink: UOp, action: Action, target: Target) -> UOp:
-        return plant.mutate(sink, original(sink, action, target))
+    def wrong(self: Action, sink: UOp, target: Target) -> UOp:
+        return plant.mutate(sink, original(self, sink, target))
 
-    monkeypatch.setitem(s07_apply_opts._APPLY, plant.kind, wrong)
-    kinds = (plant.kind, *plant.helpers)
-    assert any(fuzz(seed, kernels=plant.kernels, targets=plant.targets, kinds=kinds) for seed in range(40))
+    monkeypatch.setattr(plant.kind, "apply", wrong)
+    chosen = (plant.kind, *plant.helpers)
+    assert any(fuzz(seed, kernels=plant.kernels, targets=plant.targets, chosen=chosen) for seed in range(40))
 
 
 def test_threads_after_nolocals_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = s07_apply_opts.apply_action
-    monkeypatch.setattr(
-        "tests.stages.fuzz_actions.apply_action",
-        lambda sink, action, target, before: original(sink, action, target),
-    )
-    monkeypatch.setattr(
-        s07_apply_opts, "apply_action", lambda sink, action, target, _: original(sink, action, target)
-    )
-    kinds = (ActionKind.NOLOCALS, ActionKind.LOCAL, ActionKind.LOCAL)
-    assert any(fuzz(seed, kernels=("matmul",), targets=GPUS, kinds=kinds) for seed in range(40))
+    def careless(sink: UOp, action: Action, target: Target, before: object) -> UOp:
+        return action.apply(sink, target)
+
+    monkeypatch.setattr("tests.stages.fuzz_actions.apply_action", careless)
+    monkeypatch.setattr(s07_apply_opts, "apply_action", careless)
+    chosen = (NoLocals, Local, Local)
+    assert any(fuzz(seed, kernels=("matmul",), targets=GPUS, chosen=chosen) for seed in range(40))
 
 
 def test_a_missing_barrier_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s12_add_gpu_dims, "add_barriers", lambda sink: sink)
     monkeypatch.setenv("PLANISH_CHECK", "none")
-    kinds = (ActionKind.GROUP,)
-    assert any(fuzz(seed, kernels=("reduction",), targets=GPUS, kinds=kinds) for seed in range(40))
+    chosen = (Group,)
+    assert any(fuzz(seed, kernels=("reduction",), targets=GPUS, chosen=chosen) for seed in range(40))
 
 
 def test_threads_that_overwrite_each_other_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s10_add_local_buffers, "THREADS", frozenset())
-    kinds = (ActionKind.GROUP, ActionKind.LOCAL)
+    chosen = (Group, Local)
     assert any(
-        fuzz(seed, kernels=("matmul", "kept rows"), targets=(SMALL_GPU,), kinds=kinds) for seed in range(60)
+        fuzz(seed, kernels=("matmul", "kept rows"), targets=(SMALL_GPU,), chosen=chosen) for seed in range(60)
     )
 
 
 def test_padding_that_is_not_neutral_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(padding, "_neutral", lambda root, value, condition: value)
-    kinds = (ActionKind.PADTO,)
-    assert any(fuzz(seed, kernels=("reduction",), targets=CPUS, kinds=kinds) for seed in range(40))
+    chosen = (PadTo,)
+    assert any(fuzz(seed, kernels=("reduction",), targets=CPUS, chosen=chosen) for seed in range(40))
 
 
 def test_stores_in_any_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the law of order, rows scattered to one place are added side by side."""
-    monkeypatch.setattr(s07_apply_opts, "_check_order", lambda facts, r, action: None)
-    kinds = (ActionKind.UPCAST, ActionKind.LOCAL)
-    assert any(fuzz(seed, kernels=("scatter",), targets=CPUS, kinds=kinds) for seed in range(40))
+    monkeypatch.setattr(OneAxis, "check_order", lambda self, facts, r: None)
+    chosen = (Upcast, Local)
+    assert any(fuzz(seed, kernels=("scatter",), targets=CPUS, chosen=chosen) for seed in range(40))
 
 
 def test_every_kernel_is_fuzzed() -> None:
@@ -247,8 +290,11 @@ def test_every_kernel_is_fuzzed() -> None:
 
 def test_shared_memory_waits_for_no_thread_that_is_still_at_work() -> None:
     """Two sums that cross, each shared by threads: what one leaves is read under an axis that the other does not have."""
-    kinds = ActionKind
-    actions = [Action(kinds.GROUPTOP, 0, 0), Action(kinds.STAGE, -1, 2, 3), Action(kinds.GROUPTOP, 1, 2)]
+    actions = [
+        Placed(ActionKind.GROUPTOP, 0, 0),
+        Placed(ActionKind.STAGE, -1, 2, 3),
+        Placed(ActionKind.GROUPTOP, 1, 2),
+    ]
     with Table() as table, settings(check="spec"):
         sink = crossed(table)
         before = contents(sink, 1)

@@ -12,12 +12,12 @@ from planish.stages import pipeline
 from planish.stages.bisection import close, difference, first_wrong, outputs_of
 from planish.stages.pipeline import LINE_STAGES, STAGES, LineStage, Machine, Stage
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.pattern import anything, node
 from planish.uop.rewrite import line_rewrite, rewrite
+from tests.placed import Action, ActionKind
 from tests.stages.kernels import buffers_of, store
 
 f32 = dtypes.float32

@@ -10,16 +10,16 @@ import pytest
 import z3
 
 from planish import dtypes, ptir
+from planish.actions.base import Refusal
 from planish.ptir.graph_value import GraphValue
 from planish.schedule.kernels import schedule
 from planish.stages import pipeline
 from planish.stages.access_bounds import Access, accesses, outside, undecided
 from planish.stages.pipeline import Machine
-from planish.stages.rangeify.refusal import Refusal
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import ALU, AxisType, Ops
+from tests.placed import Action, ActionKind
 from tests.schedule.programs import Program, attention, causal, data, program, softmax
 from tests.stages.every_stage import machine_for
 from tests.stages.kernels import store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planish import dtypes
-from planish.stages.rangeify.boxes import Boxed, boxed
+from planish.actions.boxes import Boxed, boxed
 from planish.target import TARGETS
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType

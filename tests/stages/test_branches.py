@@ -19,10 +19,10 @@ from planish.stages import pipeline
 from planish.stages.linearizer.branches import branch_rare
 from planish.target import TARGETS
 from planish.uop import spec
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import ALU, Ops
 from tests.llir.helpers import C_FLAGS, HAS_C
+from tests.placed import Action, ActionKind
 from tests.stages.every_stage import check_function
 
 f32 = dtypes.float32

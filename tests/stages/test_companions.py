@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from planish import dtypes
-from planish.stages.rangeify.refusal import Refusal
-from planish.stages.rangeify.s07_apply_opts import apply_action
+from planish.actions.base import Refusal, apply_action
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind, axes_of
 from planish.uop.interpret import interpret
+from planish.uop.nest import axes_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.spec import check
+from tests.placed import Action, ActionKind
 
 CPU = TARGETS["x86-64-v4"]
 F32 = dtypes.float32

@@ -16,13 +16,13 @@ from planish.filenames import file_name
 from planish.stages import pipeline
 from planish.stages.pipeline import LINE_STAGES, STAGES, Machine, disabled, phase_after, run, steps
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind
 from planish.uop.interpret import interpret
 from planish.uop.matcher import Matcher
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.spec import PHASES
 from planish.uop.text import parse, parse_lines, print_graph, print_lines
+from tests.placed import Action, ActionKind
 from tests.stages.kernels import buffers_of, random_kernel, store
 
 f32 = dtypes.float32

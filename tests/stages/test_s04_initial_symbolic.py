@@ -8,17 +8,18 @@ import pytest
 
 from planish import dtypes
 from planish.stages import pipeline
-from planish.stages.rangeify.algebra import kernel_sym, pm_flatten_range
 from planish.stages.rangeify.s03_split_ranges import split_ranges
 from planish.stages.rangeify.s04_initial_symbolic import initial_symbolic
 from planish.stages.rangeify.s05_simplify_ranges import simplify_ranges
 from planish.stages.rangeify.s06_split_store import split_store
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.kernel_algebra import kernel_sym, pm_flatten_range
+from planish.uop.nest import axes_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.symbolic import simplify
 from tests.conftest import Golden
+from tests.placed import Action, ActionKind
 from tests.stages.checking import check_stage, random_outcome, unchanged_result
 from tests.stages.kernels import REDUCE, f32, i32, store
 

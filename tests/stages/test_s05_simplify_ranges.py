@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from planish.stages.rangeify import s05_simplify_ranges
-from planish.stages.rangeify.algebra import simplified
 from planish.stages.rangeify.s04_initial_symbolic import initial_symbolic
 from planish.stages.rangeify.s05_simplify_ranges import simplify_ranges
+from planish.uop.kernel_algebra import simplified
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.symbolic.cost import division_count

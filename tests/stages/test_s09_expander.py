@@ -13,12 +13,12 @@ from planish.errors import LoweringError, PlanishError
 from planish.stages.expander.s09_expander import EXPANDER_ORDER, expand
 from planish.target import TARGETS, Target
 from planish.uop import spec
-from planish.uop.actions import Action, ActionKind
 from planish.uop.matcher import Matcher
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.text import print_graph
 from tests.conftest import Golden
+from tests.placed import Action, ActionKind
 from tests.stages.memory_kernels import CASES, Case, check, cumsum_columns, keep, read, scan
 
 K = ActionKind

@@ -11,13 +11,13 @@ from planish.stages.expander import s09_expander as s09
 from planish.stages.expander.s09_expander import EXPANDER_ORDER, expand, pm_group_for_reduce, pm_pre_expander
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind
 from planish.uop.interpret import interpret
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.symbolic import sym
 from planish.uop.text import print_graph
 from tests.conftest import Golden
+from tests.placed import Action, ActionKind
 from tests.stages.kernels import REDUCE, f32, i32
 
 UPCAST, UNROLL, GROUP = AxisType.UPCAST, AxisType.UNROLL, AxisType.GROUP_REDUCE

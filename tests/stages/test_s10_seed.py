@@ -12,12 +12,12 @@ from planish.stages import pipeline
 from planish.stages.expander.s10_add_local_buffers import Locals, add_local_buffers, pm_add_buffers_local
 from planish.target import TARGETS
 from planish.uop import spec
-from planish.uop.actions import Action, ActionKind
 from planish.uop.interpret import interpret
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Bufferize, Ops
 from planish.uop.text import print_graph
 from tests.conftest import Golden
+from tests.placed import Action, ActionKind
 from tests.stages.kernels import REDUCE, f32
 from tests.stages.memory_kernels import compiled, keep, read, run
 

@@ -18,11 +18,11 @@ from planish.stages.expander.loops import merge_loops, separate_contexts
 from planish.stages.expander.s10_add_local_buffers import add_local_buffers
 from planish.target import TARGETS
 from planish.uop import spec
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.text import print_graph
 from tests.conftest import Golden
+from tests.placed import Action, ActionKind
 from tests.stages.kernels import Array
 from tests.stages.memory_kernels import CASES, check, compiled, keep, read, scan
 

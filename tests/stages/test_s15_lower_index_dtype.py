@@ -20,7 +20,6 @@ from planish.stages.devectorizer.s15_lower_index_dtype import lower_index_dtype
 from planish.stages.gates import pm_gate_of_index
 from planish.target import TARGETS
 from planish.uop import spec
-from planish.uop.actions import Action, ActionKind
 from planish.uop.evaluate import evaluate
 from planish.uop.matcher import Matcher, Rule, rule
 from planish.uop.node import Table, UOp
@@ -30,6 +29,7 @@ from planish.uop.rewrite import rewrite
 from planish.uop.text import print_graph
 from tests.conftest import Golden
 from tests.llir.helpers import assert_native_agrees
+from tests.placed import Action, ActionKind
 
 i32, i64, u64, f32 = dtypes.int32, dtypes.int64, dtypes.uint64, dtypes.float32
 HUGE = 3_000_000_000

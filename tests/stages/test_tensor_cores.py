@@ -11,20 +11,20 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import dtypes
+from planish.actions import base
+from planish.actions.base import Refusal, apply_action
 from planish.config import settings
 from planish.llir.counters import Counters
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.stages.pipeline import Machine, run
-from planish.stages.rangeify.refusal import Refusal
-from planish.stages.rangeify.s07_apply_opts import apply_action
-from planish.stages.rangeify.tensor_core import apply_tensor_core
 from planish.target import TARGETS, Target
-from planish.uop.actions import Action, ActionKind, axes_of
+from planish.uop.nest import axes_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.products import products, why_not
 from planish.uop.tensor_cores import CORES, MATRICES, Core
+from tests.placed import Action, ActionKind
 
 Array = NDArray[Any]
 UPCAST, UNROLL, LOCAL, PADTO, TC = (
@@ -83,7 +83,7 @@ def numbers(core: Core, count: int, seed: int, *, right: bool = False) -> Array:
 class On(NamedTuple):
     """An action on (what is left of) the axis of a path."""
 
-    kind: ActionKind
+    kind: Callable[..., base.Action]
     path: tuple[int, ...]
     amount: int
 
@@ -303,22 +303,22 @@ def test_tf32_rounds_what_it_reads() -> None:
 
 def refused(sink: UOp, action: Action, target: Target, reason: str) -> None:
     with pytest.raises(Refusal, match=reason):
-        apply_tensor_core(sink, action, target)
+        apply_action(sink, action, target)
 
 
 def test_what_does_not_fit_is_refused_with_a_reason() -> None:
     number = CUDA.tensor_cores.index(F16)
     with Table() as t:
         fits = matmul(t, F16, 32, 16, 32)
-        refused(fits, Action(TC, 0, 99), CUDA, "tensor cores, no number 99")
-        refused(fits, Action(TC, 0, 0), TARGETS["x86-64"], "has 0 tensor cores")
-        refused(fits, Action(TC, 7, number), CUDA, "there is no number 7")
+        refused(fits, Action(TC, 0, 99), CUDA, "no tensor core core99")
+        refused(fits, Action(TC, 0, 0), TARGETS["x86-64"], "no tensor core core0")
+        refused(fits, Action(TC, 7, number), CUDA, "does not fit these axes")
         alone = replace(TARGETS["x86-64-v4"], tensor_cores=(F16,))
         refused(fits, Action(TC, 0, 0), alone, "takes 32 threads, a block has 1")
         refused(
-            matmul(t, F16, 30, 16, 32), Action(TC, 0, number), CUDA, r"30 values, no multiple of 16.*PADTO"
+            matmul(t, F16, 30, 16, 32), Action(TC, 0, number), CUDA, r"30 values, no multiple of 16.*pad_to"
         )
-        once = apply_tensor_core(fits, Action(TC, 0, number), CUDA)
+        once = apply_action(fits, Action(TC, 0, number), CUDA)
         refused(once, Action(TC, 0, number), CUDA, "once")
         f64 = next(core for core in CUDA.tensor_cores if core.inputs is dtypes.float64)
         refused(matmul(t, f64, 16, 16, 8), Action(TC, 0, number), CUDA, "no sum in")
@@ -330,7 +330,7 @@ def test_tf32_needs_fastmath() -> None:
         sink = matmul(t, CUDA.tensor_cores[number], 16, 8, 8)
         refused(sink, Action(TC, 0, number), CUDA, "mantissa bits")
         with settings(fastmath=True):
-            apply_tensor_core(sink, Action(TC, 0, number), CUDA)
+            apply_action(sink, Action(TC, 0, number), CUDA)
 
 
 def test_sums_that_are_no_matrix_products_are_not_read_as_such() -> None:

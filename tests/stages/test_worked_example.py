@@ -20,10 +20,10 @@ from planish.stages import pipeline
 from planish.stages.boundaries import text_of
 from planish.stages.pipeline import Form, Machine
 from planish.target import TARGETS
-from planish.uop.actions import Action, ActionKind
 from planish.uop.interpret import interpret
 from planish.uop.node import Table
 from planish.uop.text import print_graph
+from tests.placed import Action, ActionKind
 
 Array = NDArray[Any]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "worked_example.md"

@@ -18,7 +18,8 @@ Every thread comes to every barrier: loops are equally long for all, and branche
 from __future__ import annotations
 
 from planish import dtypes
-from planish.stages.expander.loops import loops_of, nest_all
+from planish.stages.expander.loops import nest_all
+from planish.uop.nest import loops_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 

@@ -17,7 +17,7 @@ Before → after::
                                      update:  acc[0] = acc[0] + value      inside r, after init; r stays open
                                      result:  acc[0]              after update, in the same iteration
 
-    where(c, 0, y) + REDUCE[ADD](value, r)     init:    acc[0] = where(c, 0, y)      what earlier passes left (BLOCK)
+    where(c, 0, y) + REDUCE[ADD](value, r)     init:    acc[0] = where(c, 0, y)      what earlier passes left (`block`)
 
     acc + WMMA(a, b, 0)              WMMA(a, b, acc)              a tensor core adds to what it is given
 
@@ -50,17 +50,10 @@ from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.stages.devectorizer.sharing import share_locals
 from planish.stages.devectorizer.wmma import pm_reduce_tiles, pm_wmma_accumulate
-from planish.stages.expander.loops import (
-    around,
-    closed_by,
-    closers_of,
-    loops_of,
-    merge_loops,
-    separate_contexts,
-    stores_in,
-)
+from planish.stages.expander.loops import merge_loops, separate_contexts
 from planish.uop.laws import memory_of
 from planish.uop.matcher import Matcher, rule
+from planish.uop.nest import around, closed_by, closers_of, loops_of, stores_in
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Ops
 from planish.uop.pattern import INDEX, node

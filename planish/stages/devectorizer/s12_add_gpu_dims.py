@@ -35,10 +35,10 @@ from typing import Final
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.stages.devectorizer.barriers import add_barriers
-from planish.stages.expander.loops import THREADS, without_gate
 from planish.stages.expander.s10_add_local_buffers import spread
 from planish.target import Target
 from planish.uop.laws import space_of
+from planish.uop.nest import THREADS, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of

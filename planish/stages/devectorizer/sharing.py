@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from planish.dtypes import DType, PtrDType
-from planish.stages.expander.loops import THREADS, closed_by, loops_of, nest_all, without_gate
+from planish.stages.expander.loops import nest_all
+from planish.uop.nest import THREADS, closed_by, loops_of, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of

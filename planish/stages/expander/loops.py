@@ -13,72 +13,15 @@ closing ops may list them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, cast
+from collections.abc import Callable
+from typing import cast
 
 from planish import dtypes
 from planish.errors import LoweringError
-from planish.uop.derived import without_bounds
+from planish.uop.nest import around, closed_by, closers_of, loops_of
 from planish.uop.node import UOp
-from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
-from planish.uop.ranges import kind_of
+from planish.uop.ops import Axis, Ops
 from planish.uop.rewrite import substitute
-
-SEQUENTIAL: Final = frozenset({AxisType.LOOP, AxisType.REDUCE})
-"""Axes that are loops; all others run side by side."""
-THREADS: Final = frozenset({AxisType.LOCAL, AxisType.WARP, AxisType.GROUP_REDUCE})
-"""Axes that the threads of a block are."""
-
-
-def without_gate(index: UOp) -> UOp:
-    """An index as it is where it is somewhere."""
-    if index.op is Ops.WHERE:
-        nowhere = index.src[2]
-        if nowhere.op is Ops.INVALID or (nowhere.op is Ops.VECTORIZE and nowhere.src[0].op is Ops.INVALID):
-            return index.src[1]
-    return index
-
-
-def loops_of(ranges: frozenset[UOp]) -> frozenset[UOp]:
-    """Those that are loops."""
-    return frozenset(r for r in ranges if kind_of(r) in SEQUENTIAL)
-
-
-def stores_in(effect: UOp) -> Iterator[UOp]:
-    """The STOREs that an effect is made of. (Effects nest as loops do: not deep.)"""
-    stack = [effect]
-    while stack:
-        each = stack.pop()
-        if each.op is Ops.STORE:
-            yield each
-        elif each.op in {Ops.END, Ops.GROUP, Ops.SINK, Ops.NOOP}:
-            stack.extend(each.src[:1] if each.op is Ops.END else each.src)
-
-
-def closed_by(node: UOp) -> frozenset[UOp]:
-    """The ranges that a node closes."""
-    first = FIRST_RANGE.get(node.op)
-    found: frozenset[UOp] = frozenset()
-    if first is not None:
-        for listed in node.src[first:]:
-            found |= frozenset((listed,)) if listed.op is Ops.RANGE else without_bounds(listed.ranges)
-    return found
-
-
-def around(r: UOp, closing: UOp) -> frozenset[UOp]:
-    """The loops in which the loop over r runs, as far as one of the nodes that close it knows."""
-    nested = frozenset(s for s in loops_of(closed_by(closing)) if s.order < r.order)
-    return loops_of(closing.ranges) | nested
-
-
-def closers_of(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
-    """For each range that is a loop, the nodes that close it."""
-    found: dict[UOp, list[UOp]] = {}
-    for node in nodes:
-        if node.op in FIRST_RANGE:
-            for r in sorted(loops_of(closed_by(node)), key=lambda r: r.order):
-                found.setdefault(r, []).append(node)
-    return found
 
 
 class Needs:

@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from planish.stages.rangeify.algebra import kernel_sym, simplified
 from planish.stages.rangeify.counting import pm_reduce_unused
+from planish.uop.kernel_algebra import kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops

@@ -43,9 +43,9 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError
-from planish.stages.expander.loops import THREADS
-from planish.stages.rangeify.algebra import pm_flatten_range
+from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.matcher import Matcher, rule
+from planish.uop.nest import THREADS
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Combine, Lanes, Ops
 from planish.uop.pattern import anything, node

@@ -30,8 +30,9 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
-from planish.stages.expander.loops import THREADS, closed_by, separate_contexts
+from planish.stages.expander.loops import separate_contexts
 from planish.uop.matcher import Matcher, rule
+from planish.uop.nest import THREADS, closed_by
 from planish.uop.node import UOp
 from planish.uop.ops import CONSTANTS, Bufferize, Ops
 from planish.uop.pattern import node

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from planish.stages.rangeify.refusal import Refusal
-from planish.stages.rangeify.s07_apply_opts import apply_action
+from planish.actions.align import Align
+from planish.actions.base import Action, Refusal, apply_action
+from planish.actions.block import Block
 from planish.target import Target
-from planish.uop.actions import Action, ActionKind
 from planish.uop.node import UOp
 
 
@@ -17,14 +17,13 @@ def attempts(
     """For a target: a kernel, an action and those before it -> the kernel after it, None if it does not fit.
 
     A kernel that works `in_place` writes each output over an operand that it reads at that element: it may do so once, so
-    BLOCK, whose passes write the outputs again and again, does not fit. Only where outputs stream (`streams`) past the caches do whole lines
-    matter: elsewhere ALIGN is nothing but masks.
+    `block`, whose passes write the outputs again and again, does not fit. Only where outputs stream (`streams`) past the caches do
+    whole lines matter: elsewhere `align` is nothing but masks.
     """
+    left_out = (*((Block,) if in_place else ()), *(() if streams else (Align,)))
 
     def attempt(sink: UOp, action: Action, before: Sequence[Action]) -> UOp | None:
-        if in_place and action.kind is ActionKind.BLOCK:
-            return None
-        if not streams and action.kind is ActionKind.ALIGN:
+        if isinstance(action, left_out):
             return None
         try:
             return apply_action(sink, action, target, before)

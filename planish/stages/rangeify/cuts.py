@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
+from planish.uop.nest import constant_size
 from planish.uop.node import UOp
 from planish.uop.ops import COMPARISONS, Axis, Ops
 from planish.uop.symbolic.conditions import Condition
@@ -22,12 +23,6 @@ class Part(NamedTuple):
 
     start: int
     stop: int
-
-
-def constant_size(r: UOp) -> int | None:
-    """The size of a range that is a number; None of others, and of one that waits for effects."""
-    size = r.src[0].arg
-    return size if len(r.src) == 1 and isinstance(size, int) and not isinstance(size, bool) else None
 
 
 def cuts_of(nodes: Iterable[UOp]) -> dict[UOp, list[int]]:

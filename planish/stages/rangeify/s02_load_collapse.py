@@ -33,7 +33,6 @@ from functools import reduce as fold_left
 from typing import Final, NamedTuple, cast
 
 from planish.dtypes import DType
-from planish.stages.rangeify.algebra import kernel_sym, simplified
 from planish.stages.rangeify.counting import (
     IDEMPOTENT,
     Span,
@@ -41,6 +40,7 @@ from planish.stages.rangeify.counting import (
     repeated,
     solved,
 )
+from planish.uop.kernel_algebra import kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, COMPARISONS, CONSTANTS, Ops, Variable

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from planish.stages.rangeify.algebra import pm_flatten_range
+from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops

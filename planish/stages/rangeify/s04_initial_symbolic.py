@@ -14,7 +14,7 @@ Holds afterwards: no rule of `sym` fires; END and REDUCE list ranges only.
 
 from __future__ import annotations
 
-from planish.stages.rangeify.algebra import kernel_sym
+from planish.uop.kernel_algebra import kernel_sym
 from planish.uop.node import UOp
 from planish.uop.rewrite import rewrite
 

@@ -31,9 +31,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise, permutations
 from typing import Final, cast
 
-from planish.stages.rangeify.algebra import by_nest, does_nothing, kernel_sym, simplified
-from planish.stages.rangeify.cuts import Part, constant_size, cuts_of, parts_of, restricted
+from planish.stages.rangeify.cuts import Part, cuts_of, parts_of, restricted
+from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
+from planish.uop.nest import constant_size
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, Axis, Ops
 from planish.uop.pattern import node

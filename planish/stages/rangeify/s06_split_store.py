@@ -30,10 +30,11 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from planish import dtypes
-from planish.stages.rangeify.algebra import by_nest, does_nothing, kernel_sym, simplified
-from planish.stages.rangeify.cuts import constant_size, cuts_of, parts_of, restricted
+from planish.stages.rangeify.cuts import cuts_of, parts_of, restricted
 from planish.stages.rangeify.s05_simplify_ranges import simplify_ranges
+from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
+from planish.uop.nest import constant_size
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
 from planish.uop.pattern import node

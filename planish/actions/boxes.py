@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from planish.stages.rangeify.legality import LANES, Facts, plain_index
-from planish.stages.rangeify.padding import gated
+from planish.actions.legality import Facts
+from planish.actions.padding import gated
 from planish.target import Target
+from planish.uop.nest import LANES, plain_index
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.ranges import kind_of

@@ -1,4 +1,4 @@
-"""The action THREAD in a kernel of several loops, one after another: every core does its piece of each.
+"""The action `thread` in a kernel of several loops, one after another: every core does its piece of each.
 
 Concatenation and padding are such kernels (stage 6). If the loops write nothing that another one reads, core number t may do
 piece t of all of them: an axis of every loop is cut into as many pieces, and all share one THREAD range. A loop that cannot
@@ -15,12 +15,11 @@ from __future__ import annotations
 from math import prod
 from typing import Final, NamedTuple
 
-from planish.stages.expander.loops import closed_by, stores_in
-from planish.stages.rangeify.algebra import by_nest
-from planish.stages.rangeify.cuts import constant_size
-from planish.stages.rangeify.legality import OUTPUT, Facts
-from planish.stages.rangeify.padding import gated
-from planish.stages.rangeify.refusal import Refusal
+from planish.actions.base import Action
+from planish.actions.legality import Facts
+from planish.actions.padding import gated
+from planish.uop.kernel_algebra import by_nest
+from planish.uop.nest import OUTPUT, closed_by, constant_size, stores_in
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of
@@ -39,13 +38,13 @@ class Companions(NamedTuple):
     """Loops that the first core does."""
 
 
-def companions(facts: Facts, r: UOp, amount: int) -> Companions:
+def companions(action: Action, facts: Facts, r: UOp, amount: int) -> Companions:
     """What else has to be cut if cores are to share r in a kernel that has other loops."""
     ends = facts.outer_ends
     others = [end for end in ends if r not in closed_by(end)]
     if not others:
         return Companions((), ())
-    refused = Refusal("THREAD: not every store runs over the axis, and the other loops have no such pieces")
+    refused = action.no("not every store runs over the axis, and the other loops have no such pieces")
     if any(end.op is not Ops.END for end in ends) or any(n.op is Ops.AFTER for n in facts.nodes):
         raise refused
     total = sum(map(_iterations, ends))

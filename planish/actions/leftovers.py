@@ -1,6 +1,6 @@
-"""Passes of HOLD that LIMIT leaves out, and what they would have added.
+"""Passes of `hold` that `limit` leaves out, and what they would have added.
 
-The weights that a mask hides are 0 (`limits.py` says why), and a pass over nothing but such weights would add 0 * v to every sum. That
+The weights that a mask hides are 0 (`limit.py` says why), and a pass over nothing but such weights would add 0 * v to every sum. That
 is 0 if v is finite and NaN if it is not, whatever the row: it depends on the column alone. So instead of a pass for every row
 there is one sum for all of them, which is added in the end:
 
@@ -15,8 +15,8 @@ from math import prod
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
-from planish.stages.rangeify.legality import LANES, Facts, plain_index
-from planish.uop.actions import next_root
+from planish.actions.legality import Facts
+from planish.uop.nest import LANES, next_root, plain_index
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Bufferize, Ops
 from planish.uop.ranges import kind_of

@@ -1,7 +1,7 @@
-"""The action ALIGN of stage 7: an axis starts where its elements start a vector in the memory that they are written to.
+"""`align(i, 16)`: an axis starts where its elements start a vector in the memory that they are written to.
 
 Rows of 1000 elements start anywhere in a line, and what is stored in vectors from there straddles lines, all along the row. So the axis
-starts up to a vector earlier, at a multiple, and nothing happens before its beginning, as with PADTO nothing does beyond its end.
+starts up to a vector earlier, at a multiple, and nothing happens before its beginning, as with `pad_to` nothing does beyond its end.
 
 Before → after::
 
@@ -10,9 +10,14 @@ Before → after::
 
 from __future__ import annotations
 
-from planish.stages.expander.loops import closed_by
-from planish.stages.rangeify.padding import gated
-from planish.stages.rangeify.refusal import Refusal
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planish.actions.base import OneAxis
+from planish.actions.legality import Facts
+from planish.actions.padding import MOST_PADDING, gated
+from planish.target import Target
+from planish.uop.nest import OUTPUT, closed_by
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.rewrite import substitute
@@ -20,15 +25,35 @@ from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
 
 
-def align_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
+@dataclass(frozen=True, slots=True)
+class Align(OneAxis):
+    """An axis that starts where a vector starts."""
+
+    word: ClassVar = "align"
+    does: ClassVar = "start an axis up to a multiple earlier, where what it writes starts one, doing nothing outside its bounds"
+    takes: ClassVar = OUTPUT
+    sized: ClassVar = "multiple"
+    multiple: int
+
+    def apply(self, sink: UOp, target: Target) -> UOp:
+        r, size = self.found(sink), self.found(sink).vmax + 1
+        if self.multiple < 2:
+            raise self.no(f"{self.multiple} is no number to be a multiple of")
+        if size + 2 * self.multiple >= MOST_PADDING * size:
+            raise self.no(f"{self.multiple} makes axis {self.axis} of {size} too long")
+        self.check_order(Facts(sink), r)
+        return _aligned(self, sink, r)
+
+
+def _aligned(action: Align, sink: UOp, r: UOp) -> UOp:
     """The kernel with an output axis that starts at a multiple, in elements of what is written along it."""
-    size = r.src[0]
+    size, multiple = r.src[0], action.multiple
     if size.op is not Ops.CONST:
-        raise Refusal("ALIGN: the size of the axis is not known")
+        raise action.no("the size of the axis is not known")
     nodes = sink.toposort()
     if any(node.op is Ops.SCAN and r in node.ranges for node in nodes):
-        raise Refusal("ALIGN: a SCAN keeps what it has found by the places of the axis, which move")
-    before = _start(nodes, r, multiple)
+        raise action.no("a SCAN keeps what it has found by the places of the axis, which move")
+    before = _start(action, nodes, r)
     longer = r.replace(src=(simplify((size + (2 * multiple - 2)) // multiple * multiple), *r.src[1:]))
     moved = longer - before
     condition = (before < longer + 1) & (moved < size)
@@ -40,7 +65,7 @@ def align_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
         src = tuple([final[source] for source in node.src])
         if r in closed_by(node):
             if node.op is not Ops.END:
-                raise Refusal("ALIGN: the axis is reduced or kept")
+                raise action.no("the axis is reduced or kept")
             src = tuple([longer if source is r else final[source] for source in node.src])
         made = node if src == node.src else node.replace(src=src)
         if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
@@ -51,18 +76,18 @@ def align_axis(sink: UOp, r: UOp, multiple: int) -> UOp:
     return final[sink]
 
 
-def _start(nodes: list[UOp], r: UOp, multiple: int) -> UOp:
+def _start(action: Align, nodes: list[UOp], r: UOp) -> UOp:
     """How far behind a multiple the elements along an axis start where they are written."""
     found: dict[UOp, None] = {}
     for node in nodes:
         if node.op is Ops.STORE and r in node.src[0].ranges:
             indices = node.src[0].src[1:]
             if len(indices) != 1 or stride(indices[0], r) != 1:
-                raise Refusal("ALIGN: what is written along the axis does not lie side by side")
-            found[simplify(substitute(indices[0], {r: r.table.const(0)}) % multiple)] = None
+                raise action.no("what is written along the axis does not lie side by side")
+            found[simplify(substitute(indices[0], {r: r.table.const(0)}) % action.multiple)] = None
     if len(found) != 1:
-        raise Refusal("ALIGN: what is written along the axis does not start together")
+        raise action.no("what is written along the axis does not start together")
     (start,) = found
     if start.op is Ops.CONST and start.arg == 0:
-        raise Refusal(f"ALIGN: the axis starts at a multiple of {multiple}")
+        raise action.no(f"the axis starts at a multiple of {action.multiple}")
     return start

@@ -1,4 +1,4 @@
-"""The action TC of stage 7: a sum of products becomes a WMMA, spread over threads and registers as the core wants it.
+"""`tensor_core(amx_bf16, i, j, k)`: a sum of products becomes a WMMA, spread over threads and registers as the core wants it.
 
 How. Of C[m, n] += A[m, k] @ B[k, n] the axes are split by the sizes of the core. The inner parts are not ranges: which element
 a thread holds in which lane is data (`planish.uop.tensor_cores`), so each matrix gets its own expressions for
@@ -23,17 +23,20 @@ inputs have (tf32) is refused unless `fastmath` is on; the rounding is then writ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar, Final, cast
 
 from planish import dtypes
+from planish.actions.base import Action, AxisName, CoreName
 from planish.config import current
-from planish.stages.rangeify.algebra import pm_flatten_range
-from planish.stages.rangeify.refusal import Refusal
 from planish.target import Target
-from planish.uop.actions import Action, next_root
+from planish.uop.kernel_algebra import pm_flatten_range
+from planish.uop.nest import name_of, next_root
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Lanes, Ops
 from planish.uop.products import Product, axis_size, products, why_not
+from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.tensor_cores import Core, Matrix
 
@@ -140,44 +143,66 @@ def _rounded(value: UOp, core: Core) -> UOp:
     return value.ne(value).where(value, kept.bitcast(dtypes.float32))
 
 
-def _chosen(sink: UOp, action: Action, target: Target) -> tuple[Core, Product]:
-    if not 0 <= action.amount < len(target.tensor_cores):
-        raise Refusal(
-            f"TC: {target.name} has {len(target.tensor_cores)} tensor cores, no number {action.amount}"
-        )
-    core = target.tensor_cores[action.amount]
-    for node in sink.toposort():
-        if node.op is Ops.WMMA or (node.op is Ops.RANGE and cast("Axis", node.arg).kind in _BEFORE):
-            raise Refusal("TC: must come before axes are shared by threads, and once")
-    if core.threads > max(target.block_threads, 1):
-        raise Refusal(f"TC: {core.name} takes {core.threads} threads, a block has {target.block_threads}")
-    if core.mantissa is not None and not current().fastmath:
-        raise Refusal(
-            f"TC: {core.name} reads {core.mantissa} mantissa bits of {core.inputs}, which changes results",
-            remedy="allow it with fastmath=True",
-        )
-    found = products(sink, core)
-    if not found:
-        raise Refusal(f"TC: {core.name} does not fit: {why_not(sink, core)}")
-    if not 0 <= action.axis < len(found):
-        raise Refusal(f"TC: {core.name} fits in {len(found)} ways, there is no number {action.axis}")
-    return core, found[action.axis]
+@dataclass(frozen=True, slots=True)
+class TensorCore(Action):
+    """A sum of products, done by a tensor core.
 
-
-def apply_tensor_core(sink: UOp, action: Action, target: Target) -> UOp:
-    """The kernel with a tensor core at work; `Refusal` if it does not fit.
-
-    `action.amount` is the number of the core in `target.tensor_cores`, `action.axis` the number of the way to use it
-    (`planish.uop.products.products`). All reductions of the kernel that fit the same output axes are done by it.
+    All reductions of the kernel that fit the same output axes are done by it.
     """
-    core, product = _chosen(sink, action, target)
-    split = _Split(sink, core, product)
-    # lanes that are columns belong to them: the vectors of a row then lie one behind the other
-    across = split.n if core.m == 1 else split.m
-    row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))
-    exchanged: dict[UOp, UOp] = {split.m: split.outer_m + row, split.n: split.outer_n + column}
-    for each in products(sink, core):
-        if (each.m, each.n) == (split.m, split.n) and each.reduce not in exchanged:
-            chosen = product if each.reduce is product.reduce else each
-            exchanged[each.reduce] = split.tile(chosen, lanes)
-    return rewrite(substitute(sink, exchanged), pm_flatten_range)
+
+    word: ClassVar = "tensor_core"
+    does: ClassVar = "let a tensor core do a sum of products"
+    core: CoreName
+    m: AxisName
+    n: AxisName
+    k: AxisName
+
+    @classmethod
+    def of(cls, core: Core, product: Product) -> TensorCore:
+        """A way to use a core."""
+        return cls(core.name, *(name_of(axis) for axis in (product.m, product.n, product.k)))
+
+    @classmethod
+    def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
+        ways = [
+            cls.of(core, product) for core in target.tensor_cores[:2] for product in products(sink, core)[:1]
+        ]
+        return rng.choice(ways) if ways else cls("none", "i", "j", "k")
+
+    def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:
+        """The core, and the product that it is to do."""
+        core = next((each for each in target.tensor_cores if each.name == self.core), None)
+        if core is None:
+            known = ", ".join(each.name for each in target.tensor_cores) or "none"
+            raise self.no(f"{target.name} has no tensor core {self.core}", remedy=f"its cores are {known}")
+        for node in sink.toposort():
+            if node.op is Ops.WMMA or (node.op is Ops.RANGE and kind_of(node) in _BEFORE):
+                raise self.no("must come before axes are shared by threads, and once")
+        if core.threads > max(target.block_threads, 1):
+            raise self.no(f"{core.name} takes {core.threads} threads, a block has {target.block_threads}")
+        if core.mantissa is not None and not current().fastmath:
+            raise self.no(
+                f"{core.name} reads {core.mantissa} mantissa bits of {core.inputs}, which changes results",
+                remedy="allow it with fastmath=True",
+            )
+        found = products(sink, core)
+        if not found:
+            raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
+        for product in found:
+            if TensorCore.of(core, product) == self:
+                return core, product
+        ways = "; ".join(str(TensorCore.of(core, product)) for product in found)
+        raise self.no(f"{core.name} does not fit these axes", remedy=f"it fits so: {ways}")
+
+    def apply(self, sink: UOp, target: Target) -> UOp:
+        core, product = self.chosen(sink, target)
+        split = _Split(sink, core, product)
+        # lanes that are columns belong to them: the vectors of a row then lie one behind the other
+        across = split.n if core.m == 1 else split.m
+        row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))
+        exchanged: dict[UOp, UOp] = {split.m: split.outer_m + row, split.n: split.outer_n + column}
+        for each in products(sink, core):
+            if (each.m, each.n) == (split.m, split.n) and each.reduce not in exchanged:
+                one = product if each.reduce is product.reduce else each
+                exchanged[each.reduce] = split.tile(one, lanes)
+        return rewrite(substitute(sink, exchanged), pm_flatten_range)

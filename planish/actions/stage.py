@@ -1,4 +1,4 @@
-"""The action STAGE of stage 7: the piece of a parameter that is needed inside of a loop is copied to LOCAL memory first.
+"""`stage(arg2, at=k.outer)`: the piece of a parameter that is needed inside of a loop is copied to LOCAL memory first.
 
 On a CPU that is packing: a panel that is walked again and again lies in one piece, near the core. On a GPU the threads of a
 block fetch a tile together, each a part of it, and then all read all of it.
@@ -23,15 +23,25 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Final, cast
+from random import Random
+from typing import ClassVar, Final, cast
 
-from planish.stages.expander.loops import SEQUENTIAL, THREADS, around, closed_by
-from planish.stages.rangeify.boxes import Boxed, boxed, lanes_of
-from planish.stages.rangeify.legality import LANES, Facts, plain_index
-from planish.stages.rangeify.padding import gated
-from planish.stages.rangeify.refusal import Refusal
+from planish.actions.base import Action, AxisName, Param, fitting
+from planish.actions.boxes import Boxed, boxed, lanes_of
+from planish.actions.legality import Facts
+from planish.actions.padding import gated
 from planish.target import Target
-from planish.uop.actions import next_root
+from planish.uop.nest import (
+    LANES,
+    SEQUENTIAL,
+    THREADS,
+    around,
+    axes_of,
+    closed_by,
+    name_of,
+    next_root,
+    plain_index,
+)
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Bufferize, Lanes, Ops
 from planish.uop.ranges import kind_of
@@ -127,7 +137,9 @@ def _tile(
         pitches[k] = pitches[k + 1] * sizes[k + 1] + (pad if k == len(order) - 2 else 0)
         if threads:
             if order[k] in threads and pitches[k] > access:
-                pitches[k] += (access - pitches[k]) % banks  # neighbouring threads find theirs in neighbouring banks
+                pitches[k] += (
+                    access - pitches[k]
+                ) % banks  # neighbouring threads find theirs in neighbouring banks
         elif k < len(order) - 2 and not fragment and turned is None and pitches[k] % (2 * line) == 0:
             pitches[k] += line  # planes an odd number of lines apart: all sets of a cache hold some of them
     return _Tile(tuple(order), sizes, tuple(pitches))
@@ -327,60 +339,98 @@ class _Copy:
         return self.found.replace(src=(self.found.src[0], substitute(self.found.src[1], axes)))
 
 
-def stage(sink: UOp, loop: UOp | None, slot: int, pad: int, target: Target) -> UOp:
-    """The kernel that copies what it reads of a parameter inside of a loop (of all, if none is named)."""
-    facts = Facts(sink)
-    copied = _copied(facts)
-    reads = [
-        n
-        for n in facts.nodes
-        if n.op is Ops.INDEX and n.src[0].op is Ops.DEFINE_GLOBAL and n.src[0].arg == slot and n not in copied
-    ]
-    written = {n.src[0].src[0] for n in facts.nodes if n.op is Ops.STORE and n.src[0].op is Ops.INDEX}
-    if not reads:
-        raise Refusal(f"STAGE: the kernel does not read parameter {slot}")
-    if reads[0].src[0] in written:
-        raise Refusal(f"STAGE: the kernel writes parameter {slot}")
-    if (
-        loop is not None
-    ):  # one parameter may be several operands: what changes with the loop is meant, if anything does
-        reads = [read for read in reads if loop in read.ranges] or reads
-    twins = _Twins(facts)
-    threads = sorted(
-        (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order
-    )
-    exchange: dict[UOp, UOp] = {}
-    copies: list[_Copy] = []
-    insides = {read: _inner(facts, read, loop) for read in reads}
-    for read in sorted(reads, key=lambda read: -len(insides[read])):
-        inner = insides[read]
-        if plain_index(read) is None:
-            raise Refusal(f"STAGE: parameter {slot} is read at more than one index")
-        wanted = read if threads else _prepared(facts, read)
-        shared = next((found for copy in copies if (found := copy.serves(wanted)) is not None), None)
-        if shared is not None:
-            exchange[wanted] = shared
-        if not inner or shared is not None:
-            continue
-        if any(
-            n.op is Ops.INDEX and not n.ranges.isdisjoint(inner) for i in read.src[1:] for n in i.toposort()
-        ):
-            raise Refusal(f"STAGE: which elements of parameter {slot} are read depends on data")
-        if any(n.op is Ops.RANGE and n.src[0].op is not Ops.CONST for n in inner):
-            raise Refusal(f"STAGE: how much of parameter {slot} is needed is not known")
-        if threads:
-            tile = _tile(read, inner, pad, threads=threads)
-            kept, places = _copy_together(read, tile, threads, twins, target), tile.axes
-        else:
-            box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
-            tile = _tile(box.read, list(box.at), pad, box.turned, _panels(box))
-            kept = _copy_alone(box.read, tile, twins, target, box.turned)
-            places = tuple(box.at[axis] for axis in tile.axes)
-        at = tile.place(places, read.table.const(0))
-        if wanted is not read:
-            kept = _kept(substitute(wanted, {read: kept.src[0]}), kept.src[1])
-        exchange[wanted] = read.table.make(Ops.INDEX, wanted.dtype, (kept, at))
-        copies.append(_Copy(wanted, exchange[wanted]))
-    if not exchange:
-        raise Refusal(f"STAGE: nothing of parameter {slot} is read again inside of that loop")
-    return substitute(sink, exchange)
+@dataclass(frozen=True, slots=True)
+class Stage(Action):
+    """A tile of a parameter in LOCAL memory."""
+
+    word: ClassVar = "stage"
+    does: ClassVar = "copy the piece of a parameter that is needed inside of a loop to LOCAL memory first"
+    param: Param
+    at: AxisName | None = None
+    """The loop that it is copied in; None: the kernel."""
+    buffers: int = 1
+    """How many tiles there are: with two, the next is fetched while one is used."""
+    pad: int = 0
+    """Elements more from one row of the tile to the next."""
+
+    @classmethod
+    def drawn(cls, rng: Random, sink: UOp, target: Target) -> Stage:
+        at = rng.choice([None, *map(name_of, axes_of(sink))])
+        return cls(rng.choice((1, 1, 2, 3)), at, pad=rng.choice((0, 0, 3)))
+
+    def apply(self, sink: UOp, target: Target) -> UOp:
+        if self.buffers != 1:
+            raise self.no(
+                f"{self.buffers} buffers: {target.name} fetches nothing in the background that could fill another",
+                remedy="buffers=1",
+            )
+        loop = None if self.at is None else self.axis_of(sink, self.at)
+        if loop is not None and kind_of(loop) in {AxisType.GLOBAL, AxisType.THREAD}:
+            loop = None  # nothing is outside of these
+        if loop is not None and kind_of(loop) in LANES | THREADS:
+            raise self.no(f"axis {self.at} is {kind_of(loop).name}, not a loop")
+        return fitting(sink, self.staged(sink, loop, target), self, target)
+
+    def staged(self, sink: UOp, loop: UOp | None, target: Target) -> UOp:
+        """The kernel that copies what it reads of the parameter inside of a loop (of all, if none is named)."""
+        slot, pad = self.param, self.pad
+        facts = Facts(sink)
+        copied = _copied(facts)
+        reads = [
+            n
+            for n in facts.nodes
+            if n.op is Ops.INDEX
+            and n.src[0].op is Ops.DEFINE_GLOBAL
+            and n.src[0].arg == slot
+            and n not in copied
+        ]
+        written = {n.src[0].src[0] for n in facts.nodes if n.op is Ops.STORE and n.src[0].op is Ops.INDEX}
+        if not reads:
+            raise self.no(f"the kernel does not read arg{slot}")
+        if reads[0].src[0] in written:
+            raise self.no(f"the kernel writes arg{slot}")
+        if (
+            loop is not None
+        ):  # one parameter may be several operands: what changes with the loop is meant, if anything does
+            reads = [read for read in reads if loop in read.ranges] or reads
+        twins = _Twins(facts)
+        threads = sorted(
+            (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order
+        )
+        exchange: dict[UOp, UOp] = {}
+        copies: list[_Copy] = []
+        insides = {read: _inner(facts, read, loop) for read in reads}
+        for read in sorted(reads, key=lambda read: -len(insides[read])):
+            inner = insides[read]
+            if plain_index(read) is None:
+                raise self.no(f"arg{slot} is read at more than one index")
+            wanted = read if threads else _prepared(facts, read)
+            shared = next((found for copy in copies if (found := copy.serves(wanted)) is not None), None)
+            if shared is not None:
+                exchange[wanted] = shared
+            if not inner or shared is not None:
+                continue
+            if any(
+                n.op is Ops.INDEX and not n.ranges.isdisjoint(inner)
+                for i in read.src[1:]
+                for n in i.toposort()
+            ):
+                raise self.no(f"which elements of arg{slot} are read depends on data")
+            if any(n.op is Ops.RANGE and n.src[0].op is not Ops.CONST for n in inner):
+                raise self.no(f"how much of arg{slot} is needed is not known")
+            if threads:
+                tile = _tile(read, inner, pad, threads=threads)
+                kept, places = _copy_together(read, tile, threads, twins, target), tile.axes
+            else:
+                box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
+                tile = _tile(box.read, list(box.at), pad, box.turned, _panels(box))
+                kept = _copy_alone(box.read, tile, twins, target, box.turned)
+                places = tuple(box.at[axis] for axis in tile.axes)
+            at = tile.place(places, read.table.const(0))
+            if wanted is not read:
+                kept = _kept(substitute(wanted, {read: kept.src[0]}), kept.src[1])
+            exchange[wanted] = read.table.make(Ops.INDEX, wanted.dtype, (kept, at))
+            copies.append(_Copy(wanted, exchange[wanted]))
+        if not exchange:
+            raise self.no(f"nothing of arg{slot} is read again inside of that loop")
+        return substitute(sink, exchange)

@@ -1,4 +1,4 @@
-"""What stage 7 has to know of a kernel before it changes an axis: what closes it, and whether its order matters.
+"""What an action has to know of a kernel before it changes an axis: what closes it, and whether its order matters.
 
 The values of a range may be taken in any order, or side by side, unless
 
@@ -10,7 +10,7 @@ The values of a range may be taken in any order, or side by side, unless
 * the kernel reads a buffer that it writes, elsewhere than at the place written.
 
 Besides, the length of another loop may depend on a range; such a range stays as it is. Iterations that use the same LOCAL memory
-one after the other (HOLD) may run in any order, and on several cores, but not in lanes.
+one after the other (`hold`) may run in any order, and on several cores, but not in lanes.
 """
 
 from __future__ import annotations
@@ -21,24 +21,14 @@ from math import prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, PtrDType
-from planish.stages.expander.loops import THREADS, closed_by, stores_in, without_gate
 from planish.uop.laws import memory_of
+from planish.uop.nest import LANES, THREADS, closed_by, plain_index, stores_in
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Lanes, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.symbolic import simplify
 
-LANES: Final = frozenset({AxisType.UPCAST, AxisType.UNROLL})
-OUTPUT: Final = frozenset({AxisType.LOOP, AxisType.GLOBAL})
 _READS: Final = frozenset({Ops.INDEX, Ops.LOAD})
-
-
-def plain_index(place: UOp) -> UOp | None:
-    """The index of a place without its gate; None if there is none, or more than one."""
-    indices = [i for i in place.src[1:] if not i.dtype.is_bool]
-    if place.op is not Ops.INDEX or len(indices) != 1:
-        return None
-    return without_gate(indices[0])
 
 
 @dataclass(slots=True)
@@ -55,7 +45,7 @@ class Facts:
     otherwise: dict[UOp, str] = field(init=False)
     """Those whose order matters for another reason than a SCAN."""
     reused: frozenset[UOp] = field(init=False)
-    """Ranges of which every value uses the same LOCAL memory again (HOLD): no two run side by side on one core."""
+    """Ranges of which every value uses the same LOCAL memory again (`hold`): no two run side by side on one core."""
 
     def __post_init__(self) -> None:
         self.nodes = self.sink.toposort()

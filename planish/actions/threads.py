@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Final
 
-from planish.stages.rangeify.algebra import pm_flatten_range
+from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of

@@ -1,0 +1,43 @@
+"""`accumulators(k, 16)`: parts of a reduce axis have accumulators of their own, in lanes, combined after the loop.
+
+As an UPCAST the part is the fastest of the lanes: it is mostly contiguous, and combined only at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planish.actions.base import ALL
+from planish.actions.splitting import MOST_UPCAST, Splitting
+from planish.target import Target
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType, Ops
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulators(Splitting):
+    """Several accumulators for one reduction."""
+
+    word: ClassVar = "accumulators"
+    does: ClassVar = (
+        "give parts of a reduce axis accumulators of their own, in lanes, combined after the loop"
+    )
+    takes: ClassVar = frozenset({AxisType.REDUCE})
+    makes: ClassVar = AxisType.UPCAST
+    most: ClassVar = MOST_UPCAST
+    sized: ClassVar = "count"
+    count: int = ALL
+
+    def finished(self, sink: UOp, part: UOp, target: Target) -> UOp:
+        """Every reduction over the part and something else, as one over the rest and then one over the part."""
+        final: dict[UOp, UOp] = {}
+        for node in sink.toposort():
+            src = tuple([final[source] for source in node.src])
+            made = node if src == node.src else node.replace(src=src)
+            if node.op is Ops.REDUCE and part in node.src[1:] and len(node.src) > 2:
+                x, *ranges = made.src
+                made = made.replace(src=(x, *(r for r in ranges if r is not part)))
+                made = made.replace(src=(made, part))
+            final[node] = made
+        return final[sink]

@@ -1,0 +1,222 @@
+"""What all actions have in common: a record with named fields, applied to a kernel or refused with a reason.
+
+A kind is a frozen dataclass with a `word`, which is its name in the text of a schedule, and `apply`. Its fields are, by their types,
+names of axes, parameters, cores and numbers; text and random draws follow from that (`fields_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from random import Random
+from typing import ClassVar, Final, NamedTuple, Self, cast
+
+from planish.actions.legality import Facts, local_bytes, threads_of
+from planish.errors import LoweringError
+from planish.target import TARGETS, Target
+from planish.uop.nest import axes_of, axis_named, name_of
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType
+from planish.uop.ranges import kind_of
+from planish.uop.trial import active
+
+AxisName = str
+"""What a schedule calls an axis: `i`, `j.outer`."""
+Param = int
+"""The slot of a parameter; in text `arg2`, as it is called in generated code."""
+CoreName = str
+"""The name of a tensor core of the target."""
+
+ALL: Final = 0
+"""An amount: the whole axis."""
+_DRAWN: Final = (ALL, 2, 2, 3, 4, 4, 5, 8, 16)
+_SCALAR: Final = TARGETS["scalar"]
+
+
+class Refusal(LoweringError):
+    """An action that does not fit the kernel; the message says why, and nothing has changed."""
+
+
+class Field(NamedTuple):
+    """A field of an action, as text shows it."""
+
+    name: str
+    kind: str
+    """The name of its type."""
+    default: object
+    """None if there is none, or if that is its default."""
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step of a schedule."""
+
+    word: ClassVar[str] = ""
+    does: ClassVar[str] = ""
+    """What it is good for, in a few words."""
+    takes: ClassVar[frozenset[AxisType]] = frozenset()
+    """Which axes it is for; none if it is for no one axis."""
+    sized: ClassVar[str] = ""
+    """The field that says how much."""
+    divides: ClassVar[bool] = False
+    """Whether that has to divide the axis."""
+    threads_needed: ClassVar[bool] = False
+    """Whether it takes threads of a block."""
+
+    def apply(self, sink: UOp, target: Target) -> UOp:
+        """The kernel after it; `Refusal` if it does not fit the kernel or the target."""
+        raise NotImplementedError
+
+    @classmethod
+    def drawn(cls, rng: Random, sink: UOp, target: Target) -> Self:
+        """A random one for a kernel, fitting or not: what fuzzers try."""
+        axes = axes_of(sink)
+        fitting = [r for r in axes if kind_of(r) in cls.takes]
+        names = [name_of(r) for r in (fitting if fitting and rng.random() < 0.8 else axes)] or ["i"]
+        draws: dict[str, Callable[[], object]] = {
+            "AxisName": lambda: rng.choice(names),
+            "AxisName | None": lambda: rng.choice([None, *names]),
+            "Param": lambda: rng.choice((1, 1, 2, 3)),
+            "int": lambda: rng.choice(_DRAWN),
+            "bool": lambda: rng.random() < 0.5,
+        }
+        return cls(**{field.name: draws[field.kind]() for field in fields_of(cls)})
+
+    @property
+    def amount(self) -> int:
+        """How much it takes of its axis; 0 if that is not asked, or all of it."""
+        return cast("int", getattr(self, self.sized)) if self.sized else ALL
+
+    def resized(self, amount: int) -> Self:
+        """The same with another amount."""
+        return replace(self, **{self.sized: amount})
+
+    def renamed(self, old: str, new: str) -> Self:
+        """The same on an axis of another name: `new` for `old`, and for what is split off it."""
+        names = {
+            field.name: new + name[len(old) :]
+            for field in fields_of(type(self))
+            if field.kind.startswith("AxisName")
+            and (name := getattr(self, field.name))
+            and is_within(name, old)
+        }
+        return replace(self, **names)
+
+    def no(self, reason: str, remedy: str | None = None) -> Refusal:
+        """What is raised when it does not fit."""
+        return Refusal(f"{self.word}: {reason}", remedy=remedy)
+
+    def axis_of(self, sink: UOp, name: str) -> UOp:
+        """The axis of a kernel that has a name."""
+        found = axis_named(sink, name)
+        if found is None:
+            names = ", ".join(map(name_of, axes_of(sink)))
+            raise self.no(f"there is no axis {name}", remedy=f"the axes are {names or 'none'}")
+        return found
+
+    def __str__(self) -> str:
+        parts = []
+        for field in fields_of(type(self)):
+            value = getattr(self, field.name)
+            if field.required:
+                parts.append(written(field, value))
+            elif value != field.default:
+                shown = written(field, value)
+                # how much stands alone, as in split(i, 4); what is said rarely has its name
+                parts.append(shown if field.name == self.sized else f"{field.name}={shown}")
+        return f"{self.word}({', '.join(parts)})"
+
+
+def is_within(name: str, axis: str) -> bool:
+    """Whether a name is that of an axis, or of a part that is split off it."""
+    return name == axis or name.startswith(f"{axis}.")
+
+
+def written(field: Field, value: object) -> str:
+    """The value of a field as text."""
+    if field.kind == "Param":
+        return f"arg{value}"
+    return str(value).lower() if field.kind == "bool" else str(value)
+
+
+_FIELDS: dict[object, tuple[Field, ...]] = {}
+
+
+def fields_of(kind: type[Action]) -> tuple[Field, ...]:
+    """The fields of a kind of action, in order."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(
+            Field(f.name, str(f.type), None if f.default is MISSING else f.default, f.default is MISSING)
+            for f in fields(kind)
+        )
+    return _FIELDS[kind]
+
+
+@dataclass(frozen=True, slots=True)
+class OneAxis(Action):
+    """An action on one axis."""
+
+    axis: AxisName
+
+    def found(self, sink: UOp) -> UOp:
+        """Its axis, if it is one that it is for."""
+        r = self.axis_of(sink, self.axis)
+        kind = kind_of(r)
+        if self.takes and kind not in self.takes:
+            names = " or ".join(sorted(k.name for k in self.takes))
+            raise self.no(f"axis {self.axis} is {kind.name}, {names} is expected")
+        return r
+
+    def check_order(self, facts: Facts, r: UOp) -> None:
+        """Refuse an axis whose values cannot be taken in any order, or side by side."""
+        reason = facts.ordered.get(r)
+        if reason is not None:
+            raise self.no(f"the order of axis {self.axis} matters: {reason}")
+        self.check_reuse(facts, r)
+        self.check_bounds(facts, r)
+
+    def check_reuse(self, facts: Facts, r: UOp) -> None:
+        """Refuse an axis whose values cannot run side by side."""
+        if r in facts.reused:
+            raise self.no(f"every value of axis {self.axis} uses the same LOCAL memory")
+
+    def check_bounds(self, facts: Facts, r: UOp) -> None:
+        """Refuse an axis that cannot be changed at all."""
+        if facts.is_bound(r):
+            raise self.no(f"the length of another loop depends on axis {self.axis}")
+
+
+def fitting(before: UOp, after: UOp, action: Action, target: Target) -> UOp:
+    """The kernel after an action, if its LOCAL memory fits."""
+    needed = local_bytes(after)
+    if not target.block and needed <= target.far_bytes:
+        needed -= local_bytes(after, in_lanes=True)  # walked from end to end, they need not be near
+    if needed > target.local_bytes and needed > local_bytes(before):
+        raise action.no(f"{needed} bytes of LOCAL memory are more than {target.local_bytes}")
+    return after
+
+
+def apply_action(sink: UOp, action: Action, target: Target = _SCALAR, before: Sequence[Action] = ()) -> UOp:
+    """The kernel after one action; `Refusal` if it does not fit the kernel, the target or the actions before."""
+    without = any(taken.word == "no_locals" for taken in before)
+    if without and (action.threads_needed or action.word == "no_locals"):
+        raise action.no("no threads of a block after no_locals")
+    made = _applied(sink, action, target)
+    if without and threads_of(made) > 1:
+        raise action.no("no threads of a block after no_locals")
+    return made
+
+
+def _applied(sink: UOp, action: Action, target: Target) -> UOp:
+    """What an action makes of a kernel. Who chose it has tried it: that is remembered, unless rules are being counted.
+
+    (Whether a tensor core may be used is asked of the settings as well.)
+    """
+    if active() is not None or action.word == "tensor_core":
+        return action.apply(sink, target)
+    known = cast("dict[tuple[UOp, Action], tuple[Target, UOp]]", sink.table.memos.setdefault(_applied, {}))
+    found = known.get((sink, action))
+    if found is None or found[0] is not target:
+        found = known[sink, action] = target, action.apply(sink, target)
+    return found[1]

@@ -1,0 +1,42 @@
+"""`group(k, 32)`: a reduce axis is shared among the threads of a block, which finish it through LOCAL memory.
+
+Neighbouring elements go to neighbouring threads; with `contiguous=true` each thread has a contiguous piece.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planish.actions.base import ALL
+from planish.actions.legality import Facts
+from planish.actions.splitting import Splitting, within_a_block
+from planish.target import Target
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Splitting):
+    """A reduction that threads share."""
+
+    word: ClassVar = "group"
+    does: ClassVar = "share a reduce axis among the threads of a block"
+    takes: ClassVar = frozenset({AxisType.REDUCE})
+    makes: ClassVar = AxisType.GROUP_REDUCE
+    sized: ClassVar = "threads"
+    threads_needed: ClassVar = True
+    threads: int = ALL
+    contiguous: bool = False
+
+    def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:
+        self.check_order(facts, r)
+        if not target.block:
+            raise self.no(f"{target.name} has no threads in blocks")
+
+    @property
+    def takes_outer(self) -> bool:
+        return self.contiguous
+
+    def finished(self, sink: UOp, part: UOp, target: Target) -> UOp:
+        return within_a_block(self, sink, target)

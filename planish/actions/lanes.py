@@ -1,0 +1,31 @@
+"""`lanes(j, 16)`: as `upcast`, and neighbours along the axis are neighbouring lanes whatever other axes are in registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planish.actions.base import ALL
+from planish.actions.legality import Facts
+from planish.actions.splitting import MOST_UPCAST, Splitting
+from planish.uop.nest import OUTPUT, next_root
+from planish.uop.ops import Axis, AxisType
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes(Splitting):
+    """A part of an output axis in lanes, the fastest of all."""
+
+    word: ClassVar = "lanes"
+    does: ClassVar = (
+        "keep a part of an output axis in neighbouring lanes, whatever other axes are in registers"
+    )
+    takes: ClassVar = OUTPUT
+    makes: ClassVar = AxisType.UPCAST
+    most: ClassVar = MOST_UPCAST
+    sized: ClassVar = "width"
+    width: int = ALL
+
+    def place(self, part: Axis, facts: Facts) -> Axis:
+        """Lanes lie in the order of the places of their axes: the last is the fastest."""
+        return part.moved((next_root(facts.nodes),))

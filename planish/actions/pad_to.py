@@ -1,0 +1,52 @@
+"""`pad_to(i, 16)`: an axis runs on to a multiple, and nothing happens beyond its end (`padding.py`).
+
+Before → after::
+
+    r = RANGE(30); REDUCE(x[r], r)       s = RANGE(32); REDUCE(where(s < 30, x[s if s < 30], 0), s)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from planish.actions.inside import stays_inside
+from planish.actions.padding import Padding, gated, longer
+from planish.uop.laws import memory_of
+from planish.uop.nest import closed_by
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+
+_INNER: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN})
+"""What uses all values of a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class PadTo(Padding):
+    """An axis with nothing beyond its end."""
+
+    word: ClassVar = "pad_to"
+    does: ClassVar = "run an axis up to the next multiple, doing nothing beyond its end"
+
+    def is_neutral(self, reduction: UOp, r: UOp) -> bool:
+        """A sum of products adds nothing there by itself: products of zeros, since neither factor is loaded."""
+        value = reduction.src[0]
+        return (
+            reduction.arg is Ops.ADD
+            and value.op is Ops.MUL
+            and all(x.op is Ops.INDEX and any(r in index.ranges for index in x.src[1:]) for x in value.src)
+        )
+
+    def read(self, sink: UOp, r: UOp) -> Callable[[UOp, UOp], UOp]:
+        nodes, condition = sink.toposort(), longer(r, self.multiple) < r.src[0]
+        written = {memory_of(node.src[0]) for node in nodes if node.op is Ops.STORE}
+        is_stored = not any(r in closed_by(node) for node in nodes if node.op in _INNER)
+
+        def made(node: UOp, now: UOp) -> UOp:
+            # what nobody stores may be read, if it is there
+            if is_stored and memory_of(node) not in written and stays_inside(now):
+                return now
+            return gated(now, condition)
+
+        return made

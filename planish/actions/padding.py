@@ -1,0 +1,128 @@
+"""What `pad_to` and `overrun` have in common: an axis runs on to a multiple of some number, and nothing happens beyond its end.
+
+Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 they have, if two of them do nothing:
+
+* an INDEX that depends on the axis is nowhere beyond the end: nothing is loaded or stored there (a read for something that is
+  stored stays as it is, if it has a gate that keeps it inside of its buffer: `inside.py`);
+* a REDUCE over the axis combines the identity of its op beyond the end, *before* lanes are combined with each other (what is
+  computed from a load of nothing need not be neutral, and a chunk of lanes may be half valid; a sum of products of such loads
+  is, and stays as it is);
+* a BUFFERIZE keeps what is computed there where nobody reads it: behind the others, or all in one place more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Final, cast
+
+from planish.actions.base import OneAxis, Refusal, fitting
+from planish.actions.legality import Facts, is_row_major
+from planish.target import Target
+from planish.uop.kernel_algebra import pm_flatten_range
+from planish.uop.nest import LANES, OUTPUT, THREADS, closed_by
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
+from planish.uop.rewrite import rewrite
+from planish.uop.symbolic import simplify
+from planish.uop.symbolic.reduce import identity
+
+MOST_PADDING: Final = 4
+"""How many times longer padding may make an axis."""
+
+
+def gated(place: UOp, condition: UOp) -> UOp:
+    """A place that is nowhere unless the condition holds."""
+    buffer, *indices = place.src
+    if not indices:
+        return place
+    if indices[-1].dtype.is_bool:
+        return place.replace(src=(*place.src[:-1], indices[-1] & condition))
+    first = condition.where(indices[0], place.table.invalid(indices[0].dtype))
+    return place.replace(src=(buffer, first, *indices[1:]))
+
+
+def _neutral(root: UOp, value: UOp, condition: UOp) -> UOp:
+    nothing = identity(cast("Ops", root.arg), root)
+    if nothing is None:
+        raise Refusal(
+            f"pad_to: {cast('Ops', root.arg).name} of {root.dtype} has no neutral value to pad with"
+        )
+    return condition.where(value, value.const_like(nothing))
+
+
+def _kept_aside(node: UOp, made: UOp, r: UOp, condition: UOp) -> UOp:
+    """What is kept, where beyond the end it overwrites nothing."""
+    first = next(k for k, place in enumerate(node.src) if k and r in place.ranges)
+    others = (place for k, place in enumerate(node.src) if k and k != first)
+    if is_row_major(made.src[first]) and not any(r in place.ranges for place in others):
+        return made  # there is room behind
+    aside = condition.where(made.src[first], node.src[first].vmax + 1)
+    return made.replace(src=(*made.src[:first], aside, *made.src[first + 1 :]))
+
+
+def longer(r: UOp, multiple: int) -> UOp:
+    """A range that runs on to a multiple."""
+    return r.replace(src=(simplify((r.src[0] + (multiple - 1)) // multiple * multiple), *r.src[1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class Padding(OneAxis):
+    """An axis that runs on to a multiple."""
+
+    takes: ClassVar = OUTPUT | {AxisType.REDUCE}
+    sized: ClassVar = "multiple"
+    multiple: int
+
+    def check(self, facts: Facts, r: UOp) -> None:
+        """Refuse what else does not fit."""
+
+    def read(self, sink: UOp, r: UOp) -> Callable[[UOp, UOp], UOp]:
+        """What becomes of a place that depends on the axis, of which the second argument is the form with the longer one."""
+        raise NotImplementedError
+
+    def is_neutral(self, reduction: UOp, r: UOp) -> bool:
+        """Whether a reduction does not change by what is beyond the end."""
+        return False
+
+    def apply(self, sink: UOp, target: Target) -> UOp:
+        r = self.axis_of(sink, self.axis)
+        if kind_of(r) in LANES | THREADS:
+            raise self.no(f"axis {self.axis} is {kind_of(r).name}, and of the right length already")
+        size, multiple = r.src[0], self.multiple
+        if size.ranges:
+            raise self.no(f"the length of axis {self.axis} depends on other loops")
+        if multiple < 2:
+            raise self.no(f"{multiple} is no number to be a multiple of")
+        if size.op is Ops.CONST:
+            whole = cast("int", size.arg)
+            if whole % multiple == 0:
+                raise self.no(f"the {whole} of axis {self.axis} are a multiple of {multiple}")
+            if -(-whole // multiple) * multiple >= MOST_PADDING * whole:
+                raise self.no(f"{multiple} makes axis {self.axis} of {whole} too long")
+        facts = Facts(sink)
+        self.check(facts, r)
+        self.check_bounds(facts, r)
+        return fitting(sink, self.padded(sink, r), self, target)
+
+    def padded(self, sink: UOp, r: UOp) -> UOp:
+        """The kernel with the longer range."""
+        new = longer(r, self.multiple)
+        condition, read = new < r.src[0], self.read(sink, r)
+        final: dict[UOp, UOp] = {r: new}
+        for node in sink.toposort():
+            if node in final:
+                continue
+            src = tuple([final[source] for source in node.src])
+            made = node if src == node.src else node.replace(src=src)
+            if node.op is Ops.INDEX and any(r in index.ranges for index in node.src[1:]):
+                made = read(node, made)
+            elif node.op is Ops.BUFFERIZE and r in closed_by(node):
+                made = _kept_aside(node, made, r, condition)
+            elif node.op is Ops.REDUCE and r in closed_by(node) and not self.is_neutral(node, r):
+                made = made.replace(src=(_neutral(made, made.src[0], condition), *made.src[1:]))
+            elif node.op is Ops.STORE and r in node.ranges and r not in node.src[0].ranges:
+                made = made.replace(src=(gated(made.src[0], condition), *made.src[1:]))
+            final[node] = made
+        return rewrite(final[sink], pm_flatten_range)

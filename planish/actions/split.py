@@ -1,0 +1,29 @@
+"""`split(i, 6)`: two loops instead of one, `i.outer` and `i.inner`; the inner one has the size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planish.actions.legality import Facts
+from planish.actions.splitting import Splitting
+from planish.target import Target
+from planish.uop.nest import OUTPUT
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Splitting):
+    """Two loops instead of one."""
+
+    word: ClassVar = "split"
+    does: ClassVar = "make two loops of one"
+    takes: ClassVar = OUTPUT | {AxisType.REDUCE}
+    sized: ClassVar = "by"
+    by: int
+
+    def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:
+        """The values come in the same order, so that hardly anything matters."""
+        if r in facts.scanned:
+            raise self.no(f"the order of axis {self.axis} matters: a SCAN runs along it")

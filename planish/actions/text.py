@@ -1,0 +1,154 @@
+"""A schedule as text: `split(i, 6); lanes(j, 16); stage(arg2, at=k.outer); thread(i.outer)`.
+
+Steps are separated by `;` or the ends of lines; `#` starts a comment. What every action of a kind has stands in the order of its
+fields; what has a default may be left out, or be given by name. A file for several kernels has a line `[name]` before each part.
+`parse(print_schedule(actions)) == actions`, whatever the actions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final, NoReturn
+
+import planish.actions
+from planish.actions.base import Action, Field, fields_of
+from planish.errors import ParseError, did_you_mean
+
+_TOKEN: Final = re.compile(r"[ \t]*(?:#[^\n]*)?([A-Za-z_][\w.]*|\d+|\n|\S|$)")
+_SECTION: Final = re.compile(r"[ \t]*\[([^\]\n]+)\][ \t]*(?:#[^\n]*)?$")
+_FORMS: Final = {
+    "AxisName": (re.compile(r"[a-z]\d*(\.\w+)*"), "an axis, such as i or k.outer"),
+    "AxisName | None": (re.compile(r"[a-z]\d*(\.\w+)*"), "an axis, such as i or k.outer"),
+    "Param": (re.compile(r"arg\d{1,9}"), "a parameter, such as arg1"),
+    "CoreName": (re.compile(r"\w+"), "the name of a tensor core"),
+    "int": (re.compile(r"\d{1,18}"), "a number"),
+    "bool": (re.compile(r"true|false"), "true or false"),
+}
+
+
+@cache
+def kinds() -> Mapping[str, type[Action]]:
+    """All kinds of actions, by their words: those in the files of this folder."""
+    found: dict[str, type[Action]] = {}
+    for each in iter_modules(planish.actions.__path__):
+        module = import_module(f"{planish.actions.__name__}.{each.name}")
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, Action) and kind.word:
+                found[kind.word] = kind
+    return dict(sorted(found.items()))
+
+
+def print_schedule(actions: Iterable[Action]) -> str:
+    """The text of a schedule."""
+    return "; ".join(map(str, actions))
+
+
+class _Reader:
+    """A text, from its beginning to its end."""
+
+    def __init__(self, text: str, file: str | None = None) -> None:
+        self.text = text
+        self.file = file
+        self.at = 0
+
+    def peek(self) -> str:
+        found = _TOKEN.match(self.text, self.at)
+        return found.group(1) if found is not None else ""
+
+    def take(self) -> str:
+        found = _TOKEN.match(self.text, self.at)
+        self.at = len(self.text) if found is None else found.end()
+        return "" if found is None else found.group(1)
+
+    def fail(self, *expected: str, remedy: str | None = None) -> NoReturn:
+        found = _TOKEN.match(self.text, self.at)
+        start = found.start(1) if found is not None else self.at
+        shown = self.peek()
+        what = "the end" if not shown else "the end of the line" if shown == "\n" else repr(shown)
+        remedy = remedy or "write steps such as split(i, 6); lanes(j, 16)"
+        raise ParseError.at(
+            f"found {what}", self.text, start, file=self.file, expected=expected, remedy=remedy
+        )
+
+    def expect(self, *tokens: str) -> str:
+        if self.peek() not in tokens:
+            self.fail(*("the end" if not each else repr(each) for each in tokens if each != "\n"))
+        return self.take()
+
+    def action(self) -> Action:
+        kind = kinds().get(self.peek())
+        if kind is None:
+            close = did_you_mean(self.peek(), kinds())
+            hint = f"did you mean {close!r}? " if close else ""
+            self.fail("an action", remedy=f"{hint}actions are {', '.join(kinds())}")
+        self.take()
+        self.expect("(")
+        fields = fields_of(kind)
+        values: dict[str, object] = {}
+        while self.peek() != ")":
+            if values:
+                self.expect(",")
+            field = self.field(fields, values)
+            values[field.name] = self.value(field)
+        lacking = [field.name for field in fields if field.required and field.name not in values]
+        if lacking:
+            self.fail(f"{lacking[0]} of {kind.word}")
+        self.take()
+        return kind(**values)
+
+    def field(self, fields: tuple[Field, ...], known: Mapping[str, object]) -> Field:
+        """The field that comes next: the one that is named, else the next in order."""
+        start, word = self.at, self.take()
+        if word not in ("", "\n") and self.peek() == "=":
+            field = next((each for each in fields if each.name == word), None)
+            if field is None or word in known:
+                self.at = start
+                self.fail(*(each.name for each in fields if each.name not in known))
+            self.take()
+            return field
+        self.at = start
+        if len(known) == len(fields):
+            self.fail("')'")
+        return next(each for each in fields if each.name not in known)
+
+    def value(self, field: Field) -> object:
+        form, expected = _FORMS[field.kind]
+        if form.fullmatch(self.peek()) is None:
+            self.fail(expected)
+        word = self.take()
+        if field.kind == "bool":
+            return word == "true"
+        return int(word.removeprefix("arg")) if field.kind in ("int", "Param") else word
+
+
+def parse_schedule(text: str, file: str | None = None) -> tuple[Action, ...]:
+    """The actions of a text (of a file); `ParseError` says where it is none."""
+    reader = _Reader(text, file)
+    found: list[Action] = []
+    while reader.peek():
+        if reader.peek() in (";", "\n"):
+            reader.take()
+            continue
+        found.append(reader.action())
+        if reader.peek() not in ("", "\n"):
+            reader.expect(";", "\n", "")
+    return tuple(found)
+
+
+def sections(text: str) -> dict[str, str]:
+    """The schedules in a text, by the names of kernels; one for all of them has no name."""
+    found: dict[str, list[str]] = {"": []}
+    name = ""
+    for line in text.splitlines():
+        section = _SECTION.match(line)
+        if section is not None:
+            name = section.group(1).strip()
+            # as many lines as there are before, so that what is wrong is found where it stands
+            found[name] = [""] * sum(len(lines) for lines in found.values())
+        found[name].append("" if section is not None else line)
+    parts = {name: "\n".join(lines) for name, lines in found.items()}
+    return {name: part for name, part in parts.items() if name or part.strip() or len(parts) == 1}

@@ -1,0 +1,62 @@
+"""`thread(i, 8)`: contiguous pieces of an output axis are given to the cores.
+
+In a kernel of several loops, one after another, every core does its piece of each (`companions.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar, cast
+
+from planish.actions.base import ALL
+from planish.actions.companions import companions, done_once
+from planish.actions.legality import Facts
+from planish.actions.splitting import Splitting
+from planish.target import Target
+from planish.uop.nest import OUTPUT
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, AxisType, Ops
+
+
+@dataclass(frozen=True, slots=True)
+class Thread(Splitting):
+    """Pieces of an output axis for the cores."""
+
+    word: ClassVar = "thread"
+    does: ClassVar = "give contiguous pieces of an output axis to the cores"
+    takes: ClassVar = OUTPUT
+    makes: ClassVar = AxisType.THREAD
+    sized: ClassVar = "pieces"
+    pieces: int = ALL
+
+    @property
+    def takes_outer(self) -> bool:
+        return True
+
+    def check_reuse(self, facts: Facts, r: UOp) -> None:
+        """Every core has LOCAL memory of its own."""
+
+    def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:
+        self.check_order(facts, r)
+        if target.block or target.cores < 2:
+            raise self.no(f"{target.name} has no cores to share work among")
+        cores = amount * prod(s.vmax + 1 for s in facts.axes(AxisType.THREAD))
+        if cores > target.cores:
+            raise self.no(f"{cores} pieces are more than the {target.cores} that {target.name} takes")
+        closers = facts.closers.get(r, ())
+        if any(closing.op is not Ops.END for closing in closers):
+            raise self.no(f"axis {self.axis} is reduced or kept: not every core has all of it")
+        if not set(closers) <= set(facts.outer_ends):
+            raise self.no(f"not every core would have all that is held over axis {self.axis}")
+
+    def besides(self, facts: Facts, r: UOp, part: UOp) -> dict[UOp, UOp]:
+        """What becomes of the other loops of a kernel when cores share one."""
+        pieces = part.vmax + 1
+        found = companions(self, facts, r, pieces)
+        exchange = {end: done_once(end, part) for end in found.alone}
+        for axis in found.axes:
+            rest = (axis.vmax + 1) // pieces
+            inner = cast("Axis", axis.arg).part(1)
+            exchange[axis] = part if rest == 1 else part * rest + axis.table.range(rest, inner)
+        return exchange
