@@ -91,7 +91,10 @@ def _rows(draft: Draft, view: View) -> bool:
     wide = next(n for n in (_at_once(draft, view), 4, 2, 1) if size % n == 0)
     team = next((n for n in _TEAMS if size >= _EACH * wide * n), _TEAMS[-1])
     written = [
-        r for r in view.outputs if size_of(r) == size and any(view.stride(p, r) == 1 for p in view.writes)
+        r
+        for r in view.outputs
+        if size_of(r) == size
+        and all(any(view.stride(p, r) == 1 for p in each) for each in (view.writes, view.reads))
     ]
     if not all(_fitted(draft, axis, wide * team) for axis in (*reduced, *written)):
         return False

@@ -8,7 +8,8 @@ and dim k has as many elements as i_k has values. It becomes a DEFINE_LOCAL, a S
 ordering there is; a read of it becomes a read of the memory after that. Threads of a block that x depends on without
 closing them each need an element of their own: they become dims of the buffer (lanes did so in stage 9). Dims are in
 row-major order with those of threads behind the others and those of lanes last: neighbouring threads then lie next to each
-other, and lanes are a vector.
+other, and lanes are a vector. Where threads fill a buffer together (they close there), those that do not are rows of their own, and
+come first.
 
 Before → after::
 
@@ -89,11 +90,10 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
     closed = closed_by(buffer)
     threads = [r for r in x.ranges - closed if kind_of(r) in THREADS]
     lanes_only = [k for k, place in enumerate(places) if place.op in CONSTANTS and place.dtype.lanes > 1]
-    order: list[UOp | int] = [
-        *(k for k in range(len(places)) if k not in lanes_only),
-        *sorted(threads, key=lambda r: r.order),
-        *lanes_only,
-    ]
+    rows = [k for k in range(len(places)) if k not in lanes_only]
+    own = sorted(threads, key=lambda r: r.order)
+    together = any(kind_of(r) in THREADS for r in closed)
+    order: list[UOp | int] = [*own, *rows, *lanes_only] if together else [*rows, *own, *lanes_only]
     dims = tuple((k, (places[k] if isinstance(k, int) else k).vmax + 1) for k in order)
     table, size = buffer.table, 1
     for _, each in dims:
