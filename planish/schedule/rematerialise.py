@@ -17,9 +17,9 @@ Reductions are not judged here: whether a kernel computes one on its way depends
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
+from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.graph import Graph
 from planish.schedule.nest import most
