@@ -1,11 +1,15 @@
 """How long the first call of a function takes: from a graph to a result, nothing kept from before.
 
-    python bench/compile_time.py [--json FILE] [--repeats N] [--only add,softmax,gpt2_block]
+    python bench/compile_time.py [--json FILE] [--repeats N] [--only GPT,sort] [--parts programs,growth,start]
 
-Cold means: caches empty or off, imports done, target machine and thread pool there; every figure is the median of fresh processes. The peers
-do the same in processes of their own, in turn with ours. A peer that is not installed is left out. Besides the cases here, every
-workload of `cpu.py` can be named. `cached` is the same of ours with what a process before left in the cache, without a peer, and
-`start` a whole process of it, from nothing to the answer of a small function.
+*programs*: those of `kit/compiled.py` (and, if named, workloads of `cpu.py`), beside jax (and tinygrad) in turn, each in a fresh process
+with empty caches; what is imported and started for the first small function is there already. Processor seconds, helpers and threads
+included; the least of the repeats counts, since others only ever add. `cached` is ours with what a process before left in the cache.
+
+*growth*: chains of a hundred to ten thousand operations, and the exponent of the time in their number (1 is linear), from the best line
+through the logarithms.
+
+*start*: the first call of a process, for a small function: what the call takes, and that with the imports.
 
 Files of Python are compiled before: where that is not kept beside them, it is kept for this run.
 """
@@ -13,216 +17,218 @@ Files of Python are compiled before: where that is not kept beside them, it is k
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from math import exp, log
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import report
-from kit.sides import SIDES as WORKING
+from kit.compiled import CHAINS, COMPILED, Compiled, Words
 from kit.workloads import WORKLOADS
+from report import Row
 
-Array = np.ndarray[Any, Any]
-SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
-    "add": ((1024, 1024), (1024, 1024)),
-    "matmul": ((768, 768), (768, 768)),
-    "conv": ((1, 64, 56, 56), (64, 64, 3, 3)),
-    "softmax": ((1024, 1024),),
-    "attention": ((8, 256, 64), (8, 256, 64), (8, 256, 64)),
-}
+LENGTHS = (100, 300, 1000, 3000, 10_000)
+ALLOWED = 1e-3
 
 
-def arrays(case: str) -> list[Array]:
-    rng = np.random.default_rng(0)
-    return [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES[case]]
+def processor_seconds() -> float:
+    """Of this process and of those it waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def expected(case: str, given: list[Array]) -> Array:
-    """What NumPy says; the convolution by shifted products."""
-    if case == "add":
-        return given[0] + given[1]
-    if case == "matmul":
-        return given[0] @ given[1]
-    if case == "conv":
-        x, w = np.pad(given[0], ((0, 0), (0, 0), (1, 1), (1, 1))), given[1]
-        parts = [(x[:, :, i : i + 56, j : j + 56], w[:, :, i, j]) for i in range(3) for j in range(3)]
-        return np.asarray(sum(np.einsum("nchw,oc->nohw", a, b, optimize=True) for a, b in parts))
-    scores = given[0] if case == "softmax" else given[0] @ given[1].swapaxes(1, 2)
-    e = np.exp(scores - scores.max(-1, keepdims=True))
-    weights = e / e.sum(-1, keepdims=True)
-    return weights if case == "softmax" else weights @ given[2]
+class Told(NamedTuple):
+    """What a fresh process says: seconds of the first call, and the sums of the magnitudes of what it computed."""
+
+    seconds: float
+    sums: list[float]
 
 
-# -- the sides: each builds and runs one case, and tells how long that took -----------------------------------------
+# -- in a process of its own -------------------------------------------------------------------------------------------
 
 
-def planish(case: str, given: list[Array]) -> tuple[float, Array]:
-    from planish import compiler, ptir
-    from planish.compiler import object_code
-    from planish.ptir.graph_value import GraphValue
-
-    def softmax(x: GraphValue) -> GraphValue:
-        last = len(x.type.dims) - 1
-        e = x.sub(x.reduce_max([last], keepdims=True).broadcast_like(x)).exp()
-        return e.div(e.reduce_sum([last], keepdims=True).broadcast_like(e))
-
-    g = ptir.Graph("tiny")
-    compiler.compile(g.build(g.input("x", ptir.tensor("f32", (3,))).neg()))(
-        np.ones(3, np.float32)
-    )  # its own start
-    object_code.threads()
-    start = perf_counter()
-    g = ptir.Graph(case)
-    x = [g.input(f"x{n}", ptir.tensor("f32", a.shape)) for n, a in enumerate(given)]
-    match case:
-        case "add":
-            y = x[0].add(x[1])
-        case "matmul":
-            y = x[0].matmul(x[1])
-        case "conv":
-            y = x[0].convolution(x[1], padding=((1, 1), (1, 1)))
-        case "softmax":
-            y = softmax(x[0])
-        case _:
-            y = softmax(x[0].matmul(x[1].transpose((0, 2, 1)))).matmul(x[2])
-    (found,) = compiler.compile(g.build(y))(*given)
-    return perf_counter() - start, found
+def first_call(side: str, program: Compiled) -> Told:
+    """The first call of a program by a side that has run something already."""
+    words = Words(side)
+    given = [words.asarray(a) for a in program.arrays()]
+    words.done(words.jit(lambda x: x + 1)(words.ones((3,), dtype=words.float32)))
+    start = processor_seconds()
+    made = words.done(words.jit(lambda *a: program.formula(words, *a))(*given))
+    seconds = processor_seconds() - start
+    return Told(seconds, [float(np.abs(np.asarray(each, dtype=np.float64)).sum()) for each in made])
 
 
-def tinygrad(case: str, given: list[Array]) -> tuple[float, Array]:
-    from tinygrad import Tensor
+def first_of_workload(side: str, name: str) -> Told:
+    """The same for a workload of `cpu.py`."""
+    from kit.sides import SIDES
 
-    (Tensor([1.0]) + 1).numpy()  # its own start
-    x = [Tensor(a).realize() for a in given]
-    start = perf_counter()
-    match case:
-        case "add":
-            y = x[0] + x[1]
-        case "matmul":
-            y = x[0] @ x[1]
-        case "conv":
-            y = x[0].conv2d(x[1], padding=1)
-        case "softmax":
-            y = x[0].softmax(-1)
-        case _:
-            y = (x[0] @ x[1].transpose(1, 2)).softmax(-1) @ x[2]
-    y.realize()
-    spent = perf_counter() - start
-    return spent, y.numpy()
-
-
-def jax(case: str, given: list[Array]) -> tuple[float, Array]:
-    import jax as j
-    import jax.numpy as jnp
-
-    j.jit(lambda x: x + 1)(jnp.ones(3)).block_until_ready()
-    x = [jnp.asarray(a) for a in given]
-    functions: dict[str, Callable[..., Any]] = {
-        "add": lambda a, b: a + b,
-        "matmul": lambda a, b: a @ b,
-        "conv": lambda a, b: j.lax.conv(a, b, (1, 1), "SAME"),
-        "softmax": lambda a: j.nn.softmax(a, -1),
-        "attention": lambda a, b, c: j.nn.softmax(a @ b.swapaxes(1, 2), -1) @ c,
-    }
-    start = perf_counter()
-    found = j.jit(functions[case])(*x).block_until_ready()
-    return perf_counter() - start, np.asarray(found)
-
-
-SIDES = {"planish": planish, "tinygrad": tinygrad, "jax": jax}
-
-
-def workload(side: str, case: str) -> float:
-    """Seconds to prepare and run a workload of `cpu.py` once, by a side that has run something already."""
-    working, wanted = WORKING[side](len(os.sched_getaffinity(0))), WORKLOADS[case]
+    working, wanted = SIDES[side](len(os.sched_getaffinity(0))), WORKLOADS[name]
     working.prepare(WORKLOADS["matmul_256"], [np.ones((4, 4), np.float32)] * 2)()  # its own start
     given = wanted.arrays()
-    start = perf_counter()
+    start = processor_seconds()
     working.prepare(wanted, given)()
-    return perf_counter() - start
+    return Told(processor_seconds() - start, [])
 
 
-def one(side: str, case: str) -> None:
-    """In a process of its own: the milliseconds on standard output."""
-    if case in WORKLOADS:
-        print(f"{workload(side, case) * 1e3:.3f}")
-        return
-    given = arrays(case)
-    spent, found = SIDES[side](case, given)
-    np.testing.assert_allclose(found, expected(case, given), rtol=2e-3, atol=2e-3)
-    print(f"{spent * 1e3:.3f}")
-
-
-def process(command: list[str], folder: str, compiled: str) -> str:
-    """What a new process prints last; its caches are in a folder."""
-    env = os.environ | {
-        "XDG_CACHE_HOME": folder, "PLANISH_CACHE_DIR": f"{folder}/planish", "CACHEDB": f"{folder}/tinygrad.db", "CACHELEVEL": "0",
-        "DEV": "CPU", "JAX_PLATFORMS": "cpu", "PYTHONPYCACHEPREFIX": compiled,
-    }  # fmt: skip
-    env.pop("PYTHONDONTWRITEBYTECODE", None)
-    done = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return done.stdout.split()[-1]
-
-
-def fresh(side: str, case: str, compiled: str) -> float:
-    """Milliseconds, in a new process with empty caches."""
-    with tempfile.TemporaryDirectory(prefix="planish-bench-") as folder:
-        return float(process([__file__, "--one", side, case], folder, compiled))
+def program_of(case: str) -> Compiled | None:
+    """A program by its name; a chain by its kind and length; None for a workload."""
+    kind, _, length = case.rpartition(" × ")
+    return CHAINS[kind](int(length)) if kind in CHAINS else COMPILED.get(case)
 
 
 _START = """
-import sys, time
-begin = time.perf_counter()
+import time
+begin = time.process_time()
 import numpy as np
-import planish as pn
-x = pn.asarray(np.ones((4, 4), np.float32))
-pn.jit(lambda a, b: a * b + 1)(x, x)
-print((time.perf_counter() - begin) * 1e3)
+{imports}
+x = {module}.asarray(np.ones((4, 4), np.float32))
+imported = time.process_time()
+np.asarray({jit}(lambda a, b: a * b + 1)(x, x))
+print([time.process_time() - imported, time.process_time() - begin])
 """
+STARTS = {
+    "planish": _START.format(imports="import planish as pn", module="pn", jit="pn.jit"),
+    "jax": _START.format(imports="import jax, jax.numpy", module="jax.numpy", jit="jax.jit"),
+}
+
+
+# -- the one that asks -------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """Fresh processes, with caches in folders of their own."""
+
+    def __init__(self, repeats: int, compiled: str) -> None:
+        self.repeats = repeats
+        self.compiled = compiled
+
+    def run(self, command: list[str], folder: str | None = None) -> Any:
+        """What a new process prints last; without a folder its caches are empty."""
+        if folder is None:
+            with tempfile.TemporaryDirectory(prefix="planish-bench-") as empty:
+                return self.run(command, empty)
+        env = os.environ | {
+            "XDG_CACHE_HOME": folder, "PLANISH_CACHE_DIR": f"{folder}/planish", "CACHEDB": f"{folder}/tinygrad.db", "CACHELEVEL": "0",
+            "DEV": "CPU", "JAX_PLATFORMS": "cpu", "PYTHONPYCACHEPREFIX": self.compiled,
+        }  # fmt: skip
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        done = subprocess.run(
+            [sys.executable, *command], env=env, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def told(self, side: str, case: str, folder: str | None = None) -> Told:
+        return Told(*self.run([__file__, "--one", side, case], folder))
+
+    def compare(self, case: str, size: int, sides: Sequence[str]) -> list[Row]:
+        """Us and every peer in turn; results have to agree."""
+        found: dict[str, list[Told]] = {side: [] for side in sides}
+        for _ in range(self.repeats):
+            for side in sides:
+                found[side].append(self.told(side, case))
+        for side in sides[1:]:
+            np.testing.assert_allclose(found[side][0].sums, found[sides[0]][0].sums, rtol=ALLOWED)
+        times = {side: [each.seconds for each in told] for side, told in found.items()}
+        return rows(case, size, times)
+
+    def cached(self, case: str, size: int) -> list[Row]:
+        with tempfile.TemporaryDirectory(prefix="planish-bench-") as kept:
+            self.told("planish", case, kept)
+            times = [self.told("planish", case, kept).seconds for _ in range(self.repeats)]
+        return rows(f"{case}, cached", size, {"planish": times})
+
+    def start(self, sides: Sequence[str]) -> list[Row]:
+        """The call, and the process from its first import on."""
+        found = {side: [self.run(["-c", STARTS[side]]) for _ in range(self.repeats)] for side in sides}
+        with tempfile.TemporaryDirectory(prefix="planish-bench-") as kept:
+            again = [self.run(["-c", STARTS["planish"]], kept) for _ in range(self.repeats + 1)][1:]
+        made = []
+        for place, what in enumerate(("first call", "first call with imports")):
+            made += rows(what, 16, {side: [told[place] for told in each] for side, each in found.items()})
+            made += rows(f"{what}, cached", 16, {"planish": [told[place] for told in again]})
+        return made
+
+
+def rows(name: str, size: int, times: dict[str, list[float]]) -> list[Row]:
+    """A row for every peer, in milliseconds: the least of each side's times."""
+    least = {side: min(each) * 1e3 for side, each in times.items()}
+    spread = max((max(each) - min(each)) / min(each) for each in times.values())
+    ours = least.pop("planish")
+    found = [Row(name, size, ours, "cpu ms", peer, t, t / ours, spread) for peer, t in least.items()]
+    return found or [Row(name, size, ours, "cpu ms", None, None, None, spread)]
+
+
+def exponent(lengths: Sequence[int], times: Sequence[float]) -> float:
+    """Of time in length."""
+    return float(np.polyfit(np.log(lengths), np.log(times), 1)[0])
+
+
+def growth(bench: Bench, kind: str, sides: Sequence[str], show: Callable[[list[Row]], None]) -> None:
+    """A chain at every length, then the exponent of each side."""
+    found = []
+    for length in LENGTHS:
+        found += bench.compare(f"{kind} × {length}", length, sides)
+        show(found[-len(sides) + 1 :] if len(sides) > 1 else found[-1:])
+    ours = exponent(LENGTHS, [row.ours for row in found[:: max(len(sides) - 1, 1)]])
+    theirs = f", jax {exponent(LENGTHS, [row.peer or 0 for row in found if row.peer_name == 'jax']):.2f}" if len(sides) > 1 else ""  # fmt: skip
+    print(f"{kind}: time grows with length to the {ours:.2f}{theirs}", flush=True)
 
 
 def main() -> None:
     parser = report.parser(__doc__)
     parser.add_argument("--one", nargs=2, help="run one side of one case here")
-    parser.add_argument("--only", help="cases, separated by commas")
+    parser.add_argument(
+        "--only", help="parts of names of programs, or workloads of cpu.py, separated by commas"
+    )
+    parser.add_argument("--parts", default="programs,growth,start")
     options = parser.parse_args()
     if options.one:
-        one(*options.one)
+        side, case = options.one
+        found = program_of(case)
+        print(json.dumps(first_of_workload(side, case) if found is None else first_call(side, found)))
         return
-    peers = [name for name in ("tinygrad", "jax") if importlib.util.find_spec(name) is not None]
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="planish-bench-") as folder:
-        compiled, kept = f"{folder}/pyc", f"{folder}/kept"
-        for case in options.only.split(",") if options.only else (*SHAPES, "gpt2_block"):
-            theirs = {name: partial(fresh, name, case, compiled) for name in peers}
-            size = int(np.prod((SHAPES.get(case) or [each.shape for each in WORKLOADS[case].inputs])[0]))
-            ours = partial(fresh, "planish", case, compiled)
-            ours()  # what Python compiles, it compiles now
-            rows += report.compare(case, size, "ms", ours, theirs, options.repeats)
-            again = [__file__, "--one", "planish", case]
-            process(again, kept, compiled)
-            rows += report.compare(
-                f"{case}, cached", size, "ms", lambda again=again: float(process(again, kept, compiled)), {}, options.repeats
-            )  # fmt: skip
-        process(["-c", _START], kept, compiled)
-        rows += report.compare(
-            "start, cached",
-            16,
-            "ms",
-            lambda: float(process(["-c", _START], kept, compiled)),
-            {},
-            options.repeats,
-        )
-    report.finish(rows, options.json)
+    jax = ["jax"] if importlib.util.find_spec("jax") is not None else []
+    tiny = ["tinygrad"] if importlib.util.find_spec("tinygrad") is not None else []
+    words = options.only.split(",") if options.only else [""]
+    made: list[Row] = []
+
+    def show(found: list[Row]) -> None:
+        made.extend(found)
+        report.show(found, heading=len(made) == len(found))
+
+    with tempfile.TemporaryDirectory(prefix="planish-bench-") as compiled:
+        bench = Bench(options.repeats, compiled)
+        bench.told("planish", "GPT-2 block, gradient")  # what Python compiles, it compiles now
+        if "programs" in options.parts:
+            cases = [case for case in COMPILED if any(word in case for word in words)]
+            for case in cases:
+                show(bench.compare(case, COMPILED[case].size, ["planish", *jax]))
+            for case in (word for word in words if word in WORKLOADS and word not in COMPILED):
+                size = int(np.prod(WORKLOADS[case].inputs[0].shape))
+                show([*bench.compare(case, size, ["planish", *tiny, *jax]), *bench.cached(case, size)])
+            ratios = [row.ours / row.peer for row in made if row.peer_name == "jax" and row.peer]
+            if ratios:
+                mean, above = exp(sum(map(log, ratios)) / len(ratios)), sum(r > 1.2 for r in ratios)
+                print(
+                    f"ours / jax: geometric mean {mean:.2f} of {len(ratios)} programs, {above} above 1.2",
+                    flush=True,
+                )
+        if "growth" in options.parts:
+            for kind in CHAINS:
+                growth(bench, kind, ["planish", *jax], show)
+        if "start" in options.parts:
+            show(bench.start(["planish", *jax]))
+    report.finish(made, options.json, shown=True)
 
 
 if __name__ == "__main__":

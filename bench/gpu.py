@@ -67,9 +67,7 @@ def rows(quick: bool) -> list[Row]:
         Row("cumulative sum", lambda x: pn.cumulative_sum(x, axis=1), lambda x: x.cumsum(1), (mid,), 2.0),
     ]
     for name, shape in (("1k", short), ("4k", mid), ("32k", long)):
-        found.append(
-            Row(f"softmax {name}", nn.softmax, lambda x: F.softmax(x, -1), (shape,), 2.0)
-        )
+        found.append(Row(f"softmax {name}", nn.softmax, lambda x: F.softmax(x, -1), (shape,), 2.0))
         found.append(
             Row(f"layer norm {name}", _layer_norm, lambda x: F.layer_norm(x, x.shape[-1:]), (shape,), 2.0)
         )

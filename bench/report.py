@@ -57,15 +57,17 @@ def _spread(values: Sequence[float]) -> float:
     return max(abs(v - middle) for v in values) / middle if middle else 0.0
 
 
-def show(rows: Sequence[Row]) -> None:
+def show(rows: Sequence[Row], *, heading: bool = True) -> None:
     """Print a table."""
-    print(f"{'what':34} {'size':>8} {'ours':>10} {'peer':>10} {'ratio':>7} {'spread':>7}  unit, peer")
+    if heading:
+        print(f"{'what':34} {'size':>8} {'ours':>10} {'peer':>10} {'ratio':>7} {'spread':>7}  unit, peer")
     for r in rows:
         peer = "-" if r.peer is None else f"{r.peer:.3f}"
         ratio = "-" if r.ratio is None else f"{r.ratio:.1f}x"
         print(
             f"{r.name:34} {r.size:8} {r.ours:10.3f} {peer:>10} {ratio:>7} {r.spread:6.0%}"
-            f"  {r.unit}, {r.peer_name or '-'}"
+            f"  {r.unit}, {r.peer_name or '-'}",
+            flush=True,
         )
 
 
@@ -77,8 +79,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return made
 
 
-def finish(rows: Sequence[Row], path: Path | None) -> None:
-    """Show the rows, and write them if a file was asked for."""
-    show(rows)
+def finish(rows: Sequence[Row], path: Path | None, *, shown: bool = False) -> None:
+    """Show the rows, unless they were shown as they came, and write them if a file was asked for."""
+    if not shown:
+        show(rows)
     if path is not None:
         path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")

@@ -16,12 +16,13 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from planish.errors import SettingsError, did_you_mean
+from planish.records import dataclass
 
 Check = Literal["none", "spec", "expensive", "all", "nan"]
 Debug = Literal["none", "ir"]

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "planish"
 
 # What everybody may lean on. `target` is one of the common modules, but the IRs are meant to be independent
 # of any machine, and a target's matchers are written in uop, so it stands one step higher.
-BASE = frozenset({"errors", "dtypes", "config", "filenames", "forking", "scalars"})
+BASE = frozenset({"collector", "config", "dtypes", "errors", "filenames", "forking", "records", "scalars"})
 PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
 PHASES = frozenset({"schedule", "actions", "stages", "optimize", "codegen", "runtime"})
@@ -28,9 +28,11 @@ ALLOWED: dict[str, frozenset[str]] = {
     # The common modules, bottom up.
     "_version": frozenset(),
     "errors": frozenset(),
-    "dtypes": frozenset({"errors"}),
-    "config": frozenset({"errors"}),
+    "dtypes": frozenset({"errors", "records"}),
+    "config": frozenset({"errors", "records"}),
+    "collector": frozenset(),
     "filenames": frozenset(),
+    "records": frozenset(),
     "forking": frozenset(),
     "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19
     "algebra": BASE,  # scalar laws, which two IRs share

@@ -1,7 +1,8 @@
 """Programs whose compilation `compile_time.py` measures, each written once over `m`, the names of planish or of `jax.numpy`.
 
 Both follow the array standard, so that a formula is the same text on both sides; the few words in which they differ
-(`conv`, `scan`, `gradient`, `fori_loop`, `logistic`, `top`) are added by `Words`. Arrays are small: what counts is how much there is to compile.
+(`conv`, `scan`, `gradient`, `fori_loop`, `logistic`, `top`) are added by `Words`. Arrays are small: what counts is how much there is to
+compile.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ class Words:
             self.jit, self.gradient = pn.jit, pn.grad
             self.scan, self.fori_loop = pn.scan, pn.fori_loop
             self.erf, self.logistic, self.top = pn.erf, pn.nn.sigmoid, pn.topk
-            self.finish: Callable[[Any], Any] = np.asarray
         else:
             import jax
 
@@ -35,11 +35,14 @@ class Words:
             self.jit, self.gradient = jax.jit, jax.grad
             self.scan, self.fori_loop = jax.lax.scan, jax.lax.fori_loop
             self.erf, self.logistic, self.top = jax.scipy.special.erf, jax.nn.sigmoid, jax.lax.top_k
-            self.finish = jax.block_until_ready
         self.side = side
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.names, name)
+
+    def done(self, made: Any) -> list[Any]:
+        """What a function gave, as arrays, as soon as they are computed."""
+        return [np.asarray(each) for each in (made if isinstance(made, (tuple, list)) else (made,))]
 
     def conv(self, x: Any, w: Any) -> Any:
         """By windows of odd sizes, the picture's size kept."""
@@ -73,12 +76,17 @@ class Words:
 
 
 class Compiled(NamedTuple):
-    """A formula and the shapes of what it is called with; a shape with a bound is of integers below it."""
+    """A formula and the shapes of what it is called with."""
 
     formula: Formula
     shapes: tuple[tuple[int, ...], ...]
     below: int = 0
     """Of integers, which are the last input: what they are less than; 0 where all are floats."""
+
+    @property
+    def size(self) -> int:
+        """Elements of the first input."""
+        return int(np.prod(self.shapes[0]))
 
     def arrays(self) -> list[Any]:
         rng = np.random.default_rng(7)
@@ -101,6 +109,12 @@ def sums(count: int, m: Any, x: Any, y: Any) -> Any:
     """A chain of cheap arithmetic: nothing but what planning and rewriting cost."""
     for k in range(count // 2):
         x = x * y + (k % 7) * 0.1
+    return x
+
+
+def layers(count: int, m: Any, x: Any, *weights: Any) -> Any:
+    for k in range(count):
+        x = m.tanh(x @ weights[k % len(weights)] + 0.1)
     return x
 
 
@@ -294,3 +308,10 @@ COMPILED: dict[str, Compiled] = {
         lambda m, a, b, c: m.einsum("ij,jkl,ml->ikm", a, b, c), ((20, 30), (30, 12, 16), (24, 16))
     ),
 }  # fmt: skip
+
+CHAINS: dict[str, Callable[[int], Compiled]] = {
+    "multiply-adds": lambda count: Compiled(partial(sums, count), ((1000,), (1000,))),
+    "sines": lambda count: Compiled(partial(sines, count // 3), ((1000,),)),
+    "layers": lambda count: Compiled(partial(layers, count // 3), ((64, 64),) * 5),
+}
+"""Programs of as many operations as one likes."""

@@ -7,12 +7,13 @@ names of axes, parameters, cores and numbers; text and random draws follow from 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from random import Random
 from typing import ClassVar, Final, NamedTuple, Self, cast
 
 from planish.actions.legality import Facts, local_bytes, threads_of
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.target import TARGETS, Target
 from planish.uop.nest import axes_of, axis_named, name_of
 from planish.uop.node import UOp

@@ -19,11 +19,12 @@ Besides, on machines that copy several elements at once:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from planish.actions.legality import Facts
 from planish.actions.padding import gated
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import LANES, plain_index
 from planish.uop.node import UOp

@@ -182,9 +182,11 @@ def threads_of(sink: UOp) -> int:
     return prod(n.vmax + 1 for n in sink.toposort() if n.op is Ops.RANGE and kind_of(n) in THREADS)
 
 
-def _copies(x: UOp, closed: frozenset[UOp]) -> int:
+def _copies(x: UOp, closed: frozenset[UOp], unrolled: bool) -> int:
     """How many elements of a value there are at once: one for each thread and lane that it depends on."""
     count = prod(r.vmax + 1 for r in x.ranges - closed if kind_of(r) in THREADS | LANES)
+    if not unrolled:
+        return count
     axes = {axis for n in x.toposort(_is_open) if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes}
     return count * prod(size for _, size in axes)
 
@@ -200,6 +202,7 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
     """
     nodes = sink.toposort()
     alone = not any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in nodes)
+    unrolled = any(n.op is Ops.UNROLL for n in nodes)
     kept: dict[UOp, int] = {}
     several: set[UOp] = set()
     total = 0
@@ -210,7 +213,7 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
             total += memory.size * memory.base.itemsize
         elif node.op is Ops.BUFFERIZE:
             size = prod(place.vmax + 1 for place in node.src[1:])
-            copies = _copies(x, closed_by(node))
+            copies = _copies(x, closed_by(node), unrolled)
             kept[node] = size * copies * x.dtype.itemsize
             if copies > 1:
                 several.add(node)
@@ -224,5 +227,5 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
             ]
             if group:
                 size = prod(r.vmax + 1 for r in group)
-                total += size * _copies(node, frozenset()) * x.dtype.itemsize
+                total += size * _copies(node, frozenset(), unrolled) * x.dtype.itemsize
     return sum(kept[node] for node in several) if in_lanes else total + sum(kept.values())

@@ -21,7 +21,6 @@ Before → after::
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from math import prod
 from random import Random
 from typing import ClassVar, Final, cast
@@ -30,6 +29,7 @@ from planish.actions.base import Action, AxisName, Param, fitting
 from planish.actions.boxes import Boxed, boxed, lanes_of
 from planish.actions.legality import Facts
 from planish.actions.padding import gated
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import (
     LANES,

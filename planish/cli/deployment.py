@@ -17,7 +17,7 @@ import math
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from planish.compiler import Executable, compile
 from planish.compiler.object_code import support
 from planish.config import settings
 from planish.errors import OutOfMemoryError, PlanishError
+from planish.records import dataclass
 from planish.runtime.cache import code_from
 
 Array = NDArray[Any]

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from planish import ptir
+from planish.collector import collector_off
 from planish.compiler import compilation_cache
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Cost, Executable, KernelInfo
@@ -251,9 +252,10 @@ def lower(
     """
     if not isinstance(target, Target):
         target = find_target(current().target if target is None else target)
-    from planish.compiler.lowering import lower_for
+    with collector_off():
+        from planish.compiler.lowering import lower_for
 
-    return lower_for(function, target, passes, donate, reuse, None, loops=loops)
+        return lower_for(function, target, passes, donate, reuse, None, loops=loops)
 
 
 def compile(
@@ -284,7 +286,7 @@ def compile(
         return _compile_in_layout(function, target, passes, donated, layout, vector_width)
     entry = function.entry if isinstance(function, ptir.Program) else function
     # a search has a line of its own
-    with Progress(f"compiling {entry.name}", shown=False if current().beam else None):
+    with collector_off(), Progress(f"compiling {entry.name}", shown=False if current().beam else None):
         lowered = kept(function, target, passes, donated)
         if lowered is None:
             from planish.compiler.lowering import lower_for

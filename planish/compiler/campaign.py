@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Self
 
 from planish.compiler.progress import is_drawn, is_watched
 from planish.optimize.searched import Progress
+from planish.records import dataclass
 
 Told = Callable[[str, Progress], None]
 """Hears the name of a kernel, and how far its search is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from planish.compiler.assemble import assemble
 from planish.compiler.native import Backend, NativeCode, fast_call
 from planish.compiler.object_code import blocks, threads
 from planish.errors import InternalError, PlanishError
+from planish.records import dataclass
 from planish.runtime.plan import Code, KernelCall, State, run
 from planish.schedule.memory import ALIGNMENT, Memory, elements
 from planish.schedule.plan import Role

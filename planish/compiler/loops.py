@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, NamedTuple
 
 from planish.compiler.launch_parameters import grid_of, scratch_of, work_of
@@ -24,6 +24,7 @@ from planish.errors import InternalError
 from planish.llir import carried, inlining
 from planish.llir.program import Program
 from planish.llir.regalloc import pressure
+from planish.records import dataclass
 from planish.schedule.memory import Sharing, elements
 from planish.schedule.plan import (
     Branch,

@@ -31,7 +31,6 @@ from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.streaming import with_streaming
 from planish.llir.text import print_program
-from planish.ptir.passes.manager import collector_off
 from planish.runtime import cpu
 from planish.runtime.pool import available_cores
 from planish.schedule.memory import Sharing
@@ -80,7 +79,7 @@ def lower_for(
 ) -> Lowered:
     """`compiler.lower` for a target; for a processor, kernels are compiled as they come."""
     prepared = prepare(function, passes, routines=target.routines)
-    with collector_off(), Table() as table:
+    with Table() as table:
         plan = make_plan(prepared, table, _parameters(prepared, donate), target)
         sharing = share(plan, reuse=reuse)
         if current().check != "none":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -21,6 +20,7 @@ from planish import ptir
 from planish.errors import PlanishError
 from planish.ptir.locations import all_locations
 from planish.ptir.ops.definition import OpKey
+from planish.records import dataclass
 from planish.runtime.plan import Call, Host, State
 from planish.schedule import plan as planned
 from planish.schedule.plan import Role, walk

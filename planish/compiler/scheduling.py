@@ -6,7 +6,7 @@ The heuristic chooses, unless the settings ask for a search; a search lowers one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from planish.actions.base import Action
@@ -16,6 +16,7 @@ from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.streaming import with_streaming
 from planish.optimize.heuristic import drafted
+from planish.records import dataclass
 from planish.stages import pipeline
 from planish.stages.linearizer.s21_linearize import linearize
 from planish.stages.rangeify.attempts import attempts

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
@@ -25,6 +24,7 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
 from planish.ptir.dims import Dim
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 Kind: TypeAlias = type
 Axes: TypeAlias = "tuple[Dim | int | EllipsisType | None, ...]"

@@ -14,7 +14,6 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from planish import compiler, ptir
@@ -40,6 +39,7 @@ from planish.frontend.session import SESSION, current_scope, evaluate
 from planish.frontend.tensor.array import Tensor
 from planish.ptir.dims import Dim as NamedDim
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.compiler import Program

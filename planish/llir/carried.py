@@ -13,7 +13,7 @@ written out, so that several chains of dependent arithmetic run side by side.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
@@ -23,6 +23,7 @@ from planish.llir import program as ir
 from planish.llir.builder import Builder
 from planish.llir.inlining import Inlining, Memory
 from planish.llir.program import Buffer, Immediate, Instruction, Operand, Program, Register
+from planish.records import dataclass
 
 CHAINS: Final = (8, 4, 2, 1)
 """How many iterations over elements may go around side by side: more than that wait for nothing."""

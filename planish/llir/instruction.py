@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, dataclass_transform
 
 from numpy.typing import NDArray
 
 from planish.dtypes import DType
 from planish.llir.values import Immediate, Operand, Register
+from planish.records import dataclass
 from planish.uop.ops import Ops
 
 if TYPE_CHECKING:

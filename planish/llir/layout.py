@@ -7,13 +7,14 @@ fastest, column-major the first. A size of 0 is legal: such a tensor has no elem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
 from planish.dtypes import DType, Kind
 from planish.errors import LoweringError
 from planish.llir.program import MIN_ALIGNMENT, Buffer
+from planish.records import dataclass
 
 _LARGEST: Final = 2**63 - 1
 """The largest size or offset that signed 64-bit address arithmetic can hold."""

@@ -23,7 +23,7 @@ Every buffer has a dtype, a size in bytes, an alignment and perhaps an offset in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from planish.dtypes import DType
 from planish.llir.control_forms import *  # noqa: F403
@@ -35,6 +35,7 @@ from planish.llir.value_forms import *  # noqa: F403
 from planish.llir.value_forms import Tile
 from planish.llir.values import *  # noqa: F403
 from planish.llir.values import Buffer, Variable
+from planish.records import dataclass
 from planish.uop.ops import COMPARISONS, Ops  # noqa: F401
 
 

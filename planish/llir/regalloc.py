@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from planish.dtypes import AddrSpace, DType, PtrDType
@@ -34,6 +34,7 @@ from planish.llir.program import (
     Spill,
     Store,
 )
+from planish.records import dataclass
 
 SCALAR: Final = "s"
 VECTOR: Final = "v"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.records import dataclass
 from planish.uop.node import Number
 
 MIN_ALIGNMENT: Final = 64

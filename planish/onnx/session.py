@@ -7,7 +7,7 @@ nothing but the number of threads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from onnx import ModelProto
 from planish.config import settings
 from planish.onnx.information import Info
 from planish.onnx.model import load
+from planish.records import dataclass
 
 _TYPES = {
     "float32": "float", "float64": "double", "bfloat16": "bfloat16", "float16": "float16",

@@ -8,11 +8,13 @@ imported again, and adds its branch. Results of a step live in numbered slots; t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from planish.records import dataclass
 
 Array = NDArray[Any]
 Call: TypeAlias = Callable[..., Sequence[Array]]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from planish import ptir
 from planish.onnx.tape import Call
+from planish.records import dataclass
 
 Array = NDArray[Any]
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from planish.dtypes import float32, float64, int64
@@ -22,6 +21,7 @@ from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn.module import parameter_mask
 from planish.optim.schedules import Rate, Schedule
+from planish.records import dataclass
 
 P = TypeVar("P")
 Slots: TypeAlias = dict[str, Tensor]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from planish.errors import Location, PlanishError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.optim.optimizer import Chooser, Moment, Optimizer, Slots, scalar, zeros_for
 from planish.optim.schedules import Schedule
+from planish.records import dataclass
 
 
 def _in_range(name: str, value: float, low: float, high: float = math.inf) -> None:

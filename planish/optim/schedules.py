@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from planish.dtypes import float64
 from planish.errors import Location, PlanishError, ShapeError
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
+from planish.records import dataclass
 
 S = TypeVar("S", int, Tensor)
 Rate: TypeAlias = float | Tensor

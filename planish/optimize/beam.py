@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import log2
 from statistics import median
 from typing import Final, Generic, TypeVar
@@ -29,6 +29,7 @@ from planish.optimize.cost import Estimate, estimate
 from planish.optimize.moves import other_amounts, relatives, resized, tiles, without
 from planish.optimize.searched import Measured, Outcome, Progress, Schedule, Search, Trial
 from planish.optimize.space import candidates, obstacle, overfull, reason_of
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import axes_of, axis_named, name_of, size_of
 from planish.uop.node import UOp

@@ -8,11 +8,12 @@ run side by side: they make an access longer, not more frequent.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.records import dataclass
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, AxisType, Ops
 from planish.uop.ranges import kind_of

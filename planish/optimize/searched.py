@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from planish.actions.base import Action
+from planish.records import dataclass
 
 Schedule = tuple[Action, ...]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from planish.actions.base import Action
 from planish.optimize.cost import Estimate, estimate
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.node import UOp
 

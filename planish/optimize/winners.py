@@ -17,13 +17,14 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from planish.actions.base import Action
 from planish.actions.text import parse_schedule, print_schedule
 from planish.errors import PlanishError
+from planish.records import dataclass
 
 FORMAT: Final = "planish winners"
 VERSION: Final = 2

@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -24,6 +24,7 @@ from typing import Protocol, Self
 from planish.filenames import file_name
 from planish.ptir.dump import program_json, program_text
 from planish.ptir.function import Program
+from planish.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

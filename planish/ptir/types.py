@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import ShapeError
 from planish.ptir.dims import DEFAULT_BOUNDS, Dim, DimLike, Symbol, bounds, product, substitute
+from planish.records import dataclass
 
 __all__ = [
     "DEFAULT_BOUNDS",

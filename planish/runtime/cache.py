@@ -20,7 +20,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +28,7 @@ from typing import Final
 
 from planish.config import current, default_folder
 from planish.errors import PlanishError
+from planish.records import dataclass
 
 _MAGIC: Final = b"planish\n"
 _VERSION: Final = 2

@@ -13,9 +13,9 @@ out of its bounds; `INTERRUPTED` with Python's exception set.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from planish.records import dataclass
 from planish.runtime.plan import (
     Below,
     Calculate,

@@ -12,13 +12,13 @@ here knows where they come from. `run` walks the code in Python; kernels are wha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planish.errors import ShapeError
+from planish.records import dataclass
 
 Array = NDArray[Any]
 KernelCall = Callable[[Sequence[Array], Sequence[int], Array | None], object]

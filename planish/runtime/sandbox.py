@@ -23,12 +23,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self, cast
 
 from planish.errors import PlanishError
+from planish.records import dataclass
 from planish.runtime.cpu import Processor
 
 LENGTH: Final = struct.Struct("<Q")

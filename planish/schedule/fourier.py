@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from planish.records import dataclass
 
 Array = NDArray[Any]
 _RADICES: Final = (8, 4, 2, 3, 5, 7, 11, 13)

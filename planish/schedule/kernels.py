@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Final, cast
 
 from planish import dtypes
 from planish.ptir.function import Function
+from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, InMemory, element
 from planish.schedule.fusion import Around, Fusion
 from planish.schedule.graph import THROUGH, Graph

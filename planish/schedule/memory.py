@@ -9,11 +9,11 @@ Offsets are multiples of 64 bytes, of larger buffers of a page. The largest buff
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from planish.errors import LoweringError
 from planish.ptir.dims import DimLike, bounds, substitute
+from planish.records import dataclass
 from planish.schedule.plan import Buffer, Plan, Role
 
 ALIGNMENT: Final = 64

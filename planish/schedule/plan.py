@@ -15,7 +15,7 @@ sequence is a View: kernels see it as memory of its own, whatever the iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,6 +25,7 @@ from planish.dtypes import DType
 from planish.ptir.dims import DimLike
 from planish.ptir.ops.definition import Attrs, OpDef
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.uop.node import UOp

@@ -17,9 +17,9 @@ Reductions are not judged here: whether a kernel computes one on its way depends
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
+from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.graph import Graph
 from planish.schedule.nest import most
@@ -97,6 +97,9 @@ class _Judge:
         self.products: dict[UOp, int] = {}
         """How many products of matrices, one after another, a tensor depends on."""
 
+        self.rows: dict[Anchor, tuple[object, ...]] = {}
+        """The rows of a kernel that reduces some and uses what comes of it: the dims, and the axes that they lie along."""
+
     def run(self) -> dict[UOp, Verdict]:
         """Judge, and judge again what was stored now that it is an anchor."""
         candidates = [node for node in self.order if self._is_candidate(node)]
@@ -137,6 +140,7 @@ class _Judge:
     def _asks(self) -> dict[UOp, Asks]:
         """Of every tensor, who asks for its elements: users before what they use."""
         self._count_products()
+        self.rows.clear()
         found: dict[UOp, Asks] = {}
         for node in reversed(self.order):
             if node in self.roots or node in self.stored:
@@ -172,12 +176,21 @@ class _Judge:
             return [(anchor, moved(node, path)) for anchor, path in asks]
         if op is Ops.REDUCE_AXIS and not self.graph.is_product(node):
             if self._comes_back(node):
-                return asks  # a row kernel: who reduces and who uses the result are one
+                return self._in_rows(node, asks)
             # sums over the same axes share their loop
             return [((shape(node.src[0]), cast("ReduceAxes", node.arg).axes, self.products[node]), _HERE)]
         if op is Ops.INDEX and position:
             return asks
         return [(node, _HERE)]
+
+    def _in_rows(self, reduction: UOp, asks: Asks) -> list[tuple[Anchor, Path]]:
+        """What a reduction that comes back asks: who reduces and who uses the result are one row kernel, unless its rows lie otherwise."""
+        rows = shape(reduction.src[0]), cast("ReduceAxes", reduction.arg).axes
+        apart = (*rows, self.products[reduction], self.graph.level[reduction])
+        return [
+            (anchor, path) if self.rows.setdefault(anchor, rows) == rows else (apart, _HERE)
+            for anchor, path in asks
+        ]
 
     def _comes_back(self, reduction: UOp) -> bool:
         """Whether what a reduction gives is spread over the elements that it is made of."""

@@ -8,7 +8,7 @@ dynamic dims is flat and without gaps; its buffer has room for the largest sizes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from planish.errors import Location, LoweringError
 from planish.ptir.dims import UNBOUNDED, DimLike, Quotient
 from planish.ptir.function import Value
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter
 from typing import Final
 
 from planish.dtypes import Kind
 from planish.errors import RewriteError
+from planish.records import dataclass
 from planish.uop.compile import MatchFunction, Variant, variants_of
 from planish.uop.node import Number, UOp
 from planish.uop.ops import Ops

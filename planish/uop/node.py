@@ -579,6 +579,10 @@ class Table:
         return GraphError(f"{op_name(op)}: {what}", op=op_name(op), remedy="use tuples and frozen values")
 
     def _make_constant(self, op: Ops, dtype: DType, src: tuple[UOp, ...], arg: object) -> UOp:
+        if type(arg) is int:  # mostly an integer that is there already; of other dtypes the key is another
+            known = self._nodes.get((op, dtype, src, arg))
+            if known is not None and type(known.arg) is int:
+                return known
         if dtype.is_pointer or dtype is dtypes.void:
             raise GraphError(f"{op.name}: a constant cannot be {dtype}", op=op.name)
         scalar = dtype.scalar
@@ -649,7 +653,13 @@ def _same_types(left: object, right: object) -> bool:
         return True
     if type(left) is not type(right):
         return False
-    return not isinstance(left, tuple) or all(map(_same_types, left, cast("tuple[object, ...]", right)))
+    if not isinstance(left, tuple):
+        return True
+    others = cast("tuple[object, ...]", right)
+    kinds = list(map(type, left))
+    if kinds != list(map(type, others)):
+        return False
+    return not any(issubclass(kind, tuple) for kind in set(kinds)) or all(map(_same_types, left, others))
 
 
 def _flat(arg: tuple[object, ...]) -> Iterator[object]:

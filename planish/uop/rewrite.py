@@ -17,12 +17,13 @@ it); rules that grow a graph for ever run into the budget. Both raise `RewriteEr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Final, Literal, NamedTuple, cast
 
 from planish.config import current
 from planish.errors import RewriteError
+from planish.records import dataclass
 from planish.uop.matcher import Decisions, Listener, Matcher, Watch
 from planish.uop.node import UOp
 from planish.uop.ops import Ops

@@ -50,9 +50,32 @@ def long_loop(ops: int) -> Callable[[Any], Any]:
     return lambda x: pn.fori_loop(0, 3, step, x)
 
 
-def calls(make: Callable[[int], Callable[[Any], Any]], ops: int) -> int:
+def sines(ops: int) -> Callable[[Any], Any]:
+    """Functions that are long: they are called."""
+
+    def run(x: Any) -> Any:
+        for n in range(ops // 3):
+            x = pn.sin(x) * (1.0 + n) + 1.0
+        return x
+
+    return run
+
+
+def rows_and_columns(ops: int) -> Callable[[Any], Any]:
+    """Rows are centred and columns scaled in turn: what one asks for lies across what the other does."""
+
+    def run(x: Any) -> Any:
+        for _ in range(ops // 7):
+            x = x - pn.mean(x, axis=-1, keepdims=True)
+            x = x / (1 + pn.max(pn.abs(x), axis=0, keepdims=True))
+        return x
+
+    return run
+
+
+def calls(make: Callable[[int], Callable[[Any], Any]], ops: int, shape: tuple[int, ...] = (8,)) -> int:
     """Calls of Python functions, from PTIR to LLIR."""
-    function = ptir.Program([pn.jit(make(ops)).lower(np.ones(8, np.float32))._lowered.function.clone()])
+    function = ptir.Program([pn.jit(make(ops)).lower(np.ones(shape, np.float32))._lowered.function.clone()])
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -68,8 +91,16 @@ def calls(make: Callable[[int], Callable[[Any], Any]], ops: int) -> int:
     return count
 
 
-@pytest.mark.parametrize("make", [chain, loops, long_loop])
+@pytest.mark.parametrize("make", [chain, loops, long_loop, sines, rows_and_columns])
 def test_twice_the_ops_take_twice_the_calls(make):
-    calls(make, 40)  # what is made once
-    few, many = calls(make, 160), calls(make, 320)
+    shape = (64, 64) if make is rows_and_columns else (8,)
+    calls(make, 40, shape)  # what is made once
+    few, many = calls(make, 160, shape), calls(make, 320, shape)
     assert many < 2.3 * few
+
+
+def test_rows_and_columns_in_turn_are_two_kernels():
+    """Whatever their number, nothing is computed again from the first: the kernels are equal, and compiled once."""
+    lowered = pn.jit(rows_and_columns(140)).lower(np.ones((64, 64), np.float32))
+    assert len(lowered.programs) <= 3
+    assert lowered.as_text("plan").count("launch") <= 41

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from planish import dtypes
@@ -12,6 +11,7 @@ from planish.errors import DTypeError, Location
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, mistake, tensor
 from planish.frontend.tensor.transfer import to_device
+from planish.records import dataclass
 
 KindName = str | DType
 _KINDS: Final[dict[str, Callable[[DType], bool]]] = {

@@ -8,7 +8,6 @@ have equal attributes; `DotAttrs` is the form in which a user may leave them out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from planish.ptir.ops.literal import Array
 from planish.ptir.ops.movement import pad_array, spread_size
 from planish.ptir.ops.reduce import check_positive, window_count
 from planish.ptir.types import DimLike, TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Region

@@ -6,7 +6,6 @@ Only the shape of control is here; running regions and finding callees is the in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from planish.ptir.ops.checking import BOOL, shape_error, show
 from planish.ptir.ops.definition import Attrs, NoAttrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Region

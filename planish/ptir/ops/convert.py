@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,6 +13,7 @@ from planish.ptir.ops.checking import dtype_error, shape_error
 from planish.ptir.ops.definition import Attrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import Quant, TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Region

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 from planish.errors import GraphError
 from planish.ptir.ops.literal import Array, Literal
 from planish.ptir.types import Quant, TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Inst, Region, Value

@@ -7,7 +7,6 @@ moved inside: nothing traps (semantics section 8).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from planish.ptir.ops.definition import Attrs, NoAttrs, OpKey, RegionCall, defin
 from planish.ptir.ops.literal import Array
 from planish.ptir.ops.movement import static
 from planish.ptir.types import DimLike, TensorType, bounds
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Region

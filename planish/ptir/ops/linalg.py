@@ -7,7 +7,6 @@ others of its batch (semantics section 14).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from planish.ptir.ops.checking import WIDE, at_most, shape_error
 from planish.ptir.ops.definition import Attrs, NoAttrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Region

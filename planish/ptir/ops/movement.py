@@ -6,7 +6,6 @@ They take every dtype and keep every bit; sizes may be dynamic wherever the resu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from planish.ptir.ops.checking import at_most, shape_error, shape_text
 from planish.ptir.ops.definition import Attrs, FoldResult, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array, Literal
 from planish.ptir.types import DimLike, TensorType, bounds, product
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Inst, Region

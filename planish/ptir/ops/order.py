@@ -6,7 +6,6 @@ Always stable. NaN is above every number, -0 equals +0 (semantics section 9).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from planish.ptir.ops.checking import ORDERED, shape_error
 from planish.ptir.ops.definition import Attrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Region

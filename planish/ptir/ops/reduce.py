@@ -7,7 +7,6 @@ in which NaN wins and -0 < +0 (semantics section 6).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from planish.ptir.ops.definition import Attrs, OpDef, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.ops.movement import pad_array, spread_size
 from planish.ptir.types import DimLike, TensorType, bounds
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Region

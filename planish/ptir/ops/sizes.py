@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from planish.ptir.ops.checking import ALL, shape_error
 from planish.ptir.ops.definition import Attrs, FoldResult, FoldWhen, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array, Literal
 from planish.ptir.types import Dim, DimLike, TensorType, bounds, product
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.function import Inst, Region

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final, Protocol, TypeVar, runtime_checkable
 
 from planish.errors import PassError
 from planish.ptir.function import Program
 from planish.ptir.rewrite.listener import Listener
+from planish.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,12 @@ reproducer is written where one was asked for.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
 
+from planish.collector import collector_off
 from planish.errors import PassError
 from planish.ptir import trace
 from planish.ptir.function import Function, Program
@@ -23,6 +21,7 @@ from planish.ptir.passes.fixpoint import flat, unrolled
 from planish.ptir.passes.text import parse_pipeline, pass_text, pipeline_text
 from planish.ptir.rewrite.listener import Listener
 from planish.ptir.rewrite.reproducer import write_reproducer
+from planish.records import dataclass
 
 __all__ = [
     "DEFAULT_CONTEXT",
@@ -35,7 +34,6 @@ __all__ = [
     "PassRun",
     "Passes",
     "PipelineResult",
-    "collector_off",
     "pass_text",
     "register",
 ]
@@ -215,15 +213,3 @@ def _check_result(step: Pass, result: object) -> None:
         raise PassError(
             f"pass {step.name} returned {result!r}", remedy="return a PassResult that says what changed"
         )
-
-
-@contextmanager
-def collector_off() -> Iterator[None]:
-    """Hold the cyclic garbage collector off: rewriting makes no garbage cycles worth a walk over the program."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

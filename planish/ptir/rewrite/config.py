@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from planish.config import current
@@ -12,6 +12,7 @@ from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
 from planish.ptir.rewrite.listener import Listener
 from planish.ptir.rewrite.pattern import BasePattern
 from planish.ptir.rewrite.rewriter import ProgramRewriter
+from planish.records import dataclass
 
 CostModel: TypeAlias = Callable[[Inst, BasePattern, ProgramRewriter], int]
 """The benefit of a pattern at an instruction, in place of its static one; larger is tried first."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.cuda.driver import nvrtc
 

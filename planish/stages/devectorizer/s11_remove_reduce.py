@@ -42,12 +42,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.stages.devectorizer.sharing import share_locals
 from planish.stages.devectorizer.wmma import pm_reduce_tiles, pm_wmma_accumulate
 from planish.stages.expander.loops import merge_loops, separate_contexts

@@ -35,7 +35,6 @@ many nodes there are depends on the actions taken and the target, never on the s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from math import gcd
@@ -44,6 +43,7 @@ from typing import Final, NamedTuple, cast
 from planish import dtypes
 from planish.config import current
 from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.records import dataclass
 from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Form, Forms, of_scalars
 from planish.stages.devectorizer.wmma import pm_split_wmma, pm_whole_tiles, pm_wmma_accumulate
 from planish.target import Target

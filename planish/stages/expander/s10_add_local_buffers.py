@@ -25,12 +25,13 @@ Holds afterwards: no BUFFERIZE is left; a range is closed in one context only (`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.stages.expander.loops import separate_contexts
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import THREADS, closed_by

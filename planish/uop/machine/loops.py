@@ -11,12 +11,13 @@ Threads of a block are always axes, so that they run in lock step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import GraphError
+from planish.records import dataclass
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, MOVEMENT, AxisType, Lanes, Ops
 from planish.uop.ranges import kind_of
