@@ -18,15 +18,10 @@ from planish.ptir.rules.shapes import source_axis, varies
 class MovementView(
     v.SourceView[Attrs],
     roots=(
-        OpKey.RESHAPE,
-        OpKey.TRANSPOSE,
-        OpKey.BROADCAST_TO,
-        OpKey.SLICE,
-        OpKey.REVERSE,
-        OpKey.GATHER,
+        OpKey.RESHAPE, OpKey.TRANSPOSE, OpKey.BROADCAST_TO, OpKey.SLICE, OpKey.REVERSE, OpKey.GATHER,
         OpKey.DYNAMIC_SLICE,
     ),
-):
+):  # fmt: skip
     """An op whose every result element is some element of its first operand."""
 
 

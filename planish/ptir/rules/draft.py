@@ -23,6 +23,10 @@ from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import Quant, TensorType
 
 
+class Declined(Exception):
+    """A rule does not apply, for a reason that one of its helpers found."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
     """An instruction that does not exist yet."""

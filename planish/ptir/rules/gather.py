@@ -19,7 +19,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import counts_exactly
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import resized, uniform
+from planish.ptir.rules.shapes import moved_alike
 
 # Constants beyond this are data, not a pattern somebody wrote.
 _INDEX_LIMIT: Final = 1 << 16
@@ -118,58 +118,29 @@ def FoldGatherFromUnitAxis(op: v.GatherView) -> Answer:
     return d.broadcasted(rest, op.dims)
 
 
-def _moved_indices(op: v.GatherView, mover: OpDef) -> tuple[Inst, list[d.Term | None]] | None:
-    """The one way in which all indices are moved, and the indices before that."""
-    moved: Inst | None = None
-    for index in op.operands[1:]:
-        definition = index.def_inst
-        if definition is not None and definition.op is mover:
-            if moved is None:
-                moved = definition
-            elif (definition.attrs, definition.operands[0].type) != (moved.attrs, moved.operands[0].type):
-                return None
-        elif not uniform(index):
-            return None
-    if moved is None:
-        return None
-    dims = moved.operands[0].type.dims
-    found: list[d.Term | None] = []
-    for index in op.operands[1:]:
-        definition = index.def_inst
-        if definition is not None and definition.op is mover:
-            found.append(definition.operands[0])
-        else:
-            found.append(resized(index, dims))
-    return moved, found
+def _gathered(op: v.GatherView, mover: OpDef) -> tuple[Inst, d.Term | None]:
+    """The one way in which all indices are moved, and what they would gather before that."""
+    moved, indices = moved_alike(op.indices, mover)
+    return moved, d.draft(ops.gather, (op.source, *indices), op.attrs)
 
 
 @rule(any_operand=ops.broadcast_to)
 def SinkBroadcastBelowGather(op: v.GatherView) -> Answer:
     """gather(x, broadcast_to(i)) -> broadcast_to(gather(x, i))."""
-    found = _moved_indices(op, ops.broadcast_to)
-    if found is None:
-        return "the indices are not broadcast alike"
-    few = d.draft(ops.gather, (op.source, *found[1]), op.attrs)
-    return d.broadcasted(few, op.dims)
+    return d.broadcasted(_gathered(op, ops.broadcast_to)[1], op.dims)
 
 
 @rule(any_operand=ops.reshape)
 def SinkReshapeBelowGather(op: v.GatherView) -> Answer:
     """gather(x, reshape(i)) -> reshape(gather(x, i))."""
-    found = _moved_indices(op, ops.reshape)
-    if found is None:
-        return "the indices are not reshaped alike"
-    return d.reshaped(d.draft(ops.gather, (op.source, *found[1]), op.attrs), op.dims)
+    return d.reshaped(_gathered(op, ops.reshape)[1], op.dims)
 
 
 @rule(any_operand=ops.transpose)
 def SinkTransposeBelowGather(op: v.GatherView) -> Answer:
     """gather(x, transpose(i, p)) -> transpose(gather(x, i), p and the other axes)."""
-    found = _moved_indices(op, ops.transpose)
-    if found is None:
-        return "the indices are not transposed alike"
-    perm = v.TransposeView(found[0]).perm
-    inner = d.draft(ops.gather, (op.source, *found[1]), op.attrs)
+    moved, inner = _gathered(op, ops.transpose)
+    perm = v.TransposeView(moved).perm
     return d.transposed(inner, [*perm, *range(len(perm), len(op.dims))])
 
 

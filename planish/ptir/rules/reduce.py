@@ -26,7 +26,7 @@ from planish.ptir.rewrite.prelude import fastmath
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.numbers import filled, number_of
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import match_axes, resized, uniform, varies
+from planish.ptir.rules.shapes import axis_groups, resized, uniform, varies
 
 KIND: Final[dict[OpDef, str]] = {
     ops.reduce_sum: "sum",
@@ -167,9 +167,7 @@ def SinkReshapeBelowReduce(op: v.ReduceView, inner: v.ReshapeView) -> Answer:
     if op.attrs.keepdims:
         return "the axes are kept"
     axes, source = op.attrs.axes, inner.source.type.dims
-    groups = match_axes(source, inner.dims)
-    if groups is None:
-        return "the reshape keeps no axes apart"
+    groups = axis_groups(source, inner.dims)
     if any(inner.dims[axis] == 1 for axis in axes):
         return "an axis of size 1 goes first"
     gone: list[int] = []

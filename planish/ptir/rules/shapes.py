@@ -12,15 +12,18 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.checking import at_most
+from planish.ptir.ops.definition import OpDef
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rules import draft as d
 
 __all__ = [
     "AxisGroup",
     "at_most",
+    "axis_groups",
     "constant_start",
     "inside",
     "match_axes",
+    "moved_alike",
     "resized",
     "same_scalar",
     "source_axis",
@@ -40,6 +43,14 @@ class AxisGroup:
     def single(self) -> bool:
         """Whether one axis simply stays one axis."""
         return len(self.source) == 1 and len(self.target) == 1
+
+
+def axis_groups(source: Sequence[DimLike], target: Sequence[DimLike]) -> list[AxisGroup]:
+    """`match_axes` for a rule that needs them."""
+    groups = match_axes(source, target)
+    if groups is None:
+        raise d.Declined("the reshape keeps no axes apart")
+    return groups
 
 
 def match_axes(source: Sequence[DimLike], target: Sequence[DimLike]) -> list[AxisGroup] | None:
@@ -101,6 +112,23 @@ def resized(value: Value, dims: Sequence[DimLike]) -> d.Term | None:
         return d.splat(literal, dims, value.type.quant)
     inst = value.def_inst
     return None if inst is None else d.broadcasted(inst.operands[0], dims)
+
+
+def moved_alike(values: Sequence[Value], mover: OpDef) -> tuple[Inst, list[d.Term | None]]:
+    """The one way in which an op moves all values that are not uniform, and the values before that."""
+    found = [value.def_inst for value in values]
+    moved = [inst if inst is not None and inst.op is mover else None for inst in found]
+    model = next((inst for inst in moved if inst is not None), None)
+    if model is None:
+        raise d.Declined(f"nothing is moved by {mover.name}")
+    dims, before = model.operands[0].type.dims, list[d.Term | None]()
+    for value, inst in zip(values, moved, strict=True):
+        if inst is None and not uniform(value):
+            raise d.Declined(f"something is not moved by {mover.name}")
+        if inst is not None and (inst.attrs, inst.operands[0].type.dims) != (model.attrs, dims):
+            raise d.Declined(f"they are moved by {mover.name} in different ways")
+        before.append(resized(value, dims) if inst is None else inst.operands[0])
+    return model, before
 
 
 def same_scalar(left: Value, right: Value) -> bool:

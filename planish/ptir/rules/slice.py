@@ -11,7 +11,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import inverse_permutation
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import constant_start, match_axes, source_axis, varies
+from planish.ptir.rules.shapes import axis_groups, constant_start, source_axis, varies
 
 
 def is_whole(op: v.SliceView, axis: int) -> bool:
@@ -96,9 +96,7 @@ def LiftSliceAboveBroadcast(op: v.SliceView, inner: v.BroadcastView) -> Answer:
 def LiftSliceAboveReshape(op: v.SliceView, inner: v.ReshapeView) -> Answer:
     """reshape(x, t)[s] -> reshape(x[s]) where the sliced axes are axes of x, or the first of what one was split into."""
     x, attrs = inner.source, op.attrs
-    groups = match_axes(x.type.dims, inner.dims)
-    if groups is None:
-        return "the reshape keeps no axes apart"
+    groups = axis_groups(x.type.dims, inner.dims)
     cut = [axis for axis in range(len(op.dims)) if not is_whole(op, axis)]
     if any(inner.dims[axis] == 1 for axis in cut):
         return "an axis of size 1 is sliced away"
@@ -227,11 +225,9 @@ def _with(items: Sequence[DimLike], index: int, item: DimLike) -> list[DimLike]:
     return [*items[:index], item, *items[index + 1 :]]
 
 
-@rule(watch_uses=True)
+@rule(alone=True)
 def LiftSliceAboveGather(op: v.SliceView, inner: v.GatherView) -> Answer:
     """gather(x, i)[s] -> gather(x[s], i[t]), if nothing else needs the whole."""
-    if not op.source.has_one_use or inner.inst.parent is not op.inst.parent:
-        return "the gathered value is used elsewhere"
     x, attrs = inner.source, op.attrs
     lead = inner.operands[1].type.rank
     rest = [axis for axis in range(x.type.rank) if axis not in inner.attrs.axes]

@@ -32,20 +32,11 @@ def SplitIota(op: v.IotaView) -> Answer:
 class MovedView(
     v.SourceView[Attrs],
     roots=(
-        OpKey.RESHAPE,
-        OpKey.TRANSPOSE,
-        OpKey.BROADCAST_TO,
-        OpKey.SLICE,
-        OpKey.REVERSE,
-        OpKey.PAD,
-        OpKey.CONCAT,
-        OpKey.GATHER,
-        OpKey.SCATTER,
-        OpKey.DYNAMIC_SLICE,
-        OpKey.DYNAMIC_UPDATE_SLICE,
+        OpKey.RESHAPE, OpKey.TRANSPOSE, OpKey.BROADCAST_TO, OpKey.SLICE, OpKey.REVERSE, OpKey.PAD,
+        OpKey.CONCAT, OpKey.GATHER, OpKey.SCATTER, OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE,
         OpKey.IOTA,
     ),
-):
+):  # fmt: skip
     """Any op that moves data."""
 
 

@@ -129,14 +129,10 @@ def ReplaceFullWindowByReduce(op: v.ReduceWindowView) -> Answer:
 class ComputedView(
     v.SourceView[Attrs],
     roots=(
-        OpKey.REDUCE,
-        OpKey.ARG_REDUCE,
-        OpKey.CUMULATIVE,
-        OpKey.REDUCE_WINDOW,
-        OpKey.DOT_GENERAL,
+        OpKey.REDUCE, OpKey.ARG_REDUCE, OpKey.CUMULATIVE, OpKey.REDUCE_WINDOW, OpKey.DOT_GENERAL,
         OpKey.CONVOLUTION,
     ),
-):
+):  # fmt: skip
     """An op that computes much from its operands, elementwise ops excluded."""
 
 
