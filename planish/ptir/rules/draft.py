@@ -150,6 +150,22 @@ def sliced(
     return draft(ops.slice_, (x,), ops.SliceAttrs(tuple(starts), tuple(limits), tuple(strides)))
 
 
+class Cut:
+    """A slice in the making: all of x, but for the axes that are set."""
+
+    def __init__(self, x: Term) -> None:
+        self.x = x
+        self.starts: list[DimLike] = [0] * x.type.rank
+        self.limits: list[DimLike] = list(x.type.dims)
+        self.strides = [1] * x.type.rank
+
+    def __setitem__(self, axis: int, bounds: tuple[DimLike, DimLike, int]) -> None:
+        self.starts[axis], self.limits[axis], self.strides[axis] = bounds
+
+    def term(self) -> Term | None:
+        return sliced(self.x, self.starts, self.limits, self.strides)
+
+
 def backwards(x: Term | None, axes: Sequence[int]) -> Term | None:
     if x is None or not axes:
         return x

@@ -10,7 +10,7 @@ import numpy as np
 from planish.dtypes import value_preserving
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
-from planish.ptir.function import Inst, Value
+from planish.ptir.function import Inst
 from planish.ptir.ops import numerics
 from planish.ptir.ops.checking import at_most
 from planish.ptir.ops.definition import OpDef, OpKey
@@ -19,7 +19,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import counts_exactly
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import moved_alike
+from planish.ptir.rules.shapes import moved_alike, others, ranks
 
 # Constants beyond this are data, not a pattern somebody wrote.
 _INDEX_LIMIT: Final = 1 << 16
@@ -27,7 +27,7 @@ _INDEX_LIMIT: Final = 1 << 16
 
 def rest_axes(op: v.GatherView) -> list[int]:
     """The axes of the source that no index addresses."""
-    return [axis for axis in range(op.source.type.rank) if axis not in op.attrs.axes]
+    return others(op.source.type.dims, op.attrs.axes)
 
 
 def clamped(index: int, size: DimLike) -> int | None:
@@ -40,13 +40,11 @@ def clamped(index: int, size: DimLike) -> int | None:
     return low - 1 if low == high else None
 
 
-def _line(x: Value, axis: int, start: DimLike, limit: DimLike, stride: int = 1) -> d.Term | None:
+def _line(x: d.Term, axis: int, start: DimLike, limit: DimLike, stride: int = 1) -> d.Term | None:
     """A slice of one axis."""
-    starts: list[DimLike] = [0] * x.type.rank
-    limits: list[DimLike] = list(x.type.dims)
-    strides = [1] * x.type.rank
-    starts[axis], limits[axis], strides[axis] = start, limit, stride
-    return d.sliced(x, starts, limits, strides)
+    cut = d.Cut(x)
+    cut[axis] = start, limit, stride
+    return cut.term()
 
 
 def _to_front(x: d.Term | None, axis: int) -> d.Term | None:
@@ -65,10 +63,7 @@ def ReplaceUniformGatherBySlice(op: v.GatherView) -> Answer:
         position = clamped(index, op.source.type.dims[axis]) if isinstance(index, int) else None
         if position is None or x is None:
             return f"which element of axis {axis} is read is not known"
-        starts: list[DimLike] = [0] * x.type.rank
-        limits: list[DimLike] = list(x.type.dims)
-        starts[axis], limits[axis] = position, position + 1
-        x = d.sliced(x, starts, limits, (1,) * len(starts))
+        x = _line(x, axis, position, position + 1)
     rest = [op.source.type.dims[axis] for axis in rest_axes(op)]
     return d.broadcasted(d.reshaped(x, rest), op.dims)
 
@@ -150,10 +145,8 @@ def LiftGatherAboveTranspose(op: v.GatherView, inner: v.TransposeView) -> Answer
     lead = op.operands[1].type.rank
     axes = tuple([inner.perm[axis] for axis in op.attrs.axes])
     wanted = [inner.perm[axis] for axis in rest_axes(op)]
-    given = sorted(wanted)
     gathered = d.draft(ops.gather, (inner.source, *op.operands[1:]), ops.GatherAttrs(axes))
-    perm = [*range(lead), *[lead + given.index(axis) for axis in wanted]]
-    return d.transposed(gathered, perm)
+    return d.transposed(gathered, [*range(lead), *[lead + rank for rank in ranks(wanted)]])
 
 
 @rule(

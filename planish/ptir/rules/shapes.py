@@ -5,7 +5,7 @@ Everything here answers for all values of the dynamic sizes, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from planish.ptir import ops
@@ -24,6 +24,8 @@ __all__ = [
     "inside",
     "match_axes",
     "moved_alike",
+    "others",
+    "ranks",
     "resized",
     "same_scalar",
     "source_axis",
@@ -80,6 +82,17 @@ def match_axes(source: Sequence[DimLike], target: Sequence[DimLike]) -> list[Axi
     if begin_left != len(left) or begin_right != len(right):
         return None
     return groups
+
+
+def others(dims: Sequence[DimLike], axes: Collection[int]) -> list[int]:
+    """The axes that are left without some."""
+    return [axis for axis in range(len(dims)) if axis not in axes]
+
+
+def ranks(axes: Sequence[int]) -> list[int]:
+    """The place of each number in their sorted order."""
+    order = sorted(axes)
+    return [order.index(axis) for axis in axes]
 
 
 def source_axis(inst: Inst, axis: int) -> int | None:
