@@ -151,7 +151,11 @@ def orders(expression: Apply) -> Iterator[Apply]:
     # Most have one order, which is the expression itself.
     whole = [expression.of] if all(len(part) == 1 for part in parts) else list(product(*parts))
     yield from [expression] if len(whole) == 1 else [Apply(expression.op, of) for of in whole]
-    if expression.op in COMMUTATIVE and not expression.of[1].is_constant and expression.of[0] != expression.of[1]:
+    if (
+        expression.op in COMMUTATIVE
+        and not expression.of[1].is_constant
+        and expression.of[0] != expression.of[1]
+    ):
         yield from [Apply(expression.op, of[::-1]) for of in whole]
 
 

@@ -349,7 +349,6 @@ COMPARED_WITH_ENDS: Final = (
     law("x >= lowest -> True", INTEGERS, "FoldComparisonWithExtreme", uop=False),
     law("x > highest -> False", INTEGERS, "FoldComparisonWithExtreme", uop=False),
     law("x <= highest -> True", INTEGERS, "FoldComparisonWithExtreme", uop=False),
-    law("x <= c -> x < c + 1 when c is not the highest", INTEGERS, "NormalizeComparisonWithInteger", uop=False, when=_has_next),
     law("x >= c -> x > c - 1 when c is not the lowest", INTEGERS, "NormalizeComparisonWithInteger", uop=False, when=_has_previous),
 )
 NEGATED_COMPARISONS: Final = (
@@ -357,6 +356,8 @@ NEGATED_COMPARISONS: Final = (
     law("int: ~(x <= y) -> y < x", INTEGRAL),
     law("~(x == y) -> x != y", None, "InvertComparison"),
     law("~(x != y) -> x == y", None, "InvertComparison"),
+    law("int: x <= c -> x < c + 1", INTEGRAL, "NormalizeComparisonWithInteger", when=_has_next),
+    law("int: c <= x -> c - 1 < x", INTEGRAL, when=_has_previous),
     law("~(x < y) -> x >= y", BITS, "InvertComparison", uop=False),
     law("~(x <= y) -> x > y", BITS, "InvertComparison", uop=False),
     law("~(x > y) -> x <= y", BITS, "InvertComparison", uop=False),

@@ -58,15 +58,6 @@ def number_of(value: Value) -> Scalar | None:
     return None if literal is None else literal.item
 
 
-def integer_of(value: Value) -> int | None:
-    """The number that every element of an integer constant holds."""
-    literal = constant_of(value)
-    if literal is None or not literal.dtype.is_int:
-        return None
-    item = literal.item
-    return item if isinstance(item, int) else None
-
-
 def direct_number(value: Value) -> Scalar | None:
     """Like `number_of` of a `constant` alone: as much as a rule of radius 2 may ask of an operand's operand."""
     return None if value.literal is None else value.literal.item
@@ -80,10 +71,6 @@ def filled(type: TensorType, number: Scalar) -> d.Term | None:
     elif dtype.is_bool:
         number = bool(number)
     return d.splat(Literal.full(dtype, (), number), type.dims)
-
-
-def is_true(value: Value) -> bool:
-    return number_of(value) is True
 
 
 def is_false(value: Value) -> bool:

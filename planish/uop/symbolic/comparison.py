@@ -45,14 +45,6 @@ def _decided(root: UOp, x: UOp, y: UOp) -> UOp | None:
     return root.const_like(op is Ops.CMPEQ) if low == high == least == most else None
 
 
-def _is_not_greatest(x: UOp, c: UOp) -> bool:
-    return x.dtype.is_index or _value(c) < cast("int", x.dtype.max)
-
-
-def _is_not_least(x: UOp, c: UOp) -> bool:
-    return x.dtype.is_index or _value(c) > cast("int", x.dtype.min)
-
-
 def _below_product(x: UOp, a: UOp, c: UOp) -> UOp | None:
     """x*a < c, solved for x."""
     factor, limit = _value(a), _value(c)
@@ -182,8 +174,6 @@ comparison: Final = Matcher(
         rule(node(COMPARISONS, x, y), _decided, on=INTEGRAL, says="x ? y -> True or False, where bounds decide"),
         # -- one form for each ------------------------------------------------------------------------------------
         *rules(scalar.NEGATED_COMPARISONS),
-        rule(x <= c, x < c + 1, when=_is_not_greatest, on=INTEGRAL, says="int: x <= c -> x < c + 1"),
-        rule(c <= x, c + -1 < x, when=_is_not_least, on=INTEGRAL, says="int: c <= x -> c - 1 < x"),
         # -- constants gather on one side -------------------------------------------------------------------------
         *rules(scalar.SHIFTED_COMPARISONS),
         rule(

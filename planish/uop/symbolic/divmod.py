@@ -102,12 +102,15 @@ def _candidates(parts: Affine, n: int) -> tuple[int, ...]:
     return tuple(sorted((g for g in shared if 1 < g < n), reverse=True))
 
 
+def _positive(x: UOp, c: UOp) -> tuple[Affine | None, int]:
+    """The dividend as a sum, and the divisor; None unless that is positive."""
+    n = _number(c)
+    return (known_affine(x) if n > 0 else None), n
+
+
 def _one_period(x: UOp, c: UOp) -> tuple[Affine, Affine] | None:
     """(x, x // c) if the latter is a plain sum."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None or _is_lone(parts):
         return None
     found = _quotient(parts, n)
@@ -135,10 +138,7 @@ def _is_zero(node: UOp) -> bool:
 
 def _by_factor(x: UOp, c: UOp) -> tuple[Affine, Affine, int] | None:
     """(x, x // g, g) for the greatest factor g of the divisor that makes x // g a plain sum."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None or _is_lone(parts):
         return None
     for g in _candidates(parts, n):
@@ -177,10 +177,7 @@ def _modulo_by_factor(x: UOp, c: UOp) -> UOp | None:
 
 def _divide_multiples(x: UOp, c: UOp) -> UOp | None:
     """Terms that the divisor divides leave the division; other large factors too, if the sum does not grow."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None:
         return None
     exact = Affine({t: f // n for t, f in parts.terms.items() if f % n == 0}, 0)
@@ -207,10 +204,7 @@ def _divide_multiples(x: UOp, c: UOp) -> UOp | None:
 
 def _modulo_multiples(x: UOp, c: UOp) -> UOp | None:
     """Factors are reduced by multiples of the divisor, keeping their sign; the constant becomes a remainder."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None:
         return None
     quotient = Affine(
@@ -228,10 +222,7 @@ def _toward_zero(f: int, n: int) -> int:
 
 def _modulo_of_modulo(x: UOp, c: UOp) -> UOp | None:
     """An inner modulo is nothing if its period, scaled, is a multiple of the outer one."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None:
         return None
     found: Affine | None = None
