@@ -160,6 +160,11 @@ def orders(expression: Apply) -> Iterator[Apply]:
 
 
 def _read(text: str) -> Expression:
+    # Logic of comparisons needs no parentheses here, unlike in Python.
+    for symbol, op in (("|", "or"), ("&", "and")):
+        left, found, right = text.partition(f" {symbol} ")
+        if found and "(" not in text and any(sign in left and sign in right for sign in ("<", "=")):
+            return Apply(op, (_read(left), _read(right)))
     return _expression(ast.parse(text.strip(), mode="eval").body)
 
 

@@ -267,6 +267,21 @@ OF_BOOLS: Final = (
     law("p == False -> ~p", BOOL, "FoldComparisonOfBool", uop=False),
     law("p != True -> ~p", BOOL, "FoldComparisonOfBool", uop=False),
 )
+JOINED_COMPARISONS: Final = (
+    law("x < a & x < b -> x < min(a, b)", INTEGRAL),
+    law("x < a | x < b -> x < max(a, b)", INTEGRAL),
+    law("a < x & b < x -> max(a, b) < x", INTEGRAL),
+    law("a < x | b < x -> min(a, b) < x", INTEGRAL),
+    law("x < a & b < x -> False, a <= b + 1", INTEGRAL, when=lambda a, b: a <= b + 1),
+    law("x < a | b < x -> True, b < a", INTEGRAL, when=lambda a, b: b < a),
+    law("x < y | y < x -> x != y", INTEGRAL),
+    law("x <= y & y <= x -> x == y", INTEGRAL),
+    # NOT turns a comparison into the opposite one, so contradictions look like this.
+    law("x < y & y <= x -> False", INTEGRAL),
+    law("x < y | y <= x -> True", INTEGRAL),
+    law("x == y & x != y -> False"),
+    law("x == y | x != y -> True"),
+)
 DECIDED_SELECTS: Final = (
     law("where(True, x, y) -> x", None, "FoldSelectOfConstant"),
     law("where(False, x, y) -> y", None, "FoldSelectOfConstant"),
@@ -410,7 +425,7 @@ FAST_TERMS: Final = (
 
 LAWS: Final[tuple[Law, ...]] = (
     *SUMS, *TERMS, *LIKE_TERMS, *PRODUCTS, *QUOTIENTS, *TRUNCATING, *FLOORING, *FLOORING_TWICE, *FUNCTIONS, *PARTS, *POWERS,
-    *MULTIPLY_ADD, *BITWISE, *SHIFTS, *OF_BOOLS, *DECIDED_SELECTS, *SELECTS, *EXTREMA_OF_SAME, *EXTREMA,
+    *MULTIPLY_ADD, *BITWISE, *SHIFTS, *OF_BOOLS, *JOINED_COMPARISONS, *DECIDED_SELECTS, *SELECTS, *EXTREMA_OF_SAME, *EXTREMA,
     *COMPARED_WITH_ITSELF, *TURNED_COMPARISONS, *COMPARED_WITH_ENDS, *NEGATED_COMPARISONS, *SHIFTED_COMPARISONS, *COMPARED_EXTREMA,
 )  # fmt: skip
 """All that hold to the last bit."""

@@ -8,7 +8,6 @@ definitions deep.
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from planish.dtypes import DType
@@ -85,15 +84,6 @@ def all_ones(dtype: DType) -> Scalar:
 def top_bit(dtype: DType) -> int:
     """The place of the highest bit."""
     return dtype.bits - 1
-
-
-def signed_zero(number: Scalar, sign: float) -> bool:
-    """Whether a number is a zero of that sign, in both parts if it is complex; an integer 0 has any sign."""
-    if number != 0:
-        return False
-    if isinstance(number, complex):
-        return math.copysign(1.0, number.real) == sign and math.copysign(1.0, number.imag) == sign
-    return not isinstance(number, float) or math.copysign(1.0, number) == sign
 
 
 def same_number(left: Value, right: Value) -> bool:
