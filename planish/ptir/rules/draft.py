@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from planish.errors import DTypeError, ShapeError
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -101,6 +103,13 @@ def splat(literal: Literal, dims: Sequence[DimLike], quant: Quant | None = None)
     if len(sizes) == len(dims):
         return constant(literal.with_shape(sizes), quant)
     return broadcasted(constant(literal.with_shape(()), quant), dims)
+
+
+def empty(type: TensorType) -> Draft | None:
+    """A constant without elements."""
+    if not type.is_static:
+        raise Declined("a constant needs a static shape")
+    return constant(Literal(np.empty(type.shape, type.dtype.numpy), dtype=type.dtype), type.quant)
 
 
 def number(value: int, type: TensorType) -> Term | None:

@@ -13,7 +13,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import ProgramRewriter, inverse_permutation
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import constant_start, same_scalar, source_axis, uniform, varies
+from planish.ptir.rules.shapes import constant_start, resized, same_scalar, source_axis, uniform, varies
 
 
 class WindowView(v.SourceView[Attrs], roots=(OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE)):
@@ -145,13 +145,7 @@ def ReplaceUpdateOfUniformByPad(op: v.DynamicUpdateSliceView) -> Answer:
     window = op.update.type.dims
     starts = constant_starts(op.starts, op.dims, window)
     high = [n - start - w for n, start, w in zip(op.dims, starts, window, strict=True)]
-    literal, definition = op.source.literal, op.source.def_inst
-    value: d.Term | None
-    if literal is not None:
-        value = d.constant(literal.with_shape(()), op.source.type.quant)
-    else:
-        value = None if definition is None else definition.operands[0]
-    return d.padded(op.update, value, starts, high, (0,) * len(starts))
+    return d.padded(op.update, resized(op.source, ()), starts, high, (0,) * len(starts))
 
 
 populate_canonicalization = family(__name__)

@@ -8,7 +8,7 @@ from planish.ptir.function import Value
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import AxisGroup, axis_groups, match_axes, varies
+from planish.ptir.rules.shapes import AxisGroup, axis_groups, lead, match_axes, varies
 
 
 @rule(benefit=3)
@@ -40,13 +40,11 @@ def SinkBroadcastBelowReshape(op: v.ReshapeView, inner: v.BroadcastView) -> Answ
 
 def _trailing(x: Value, dims: list[DimLike]) -> d.Term | None:
     """x under a shape that broadcasts like `dims`: as it is if possible, else without leading axes of size 1."""
-    lead = 0
-    while lead < len(dims) and dims[lead] == 1:
-        lead += 1
-    for skip in range(lead + 1):
+    most = lead(dims)
+    for skip in range(most + 1):
         if x.type.dims == tuple(dims[skip:]):
             return x
-    return d.reshaped(x, dims[lead:])
+    return d.reshaped(x, dims[most:])
 
 
 @rule(alone=True)

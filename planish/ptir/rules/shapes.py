@@ -16,23 +16,6 @@ from planish.ptir.ops.definition import OpDef
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rules import draft as d
 
-__all__ = [
-    "AxisGroup",
-    "at_most",
-    "axis_groups",
-    "constant_start",
-    "inside",
-    "match_axes",
-    "moved_alike",
-    "others",
-    "ranks",
-    "resized",
-    "same_scalar",
-    "source_axis",
-    "uniform",
-    "varies",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class AxisGroup:
@@ -82,6 +65,11 @@ def match_axes(source: Sequence[DimLike], target: Sequence[DimLike]) -> list[Axi
     if begin_left != len(left) or begin_right != len(right):
         return None
     return groups
+
+
+def lead(dims: Sequence[DimLike]) -> int:
+    """How many axes of size 1 come first."""
+    return next((axis for axis, dim in enumerate(dims) if dim != 1), len(dims))
 
 
 def others(dims: Sequence[DimLike], axes: Collection[int]) -> list[int]:
