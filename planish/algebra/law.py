@@ -148,14 +148,23 @@ def normal(expression: Expression) -> Expression:
 def orders(expression: Apply) -> Iterator[Apply]:
     """An expression with the operands of its commutative ops in every order; a constant stays on the right."""
     parts = [tuple(orders(part)) if isinstance(part, Apply) else (part,) for part in expression.of]
-    for of in product(*parts):
-        yield Apply(expression.op, of)
-    if expression.op in COMMUTATIVE and not expression.of[1].is_constant and len(set(expression.of)) == 2:
-        for of in product(*parts):
-            yield Apply(expression.op, of[::-1])
+    # Most have one order, which is the expression itself.
+    whole = [expression.of] if all(len(part) == 1 for part in parts) else list(product(*parts))
+    yield from [expression] if len(whole) == 1 else [Apply(expression.op, of) for of in whole]
+    if (
+        expression.op in COMMUTATIVE
+        and not expression.of[1].is_constant
+        and expression.of[0] != expression.of[1]
+    ):
+        yield from [Apply(expression.op, of[::-1]) for of in whole]
 
 
 def _read(text: str) -> Expression:
+    # Logic of comparisons needs no parentheses here, unlike in Python.
+    for symbol, op in (("|", "or"), ("&", "and")):
+        left, found, right = text.partition(f" {symbol} ")
+        if found and "(" not in text and any(sign in left and sign in right for sign in ("<", "=")):
+            return Apply(op, (_read(left), _read(right)))
     return _expression(ast.parse(text.strip(), mode="eval").body)
 
 

@@ -267,6 +267,21 @@ OF_BOOLS: Final = (
     law("p == False -> ~p", BOOL, "FoldComparisonOfBool", uop=False),
     law("p != True -> ~p", BOOL, "FoldComparisonOfBool", uop=False),
 )
+JOINED_COMPARISONS: Final = (
+    law("x < a & x < b -> x < min(a, b)", INTEGRAL),
+    law("x < a | x < b -> x < max(a, b)", INTEGRAL),
+    law("a < x & b < x -> max(a, b) < x", INTEGRAL),
+    law("a < x | b < x -> min(a, b) < x", INTEGRAL),
+    law("x < a & b < x -> False, a <= b + 1", INTEGRAL, when=lambda a, b: a <= b + 1),
+    law("x < a | b < x -> True, b < a", INTEGRAL, when=lambda a, b: b < a),
+    law("x < y | y < x -> x != y", INTEGRAL),
+    law("x <= y & y <= x -> x == y", INTEGRAL),
+    # NOT turns a comparison into the opposite one, so contradictions look like this.
+    law("x < y & y <= x -> False", INTEGRAL),
+    law("x < y | y <= x -> True", INTEGRAL),
+    law("x == y & x != y -> False"),
+    law("x == y | x != y -> True"),
+)
 DECIDED_SELECTS: Final = (
     law("where(True, x, y) -> x", None, "FoldSelectOfConstant"),
     law("where(False, x, y) -> y", None, "FoldSelectOfConstant"),
@@ -349,7 +364,6 @@ COMPARED_WITH_ENDS: Final = (
     law("x >= lowest -> True", INTEGERS, "FoldComparisonWithExtreme", uop=False),
     law("x > highest -> False", INTEGERS, "FoldComparisonWithExtreme", uop=False),
     law("x <= highest -> True", INTEGERS, "FoldComparisonWithExtreme", uop=False),
-    law("x <= c -> x < c + 1 when c is not the highest", INTEGERS, "NormalizeComparisonWithInteger", uop=False, when=_has_next),
     law("x >= c -> x > c - 1 when c is not the lowest", INTEGERS, "NormalizeComparisonWithInteger", uop=False, when=_has_previous),
 )
 NEGATED_COMPARISONS: Final = (
@@ -357,6 +371,8 @@ NEGATED_COMPARISONS: Final = (
     law("int: ~(x <= y) -> y < x", INTEGRAL),
     law("~(x == y) -> x != y", None, "InvertComparison"),
     law("~(x != y) -> x == y", None, "InvertComparison"),
+    law("int: x <= c -> x < c + 1", INTEGRAL, "NormalizeComparisonWithInteger", when=_has_next),
+    law("int: c <= x -> c - 1 < x", INTEGRAL, when=_has_previous),
     law("~(x < y) -> x >= y", BITS, "InvertComparison", uop=False),
     law("~(x <= y) -> x > y", BITS, "InvertComparison", uop=False),
     law("~(x > y) -> x <= y", BITS, "InvertComparison", uop=False),
@@ -409,7 +425,7 @@ FAST_TERMS: Final = (
 
 LAWS: Final[tuple[Law, ...]] = (
     *SUMS, *TERMS, *LIKE_TERMS, *PRODUCTS, *QUOTIENTS, *TRUNCATING, *FLOORING, *FLOORING_TWICE, *FUNCTIONS, *PARTS, *POWERS,
-    *MULTIPLY_ADD, *BITWISE, *SHIFTS, *OF_BOOLS, *DECIDED_SELECTS, *SELECTS, *EXTREMA_OF_SAME, *EXTREMA,
+    *MULTIPLY_ADD, *BITWISE, *SHIFTS, *OF_BOOLS, *JOINED_COMPARISONS, *DECIDED_SELECTS, *SELECTS, *EXTREMA_OF_SAME, *EXTREMA,
     *COMPARED_WITH_ITSELF, *TURNED_COMPARISONS, *COMPARED_WITH_ENDS, *NEGATED_COMPARISONS, *SHIFTED_COMPARISONS, *COMPARED_EXTREMA,
 )  # fmt: skip
 """All that hold to the last bit."""

@@ -22,7 +22,7 @@ __all__ = [
     "MINUS_ONE", "NO_ATTRS", "ONE", "ZERO", "Attrs", "Inst", "Literal", "OpKey", "OpRewritePattern",
     "Pattern", "PatternSet", "ProgramRewriter", "Value", "View", "compose_permutations", "defined_by",
     "fastmath", "has_one_use", "inverse_permutation", "is_constant", "is_identity_permutation",
-    "is_negative_zero", "is_one", "is_positive_zero", "is_splat", "is_zero", "literal_of", "splat_of",
+    "is_negative_zero", "is_one", "is_positive_zero", "is_splat", "is_zero", "literal_of", "signed_zero", "splat_of",
 ]  # fmt: skip
 __all__ += views.__all__
 
@@ -62,20 +62,25 @@ def is_one(value: Value) -> bool:
     return is_splat(value, 1)
 
 
+def signed_zero(number: Scalar, sign: float) -> bool:
+    """Whether a number is a zero of that sign, in both parts if it is complex; an integer 0 has any sign."""
+    if number != 0:
+        return False
+    if isinstance(number, complex):
+        return math.copysign(1.0, number.real) == sign and math.copysign(1.0, number.imag) == sign
+    return not isinstance(number, float) or math.copysign(1.0, number) == sign
+
+
 def is_positive_zero(value: Value) -> bool:
     """All elements are 0 or +0.0: what adding changes -0.0 by."""
     item = splat_of(value)
-    if isinstance(item, complex):
-        return item == 0 and math.copysign(1.0, item.real) > 0 and math.copysign(1.0, item.imag) > 0
-    return item is not None and item == 0 and math.copysign(1.0, item) > 0
+    return item is not None and signed_zero(item, 1.0)
 
 
 def is_negative_zero(value: Value) -> bool:
     """All elements are -0.0: the true unit of float addition."""
     item = splat_of(value)
-    if isinstance(item, complex):
-        return item == 0 and math.copysign(1.0, item.real) < 0 and math.copysign(1.0, item.imag) < 0
-    return isinstance(item, float) and item == 0 and math.copysign(1.0, item) < 0
+    return isinstance(item, float | complex) and signed_zero(item, -1.0)
 
 
 def defined_by(value: Value, what: OpDef | OpKey) -> Inst | None:

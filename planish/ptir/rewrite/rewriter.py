@@ -14,16 +14,17 @@ from planish.errors import Location, RewriteError
 from planish.ptir.exact import same_attrs, same_quant
 from planish.ptir.function import CLEAN, Function, Inst, Region, Value, clone_region_body, set_operands
 from planish.ptir.locations import fuse
-from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef, OpKey, constant, constant_kind
+from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef, constant, constant_kind
 from planish.ptir.ops.literal import Literal, Scalar
 from planish.ptir.rewrite.listener import Listener
+from planish.ptir.rewrite.reading import Reading
 from planish.ptir.rewrite.waking import Waking
 from planish.ptir.substitution import Substitution
 from planish.ptir.types import Quant, TensorType
 from planish.ptir.verify import problems
 
 
-class ProgramRewriter(Waking):
+class ProgramRewriter(Waking, Reading):
     """Reads and edits one function; every edit keeps users, order and versions right."""
 
     __slots__ = (
@@ -54,59 +55,6 @@ class ProgramRewriter(Waking):
         self.root = None
         self.pattern = pattern
         self._constants: dict[Literal | tuple[DType, tuple[int, ...], Scalar | None], Inst] = {}
-
-    # Reading. These are the names pattern authors know; the attributes they return are as good.
-
-    def op(self, inst: Inst) -> OpDef:
-        return inst.op
-
-    def attrs(self, inst: Inst) -> Attrs:
-        return inst.attrs
-
-    def operands(self, inst: Inst) -> tuple[Value, ...]:
-        return inst.operands
-
-    def values_of(self, inst: Inst) -> tuple[Value, ...]:
-        """All results."""
-        return inst.results
-
-    def value_of(self, inst: Inst) -> Value:
-        """The only result."""
-        return inst.result
-
-    def type_of(self, value: Value) -> TensorType:
-        return value.type
-
-    def inst_of(self, value: Value) -> Inst | None:
-        """The instruction that computes `value`; None for a parameter."""
-        return value.def_inst
-
-    def users_of(self, value: Value) -> list[Inst]:
-        """Each instruction that uses `value` once, in the order they came; ends of regions included."""
-        return list(value.users)
-
-    def literal_of(self, value: Value) -> Literal | None:
-        """The data of a constant; None if `value` is not one."""
-        return value.literal
-
-    @staticmethod
-    def op_key(subject: Inst | OpDef) -> OpKey:
-        """The family an op belongs to."""
-        return subject.op.key if isinstance(subject, Inst) else subject.key
-
-    def dominates(self, value: Value, at: Inst) -> bool:
-        """Whether `value` may be used by an instruction that stands where `at` does."""
-        home = value.region
-        if home is None or at.parent is None:
-            return False
-        inst: Inst = at
-        while inst.parent is not home:
-            owner = None if inst.parent is None else inst.parent.owner
-            if owner is None:
-                return False
-            inst = owner
-        definition = value.def_inst
-        return definition is None or definition.order < inst.order
 
     def fail(self, inst: Inst, reason: str) -> bool:
         """Say why the pattern does not apply; always False, so that patterns can return it."""

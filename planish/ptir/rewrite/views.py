@@ -178,14 +178,10 @@ class CompareView(BinaryView, roots=(OpKey.COMPARE,)):
 class ElementwiseView(
     OpView,
     roots=(
-        OpKey.ELEMENTWISE_UNARY,
-        OpKey.ELEMENTWISE_BINARY,
-        OpKey.ELEMENTWISE_TERNARY,
-        OpKey.COMPARE,
-        OpKey.SELECT,
-        OpKey.CAST,
+        OpKey.ELEMENTWISE_UNARY, OpKey.ELEMENTWISE_BINARY, OpKey.ELEMENTWISE_TERNARY, OpKey.COMPARE,
+        OpKey.SELECT, OpKey.CAST,
     ),
-):
+):  # fmt: skip
     """Any op that works element by element."""
 
 

@@ -42,37 +42,14 @@ from planish.ptir.rules import (
     windows,
 )
 
-FAMILIES: Final[tuple[Callable[[PatternSet], None], ...]] = (
-    sources.populate_canonicalization,
-    cast.populate_canonicalization,
-    transpose.populate_canonicalization,
-    reshape.populate_canonicalization,
-    broadcast.populate_canonicalization,
-    slice.populate_canonicalization,
-    reverse.populate_canonicalization,
-    pad.populate_canonicalization,
-    concat.populate_canonicalization,
-    gather.populate_canonicalization,
-    dynamic.populate_canonicalization,
-    scatter.populate_canonicalization,
-    order.populate_canonicalization,
-    pointwise.populate_canonicalization,
-    arithmetic.populate_canonicalization,
-    integer.populate_canonicalization,
-    logic.populate_canonicalization,
-    minmax.populate_canonicalization,
-    compare.populate_canonicalization,
-    select.populate_canonicalization,
-    unary.populate_canonicalization,
-    complex.populate_canonicalization,
-    reduce.populate_canonicalization,
-    windows.populate_canonicalization,
-    dot.populate_canonicalization,
-    convolution.populate_canonicalization,
-    quantize.populate_canonicalization,
-    cond.populate_canonicalization,
-    loops.populate_canonicalization,
-)
+FAMILIES: Final[tuple[Callable[[PatternSet], None], ...]] = tuple(
+    family.populate_canonicalization
+    for family in (
+        sources, cast, transpose, reshape, broadcast, slice, reverse, pad, concat, gather, dynamic,
+        scatter, order, pointwise, arithmetic, integer, logic, minmax, compare, select, unary, complex,
+        reduce, windows, dot, convolution, quantize, cond, loops,
+    )
+)  # fmt: skip
 
 
 def populate_canonicalization(patterns: PatternSet) -> None:

@@ -12,21 +12,16 @@ from planish.ptir.ops.definition import Attrs, OpKey
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import source_axis, varies
+from planish.ptir.rules.shapes import lead, source_axis, varies
 
 
 class MovementView(
     v.SourceView[Attrs],
     roots=(
-        OpKey.RESHAPE,
-        OpKey.TRANSPOSE,
-        OpKey.BROADCAST_TO,
-        OpKey.SLICE,
-        OpKey.REVERSE,
-        OpKey.GATHER,
+        OpKey.RESHAPE, OpKey.TRANSPOSE, OpKey.BROADCAST_TO, OpKey.SLICE, OpKey.REVERSE, OpKey.GATHER,
         OpKey.DYNAMIC_SLICE,
     ),
-):
+):  # fmt: skip
     """An op whose every result element is some element of its first operand."""
 
 
@@ -54,16 +49,10 @@ def ReplaceBroadcastByReshape(op: v.BroadcastView) -> Answer:
 @rule()
 def DropLeadingUnitAxes(op: v.BroadcastView, inner: v.ReshapeView) -> Answer:
     """broadcast_to(reshape(x, (1, …, s)), t) -> broadcast_to(x: s, t): leading axes come by themselves."""
-    if _without_lead(inner.dims) != _without_lead(inner.source.type.dims):
+    first, second = inner.dims, inner.source.type.dims
+    if first[lead(first) :] != second[lead(second) :]:
         return "the reshape changes more than leading axes of size 1"
     return d.broadcasted(inner.source, op.dims)
-
-
-def _without_lead(dims: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
-    lead = 0
-    while lead < len(dims) and dims[lead] == 1:
-        lead += 1
-    return dims[lead:]
 
 
 @rule(benefit=3, operands=(ops.constant,))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from planish.ptir import ops
 from planish.ptir.function import Inst
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.prelude import Attrs
+from planish.ptir.rewrite.prelude import Attrs, signed_zero
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.lawful import laws
-from planish.ptir.rules.numbers import CONSTANT, filled, number_of, signed_zero
+from planish.ptir.rules.numbers import CONSTANT, filled, number_of
 from planish.ptir.rules.rule import Answer, family, rule
 
 by_law = laws(__name__)

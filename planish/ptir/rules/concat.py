@@ -13,10 +13,9 @@ from planish.ptir.function import Value
 from planish.ptir.ops.checking import at_most
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite import views as v
-from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import uniform, varies
+from planish.ptir.rules.shapes import resized, uniform, varies
 
 # As many elements as folding materialises elsewhere.
 _CONSTANT_LIMIT: Final = 1 << 16
@@ -57,21 +56,21 @@ def FlattenConcat(op: v.ConcatView) -> Answer:
 Merge = Callable[[Value, Value, int], d.Term | None]
 
 
-def _merge_neighbours(op: v.ConcatView, rw: ProgramRewriter, merge: Merge) -> bool:
-    """Replace the first pair of neighbours that `merge` makes one of."""
+def _merge_neighbours(op: v.ConcatView, merge: Merge) -> Answer:
+    """The concatenation with the first pair of neighbours one that `merge` makes one of."""
     parts: Sequence[Value] = op.parts
     axis = op.attrs.axis
     for index in range(len(parts) - 1):
         merged = merge(parts[index], parts[index + 1], axis)
         if merged is not None:
-            return d.replace(rw, op.inst, d.joined([*parts[:index], merged, *parts[index + 2 :]], axis))
-    return rw.fail(op.inst, "no neighbours belong together")
+            return d.joined([*parts[:index], merged, *parts[index + 2 :]], axis)
+    return "no neighbours belong together"
 
 
 @rule(benefit=2, radius=2, any_operand=ops.slice_)
-def MergeAdjacentSlices(op: v.ConcatView, rw: ProgramRewriter) -> Answer:
+def MergeAdjacentSlices(op: v.ConcatView) -> Answer:
     """concat(x[a:b], x[b:c]) -> x[a:c]."""
-    return _merge_neighbours(op, rw, _merge_slices)
+    return _merge_neighbours(op, _merge_slices)
 
 
 def _merge_slices(left: Value, right: Value, axis: int) -> d.Term | None:
@@ -95,9 +94,9 @@ def _merge_slices(left: Value, right: Value, axis: int) -> d.Term | None:
 
 
 @rule(benefit=2, any_operand=ops.constant)
-def MergeAdjacentConstants(op: v.ConcatView, rw: ProgramRewriter) -> Answer:
+def MergeAdjacentConstants(op: v.ConcatView) -> Answer:
     """concat(constant, constant, x) -> concat(constant, x)."""
-    return _merge_neighbours(op, rw, _merge_constants)
+    return _merge_neighbours(op, _merge_constants)
 
 
 def _merge_constants(left: Value, right: Value, axis: int) -> d.Term | None:
@@ -118,9 +117,9 @@ def _merge_constants(left: Value, right: Value, axis: int) -> d.Term | None:
 
 
 @rule(benefit=2, radius=2, any_operand=ops.broadcast_to)
-def MergeAdjacentBroadcasts(op: v.ConcatView, rw: ProgramRewriter) -> Answer:
+def MergeAdjacentBroadcasts(op: v.ConcatView) -> Answer:
     """concat(broadcast_to(x, m), broadcast_to(x, n)) -> broadcast_to(x, m + n) along an axis that repeats."""
-    return _merge_neighbours(op, rw, _merge_broadcasts)
+    return _merge_neighbours(op, _merge_broadcasts)
 
 
 def _merge_broadcasts(left: Value, right: Value, axis: int) -> d.Term | None:
@@ -148,12 +147,7 @@ def ReplaceConcatOfUniformByPad(op: v.ConcatView) -> Answer:
         filler, rest, low[axis] = parts[0], parts[1:], parts[0].type.dims[axis]
     else:
         return "neither the first nor the last part is uniform"
-    value: d.Term | None
-    if filler.literal is not None:
-        value = d.constant(filler.literal.with_shape(()), filler.type.quant)
-    else:
-        value = filler.def_inst.operands[0] if filler.def_inst is not None else None
-    return d.padded(d.joined(rest, axis), value, low, high, (0,) * rank)
+    return d.padded(d.joined(rest, axis), resized(filler, ()), low, high, (0,) * rank)
 
 
 populate_canonicalization = family(__name__)

@@ -8,8 +8,9 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.ops.contract import convolution_axes
 from planish.ptir.rewrite import views as v
+from planish.ptir.rewrite.prelude import signed_zero
 from planish.ptir.rules import draft as d
-from planish.ptir.rules.numbers import number_of, signed_zero
+from planish.ptir.rules.numbers import number_of
 from planish.ptir.rules.rule import Answer, family, rule
 
 

@@ -20,7 +20,7 @@ from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import may_skip
 from planish.ptir.rules.numbers import CONSTANT, filled, number_of
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import match_axes, varies
+from planish.ptir.rules.shapes import match_axes, others, varies
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Side:
 
     def without(self, gone: Collection[int]) -> Side | None:
         """The operand without axes along which it has or repeats one slice."""
-        left = [axis for axis in range(len(self.dims)) if axis not in gone]
+        left = others(self.dims, gone)
         x: d.Term | None = self.value
         if any(self.dims[axis] != 1 for axis in gone) and isinstance(x, Value) and x.def_inst is not None:
             narrow = [1 if axis in gone else dim for axis, dim in enumerate(self.dims)]

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from planish.errors import DTypeError, ShapeError
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -21,6 +23,10 @@ from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite.prelude import is_identity_permutation
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import Quant, TensorType
+
+
+class Declined(Exception):
+    """A rule does not apply, for a reason that one of its helpers found."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +105,13 @@ def splat(literal: Literal, dims: Sequence[DimLike], quant: Quant | None = None)
     return broadcasted(constant(literal.with_shape(()), quant), dims)
 
 
+def empty(type: TensorType) -> Draft | None:
+    """A constant without elements."""
+    if not type.is_static:
+        raise Declined("a constant needs a static shape")
+    return constant(Literal(np.empty(type.shape, type.dtype.numpy), dtype=type.dtype), type.quant)
+
+
 def number(value: int, type: TensorType) -> Term | None:
     """An integer of the dtype of `type` under its shape, wrapped or rounded as a cast from int64 would."""
     dtype = type.dtype
@@ -144,6 +157,22 @@ def sliced(
     if whole and x.type.dims == tuple(limits):
         return x
     return draft(ops.slice_, (x,), ops.SliceAttrs(tuple(starts), tuple(limits), tuple(strides)))
+
+
+class Cut:
+    """A slice in the making: all of x, but for the axes that are set."""
+
+    def __init__(self, x: Term) -> None:
+        self.x = x
+        self.starts: list[DimLike] = [0] * x.type.rank
+        self.limits: list[DimLike] = list(x.type.dims)
+        self.strides = [1] * x.type.rank
+
+    def __setitem__(self, axis: int, bounds: tuple[DimLike, DimLike, int]) -> None:
+        self.starts[axis], self.limits[axis], self.strides[axis] = bounds
+
+    def term(self) -> Term | None:
+        return sliced(self.x, self.starts, self.limits, self.strides)
 
 
 def backwards(x: Term | None, axes: Sequence[int]) -> Term | None:

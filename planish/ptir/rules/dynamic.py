@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Value
@@ -11,7 +13,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import ProgramRewriter, inverse_permutation
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import constant_start, same_scalar, source_axis, uniform, varies
+from planish.ptir.rules.shapes import constant_start, resized, same_scalar, source_axis, uniform, varies
 
 
 class WindowView(v.SourceView[Attrs], roots=(OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE)):
@@ -29,12 +31,14 @@ class WindowView(v.SourceView[Attrs], roots=(OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_
 
 
 def constant_starts(
-    starts: tuple[Value, ...], sizes: tuple[DimLike, ...], window: tuple[DimLike, ...]
-) -> list[int] | None:
+    starts: Sequence[Value], sizes: Sequence[DimLike], window: Sequence[DimLike]
+) -> list[int]:
     """Where a window lies, if that is known for every axis."""
     found = [constant_start(s.literal, n, w) for s, n, w in zip(starts, sizes, window, strict=True)]
     known = [start for start in found if start is not None]
-    return known if len(known) == len(found) else None
+    if len(known) < len(found):
+        raise d.Declined("where the window begins is not known")
+    return known
 
 
 @rule(radius=1)
@@ -59,8 +63,6 @@ def NormalizeStart(op: WindowView, rw: ProgramRewriter) -> Answer:
 def ReplaceDynamicSliceBySlice(op: v.DynamicSliceView) -> Answer:
     """dynamic_slice(x, constant i) -> x[i : i + window]."""
     starts = constant_starts(op.starts, op.source.type.dims, op.dims)
-    if starts is None:
-        return "where the window begins is not known"
     limits = [start + size for start, size in zip(starts, op.dims, strict=True)]
     return d.sliced(op.source, starts, limits, (1,) * len(starts))
 
@@ -123,8 +125,7 @@ def RemoveUpdateByItself(op: v.DynamicUpdateSliceView) -> Answer:
     if read is not None:
         same = read.source is op.source and _same_place(read.starts, op.starts)
     elif cut is not None and cut.source is op.source and all(s == 1 for s in cut.attrs.strides):
-        starts = constant_starts(op.starts, op.dims, op.update.type.dims)
-        same = starts is not None and tuple(starts) == cut.attrs.starts
+        same = tuple(constant_starts(op.starts, op.dims, op.update.type.dims)) == cut.attrs.starts
     return op.source if same else "what is written was not read from there"
 
 
@@ -143,16 +144,8 @@ def ReplaceUpdateOfUniformByPad(op: v.DynamicUpdateSliceView) -> Answer:
         return "what is around the window differs"
     window = op.update.type.dims
     starts = constant_starts(op.starts, op.dims, window)
-    if starts is None:
-        return "where the window begins is not known"
     high = [n - start - w for n, start, w in zip(op.dims, starts, window, strict=True)]
-    literal, definition = op.source.literal, op.source.def_inst
-    value: d.Term | None
-    if literal is not None:
-        value = d.constant(literal.with_shape(()), op.source.type.quant)
-    else:
-        value = None if definition is None else definition.operands[0]
-    return d.padded(op.update, value, starts, high, (0,) * len(starts))
+    return d.padded(op.update, resized(op.source, ()), starts, high, (0,) * len(starts))
 
 
 populate_canonicalization = family(__name__)

@@ -10,7 +10,7 @@ import numpy as np
 from planish.dtypes import value_preserving
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
-from planish.ptir.function import Inst, Value
+from planish.ptir.function import Inst
 from planish.ptir.ops import numerics
 from planish.ptir.ops.checking import at_most
 from planish.ptir.ops.definition import OpDef, OpKey
@@ -19,7 +19,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.cast import counts_exactly
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import resized, uniform
+from planish.ptir.rules.shapes import moved_alike, others, ranks
 
 # Constants beyond this are data, not a pattern somebody wrote.
 _INDEX_LIMIT: Final = 1 << 16
@@ -27,7 +27,7 @@ _INDEX_LIMIT: Final = 1 << 16
 
 def rest_axes(op: v.GatherView) -> list[int]:
     """The axes of the source that no index addresses."""
-    return [axis for axis in range(op.source.type.rank) if axis not in op.attrs.axes]
+    return others(op.source.type.dims, op.attrs.axes)
 
 
 def clamped(index: int, size: DimLike) -> int | None:
@@ -40,13 +40,11 @@ def clamped(index: int, size: DimLike) -> int | None:
     return low - 1 if low == high else None
 
 
-def _line(x: Value, axis: int, start: DimLike, limit: DimLike, stride: int = 1) -> d.Term | None:
+def _line(x: d.Term, axis: int, start: DimLike, limit: DimLike, stride: int = 1) -> d.Term | None:
     """A slice of one axis."""
-    starts: list[DimLike] = [0] * x.type.rank
-    limits: list[DimLike] = list(x.type.dims)
-    strides = [1] * x.type.rank
-    starts[axis], limits[axis], strides[axis] = start, limit, stride
-    return d.sliced(x, starts, limits, strides)
+    cut = d.Cut(x)
+    cut[axis] = start, limit, stride
+    return cut.term()
 
 
 def _to_front(x: d.Term | None, axis: int) -> d.Term | None:
@@ -65,10 +63,7 @@ def ReplaceUniformGatherBySlice(op: v.GatherView) -> Answer:
         position = clamped(index, op.source.type.dims[axis]) if isinstance(index, int) else None
         if position is None or x is None:
             return f"which element of axis {axis} is read is not known"
-        starts: list[DimLike] = [0] * x.type.rank
-        limits: list[DimLike] = list(x.type.dims)
-        starts[axis], limits[axis] = position, position + 1
-        x = d.sliced(x, starts, limits, (1,) * len(starts))
+        x = _line(x, axis, position, position + 1)
     rest = [op.source.type.dims[axis] for axis in rest_axes(op)]
     return d.broadcasted(d.reshaped(x, rest), op.dims)
 
@@ -118,58 +113,29 @@ def FoldGatherFromUnitAxis(op: v.GatherView) -> Answer:
     return d.broadcasted(rest, op.dims)
 
 
-def _moved_indices(op: v.GatherView, mover: OpDef) -> tuple[Inst, list[d.Term | None]] | None:
-    """The one way in which all indices are moved, and the indices before that."""
-    moved: Inst | None = None
-    for index in op.operands[1:]:
-        definition = index.def_inst
-        if definition is not None and definition.op is mover:
-            if moved is None:
-                moved = definition
-            elif (definition.attrs, definition.operands[0].type) != (moved.attrs, moved.operands[0].type):
-                return None
-        elif not uniform(index):
-            return None
-    if moved is None:
-        return None
-    dims = moved.operands[0].type.dims
-    found: list[d.Term | None] = []
-    for index in op.operands[1:]:
-        definition = index.def_inst
-        if definition is not None and definition.op is mover:
-            found.append(definition.operands[0])
-        else:
-            found.append(resized(index, dims))
-    return moved, found
+def _gathered(op: v.GatherView, mover: OpDef) -> tuple[Inst, d.Term | None]:
+    """The one way in which all indices are moved, and what they would gather before that."""
+    moved, indices = moved_alike(op.indices, mover)
+    return moved, d.draft(ops.gather, (op.source, *indices), op.attrs)
 
 
 @rule(any_operand=ops.broadcast_to)
 def SinkBroadcastBelowGather(op: v.GatherView) -> Answer:
     """gather(x, broadcast_to(i)) -> broadcast_to(gather(x, i))."""
-    found = _moved_indices(op, ops.broadcast_to)
-    if found is None:
-        return "the indices are not broadcast alike"
-    few = d.draft(ops.gather, (op.source, *found[1]), op.attrs)
-    return d.broadcasted(few, op.dims)
+    return d.broadcasted(_gathered(op, ops.broadcast_to)[1], op.dims)
 
 
 @rule(any_operand=ops.reshape)
 def SinkReshapeBelowGather(op: v.GatherView) -> Answer:
     """gather(x, reshape(i)) -> reshape(gather(x, i))."""
-    found = _moved_indices(op, ops.reshape)
-    if found is None:
-        return "the indices are not reshaped alike"
-    return d.reshaped(d.draft(ops.gather, (op.source, *found[1]), op.attrs), op.dims)
+    return d.reshaped(_gathered(op, ops.reshape)[1], op.dims)
 
 
 @rule(any_operand=ops.transpose)
 def SinkTransposeBelowGather(op: v.GatherView) -> Answer:
     """gather(x, transpose(i, p)) -> transpose(gather(x, i), p and the other axes)."""
-    found = _moved_indices(op, ops.transpose)
-    if found is None:
-        return "the indices are not transposed alike"
-    perm = v.TransposeView(found[0]).perm
-    inner = d.draft(ops.gather, (op.source, *found[1]), op.attrs)
+    moved, inner = _gathered(op, ops.transpose)
+    perm = v.TransposeView(moved).perm
     return d.transposed(inner, [*perm, *range(len(perm), len(op.dims))])
 
 
@@ -179,10 +145,8 @@ def LiftGatherAboveTranspose(op: v.GatherView, inner: v.TransposeView) -> Answer
     lead = op.operands[1].type.rank
     axes = tuple([inner.perm[axis] for axis in op.attrs.axes])
     wanted = [inner.perm[axis] for axis in rest_axes(op)]
-    given = sorted(wanted)
     gathered = d.draft(ops.gather, (inner.source, *op.operands[1:]), ops.GatherAttrs(axes))
-    perm = [*range(lead), *[lead + given.index(axis) for axis in wanted]]
-    return d.transposed(gathered, perm)
+    return d.transposed(gathered, [*range(lead), *[lead + rank for rank in ranks(wanted)]])
 
 
 @rule(

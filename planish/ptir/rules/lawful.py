@@ -20,6 +20,7 @@ from planish.ptir.function import Inst
 from planish.ptir.ops import numerics
 from planish.ptir.ops.definition import OpDef, constant_kinds
 from planish.ptir.rewrite.pattern import BasePattern, OperandFilter, Pattern
+from planish.ptir.rewrite.prelude import signed_zero
 from planish.ptir.rules import draft as d
 from planish.ptir.rules import numbers as n
 from planish.ptir.rules.rule import enlist
@@ -36,7 +37,7 @@ _WORDS: Final = {
 _SCOPE: Final = {
     "constant_of": n.constant_of, "direct_number": n.direct_number, "draft": d.draft,
     "filled": n.filled, "is_constant": n.is_constant, "number_of": n.number_of,
-    "replace": d.replace, "same_number": n.same_number, "same_scalar": same_scalar, "signed_zero": n.signed_zero, "ones": n.all_ones, "top": n.top_bit, "lowest": numerics.lowest, "highest": numerics.highest,
+    "replace": d.replace, "same_number": n.same_number, "same_scalar": same_scalar, "signed_zero": signed_zero, "ones": n.all_ones, "top": n.top_bit, "lowest": numerics.lowest, "highest": numerics.highest,
     "will_fold": n.will_fold,
 }  # fmt: skip
 

@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-import numpy as np
-
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.function import Inst, Region, Value
-from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import ProgramRewriter
 from planish.ptir.rules import draft as d
@@ -152,11 +149,7 @@ def FoldScanOfLengthZero(op: v.ScanView) -> Answer:
     if op.attrs.length != 0:
         return "it may run"
     count = op.attrs.num_carries
-    outputs = [value.type for value in op.results[count:]]
-    if not all(type.is_static for type in outputs):
-        return "an empty output has a dynamic size"
-    empty = [d.constant(Literal(np.empty(t.shape, t.dtype.numpy), dtype=t.dtype), t.quant) for t in outputs]
-    return (*op.operands[:count], *empty)
+    return (*op.operands[:count], *[d.empty(value.type) for value in op.results[count:]])
 
 
 @rule(benefit=6)

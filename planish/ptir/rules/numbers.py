@@ -8,7 +8,6 @@ definitions deep.
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from planish.dtypes import DType
@@ -58,15 +57,6 @@ def number_of(value: Value) -> Scalar | None:
     return None if literal is None else literal.item
 
 
-def integer_of(value: Value) -> int | None:
-    """The number that every element of an integer constant holds."""
-    literal = constant_of(value)
-    if literal is None or not literal.dtype.is_int:
-        return None
-    item = literal.item
-    return item if isinstance(item, int) else None
-
-
 def direct_number(value: Value) -> Scalar | None:
     """Like `number_of` of a `constant` alone: as much as a rule of radius 2 may ask of an operand's operand."""
     return None if value.literal is None else value.literal.item
@@ -82,10 +72,6 @@ def filled(type: TensorType, number: Scalar) -> d.Term | None:
     return d.splat(Literal.full(dtype, (), number), type.dims)
 
 
-def is_true(value: Value) -> bool:
-    return number_of(value) is True
-
-
 def is_false(value: Value) -> bool:
     return number_of(value) is False
 
@@ -98,15 +84,6 @@ def all_ones(dtype: DType) -> Scalar:
 def top_bit(dtype: DType) -> int:
     """The place of the highest bit."""
     return dtype.bits - 1
-
-
-def signed_zero(number: Scalar, sign: float) -> bool:
-    """Whether a number is a zero of that sign, in both parts if it is complex; an integer 0 has any sign."""
-    if number != 0:
-        return False
-    if isinstance(number, complex):
-        return math.copysign(1.0, number.real) == sign and math.copysign(1.0, number.imag) == sign
-    return not isinstance(number, float) or math.copysign(1.0, number) == sign
 
 
 def same_number(left: Value, right: Value) -> bool:

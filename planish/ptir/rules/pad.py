@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
+from planish.ptir.ops.checking import at_most
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import at_most, same_scalar
+from planish.ptir.rules.shapes import same_scalar
 
 
 @rule(benefit=3)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from planish.dtypes import DType, float_format
 from planish.ptir import ops
-from planish.ptir.dims import DimLike, bounds
+from planish.ptir.dims import DimLike, bounds, product
 from planish.ptir.function import Inst
 from planish.ptir.ops import numerics
 from planish.ptir.ops.definition import OpDef
@@ -26,24 +27,13 @@ from planish.ptir.rewrite.prelude import fastmath
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.numbers import filled, number_of
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import match_axes, resized, uniform, varies
+from planish.ptir.rules.shapes import axis_groups, others, ranks, resized, uniform, varies
 
-KIND: Final[dict[OpDef, str]] = {
-    ops.reduce_sum: "sum",
-    ops.reduce_prod: "prod",
-    ops.reduce_max: "max",
-    ops.reduce_min: "min",
-    ops.reduce_and: "and",
-    ops.reduce_or: "or",
-}
 COMBINE: Final[dict[OpDef, OpDef]] = {
-    ops.reduce_sum: ops.add,
-    ops.reduce_prod: ops.mul,
-    ops.reduce_max: ops.max,
-    ops.reduce_min: ops.min,
-    ops.reduce_and: ops.and_,
-    ops.reduce_or: ops.or_,
-}
+    ops.reduce_sum: ops.add, ops.reduce_prod: ops.mul, ops.reduce_max: ops.max, ops.reduce_min: ops.min,
+    ops.reduce_and: ops.and_, ops.reduce_or: ops.or_,
+}  # fmt: skip
+"""What a reduction does with two elements."""
 IDEMPOTENT: Final[tuple[OpDef, ...]] = (ops.reduce_max, ops.reduce_min, ops.reduce_and, ops.reduce_or)
 
 
@@ -53,7 +43,7 @@ def is_exact(op: OpDef, dtype: DType) -> bool:
 
 
 def identity(op: OpDef, dtype: DType) -> Scalar:
-    return MONOIDS[KIND[op]].identity(dtype)
+    return MONOIDS[op.name.removeprefix("reduce_")].identity(dtype)
 
 
 def reduced(op: OpDef, x: d.Term | None, axes: Sequence[int]) -> d.Term | None:
@@ -61,6 +51,10 @@ def reduced(op: OpDef, x: d.Term | None, axes: Sequence[int]) -> d.Term | None:
     if x is None or not axes:
         return x
     return d.draft(op, (x,), ops.ReduceAttrs(tuple(sorted(axes))))
+
+
+reducing: Final = partial(rule, when=lambda op: not op.attrs.keepdims)
+"""Rules of reductions whose axes go; those that keep them are split first."""
 
 
 # --- one form ----------------------------------------------------------------------------------------------
@@ -90,14 +84,14 @@ def SplitKeptAxisOfArgReduce(op: v.ArgReduceView) -> Answer:
     return d.reshaped(found, op.dims)
 
 
-@rule(benefit=4)
+@reducing(benefit=4)
 def DropUnitAxesOfReduce(op: v.ReduceView) -> Answer:
     """reduce(x) over an axis of size 1 -> the reduction of reshape(x) without it."""
     axes, dims = op.attrs.axes, op.source.type.dims
     unit = [axis for axis in axes if dims[axis] == 1]
-    if not unit or op.attrs.keepdims:
+    if not unit:
         return "no axis of size 1"
-    left = [axis for axis in range(len(dims)) if axis not in unit]
+    left = others(dims, unit)
     x = d.reshaped(op.source, [dims[axis] for axis in left])
     return reduced(op.op, x, [left.index(a) for a in axes if a not in unit])
 
@@ -121,55 +115,41 @@ def FoldReduceOfNothing(op: v.ReduceView) -> Answer:
 # --- what is reduced was moved -----------------------------------------------------------------------------
 
 
-@rule(benefit=3, operands=(tuple(KIND),), watch_uses=True)
+@reducing(benefit=3, operands=(tuple(COMBINE),), watch_uses=True)
 def MergeReduces(op: v.ReduceView, inner: v.ReduceView) -> Answer:
     """reduce(reduce(x; a); b) -> reduce(x; a and b), if nothing else needs the inner one; exact reductions only."""
-    if inner.op is not op.op or inner.attrs.keepdims or op.attrs.keepdims:
+    if inner.op is not op.op or inner.attrs.keepdims:
         return "two different reductions"
     if not is_exact(op.op, op.dtype):
         return "float sums and products are not reassociated"
     if not op.source.has_one_use:
         return "the inner result is needed elsewhere"
     first = inner.attrs.axes
-    left = [axis for axis in range(inner.source.type.rank) if axis not in first]
-    axes = [*first, *(left[axis] for axis in op.attrs.axes)]
-    return reduced(op.op, inner.source, axes)
+    left = others(inner.source.type.dims, first)
+    return reduced(op.op, inner.source, [*first, *(left[axis] for axis in op.attrs.axes)])
 
 
-@rule(benefit=3)
+@reducing(benefit=3)
 def SinkTransposeBelowReduce(op: v.ReduceView, inner: v.TransposeView) -> Answer:
     """reduce(transpose(x, p); a) -> transpose(reduce(x; p[a]), q)."""
-    if op.attrs.keepdims:
-        return "the axes are kept"
-    perm = inner.perm
-    axes = [perm[axis] for axis in op.attrs.axes]
-    kept = [axis for axis in perm if axis not in axes]
-    order = sorted(kept)
-    x = reduced(op.op, inner.source, axes)
-    return d.transposed(x, [order.index(axis) for axis in kept])
+    axes = [inner.perm[axis] for axis in op.attrs.axes]
+    kept = [axis for axis in inner.perm if axis not in axes]
+    return d.transposed(reduced(op.op, inner.source, axes), ranks(kept))
 
 
-@rule(benefit=3)
+@reducing(benefit=3)
 def SinkTransposeBelowArgReduce(op: v.ArgReduceView, inner: v.TransposeView) -> Answer:
     """argmax(transpose(x, p); a) -> transpose(argmax(x; p[a]), q)."""
-    if op.attrs.keepdims:
-        return "the axis is kept"
     axis = inner.perm[op.attrs.axis]
-    kept = [a for a in inner.perm if a != axis]
-    order = sorted(kept)
     found = d.draft(op.op, (inner.source,), ops.ArgReduceAttrs(axis, False, op.attrs.dtype))
-    return d.transposed(found, [order.index(a) for a in kept])
+    return d.transposed(found, ranks([other for other in inner.perm if other != axis]))
 
 
-@rule(benefit=3)
+@reducing(benefit=3)
 def SinkReshapeBelowReduce(op: v.ReduceView, inner: v.ReshapeView) -> Answer:
     """reduce(reshape(x, s); a) -> reshape(reduce(x; b)) where the reshape keeps a apart from the other axes."""
-    if op.attrs.keepdims:
-        return "the axes are kept"
     axes, source = op.attrs.axes, inner.source.type.dims
-    groups = match_axes(source, inner.dims)
-    if groups is None:
-        return "the reshape keeps no axes apart"
+    groups = axis_groups(source, inner.dims)
     if any(inner.dims[axis] == 1 for axis in axes):
         return "an axis of size 1 goes first"
     gone: list[int] = []
@@ -182,24 +162,20 @@ def SinkReshapeBelowReduce(op: v.ReduceView, inner: v.ReshapeView) -> Answer:
     return d.reshaped(reduced(op.op, inner.source, gone), op.dims)
 
 
-@rule(benefit=3)
+@reducing(benefit=3)
 def DropReverseBelowReduce(op: v.ReduceView, inner: v.ReverseView) -> Answer:
     """reduce(reverse(x, b); a) -> reverse(reduce(x; a), b without a): the order of elements does not matter."""
-    if op.attrs.keepdims:
-        return "the axes are kept"
-    left = [axis for axis in range(op.source.type.rank) if axis not in op.attrs.axes]
+    left = others(op.source.type.dims, op.attrs.axes)
     turned = [left.index(axis) for axis in inner.attrs.axes if axis in left]
     return d.backwards(reduced(op.op, inner.source, op.attrs.axes), turned)
 
 
-@rule(benefit=3)
+@reducing(benefit=3)
 def SinkBroadcastBelowReduce(op: v.ReduceView, spread: v.BroadcastView) -> Answer:
     """reduce(broadcast_to(x)) -> broadcast_to(reduce(x)); along an axis that goes, max(x, x, …) is x and x + x + … is x * n.
 
     The latter of integers only: a float would be rounded at every step.
     """
-    if op.attrs.keepdims:
-        return "the axes are kept"
     count: DimLike = 1
     repeated = 0
     for axis in op.attrs.axes:
@@ -212,15 +188,14 @@ def SinkBroadcastBelowReduce(op: v.ReduceView, spread: v.BroadcastView) -> Answe
     summed = repeated > 0 and op.op not in IDEMPOTENT
     if summed and (op.op is not ops.reduce_sum or not op.dtype.is_int or not isinstance(count, int)):
         return "a float is rounded at every step, a dynamic count is not known"
-    kept = [axis for axis in range(len(spread.dims)) if axis not in op.attrs.axes]
-    if not repeated and all(varies(spread.inst, axis) for axis in kept):
+    if not repeated and all(varies(spread.inst, axis) for axis in others(spread.dims, op.attrs.axes)):
         return "nothing repeats"
     # First x without the axes that only repeat; then what is left of it is reduced and spread again.
     x = spread.source
     lead = len(spread.dims) - x.type.rank
     gone = [axis - lead for axis in op.attrs.axes if axis >= lead]
     repeats = [axis for axis in gone if x.type.dims[axis] == 1]
-    left = [axis for axis in range(x.type.rank) if axis not in repeats]
+    left = others(x.type.dims, repeats)
     narrow = d.reshaped(x, [x.type.dims[axis] for axis in left])
     small = reduced(op.op, narrow, [left.index(axis) for axis in gone if axis not in repeats])
     # Axes of x that stay keep their place from the right, so they spread as before.
@@ -229,14 +204,12 @@ def SinkBroadcastBelowReduce(op: v.ReduceView, spread: v.BroadcastView) -> Answe
     return d.broadcasted(small, op.dims)
 
 
-@rule(benefit=4, radius=2, roots=(ops.reduce_sum,), operands=(ops.broadcast_to,))
+@reducing(benefit=4, radius=2, roots=(ops.reduce_sum,), operands=(ops.broadcast_to,))
 def FoldFloatSumOfSplat(op: v.ReduceView) -> Answer:
     """reduce_sum(splat c) -> splat n * c of floats where every partial sum is exact."""
     number = number_of(op.source)
-    count: DimLike = 1
-    for axis in op.attrs.axes:
-        count = count * op.source.type.dims[axis]
-    if not isinstance(number, float) or not isinstance(count, int) or op.attrs.keepdims:
+    count = product(op.source.type.dims[axis] for axis in op.attrs.axes)
+    if not isinstance(number, float) or not isinstance(count, int):
         return "not a known number of equal floats"
     if not sums_exactly(number, count, numerics.accumulator(op.dtype)):
         return "a partial sum is rounded"
@@ -254,19 +227,18 @@ def sums_exactly(number: float, count: int, dtype: DType) -> bool:
     return odd * count <= 2**form.precision and abs(number) * count <= form.largest
 
 
-@rule(benefit=2, watch_uses=True)
+@reducing(benefit=2, watch_uses=True)
 def SplitReduceOfConcat(op: v.ReduceView, inner: v.ConcatView) -> Answer:
     """reduce(concat(x, y; b); a) -> concat(reduce(x), reduce(y)), or their combination where b goes.
 
     Only if nothing else needs the concatenation; combining needs an exact reduction.
     """
-    if op.attrs.keepdims or not op.source.has_one_use:
-        return "the axes are kept, or the concatenation is needed elsewhere"
+    if not op.source.has_one_use:
+        return "the concatenation is needed elsewhere"
     axes, axis = op.attrs.axes, inner.attrs.axis
     parts = [reduced(op.op, part, axes) for part in inner.parts]
     if axis not in axes:
-        left = [a for a in range(op.source.type.rank) if a not in axes]
-        return d.joined(parts, left.index(axis))
+        return d.joined(parts, others(op.source.type.dims, axes).index(axis))
     if not is_exact(op.op, op.dtype):
         return "float sums and products are not reassociated"
     total = parts[0]
@@ -275,11 +247,9 @@ def SplitReduceOfConcat(op: v.ReduceView, inner: v.ConcatView) -> Answer:
     return total
 
 
-@rule(benefit=3, radius=2)
+@reducing(benefit=3, radius=2)
 def DropPaddingBelowReduce(op: v.ReduceView, inner: v.PadView) -> Answer:
     """reduce(pad(x, identity)) -> reduce(x) where all padded axes go; not float sums, which may be -0."""
-    if op.attrs.keepdims:
-        return "the axes are kept"
     if inner.padding.literal is None or number_of(inner.padding) != identity(op.op, op.dtype):
         return "the padding is not the identity"
     if op.op is ops.reduce_sum and not op.dtype.is_int:
@@ -297,10 +267,12 @@ def DropPaddingBelowReduce(op: v.ReduceView, inner: v.PadView) -> Answer:
 # --- what is reduced was computed --------------------------------------------------------------------------
 
 
-@rule(benefit=2, roots=(ops.reduce_sum, ops.reduce_max, ops.reduce_min), operands=(ops.neg,), watch_uses=True)
+@reducing(
+    benefit=2, roots=(ops.reduce_sum, ops.reduce_max, ops.reduce_min), operands=(ops.neg,), watch_uses=True
+)
 def HoistNegOutOfReduce(op: v.ReduceView, inner: Inst) -> Answer:
     """reduce_sum(-x) -> -reduce_sum(x) of integers, reduce_max(-x) -> -reduce_min(x) of floats, and of min."""
-    if not op.source.has_one_use or op.attrs.keepdims:
+    if not op.source.has_one_use:
         return "the negative is needed elsewhere"
     if op.op is ops.reduce_sum:
         if not op.dtype.is_int:
@@ -313,19 +285,19 @@ def HoistNegOutOfReduce(op: v.ReduceView, inner: Inst) -> Answer:
     return d.draft(ops.neg, (reduced(other, inner.operands[0], op.attrs.axes),))
 
 
-@rule(benefit=2, roots=(ops.reduce_and, ops.reduce_or), operands=(ops.not_,), watch_uses=True)
+@reducing(benefit=2, roots=(ops.reduce_and, ops.reduce_or), operands=(ops.not_,), watch_uses=True)
 def HoistNotOutOfReduce(op: v.ReduceView, inner: Inst) -> Answer:
     """reduce_and(not x) -> not reduce_or(x), reduce_or(not x) -> not reduce_and(x)."""
-    if not op.source.has_one_use or op.attrs.keepdims:
+    if not op.source.has_one_use:
         return "the inverse is needed elsewhere"
     other = ops.reduce_or if op.op is ops.reduce_and else ops.reduce_and
     return d.draft(ops.not_, (reduced(other, inner.operands[0], op.attrs.axes),))
 
 
-@rule(benefit=2, radius=2, roots=(ops.reduce_sum,), operands=(ops.mul,), watch_uses=True)
+@reducing(benefit=2, radius=2, roots=(ops.reduce_sum,), operands=(ops.mul,), watch_uses=True)
 def HoistFactorOutOfSum(op: v.ReduceView, inner: Inst) -> Answer:
     """reduce_sum(x * c) -> reduce_sum(x) * c of integers where c is the same everywhere."""
-    if not op.source.has_one_use or op.attrs.keepdims:
+    if not op.source.has_one_use:
         return "the product is needed elsewhere"
     if not is_exact(op.op, op.dtype):
         return "a float product would be rounded at another time"

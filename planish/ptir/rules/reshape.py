@@ -8,7 +8,7 @@ from planish.ptir.function import Value
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import AxisGroup, match_axes, varies
+from planish.ptir.rules.shapes import AxisGroup, axis_groups, lead, match_axes, varies
 
 
 @rule(benefit=3)
@@ -26,9 +26,7 @@ def FoldReshapeOfReshape(op: v.ReshapeView, inner: v.ReshapeView) -> Answer:
 @rule()
 def SinkBroadcastBelowReshape(op: v.ReshapeView, inner: v.BroadcastView) -> Answer:
     """reshape(broadcast_to(x, s), t) -> broadcast_to(reshape(x), t) where no axis mixes what repeats with what varies."""
-    groups = match_axes(inner.dims, op.dims)
-    if groups is None:
-        return "the reshape keeps no axes apart"
+    groups = axis_groups(inner.dims, op.dims)
     dims: list[DimLike] = [1] * len(op.dims)
     for group in groups:
         varying = [varies(inner.inst, axis) for axis in group.source]
@@ -42,23 +40,17 @@ def SinkBroadcastBelowReshape(op: v.ReshapeView, inner: v.BroadcastView) -> Answ
 
 def _trailing(x: Value, dims: list[DimLike]) -> d.Term | None:
     """x under a shape that broadcasts like `dims`: as it is if possible, else without leading axes of size 1."""
-    lead = 0
-    while lead < len(dims) and dims[lead] == 1:
-        lead += 1
-    for skip in range(lead + 1):
+    most = lead(dims)
+    for skip in range(most + 1):
         if x.type.dims == tuple(dims[skip:]):
             return x
-    return d.reshaped(x, dims[lead:])
+    return d.reshaped(x, dims[most:])
 
 
-@rule(watch_uses=True)
+@rule(alone=True)
 def SinkPadBelowReshape(op: v.ReshapeView, inner: v.PadView) -> Answer:
     """reshape(pad(x, v), t) -> pad(reshape(x), v) where padded axes stay axes, if nothing else needs the padded x."""
-    if not op.source.has_one_use or inner.inst.parent is not op.inst.parent:
-        return "the padded value is used elsewhere"
-    groups = match_axes(inner.dims, op.dims)
-    if groups is None:
-        return "the reshape keeps no axes apart"
+    groups = axis_groups(inner.dims, op.dims)
     target_of = {group.source[0]: group.target[0] for group in groups if group.single}
     attrs, rank = inner.attrs, len(op.dims)
     dims = list(op.dims)

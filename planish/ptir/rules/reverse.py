@@ -6,7 +6,7 @@ from planish.ptir import ops
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import match_axes, source_axis, varies
+from planish.ptir.rules.shapes import axis_groups, source_axis, varies
 
 
 @rule(benefit=3)
@@ -35,9 +35,7 @@ def SinkTransposeBelowReverse(op: v.ReverseView, inner: v.TransposeView) -> Answ
 @rule()
 def SinkReshapeBelowReverse(op: v.ReverseView, inner: v.ReshapeView) -> Answer:
     """reverse(reshape(x, s), a) -> reshape(reverse(x, b), s) where groups of axes are reversed as a whole."""
-    groups = match_axes(inner.source.type.dims, inner.dims)
-    if groups is None:
-        return "the reshape keeps no axes apart"
+    groups = axis_groups(inner.source.type.dims, inner.dims)
     axes: list[int] = []
     for group in groups:
         turned = [axis in op.attrs.axes for axis in group.target]
@@ -59,11 +57,9 @@ def SinkBroadcastBelowReverse(op: v.ReverseView, inner: v.BroadcastView) -> Answ
     return d.broadcasted(d.backwards(inner.source, axes), op.dims)
 
 
-@rule(watch_uses=True)
+@rule(alone=True)
 def SinkPadBelowReverse(op: v.ReverseView, inner: v.PadView) -> Answer:
     """reverse(pad(x, v, low, high), a) -> pad(reverse(x, a), v, high, low), if nothing else needs the padded x."""
-    if not op.source.has_one_use or inner.inst.parent is not op.inst.parent:
-        return "the padded value is used elsewhere"
     attrs, axes = inner.attrs, op.attrs.axes
     ends = list(zip(attrs.low, attrs.high, strict=True))
     ends = [end[::-1] if axis in axes else end for axis, end in enumerate(ends)]

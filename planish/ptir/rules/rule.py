@@ -26,7 +26,6 @@ from planish.ptir.rewrite.pattern import (
     Pattern,
     PatternSet,
     Root,
-    View,
 )
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.rewrite.views import OpView
@@ -47,11 +46,13 @@ def rule(
     any_operand: OperandFilter = None,
     same_operands: bool = False,
     watch_uses: bool = False,
+    alone: bool = False,
     when: Callable[[Any], bool] | None = None,
 ) -> Callable[[Callable[..., Answer]], type[BasePattern]]:
     """The function as a pattern; the arguments are what `BasePattern` declares, and `when` its `may_match`.
 
-    A radius that is not given is 1 if something is said about operands, else 0.
+    A radius that is not given is 1 if something is said about operands, else 0. A rule with `alone` would do the work of
+    its first operand again, so that must have no other use and stand in the same region.
     """
 
     def made(function: Callable[..., Answer]) -> type[BasePattern]:
@@ -73,7 +74,7 @@ def rule(
             "operands": tuple([f[0] if isinstance(f, tuple) and len(f) == 1 else f for f in filters]),
             "any_operand": any_operand,
             "same_operands": same_operands,
-            "watch_uses": watch_uses,
+            "watch_uses": watch_uses or alone,
         }
         if when is not None:
             body["may_match"] = lambda self, op, rw: when(op)
@@ -82,7 +83,7 @@ def rule(
             body["views"] = views
         cls: Any = type(function.__name__, (OpRewritePattern if typed else Pattern,), body)
         # Set afterwards: the signature that the base class would read is the wrapper's.
-        cls.match_and_rewrite = _match(function, [part for (part,) in inner], edits, typed)
+        cls.match_and_rewrite = _match(function, [part for (part,) in inner], edits, alone)
         return enlist(function.__module__, cls)
 
     return made
@@ -123,42 +124,45 @@ def _sole(root: Root) -> Root:
     return root
 
 
-def _match(function: Callable[..., Answer], inner: list[Any], edits: bool, typed: bool) -> Match:
+def _match(function: Callable[..., Answer], inner: list[Any], edits: bool, alone: bool) -> Match:
     """The method that calls a rule and does what it answers."""
     seen = [part.of if issubclass(part, OpView) else _definition for part in inner]
-    if not seen and not edits and typed:
+    first = seen[0] if len(seen) == 1 and not edits else None
 
-        def simple(self: object, op: View, rw: ProgramRewriter) -> bool:
-            return _done(rw, op.inst, function(op))
+    def match_and_rewrite(self: object, op: Any, rw: ProgramRewriter) -> bool:
+        inst = op if type(op) is Inst else op.inst
+        if alone and not _is_alone(inst):
+            return rw.fail(inst, "what it takes is needed elsewhere")
+        try:
+            # The two frequent cases are written out.
+            if first is not None:
+                found = first(inst.operands[0])
+                if found is None:
+                    return False
+                answer = function(op, found)
+            elif not seen and not edits:
+                answer = function(op)
+            else:
+                given = [see(value) for see, value in zip(seen, inst.operands, strict=False)]
+                if None in given or len(given) < len(seen):
+                    return False
+                answer = function(op, *given, rw) if edits else function(op, *given)
+        except d.Declined as reason:
+            return rw.fail(inst, str(reason))
+        if isinstance(answer, str):
+            return rw.fail(inst, answer)
+        if isinstance(answer, bool):
+            return answer
+        return d.replace(rw, inst, *answer) if isinstance(answer, tuple) else d.replace(rw, inst, answer)
 
-        return simple
-    if len(seen) == 1 and not edits:
-        (first,) = seen
+    return match_and_rewrite
 
-        def inside(self: object, op: View, rw: ProgramRewriter) -> bool:
-            inst = op.inst
-            found = first(inst.operands[0])
-            return found is not None and _done(rw, inst, function(op, found))
 
-        return inside
-
-    def general(self: object, op: View | Inst, rw: ProgramRewriter) -> bool:
-        inst = op.inst if isinstance(op, View) else op
-        found = [see(value) for see, value in zip(seen, inst.operands, strict=False)]
-        if None in found or len(found) < len(seen):
-            return False
-        return _done(rw, inst, function(op, *found, rw) if edits else function(op, *found))
-
-    return general
+def _is_alone(inst: Inst) -> bool:
+    value = inst.operands[0]
+    definition = value.def_inst
+    return value.has_one_use and definition is not None and definition.parent is inst.parent
 
 
 def _definition(value: Any) -> Inst | None:
     return cast("Inst | None", value.def_inst)
-
-
-def _done(rw: ProgramRewriter, inst: Inst, answer: Answer) -> bool:
-    if isinstance(answer, str):
-        return rw.fail(inst, answer)
-    if isinstance(answer, bool):
-        return answer
-    return d.replace(rw, inst, *answer) if isinstance(answer, tuple) else d.replace(rw, inst, answer)

@@ -45,12 +45,9 @@ def SinkSelectBelowUnary(op: v.SelectView) -> Answer:
 class OfSelectView(
     v.OpView,
     roots=(
-        OpKey.ELEMENTWISE_UNARY,
-        OpKey.ELEMENTWISE_BINARY,
-        OpKey.COMPARE,
-        OpKey.CAST,
+        OpKey.ELEMENTWISE_UNARY, OpKey.ELEMENTWISE_BINARY, OpKey.COMPARE, OpKey.CAST,
     ),
-):
+):  # fmt: skip
     """An elementwise op, but a select itself, whose first operand may be a select."""
 
 

@@ -5,28 +5,16 @@ Everything here answers for all values of the dynamic sizes, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
 from planish.ptir.function import Inst, Value
 from planish.ptir.ops.checking import at_most
+from planish.ptir.ops.definition import OpDef
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rules import draft as d
-
-__all__ = [
-    "AxisGroup",
-    "at_most",
-    "constant_start",
-    "inside",
-    "match_axes",
-    "resized",
-    "same_scalar",
-    "source_axis",
-    "uniform",
-    "varies",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +28,14 @@ class AxisGroup:
     def single(self) -> bool:
         """Whether one axis simply stays one axis."""
         return len(self.source) == 1 and len(self.target) == 1
+
+
+def axis_groups(source: Sequence[DimLike], target: Sequence[DimLike]) -> list[AxisGroup]:
+    """`match_axes` for a rule that needs them."""
+    groups = match_axes(source, target)
+    if groups is None:
+        raise d.Declined("the reshape keeps no axes apart")
+    return groups
 
 
 def match_axes(source: Sequence[DimLike], target: Sequence[DimLike]) -> list[AxisGroup] | None:
@@ -69,6 +65,22 @@ def match_axes(source: Sequence[DimLike], target: Sequence[DimLike]) -> list[Axi
     if begin_left != len(left) or begin_right != len(right):
         return None
     return groups
+
+
+def lead(dims: Sequence[DimLike]) -> int:
+    """How many axes of size 1 come first."""
+    return next((axis for axis, dim in enumerate(dims) if dim != 1), len(dims))
+
+
+def others(dims: Sequence[DimLike], axes: Collection[int]) -> list[int]:
+    """The axes that are left without some."""
+    return [axis for axis in range(len(dims)) if axis not in axes]
+
+
+def ranks(axes: Sequence[int]) -> list[int]:
+    """The place of each number in their sorted order."""
+    order = sorted(axes)
+    return [order.index(axis) for axis in axes]
 
 
 def source_axis(inst: Inst, axis: int) -> int | None:
@@ -101,6 +113,23 @@ def resized(value: Value, dims: Sequence[DimLike]) -> d.Term | None:
         return d.splat(literal, dims, value.type.quant)
     inst = value.def_inst
     return None if inst is None else d.broadcasted(inst.operands[0], dims)
+
+
+def moved_alike(values: Sequence[Value], mover: OpDef) -> tuple[Inst, list[d.Term | None]]:
+    """The one way in which an op moves all values that are not uniform, and the values before that."""
+    found = [value.def_inst for value in values]
+    moved = [inst if inst is not None and inst.op is mover else None for inst in found]
+    model = next((inst for inst in moved if inst is not None), None)
+    if model is None:
+        raise d.Declined(f"nothing is moved by {mover.name}")
+    dims, before = model.operands[0].type.dims, list[d.Term | None]()
+    for value, inst in zip(values, moved, strict=True):
+        if inst is None and not uniform(value):
+            raise d.Declined(f"something is not moved by {mover.name}")
+        if inst is not None and (inst.attrs, inst.operands[0].type.dims) != (model.attrs, dims):
+            raise d.Declined(f"they are moved by {mover.name} in different ways")
+        before.append(resized(value, dims) if inst is None else inst.operands[0])
+    return model, before
 
 
 def same_scalar(left: Value, right: Value) -> bool:

@@ -11,7 +11,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import inverse_permutation
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import constant_start, match_axes, source_axis, varies
+from planish.ptir.rules.shapes import axis_groups, constant_start, others, source_axis, varies
 
 
 def is_whole(op: v.SliceView, axis: int) -> bool:
@@ -81,30 +81,23 @@ def LiftSliceAboveTranspose(op: v.SliceView, inner: v.TransposeView) -> Answer:
 def LiftSliceAboveBroadcast(op: v.SliceView, inner: v.BroadcastView) -> Answer:
     """broadcast_to(x, t)[s] -> broadcast_to(x[s along the axes of x])."""
     x, attrs = inner.source, op.attrs
-    starts: list[DimLike] = [0] * x.type.rank
-    limits: list[DimLike] = list(x.type.dims)
-    strides = [1] * x.type.rank
+    cut = d.Cut(x)
     for axis in range(len(op.dims)):
         source = source_axis(inner.inst, axis)
         if source is not None and varies(inner.inst, axis):
-            starts[source], limits[source] = attrs.starts[axis], attrs.limits[axis]
-            strides[source] = attrs.strides[axis]
-    return d.broadcasted(d.sliced(x, starts, limits, strides), op.dims)
+            cut[source] = attrs.starts[axis], attrs.limits[axis], attrs.strides[axis]
+    return d.broadcasted(cut.term(), op.dims)
 
 
 @rule()
 def LiftSliceAboveReshape(op: v.SliceView, inner: v.ReshapeView) -> Answer:
     """reshape(x, t)[s] -> reshape(x[s]) where the sliced axes are axes of x, or the first of what one was split into."""
     x, attrs = inner.source, op.attrs
-    groups = match_axes(x.type.dims, inner.dims)
-    if groups is None:
-        return "the reshape keeps no axes apart"
+    groups = axis_groups(x.type.dims, inner.dims)
     cut = [axis for axis in range(len(op.dims)) if not is_whole(op, axis)]
     if any(inner.dims[axis] == 1 for axis in cut):
         return "an axis of size 1 is sliced away"
-    starts: list[DimLike] = [0] * x.type.rank
-    limits: list[DimLike] = list(x.type.dims)
-    strides = [1] * x.type.rank
+    part = d.Cut(x)
     for group in groups:
         touched = [axis for axis in group.target if axis in cut]
         if not touched:
@@ -118,9 +111,8 @@ def LiftSliceAboveReshape(op: v.SliceView, inner: v.ReshapeView) -> Answer:
             return "a slice inside what one axis was split into"
         if attrs.strides[first] != 1 and not group.single:
             return "a stride over what one axis was split into"
-        starts[source], limits[source] = attrs.starts[first] * step, attrs.limits[first] * step
-        strides[source] = attrs.strides[first]
-    return d.reshaped(d.sliced(x, starts, limits, strides), op.dims)
+        part[source] = attrs.starts[first] * step, attrs.limits[first] * step, attrs.strides[first]
+    return d.reshaped(part.term(), op.dims)
 
 
 @rule()
@@ -148,9 +140,7 @@ def LiftSliceAbovePad(op: v.SliceView, inner: v.PadView) -> Answer:
     The second only if nobody else uses the padded tensor: what is padded once is stored once.
     """
     x, attrs, rank = inner.source, op.attrs, len(op.dims)
-    starts: list[DimLike] = [0] * rank
-    limits: list[DimLike] = list(x.type.dims)
-    strides = [1] * rank
+    cut = d.Cut(x)
     low: list[DimLike] = list(inner.attrs.low)
     high: list[DimLike] = list(inner.attrs.high)
     for axis in range(rank):
@@ -164,7 +154,7 @@ def LiftSliceAbovePad(op: v.SliceView, inner: v.PadView) -> Answer:
             return d.broadcasted(inner.padding, op.dims)
         if at_most(begin, start) and at_most(limit, end):
             low[axis] = high[axis] = 0
-            starts[axis], limits[axis], strides[axis] = start - begin, limit - begin, step
+            cut[axis] = start - begin, limit - begin, step
             continue
         if step != 1:
             return f"axis {axis} takes every {step}th of data and padding"
@@ -172,12 +162,11 @@ def LiftSliceAbovePad(op: v.SliceView, inner: v.PadView) -> Answer:
         if first is None or last is None:
             return f"where axis {axis} meets the padding is not known"
         low[axis], high[axis] = first - start, limit - last
-        starts[axis], limits[axis] = first - begin, last - begin
+        cut[axis] = first - begin, last - begin, 1
     if any(part != 0 for part in (*low, *high)) and not op.source.has_one_use:
         # several paddings of parts would be asked for where one of the whole is
         return "some padding is left, and others use the padded tensor too"
-    part = d.sliced(x, starts, limits, strides)
-    return d.padded(part, inner.padding, low, high, inner.attrs.interior)
+    return d.padded(cut.term(), inner.padding, low, high, inner.attrs.interior)
 
 
 def _larger(left: DimLike, right: DimLike) -> DimLike | None:
@@ -227,26 +216,19 @@ def _with(items: Sequence[DimLike], index: int, item: DimLike) -> list[DimLike]:
     return [*items[:index], item, *items[index + 1 :]]
 
 
-@rule(watch_uses=True)
+@rule(alone=True)
 def LiftSliceAboveGather(op: v.SliceView, inner: v.GatherView) -> Answer:
     """gather(x, i)[s] -> gather(x[s], i[t]), if nothing else needs the whole."""
-    if not op.source.has_one_use or inner.inst.parent is not op.inst.parent:
-        return "the gathered value is used elsewhere"
     x, attrs = inner.source, op.attrs
     lead = inner.operands[1].type.rank
-    rest = [axis for axis in range(x.type.rank) if axis not in inner.attrs.axes]
-    starts: list[DimLike] = [0] * x.type.rank
-    limits: list[DimLike] = list(x.type.dims)
-    strides = [1] * x.type.rank
-    for position, axis in enumerate(rest, lead):
-        starts[axis], limits[axis] = attrs.starts[position], attrs.limits[position]
-        strides[axis] = attrs.strides[position]
+    cut = d.Cut(x)
+    for position, axis in enumerate(others(x.type.dims, inner.attrs.axes), lead):
+        cut[axis] = attrs.starts[position], attrs.limits[position], attrs.strides[position]
     indices = [
         d.sliced(index, attrs.starts[:lead], attrs.limits[:lead], attrs.strides[:lead])
         for index in inner.operands[1:]
     ]
-    source = d.sliced(x, starts, limits, strides)
-    return d.draft(ops.gather, (source, *indices), inner.attrs)
+    return d.draft(ops.gather, (cut.term(), *indices), inner.attrs)
 
 
 @rule()

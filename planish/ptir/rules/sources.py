@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from planish.ptir import ops
 from planish.ptir.ops.definition import Attrs, OpKey
-from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite import views as v
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
@@ -32,30 +29,18 @@ def SplitIota(op: v.IotaView) -> Answer:
 class MovedView(
     v.SourceView[Attrs],
     roots=(
-        OpKey.RESHAPE,
-        OpKey.TRANSPOSE,
-        OpKey.BROADCAST_TO,
-        OpKey.SLICE,
-        OpKey.REVERSE,
-        OpKey.PAD,
-        OpKey.CONCAT,
-        OpKey.GATHER,
-        OpKey.SCATTER,
-        OpKey.DYNAMIC_SLICE,
-        OpKey.DYNAMIC_UPDATE_SLICE,
+        OpKey.RESHAPE, OpKey.TRANSPOSE, OpKey.BROADCAST_TO, OpKey.SLICE, OpKey.REVERSE, OpKey.PAD,
+        OpKey.CONCAT, OpKey.GATHER, OpKey.SCATTER, OpKey.DYNAMIC_SLICE, OpKey.DYNAMIC_UPDATE_SLICE,
         OpKey.IOTA,
     ),
-):
+):  # fmt: skip
     """Any op that moves data."""
 
 
 @rule(benefit=4, when=lambda op: 0 in op.dims)
 def ReplaceEmptyByConstant(op: MovedView) -> Answer:
     """move(x) -> constant where the result has no elements."""
-    if not op.type.is_static:
-        return "a constant needs a static shape"
-    empty = Literal(np.empty(op.type.shape, op.dtype.numpy), dtype=op.dtype)
-    return d.constant(empty, op.type.quant)
+    return d.empty(op.type)
 
 
 class DimensionSizeView(v.SourceView[ops.DimensionSizeAttrs], roots=(OpKey.DIMENSION_SIZE,)):

@@ -7,7 +7,7 @@ from planish.ptir.rewrite import views as v
 from planish.ptir.rewrite.prelude import compose_permutations, inverse_permutation, is_identity_permutation
 from planish.ptir.rules import draft as d
 from planish.ptir.rules.rule import Answer, family, rule
-from planish.ptir.rules.shapes import match_axes, resized, uniform
+from planish.ptir.rules.shapes import axis_groups, resized, uniform
 
 
 @rule(benefit=3)
@@ -37,9 +37,7 @@ def ReplaceTransposeByReshape(op: v.TransposeView) -> Answer:
 def SinkReshapeBelowTranspose(op: v.TransposeView, inner: v.ReshapeView) -> Answer:
     """transpose(reshape(x, s), p) -> reshape(transpose(x, q), s[p]) where p keeps together what x holds in one axis."""
     x = inner.source
-    groups = match_axes(x.type.dims, inner.dims)
-    if groups is None:
-        return "the reshape keeps no axes apart"
+    groups = axis_groups(x.type.dims, inner.dims)
     by_first = {group.target[0]: group for group in groups}
     moved = [axis for axis in op.perm if inner.dims[axis] != 1]
     order: list[int] = []
@@ -68,11 +66,9 @@ def SinkBroadcastBelowTranspose(op: v.TransposeView, inner: v.BroadcastView) -> 
     return d.broadcasted(source, op.dims)
 
 
-@rule(watch_uses=True)
+@rule(alone=True)
 def SinkPadBelowTranspose(op: v.TransposeView, inner: v.PadView) -> Answer:
     """transpose(pad(x, v), p) -> pad(transpose(x, p), v), if nothing else needs the padded x."""
-    if not op.source.has_one_use or inner.inst.parent is not op.inst.parent:
-        return "the padded value is used elsewhere"
     attrs, perm = inner.attrs, op.perm
     return d.padded(
         d.transposed(inner.source, perm),

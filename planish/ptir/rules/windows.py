@@ -5,12 +5,10 @@ A window sum begins with the identity 0, so that a window of a single -0 is +0: 
 
 from __future__ import annotations
 
-import numpy as np
-
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.ops import numerics
-from planish.ptir.ops.definition import Attrs, OpDef, OpKey
+from planish.ptir.ops.definition import Attrs, OpKey, find
 from planish.ptir.ops.literal import Literal
 from planish.ptir.ops.reduce import MONOIDS
 from planish.ptir.rewrite import views as v
@@ -18,14 +16,6 @@ from planish.ptir.rules import draft as d
 from planish.ptir.rules.numbers import CONSTANT, filled
 from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import source_axis, uniform, varies
-
-RUNNING: dict[OpDef, str] = {ops.cumsum: "sum", ops.cumprod: "prod", ops.cummax: "max", ops.cummin: "min"}
-REDUCTIONS: dict[str, OpDef] = {
-    "sum": ops.reduce_sum,
-    "prod": ops.reduce_prod,
-    "max": ops.reduce_max,
-    "min": ops.reduce_min,
-}
 
 
 @rule(benefit=4)
@@ -35,7 +25,7 @@ def FoldUnitCumulative(op: v.CumulativeView) -> Answer:
         return "there may be something to accumulate"
     if not op.attrs.exclusive:
         return op.source
-    return filled(op.type, MONOIDS[RUNNING[op.op]].identity(op.dtype))
+    return filled(op.type, MONOIDS[op.op.name.removeprefix("cum")].identity(op.dtype))
 
 
 @rule(benefit=3, radius=2, roots=(ops.cummax, ops.cummin), operands=(CONSTANT,))
@@ -122,31 +112,24 @@ def ReplaceFullWindowByReduce(op: v.ReduceWindowView) -> Answer:
         return "no window spans an axis as it is"
     if any(attrs.window[axis] != 1 or attrs.strides[axis] != 1 for axis in rest):
         return "a window spans part of an axis"
-    total = d.draft(REDUCTIONS[attrs.kind], (op.source,), ops.ReduceAttrs(tuple(full)))
+    total = d.draft(find(f"reduce_{attrs.kind}"), (op.source,), ops.ReduceAttrs(tuple(full)))
     return d.reshaped(total, op.dims)
 
 
 class ComputedView(
     v.SourceView[Attrs],
     roots=(
-        OpKey.REDUCE,
-        OpKey.ARG_REDUCE,
-        OpKey.CUMULATIVE,
-        OpKey.REDUCE_WINDOW,
-        OpKey.DOT_GENERAL,
+        OpKey.REDUCE, OpKey.ARG_REDUCE, OpKey.CUMULATIVE, OpKey.REDUCE_WINDOW, OpKey.DOT_GENERAL,
         OpKey.CONVOLUTION,
     ),
-):
+):  # fmt: skip
     """An op that computes much from its operands, elementwise ops excluded."""
 
 
 @rule(benefit=6, when=lambda op: 0 in op.dims)
 def ReplaceEmptyComputationByConstant(op: ComputedView) -> Answer:
     """f(x) -> constant where the result has no elements."""
-    if not op.type.is_static:
-        return "a constant needs a static shape"
-    empty = Literal(np.empty(op.type.shape, op.dtype.numpy), dtype=op.dtype)
-    return d.constant(empty)
+    return d.empty(op.type)
 
 
 populate_canonicalization = family(__name__)

@@ -6,7 +6,7 @@ A bool is an integer of one bit here, so the laws of propositional logic are the
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
@@ -14,21 +14,17 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import INTEGERS, INTEGRAL, node
 from planish.uop.symbolic.lawful import rules
-from planish.uop.symbolic.letters import SIGNED, UNSIGNED, a, b, c, x
-
-
-def _value(node: UOp) -> int:
-    return cast("int", node.arg)
+from planish.uop.symbolic.letters import SIGNED, UNSIGNED, a, b, c, integer, x
 
 
 def _is_mask_above(x: UOp, c: UOp) -> bool:
     """Whether c has all the bits that x can have."""
-    value = _value(c)
+    value = integer(c)
     return value & (value + 1) == 0 and x.vmin >= 0 and x.vmax <= value
 
 
 def _in_width(c: UOp) -> bool:
-    return 0 <= _value(c) < c.dtype.bits
+    return 0 <= integer(c) < c.dtype.bits
 
 
 def _beyond_width(c: UOp) -> bool:
@@ -38,14 +34,14 @@ def _beyond_width(c: UOp) -> bool:
 def _shift_left_twice(x: UOp, a: UOp, b: UOp) -> UOp | None:
     if not (_in_width(a) and _in_width(b)):
         return None
-    total = _value(a) + _value(b)
+    total = integer(a) + integer(b)
     return x << total if total < x.dtype.bits else x.const_like(0)
 
 
 def _shift_right_twice(x: UOp, a: UOp, b: UOp) -> UOp | None:
     if not (_in_width(a) and _in_width(b)):
         return None
-    total = _value(a) + _value(b)
+    total = integer(a) + integer(b)
     if total < x.dtype.bits:
         return x >> total
     return x >> (x.dtype.bits - 1) if x.dtype.is_signed else x.const_like(0)
@@ -67,20 +63,20 @@ bitwise: Final = Matcher(
         rule((x << a) << b, _shift_left_twice, on=INTEGERS, says="(x << a) << b -> x << a+b"),
         rule((x >> a) >> b, _shift_right_twice, on=INTEGERS, says="(x >> a) >> b -> x >> a+b"),
         rule(
-            (x >> c) << c, lambda x, c: x & x.const_like(-1 << _value(c)), when=_in_width, on=INTEGERS,
+            (x >> c) << c, lambda x, c: x & x.const_like(-1 << integer(c)), when=_in_width, on=INTEGERS,
             says="(x >> c) << c -> x & -2**c",
         ),
         rule(
-            (x << c) >> c, lambda x, c: x & x.const_like((1 << x.dtype.bits - _value(c)) - 1),
+            (x << c) >> c, lambda x, c: x & x.const_like((1 << x.dtype.bits - integer(c)) - 1),
             when=_in_width, on=UNSIGNED, says="unsigned: (x << c) >> c -> x & 2**(width-c)-1",
         ),
         rule(
-            (x << a) & c, 0, when=lambda a, c: _in_width(a) and 0 <= _value(c) < 1 << _value(a), on=INTEGERS,
+            (x << a) & c, 0, when=lambda a, c: _in_width(a) and 0 <= integer(c) < 1 << integer(a), on=INTEGERS,
             says="(x << a) & c -> 0, 0 <= c < 2**a",
         ),
         rule(
             x >> c, 0, on=INTEGRAL,
-            when=lambda x, c: x.vmin >= 0 and x.vmax.bit_length() <= _value(c),
+            when=lambda x, c: x.vmin >= 0 and x.vmax.bit_length() <= integer(c),
             says="x >> c -> 0, 0 <= x < 2**c",
         ),
     ],

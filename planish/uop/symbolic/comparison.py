@@ -8,7 +8,7 @@ side, common terms cancel and divisions are multiplied out. Floats keep NaN in m
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
@@ -17,14 +17,10 @@ from planish.uop.ops import COMPARISONS, Ops
 from planish.uop.pattern import FLOAT, INDEX, INTEGRAL, Pattern, node
 from planish.uop.symbolic.affine import Affine, affine
 from planish.uop.symbolic.lawful import rules
-from planish.uop.symbolic.letters import a, c, x, y
+from planish.uop.symbolic.letters import a, c, integer, x, y
 
 _EQUALITY: Final = (Ops.CMPEQ, Ops.CMPNE)
 _ORDER: Final = (Ops.CMPLT, Ops.CMPLE)
-
-
-def _value(node: UOp) -> int:
-    return cast("int", node.arg)
 
 
 def _decided(root: UOp, x: UOp, y: UOp) -> UOp | None:
@@ -45,17 +41,9 @@ def _decided(root: UOp, x: UOp, y: UOp) -> UOp | None:
     return root.const_like(op is Ops.CMPEQ) if low == high == least == most else None
 
 
-def _is_not_greatest(x: UOp, c: UOp) -> bool:
-    return x.dtype.is_index or _value(c) < cast("int", x.dtype.max)
-
-
-def _is_not_least(x: UOp, c: UOp) -> bool:
-    return x.dtype.is_index or _value(c) > cast("int", x.dtype.min)
-
-
 def _below_product(x: UOp, a: UOp, c: UOp) -> UOp | None:
     """x*a < c, solved for x."""
-    factor, limit = _value(a), _value(c)
+    factor, limit = integer(a), integer(c)
     if factor == 0:
         return None
     return x < -(-limit // factor) if factor > 0 else x.const_like(limit // factor) < x
@@ -63,14 +51,14 @@ def _below_product(x: UOp, a: UOp, c: UOp) -> UOp | None:
 
 def _above_product(x: UOp, a: UOp, c: UOp) -> UOp | None:
     """c < x*a, solved for x."""
-    factor, limit = _value(a), _value(c)
+    factor, limit = integer(a), integer(c)
     if factor == 0:
         return None
     return x.const_like(limit // factor) < x if factor > 0 else x < -(-limit // factor)
 
 
 def _equals_product(root: UOp, x: UOp, a: UOp, c: UOp) -> UOp | None:
-    factor, wanted = _value(a), _value(c)
+    factor, wanted = integer(a), integer(c)
     if factor == 0:
         return None
     if wanted % factor:
@@ -79,25 +67,25 @@ def _equals_product(root: UOp, x: UOp, a: UOp, c: UOp) -> UOp | None:
 
 
 def _drop_factor(root: UOp, x: UOp, y: UOp, c: UOp) -> UOp | None:
-    factor = _value(c)
+    factor = integer(c)
     if factor == 0:
         return None
     return root.replace(src=(x, y) if factor > 0 else (y, x))
 
 
 def _is_positive(a: UOp) -> bool:
-    return _value(a) > 0
+    return integer(a) > 0
 
 
 def _quotient_equals(x: UOp, a: UOp, c: UOp) -> UOp:
     """x // a == c says that x lies in one period of a."""
-    first = _value(c) * _value(a)
-    return (x.const_like(first - 1) < x) & (x < first + _value(a))
+    first = integer(c) * integer(a)
+    return (x.const_like(first - 1) < x) & (x < first + integer(a))
 
 
 def _quotient_differs(x: UOp, a: UOp, c: UOp) -> UOp:
-    first = _value(c) * _value(a)
-    return (x < first) | (x.const_like(first + _value(a) - 1) < x)
+    first = integer(c) * integer(a)
+    return (x < first) | (x.const_like(first + integer(a) - 1) < x)
 
 
 def _cancel(root: UOp, x: UOp, y: UOp) -> UOp | None:
@@ -153,16 +141,16 @@ def _divide_sum(root: UOp, x: UOp, limit: int) -> UOp | None:
 
 
 def _below_sum(root: UOp, x: UOp, c: UOp) -> UOp | None:
-    return _divide_sum(root, x, _value(c))
+    return _divide_sum(root, x, integer(c))
 
 
 def _above_sum(root: UOp, x: UOp, c: UOp) -> UOp | None:
     """c < x, as the opposite of x < c + 1."""
-    below = _divide_sum(root, x, _value(c) + 1)
+    below = _divide_sum(root, x, integer(c) + 1)
     if below is None:
         return None
     whole, bound = below.src
-    return bound.const_like(_value(bound) - 1) < whole
+    return bound.const_like(integer(bound) - 1) < whole
 
 
 def _without_signs(root: UOp, x: UOp, y: UOp) -> UOp:
@@ -182,8 +170,6 @@ comparison: Final = Matcher(
         rule(node(COMPARISONS, x, y), _decided, on=INTEGRAL, says="x ? y -> True or False, where bounds decide"),
         # -- one form for each ------------------------------------------------------------------------------------
         *rules(scalar.NEGATED_COMPARISONS),
-        rule(x <= c, x < c + 1, when=_is_not_greatest, on=INTEGRAL, says="int: x <= c -> x < c + 1"),
-        rule(c <= x, c + -1 < x, when=_is_not_least, on=INTEGRAL, says="int: c <= x -> c - 1 < x"),
         # -- constants gather on one side -------------------------------------------------------------------------
         *rules(scalar.SHIFTED_COMPARISONS),
         rule(
@@ -197,11 +183,11 @@ comparison: Final = Matcher(
             says="x*a == c -> x == c/a, or False; and !=",
         ),
         rule(
-            (x // a) < c, lambda x, a, c: x < _value(c) * _value(a), when=_is_positive, on=INDEX,
+            (x // a) < c, lambda x, a, c: x < integer(c) * integer(a), when=_is_positive, on=INDEX,
             says="x // a < c -> x < c*a, a > 0",
         ),
         rule(
-            c < (x // a), lambda x, a, c: x.const_like((_value(c) + 1) * _value(a) - 1) < x, when=_is_positive,
+            c < (x // a), lambda x, a, c: x.const_like((integer(c) + 1) * integer(a) - 1) < x, when=_is_positive,
             on=INDEX, says="c < x // a -> (c + 1)*a - 1 < x, a > 0",
         ),
         rule(

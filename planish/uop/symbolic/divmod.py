@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import gcd
-from typing import Final, cast
+from typing import Final
 
 from planish.algebra import scalar
 from planish.uop.matcher import Matcher, rule
@@ -21,17 +21,13 @@ from planish.uop.ops import Ops
 from planish.uop.pattern import INDEX, INTEGERS, INTEGRAL, node, where
 from planish.uop.symbolic.affine import Affine, affine, known_affine
 from planish.uop.symbolic.lawful import rules
-from planish.uop.symbolic.letters import a, b, c, p, x, y
+from planish.uop.symbolic.letters import a, b, c, integer, p, x, y
 from planish.uop.symbolic.polynomial import divide_by_symbol
 
 _DIVISORS_LIMIT: Final = 1 << 16
 """Up to here all factors of a divisor are tried; above, those it shares with the factors of the dividend."""
 
 _DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
-
-
-def _number(node: UOp) -> int:
-    return cast("int", node.arg)
 
 
 def _build(parts: Affine, like: UOp) -> UOp | None:
@@ -102,12 +98,15 @@ def _candidates(parts: Affine, n: int) -> tuple[int, ...]:
     return tuple(sorted((g for g in shared if 1 < g < n), reverse=True))
 
 
+def _positive(x: UOp, c: UOp) -> tuple[Affine | None, int]:
+    """The dividend as a sum, and the divisor; None unless that is positive."""
+    n = integer(c)
+    return (known_affine(x) if n > 0 else None), n
+
+
 def _one_period(x: UOp, c: UOp) -> tuple[Affine, Affine] | None:
     """(x, x // c) if the latter is a plain sum."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None or _is_lone(parts):
         return None
     found = _quotient(parts, n)
@@ -126,7 +125,7 @@ def _divide_within_period(x: UOp, c: UOp) -> UOp | None:
 
 def _modulo_within_period(x: UOp, c: UOp) -> UOp | None:
     found = _one_period(x, c)
-    return None if found is None else _build(found[0].plus(found[1], -_number(c)), x)
+    return None if found is None else _build(found[0].plus(found[1], -integer(c)), x)
 
 
 def _is_zero(node: UOp) -> bool:
@@ -135,10 +134,7 @@ def _is_zero(node: UOp) -> bool:
 
 def _by_factor(x: UOp, c: UOp) -> tuple[Affine, Affine, int] | None:
     """(x, x // g, g) for the greatest factor g of the divisor that makes x // g a plain sum."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None or _is_lone(parts):
         return None
     for g in _candidates(parts, n):
@@ -154,7 +150,7 @@ def _divide_by_factor(x: UOp, c: UOp) -> UOp | None:
         return None
     _, quotient, g = found
     inner = _build(quotient, x)
-    return None if inner is None else inner // (_number(c) // g)
+    return None if inner is None else inner // (integer(c) // g)
 
 
 def _modulo_by_factor(x: UOp, c: UOp) -> UOp | None:
@@ -168,7 +164,7 @@ def _modulo_by_factor(x: UOp, c: UOp) -> UOp | None:
     inner, rest = _build(quotient, x), _build(left, x)
     if inner is None or rest is None:
         return None
-    wide = inner % (_number(c) // g) * g
+    wide = inner % (integer(c) // g) * g
     return wide if _is_zero(rest) else wide + rest
 
 
@@ -177,10 +173,7 @@ def _modulo_by_factor(x: UOp, c: UOp) -> UOp | None:
 
 def _divide_multiples(x: UOp, c: UOp) -> UOp | None:
     """Terms that the divisor divides leave the division; other large factors too, if the sum does not grow."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None:
         return None
     exact = Affine({t: f // n for t, f in parts.terms.items() if f % n == 0}, 0)
@@ -207,10 +200,7 @@ def _divide_multiples(x: UOp, c: UOp) -> UOp | None:
 
 def _modulo_multiples(x: UOp, c: UOp) -> UOp | None:
     """Factors are reduced by multiples of the divisor, keeping their sign; the constant becomes a remainder."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None:
         return None
     quotient = Affine(
@@ -228,15 +218,12 @@ def _toward_zero(f: int, n: int) -> int:
 
 def _modulo_of_modulo(x: UOp, c: UOp) -> UOp | None:
     """An inner modulo is nothing if its period, scaled, is a multiple of the outer one."""
-    n = _number(c)
-    if n <= 0:
-        return None
-    parts = known_affine(x)
+    parts, n = _positive(x, c)
     if parts is None:
         return None
     found: Affine | None = None
     for term, factor in parts.terms.items():
-        if term.op is Ops.FLOORMOD and term.src[1].op is Ops.CONST and factor * _number(term.src[1]) % n == 0:
+        if term.op is Ops.FLOORMOD and term.src[1].op is Ops.CONST and factor * integer(term.src[1]) % n == 0:
             inner = affine(term.src[0])
             if inner is not None:
                 found = (found or parts).plus(Affine({term: 1}, 0), -factor).plus(inner, factor)
@@ -250,21 +237,21 @@ def _modulo_of_modulo(x: UOp, c: UOp) -> UOp | None:
 
 
 def _divide_quotient(x: UOp, a: UOp, b: UOp) -> UOp | None:
-    p, q = _number(a), _number(b)
+    p, q = integer(a), integer(b)
     if p <= 0 or q <= 0 or p * q >= 1 << 63:
         return None
     return x // (p * q)
 
 
 def _divide_shifted_quotient(x: UOp, a: UOp, c: UOp, b: UOp) -> UOp | None:
-    p, q, shift = _number(a), _number(b), _number(c)
+    p, q, shift = integer(a), integer(b), integer(c)
     if p <= 0 or q <= 0 or max(p * q, abs(shift * p)) >= 1 << 62:
         return None
     return (x + shift * p) // (p * q)
 
 
 def _divide_remainder(x: UOp, a: UOp, b: UOp) -> UOp | None:
-    p, q = _number(a), _number(b)
+    p, q = integer(a), integer(b)
     if p <= 0 or q <= 1 or p % q:
         return None
     return (x // q) % (p // q)
@@ -299,12 +286,12 @@ def _modulo_by_bounds(x: UOp, y: UOp) -> UOp | None:
         return x
     if y.op is not Ops.CONST:
         return None
-    return x + x.const_like(-quotient * _number(y))
+    return x + x.const_like(-quotient * integer(y))
 
 
 def _turns(x: UOp, c: UOp) -> bool:
     """Whether a negative divisor changes sides: not if only the signs of a plain sum, in use as it is, would change."""
-    if _number(c) >= 0:
+    if integer(c) >= 0:
         return False
     parts = known_affine(x)
     return parts is None or len(parts.terms) < 2 or any(f not in {1, -1} for f in parts.terms.values())
@@ -342,7 +329,7 @@ def _modulo_symbolic(x: UOp, y: UOp) -> UOp | None:
 
 def _product_fits(x: UOp, c: UOp) -> bool:
     """Whether x * c stays within the dtype."""
-    n, dtype = _number(c), x.dtype
+    n, dtype = integer(c), x.dtype
     return all(dtype.wrap(v * n) == v * n for v in x._interval())
 
 
@@ -351,7 +338,7 @@ def _is_not_zero(x: UOp) -> bool:
 
 
 def _cancels(x: UOp, c: UOp) -> bool:
-    return _number(c) > 0 and _product_fits(x, c)
+    return integer(c) > 0 and _product_fits(x, c)
 
 
 divmod_rules: Final = Matcher(

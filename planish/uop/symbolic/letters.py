@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from planish.algebra import kinds
+from planish.uop.node import UOp
 from planish.uop.ops import CONSTANTS, Ops
 from planish.uop.pattern import BOOL, Pattern, anything, constant, node
 
@@ -19,6 +20,11 @@ c: Final[Pattern] = constant("c")
 
 SIGNED: Final = kinds.SIGNED
 UNSIGNED: Final = kinds.UNSIGNED
+
+
+def integer(node: UOp) -> int:
+    """The number of an integer constant."""
+    return cast("int", node.arg)
 
 
 def known(name: str) -> Pattern:

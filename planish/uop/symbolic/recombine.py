@@ -8,14 +8,14 @@ simplified on its own, so it is recognised by what it is, not by how it looks: `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.pattern import INDEX, Pattern, node
 from planish.uop.symbolic.affine import TERMS_LIMIT, Affine, affine, known_affine
-from planish.uop.symbolic.letters import x, y
+from planish.uop.symbolic.letters import integer, x, y
 from planish.uop.symbolic.polynomial import factors_of, product_of, without
 
 # a member of an enum costs more to look up than a name
@@ -74,10 +74,6 @@ def _parts(found: Affine) -> Iterator[_Part]:
                     yield _Part(division, factors[:position] + factors[position + 1 :], factor, term)
 
 
-def _number(node: UOp) -> int:
-    return cast("int", node.arg)
-
-
 class _Whole(NamedTuple):
     """What quotient and remainder are of: `value / scale`."""
 
@@ -89,7 +85,7 @@ def _dividend_of(quotient: UOp, y: UOp, d: int) -> _Whole | None:
     """x with `quotient*d + y % d = x` (a multiple of it: `scale`); None if there is none to be seen."""
     if quotient.op is not _FLOORDIV or quotient.src[1].op is not _CONST:
         return None
-    e = _number(quotient.src[1])
+    e = integer(quotient.src[1])
     w, whole = known_affine(quotient.src[0]), known_affine(y)
     if e <= 0 or w is None or whole is None:
         return None
@@ -118,7 +114,7 @@ def _scaled_divisor(y: UOp, found: Affine) -> tuple[Affine, int]:
     if len(found.terms) == 1:
         ((term, factor),) = found.terms.items()
         if factor == 1 and term.op is _FLOORDIV and term.src[1].op is _CONST:
-            a = _number(term.src[1])
+            a = integer(term.src[1])
             z = known_affine(term.src[0])
             if a > 0 and z is not None:
                 return Affine(z.terms, z.constant + found.constant * a), a
@@ -142,7 +138,7 @@ def _reduced(rest: Affine, d: int) -> Affine:
         terms = {t: r - d if 2 * r > d else r for t, f in rest.terms.items() if (r := f % d)}
         rest = Affine(terms, rest.constant % d)
         for term, f in terms.items():
-            if term.op is _FLOORMOD and term.src[1].op is _CONST and f * _number(term.src[1]) % d == 0:
+            if term.op is _FLOORMOD and term.src[1].op is _CONST and f * integer(term.src[1]) % d == 0:
                 inner = known_affine(term.src[0])
                 if inner is not None:
                     rest = rest.plus(Affine({term: f}, 0), -1).plus(inner, f)
@@ -179,7 +175,7 @@ def _belongs(remainder: _Part, other: _Part) -> int:
     divisor = remainder.division.src[1]
     if divisor.op is not _CONST:
         return 0
-    d = _number(divisor)
+    d = integer(divisor)
     if d <= 0 or other.factor != remainder.factor * d:
         return 0
     if len(other.rest) != len(remainder.rest) or without(other.rest, remainder.rest) is None:
@@ -202,13 +198,13 @@ def _wider(found: Affine, remainder: _Part, other: _Part) -> Affine | None:
     if not d or other.division.op is not _FLOORMOD:
         return None
     inner, e = other.division.src
-    if e.op is not _CONST or _number(e) <= 0 or d * _number(e) >= 1 << 62:
+    if e.op is not _CONST or integer(e) <= 0 or d * integer(e) >= 1 << 62:
         return None
     y = remainder.division.src[0]
     whole = _dividend_of(inner, y, d)
     if whole is None or not whole.value.fits:
         return None
-    wider = whole.value.build(y) % (d * _number(e) * whole.scale)
+    wider = whole.value.build(y) % (d * integer(e) * whole.scale)
     return _replace(found, remainder, other, Affine({wider: 1}, 0), whole.scale)
 
 
@@ -220,7 +216,7 @@ def _whole_symbolic(found: Affine, remainder: _Part, other: _Part) -> Affine | N
         return None
     if n.op is _CONST:
         return None
-    scale = _number(n.src[1]) if n.op is _MUL and n.src[1].op is _CONST else 1
+    scale = integer(n.src[1]) if n.op is _MUL and n.src[1].op is _CONST else 1
     left = without(other.rest, remainder.rest + factors_of(n))
     whole = affine(y)
     if left != [] or whole is None or other.factor != remainder.factor * scale:
@@ -259,7 +255,7 @@ def _remainder(root: UOp) -> UOp | None:
     for term, factor in found.terms.items():
         if term.op is not _FLOORDIV or term.src[1].op is not _CONST:
             continue
-        d = _number(term.src[1])
+        d = integer(term.src[1])
         if d <= 0 or factor % d:
             continue
         scale = -(factor // d)
