@@ -105,7 +105,9 @@ class _Lowering:
         """SINK and GROUP order effects; the list is in order."""
 
     def barrier(self, node: UOp) -> None:
-        if not (self.body and isinstance(self.body[-1], ir.Barrier)):  # who has just waited need not wait again
+        if not (
+            self.body and isinstance(self.body[-1], ir.Barrier)
+        ):  # who has just waited need not wait again
             self.body.append(ir.Barrier())
 
     # -- memory ----------------------------------------------------------------------------------------------------
