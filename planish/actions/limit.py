@@ -1,30 +1,35 @@
-"""`limit(k, 32)`: a softmax over masked rows does not look at what the mask hides from all lanes.
+"""`limit(k, 32)`: reductions over masked rows do not look at what the mask hides from all lanes.
 
 A causal mask hides from row i all columns after i. Sixteen rows in lanes look at columns up to that of the last of them, and
-beyond there is nothing to compute: the terms of the maximum are -inf, which is neutral, and the exponentials are
+beyond there is nothing to compute, if the terms there are neutral: zeros of a sum, -inf of a maximum. Nobody can tell that they
+were left out.
+
+Before → after (columns j < n, in steps of g; b = the last column that any lane sees, rounded up to a step)::
+
+    REDUCE[ADD](where(j <= i, x(j), 0), j)      j < n        j < b
+
+**Softmax** keeps the row that it takes the maximum of, and makes exponentials of it: their terms are
 
     exp(-inf - m) = 0      for any maximum m but NaN and -inf, for which they are NaN.
 
 In the latter case the exponential of a column that is looked at is NaN, too (s - NaN, or -inf - -inf), so the sum of the row and
-everything made of it is NaN either way: nobody can tell that the others were taken for 0. What is multiplied by these zeros is not
+everything made of it is NaN either way. What is multiplied by these zeros is not
 forgotten: 0 * inf and 0 * NaN are NaN, and a value that is not finite shows in the result as the program says it does. Passes of `hold`
-that have nothing but zeros for weights are left out all the same (`leftovers.py`).
-
-Before → after (columns j < n, in steps of g; b = the last column that any lane sees, rounded up to a step)::
+that have nothing but zeros for weights are left out all the same (`leftovers.py`)::
 
     s = BUFFERIZE(where(j <= i, x(j), -inf), j),  m = REDUCE[MAX](the same, j)      j < n        j < b
     e = BUFFERIZE(exp(s[k] - m), k),  l = REDUCE[ADD](the same, k)                  k < n        k < b
     e[t]                                                                            e[t]         where(t < b, e[t], 0)
 
-The bound is an expression of the loops around. Beyond it neither row is written, and neither is read but to be left out.
+The bound is an expression of the loops around, and of data that they read: rows may be as long as numbers in memory say. Beyond it
+neither row is written, and neither is read but to be left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from planish import dtypes
 from planish.actions.base import OneAxis, fitting
@@ -38,6 +43,7 @@ from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
+from planish.uop.symbolic.reduce import identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +66,43 @@ class Limit(OneAxis):
 
     def limited(self, sink: UOp, r: UOp, lanes: int) -> UOp:
         """The kernel with the loops over masked rows cut short; `lanes` make a vector."""
-        step = self.step
         facts = Facts(sink)
         closing = facts.closers.get(r, [])
-        tops = [n for n in closing if n.op is Ops.REDUCE and n.arg is Ops.MAX]
-        kept = [n for n in closing if n.op is Ops.BUFFERIZE]
-        if len(tops) != 1 or len(kept) != 1 or len(closing) != 2 or facts.is_bound(r):
-            raise self.no("the axis is not that of a maximum over a row that is kept")
-        (top,), (row,) = tops, kept
-        masked = top.src[0]
-        if len(row.src) != 2 or row.src[0] is not masked:
-            raise self.no("the row that is kept is not that of the maximum")
-        at = row.src[1]
-        last = _last(masked, at)
-        if last is None or last.vmin < 0:
-            raise self.no("no mask hides the end of the row")
-        size, width = at.vmax + 1, stride(at, r)
-        if not width or step % width or size % step or (r.vmax + 1) * width != size:
+        if facts.is_bound(r):
+            raise self.no("the length of another loop depends on the axis")
+        if not closing or any(n.op is not Ops.REDUCE for n in closing):
+            return self.limited_softmax(sink, facts, r, lanes)
+        seen = {_seen(total, r) for total in closing}
+        if len(seen) != 1 or None in seen:
+            raise self.no("no mask hides the end of what is reduced")
+        at, last = cast("tuple[UOp, UOp]", seen.pop())
+        steps, width = self.steps(r, at, last)
+        return substitute(sink, {r: r.replace(src=(simplify(steps * (self.step // width)),))})
+
+    def steps(self, r: UOp, at: UOp, last: UOp) -> tuple[UOp, int]:
+        """How many steps there are up to the last column that is seen, and how many columns an iteration of the loop has."""
+        size, width, step = at.vmax + 1, stride(at, r), self.step
+        if not width or width < 0 or step % width or size % step or (r.vmax + 1) * width != size or at.vmin:
             raise self.no(f"{step} is no number of steps of the axis")
         steps = simplify(last // step + 1)
         if steps.vmax * step > size:
             steps = simplify(steps.alu(Ops.MIN, steps.const_like(size // step)))
+        return (simplify(steps.alu(Ops.MAX, steps.const_like(0))) if steps.vmin < 0 else steps), width
+
+    def limited_softmax(self, sink: UOp, facts: Facts, r: UOp, lanes: int) -> UOp:
+        """The maximum of a row that is kept, and what is made of both."""
+        step, closing = self.step, facts.closers.get(r, [])
+        tops = [n for n in closing if n.op is Ops.REDUCE and n.arg is Ops.MAX]
+        kept = [n for n in closing if n.op is Ops.BUFFERIZE]
+        if len(tops) != 1 or len(kept) != 1 or len(closing) != 2:
+            raise self.no("the axis is not that of reductions, nor that of a maximum over a row that is kept")
+        (top,), (row,) = tops, kept
+        if len(row.src) != 2 or row.src[0] is not top.src[0]:
+            raise self.no("the row that is kept is not that of the maximum")
+        at, last = _seen(top, r) or (None, None)
+        if at is not row.src[1] or last is None or last.vmin < 0:
+            raise self.no("no mask hides the end of the row")
+        (steps, width), size = self.steps(r, at, last), at.vmax + 1
         bound = simplify(steps * step)
         exchange = {r: r.replace(src=(simplify(steps * (step // width)),))}
         left_out: dict[UOp, UOp] = {}
@@ -136,25 +158,38 @@ def _exponentials(action: Limit, facts: Facts, row: UOp, top: UOp) -> list[UOp]:
     return found
 
 
-def _last(masked: UOp, at: UOp) -> UOp | None:
-    """The last column that any lane sees, of a row that is -inf wherever `at` is beyond."""
-    if masked.op is not Ops.WHERE or masked.src[2].op is not Ops.CONST or masked.src[2].arg != -inf:
+def _seen(total: UOp, r: UOp) -> tuple[UOp, UOp] | None:
+    """The column that a reduction looks at, and the last one that any lane sees; None if no mask makes the others neutral."""
+    masked, nothing = total.src[0], identity(cast("Ops", total.arg), total)
+    if masked.op is not Ops.WHERE or masked.src[2].op is not Ops.CONST or masked.src[2].arg != nothing:
         return None
     for condition in _conjuncts(masked.src[0]):
-        if condition.op not in {Ops.CMPLE, Ops.CMPLT} or condition.src[0] is not at:
+        if condition.op not in {Ops.CMPLE, Ops.CMPLT}:
             continue
-        last = condition.src[1] if condition.op is Ops.CMPLE else condition.src[1] - 1
-        if not last.ranges.isdisjoint(at.ranges):
+        at, last = condition.src
+        # lengths that are data (an index has 63 bits)
+        if at.op is Ops.CAST and at.src[0].dtype.is_index and last.dtype is not dtypes.uint64:
+            at, last = at.src[0], last.cast(dtypes.index)
+        last = last if condition.op is Ops.CMPLE else last - 1
+        if r not in at.ranges or not at.dtype.is_index or not last.ranges.isdisjoint(at.ranges):
             continue
         for lane in [s for s in last.ranges if kind_of(s) in LANES]:
-            step = stride(last, lane)
-            if step is None:
-                return None
-            last = substitute(last, {lane: lane.const_like(lane.vmax if step > 0 else 0)})
+            last = _largest(last, lane)
         outside = {AxisType.LOOP, AxisType.THREAD}
         if all(kind_of(s) in outside for s in last.ranges):
-            return simplify(last)
+            return at, simplify(last)
     return None
+
+
+def _largest(value: UOp, lane: UOp) -> UOp:
+    """The largest of what lanes have."""
+    step = stride(value, lane)
+    if step is not None:
+        return substitute(value, {lane: lane.const_like(lane.vmax if step > 0 else 0)})
+    found = substitute(value, {lane: lane.const_like(0)})
+    for number in range(1, lane.vmax + 1):
+        found = found.alu(Ops.MAX, substitute(value, {lane: lane.const_like(number)}))
+    return found
 
 
 def _conjuncts(condition: UOp) -> Iterator[UOp]:

@@ -18,7 +18,6 @@ from planish.llir.streaming import with_streaming
 from planish.optimize.heuristic import drafted
 from planish.records import dataclass
 from planish.stages import pipeline
-from planish.stages.linearizer.s21_linearize import linearize
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
 from planish.uop.node import UOp
@@ -72,14 +71,11 @@ def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool =
 def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str = "kernel") -> Program:
     """A kernel that has come to stage 7, with these actions. Its large results stream by, as those of a function do."""
     machine = pipeline.Machine(target, lambda kernel: actions)
-    off = pipeline.disabled(current().disable_stages)
-    for stage in pipeline.STAGES:
-        if stage.number >= FIRST and stage.number not in off:
-            sink = stage.run(sink, machine)
-    lines = linearize(sink)
-    for line_stage in pipeline.LINE_STAGES:
-        if line_stage.number not in off:
-            lines = line_stage.run(lines, machine)
+    form: pipeline.Form = sink
+    for stage in pipeline.stages():
+        if stage.number >= FIRST:
+            form = stage.run(form, machine)
+    lines = form if isinstance(form, list) else [form]
     program = with_functions(lower_to_llir(name, lines), target)
     large = target.streamed_bytes
     return with_streaming(program, target, [b.name for b in program.params if large and b.nbytes >= large])

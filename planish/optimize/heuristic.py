@@ -13,6 +13,7 @@ from planish.optimize.cpu import for_cpu
 from planish.optimize.draft import Attempt, Draft
 from planish.optimize.gpu import for_gpu
 from planish.optimize.kernel_view import View
+from planish.optimize.lanes import leave_out_masked
 from planish.target import Parallel, Target
 from planish.uop.node import UOp
 
@@ -34,4 +35,5 @@ def drafted(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) 
         for_cpu(draft, view)
         if draft.cores:
             share_among_cores(draft, view)
+        leave_out_masked(draft, view)
     return draft

@@ -9,6 +9,7 @@ from typing import Final
 from planish.actions.accumulators import Accumulators
 from planish.actions.align import Align
 from planish.actions.block import Block
+from planish.actions.limit import Limit
 from planish.actions.pad_to import PadTo
 from planish.actions.prefix import Prefix
 from planish.actions.thread import Thread
@@ -168,7 +169,7 @@ def rounded_up(size: int, width: int) -> int:
 def reduce_in_lanes(draft: Draft, view: View, reduction: UOp) -> None:
     """Lanes on the reduced axis, in enough vectors to hide the latency of adding; several rows at once do that too."""
     axis = contiguous_reduced(view, reduction)
-    if axis is None:
+    if axis is None or draft.left(axis) != size_of(axis):  # (another one along the same axis has done it)
         return
     row = _row_axis(draft, view)
     if row is not None:
@@ -178,6 +179,17 @@ def reduce_in_lanes(draft: Draft, view: View, reduction: UOp) -> None:
     rows = prod(amount for each, amount in draft.upcast.items() if each in reduction.ranges)
     vectors = max(1, _ACCUMULATORS // rows)
     take_lanes(draft, axis, Accumulators, lanes, vectors, least=4)
+
+
+def leave_out_masked(draft: Draft, view: View) -> None:
+    """End loops over what a mask hides, where its terms are neutral. (A loop of such a length is not split any more: it comes last.)"""
+    for reduction in view.reductions:
+        masked = reduction.src[0]
+        if masked.op is Ops.WHERE and masked.src[2].op is Ops.CONST:
+            for axis in reduction.src[1:]:
+                together = size_of(axis) // max(draft.left(axis), 1)
+                if together:
+                    draft.take(Limit, axis, together, "what is masked is not computed")
 
 
 def _row_axis(draft: Draft, view: View) -> UOp | None:

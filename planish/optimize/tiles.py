@@ -37,7 +37,7 @@ _COPIED: Final = 4.0
 """Cycles in which a vector is copied: the columns that are in lanes are, where there is one panel of them."""
 _TURNED: Final = 1.5
 """Cycles in which one of the other columns' elements is."""
-_TWICE: Final = 1.05
+_TWICE: Final = 1.03
 """What code for two kinds of tiles has to be worth."""
 _LONG: Final = 4
 """Vectors along the reduced axis, from which on sums in lanes are worth their beginning and end."""
@@ -120,7 +120,9 @@ def best_division(
             continue
         rest = _best_sums(target, tile.rows, columns - most)
         cost = _cost(tile, rows, most, lanes, pitch) + _cost_of_sums(rest, rows, columns - most, along, lanes)
-        cost += most / lanes * _COPIED + (columns - most) * _TURNED
+        cost += (columns - most) * _TURNED
+        if most <= tile.vectors * lanes:
+            cost += most / lanes * _COPIED
         found.append((cost * _TWICE, Division(tile, most, rest)))
     return min(found, default=(0.0, None))[1]
 

@@ -7,17 +7,17 @@ that makes the difference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.config import current, settings
+from planish.config import settings
 from planish.errors import PlanishError
+from planish.stages import pipeline
 from planish.stages.boundaries import BoundaryError
-from planish.stages.linearizer.s21_linearize import linearize
-from planish.stages.pipeline import LINE_STAGES, STAGES, Form, LineStage, Machine, Stage, disabled, steps
+from planish.stages.pipeline import Form, Machine, Stage, steps
 from planish.stages.symptoms import SCHEDULE, Kind
 from planish.uop.infix import infix
 from planish.uop.interpret import ExecutionError, interpret
@@ -125,8 +125,7 @@ def first_wrong(
         return None, Finding(SCHEDULE, "scheduling", error.fault, str(error))
     if not stages:
         return expected, None
-    off = disabled(current().disable_stages)
-    order: Sequence[Stage | LineStage] = [s for s in (*STAGES, *LINE_STAGES) if s.number not in off]
+    order = pipeline.stages()
     position = 0
     before: Form = kernel
     try:
@@ -174,15 +173,9 @@ def _copied(form: Form, table: Table) -> Form:
     return made[form] if isinstance(form, UOp) else [made[line] for line in form]
 
 
-def _run(stage: Stage | LineStage, form: Form, machine: Machine) -> Form:
-    if isinstance(stage, Stage):
-        return stage.run(form, machine) if isinstance(form, UOp) else form
-    return stage.run(linearize(form) if isinstance(form, UOp) else form, machine)
-
-
 def _first_rule(
     before: Form,
-    stage: Stage | LineStage,
+    stage: Stage,
     machine: Machine,
     memory: Memory,
     variables: Mapping[str, int],
@@ -200,7 +193,7 @@ def _first_rule(
             given = _copied(before, table)
             with trial(limit) as made:
                 try:
-                    form = _run(stage, given, machine)
+                    form: Form | None = stage.run(given, machine)
                 except PlanishError:
                     form = None
             last = made.last

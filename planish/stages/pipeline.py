@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from planish.actions.base import Action
 from planish.config import current
@@ -73,26 +73,20 @@ def phase_after(number: int) -> str:
     return PHASES[max(first for first in PHASES if first <= max(number, 1))]
 
 
+Form = UOp | list[UOp]
+"""A kernel on its way: a graph, and from stage 21 on a list of lines."""
+
+
 class Stage(NamedTuple):
-    """One step from graph to graph."""
+    """One step: from graph to graph up to stage 20, from a graph to lines (21), and from lines to lines."""
 
     number: int
     name: str
-    run: Callable[[UOp, Machine], UOp]
+    run: Callable[[Any, Machine], Any]
     matchers: tuple[str, ...] = ()
     """The names of its rule tables, in order of precedence."""
     optional: bool = False
     """Whether a kernel without it is still right."""
-
-
-class LineStage(NamedTuple):
-    """One step from list to list; stage 21 makes the first list."""
-
-    number: int
-    name: str
-    run: Callable[[list[UOp], Machine], list[UOp]]
-    matchers: tuple[str, ...] = ()
-    optional: bool = False
 
 
 def _plain(stage: Callable[[UOp], UOp]) -> Callable[[UOp, Machine], UOp]:
@@ -124,21 +118,25 @@ STAGES: Final = (
     Stage(20, "add control flow", _plain(add_control_flow), ("pm_add_control_flow",)),
 )
 LINE_STAGES: Final = (
-    LineStage(21, "linearize", lambda lines, machine: lines),
-    LineStage(22, "clean up if", lambda lines, machine: cleanup_if(lines, predicated_stores=machine.target.predicated_stores), matchers=("pm_linearize_cleanups",)),
+    Stage(21, "linearize", lambda sink, machine: linearize(sink)),
+    Stage(22, "clean up if", lambda lines, machine: cleanup_if(lines, predicated_stores=machine.target.predicated_stores), matchers=("pm_linearize_cleanups",)),
 )
 # fmt: on
 
 Observer = Callable[[Stage, UOp], None]
-"""Called after every stage with its result."""
-Form = UOp | list[UOp]
-"""A kernel on its way: a graph, and from stage 21 on a list of lines."""
+"""Called after every stage that makes a graph, with it."""
+
+
+def stages() -> list[Stage]:
+    """The stages that the settings leave in, in order."""
+    off = disabled(current().disable_stages)
+    return [stage for stage in (*STAGES, *LINE_STAGES) if stage.number not in off]
 
 
 class Step(NamedTuple):
     """One stage that has run: what it made, how long it took, and whether that differs from what it was given."""
 
-    stage: Stage | LineStage
+    stage: Stage
     form: Form
     seconds: float
     changed: bool
@@ -174,26 +172,15 @@ def disabled(text: str | None) -> frozenset[int]:
 
 def steps(sink: UOp, machine: Machine = PLAIN, name: str = "kernel") -> Iterator[Step]:
     """Run a kernel through the stages, one at a time; `name` is what dumps and errors call it."""
-    settings = current()
-    off = disabled(settings.disable_stages)
-    boundaries = Boundaries(settings, name, sink)
-    for stage in STAGES:
-        if stage.number in off:
-            continue
-        before, started = sink, perf_counter()
-        sink = stage.run(sink, machine)
+    boundaries = Boundaries(current(), name, sink)
+    form: Form = sink
+    for stage in stages():
+        before, started = form, perf_counter()
+        form = stage.run(before, machine)
         seconds = perf_counter() - started
-        boundaries.passed(stage.number, stage.name, phase_after(stage.number), sink, before)
-        yield Step(stage, sink, seconds, sink is not before)
-    started = perf_counter()
-    lines = linearize(sink)
-    for line_stage in LINE_STAGES:
-        was = lines
-        lines = line_stage.run(lines, machine)
-        seconds, started = perf_counter() - started, perf_counter()
-        first = line_stage is LINE_STAGES[0]
-        boundaries.passed(line_stage.number, line_stage.name, "program", lines, sink if first else was)
-        yield Step(line_stage, lines, seconds, first or lines != was)
+        boundaries.passed(stage.number, stage.name, phase_after(stage.number), form, before)
+        same = form is before or (isinstance(form, list) and isinstance(before, list) and form == before)
+        yield Step(stage, form, seconds, not same)
 
 
 def function_lines(op: Ops, dtype: DType, table: Table, target: Target) -> list[UOp]:
@@ -210,6 +197,6 @@ def run(
     form: Form = [sink]
     for step in steps(sink, machine, name):
         form = step.form
-        if observer is not None and isinstance(step.stage, Stage) and isinstance(form, UOp):
+        if observer is not None and isinstance(form, UOp):
             observer(step.stage, form)
     return form if isinstance(form, list) else [form]

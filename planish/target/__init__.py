@@ -20,6 +20,7 @@ from planish.dtypes import DType
 from planish.errors import SettingsError
 from planish.target import calibration
 from planish.target import host_features as features
+from planish.target.powers import POWERS_OF_TWO
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
 from planish.uop.ops import COMPARISONS, Ops
@@ -182,6 +183,7 @@ _X86_V4: Final = Target(
     local_bytes=1 << 20,
     caches=(48 << 10, 2 << 20, 32 << 20),
     supported_ops=AVX512_OPS,
+    pre_matcher=POWERS_OF_TWO,
     tensor_cores=tensor_cores.PAIRS[16],
     routines=True,
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import pytest
 
+from planish.actions.accumulators import Accumulators
 from planish.actions.base import Action
+from planish.actions.limit import Limit
 from planish.actions.local import Local
 from planish.actions.pad_to import PadTo
 from planish.actions.thread import Thread
@@ -40,7 +42,7 @@ from tests.optimize.corpus import (
 )
 from tests.placed import brief
 from tests.stages.kernels import Array, buffers_of
-from tests.stages.memory_kernels import cumsum_columns, softmax
+from tests.stages.memory_kernels import cumsum_columns, ragged, softmax, triangle
 
 V4, CUDA, SCALAR = TARGETS["x86-64-v4"], TARGETS["cuda"], TARGETS["scalar"]
 VARIABLE = {"n": 37}
@@ -92,6 +94,14 @@ def test_the_corpus_is_not_left_alone() -> None:
     for target in (V4, CUDA):
         idle = [name for name, build in CORPUS.items() if not chosen(build, target)]
         assert len(idle) <= 3, idle
+
+
+@pytest.mark.parametrize("build", [triangle, ragged])
+def test_what_a_mask_hides_is_not_looked_at(build: Callable[[Table, int, int], UOp]) -> None:
+    *others, last = chosen(lambda t: build(t, 256, 256), V4)
+    assert isinstance(last, Limit)
+    # once, though there are two reductions along the axis of one of them
+    assert sum(isinstance(action, Accumulators) for action in others) == 1
 
 
 def test_scans_are_never_taken_apart() -> None:

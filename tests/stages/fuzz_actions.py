@@ -41,12 +41,14 @@ from tests.stages.memory_kernels import (
     keep,
     layernorm,
     masked_attention,
+    ragged,
     read,
     scan_and_sum,
     softmax,
     softmax_one_range,
     sum_and_max,
     transposed_tile,
+    triangle,
 )
 
 f32, i32 = dtypes.float32, dtypes.int32
@@ -177,6 +179,8 @@ KERNELS: dict[str, Build] = {
     "two stores": two_stores,
     "softmax": fixed(softmax),
     "masked attention": fixed(masked_attention),
+    "triangle": fixed(triangle),
+    "ragged rows": fixed(ragged),
     "softmax, one range": fixed(softmax_one_range),
     "layernorm": fixed(layernorm),
     "cumsum rows": fixed(cumsum_rows),

@@ -105,6 +105,24 @@ def masked_attention(t: Table, rows: int = 8, n: int = 8, columns: int = 4) -> U
     return t.sink(out.index(i * columns + c).store(value).end(i, c))
 
 
+def triangle(t: Table, rows: int = 8, n: int = 8) -> UOp:
+    """The sum and the maximum of the lower triangle's rows, in one loop."""
+    i, r, a = t.range(rows, 0), t.range(n, 1, REDUCE), t.param(2, f32, rows * n)
+    x = a.index(i * n + r)
+    total = (r <= i).where(x, 0.0).reduce(Ops.ADD, r)
+    top = (r <= i).where(x, x.const_like(-math.inf)).reduce(Ops.MAX, r)
+    first, second = (t.param(slot, f32, rows).index(i) for slot in (0, 1))
+    return t.sink(first.store(total).end(i), second.store(top).end(i))
+
+
+def ragged(t: Table, rows: int = 8, n: int = 8) -> UOp:
+    """The sums of rows that are as long as numbers in memory say."""
+    i, r = t.range(rows, 0), t.range(n, 1, REDUCE)
+    seen = r.cast(i32) < t.param(2, i32, rows).index(i)
+    total = seen.where(t.param(1, f32, rows * n).index(i * n + r), 0.0).reduce(Ops.ADD, r)
+    return t.sink(t.param(0, f32, rows).index(i).store(total).end(i))
+
+
 def softmax_reference(x: Array, rows: int = 3) -> Array:
     x = x.reshape(rows, -1).astype(np.float64)
     e = np.exp(x - x.max(1, keepdims=True))

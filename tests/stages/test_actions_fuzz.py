@@ -67,7 +67,7 @@ def test_a_sample_of_sequences_keeps_results() -> None:
     counts: Counter[Kind] = Counter()
     found = [fuzz(seed, counts=counts) for seed in range(500, 610)]
     # what fits few kernels, where it does, and what changes loops before and after
-    kernels = ("multiplied rows", "masked attention", "matmul", "cumsum rows")
+    kernels = ("multiplied rows", "masked attention", "triangle", "ragged rows", "matmul", "cumsum rows")
     rare = (Hold, Limit, Block, Prefix)
     chosen = (*rare, *rare, Upcast, Unroll, Split, Thread)
     for seed in range(40):
@@ -216,7 +216,7 @@ PLANTS = (
     Plant(Lanes, _loses_one(AxisType.UPCAST), ("random", "softmax"), CPUS),
     Plant(Prefix, _loses_one(AxisType.UPCAST), ("cumsum rows",), CPUS),
     Plant(Hold, _loses_one(AxisType.LOOP), ("multiplied rows",), CPUS),
-    Plant(Limit, _ends_early, ("masked attention",), CPUS, (Hold, Upcast, Lanes)),
+    Plant(Limit, _ends_early, ("masked attention", "triangle", "ragged rows"), CPUS, (Hold, Upcast, Lanes)),
     Plant(Unroll, _loses_one(AxisType.UNROLL), ("matmul", "reduction"), CPUS),
     Plant(Accumulators, _takes_the_maximum, ("matmul", "reduction"), CPUS),
     Plant(Local, _loses_one(AxisType.LOCAL), ("matmul", "kept rows"), GPUS),

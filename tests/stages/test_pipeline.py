@@ -56,7 +56,7 @@ def test_every_stage_is_a_module_of_its_own():
 
 
 @pytest.mark.parametrize("stage", [*STAGES, *LINE_STAGES], ids=lambda stage: stage.name)
-def test_the_matchers_of_a_stage_exist_by_name(stage: pipeline.Stage | pipeline.LineStage):
+def test_the_matchers_of_a_stage_exist_by_name(stage: pipeline.Stage):
     (path,) = ROOT.glob(f"*/s{stage.number:02}_*.py")
     module = importlib.import_module(f"planish.stages.{path.parent.name}.{path.stem}")
     known = {m.name: m for m in vars(module).values() if isinstance(m, Matcher)}

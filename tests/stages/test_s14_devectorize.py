@@ -26,8 +26,11 @@ from planish.stages.linearizer.s21_linearize import linearize
 from planish.stages.linearizer.s22_cleanup_if import cleanup_if
 from planish.stages.rangeify.s04_initial_symbolic import initial_symbolic
 from planish.target import TARGETS, Target
+from planish.uop import spec
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.text import print_graph
+from tests.conftest import Golden
 from tests.stages.kernels import Array, buffers_of
 
 f32, f16, i32 = dtypes.float32, dtypes.float16, dtypes.int32
@@ -94,6 +97,20 @@ def test_accesses_have_the_lengths_that_the_target_folds(
         cut = devectorized(copy(t, dtype), target)
         assert widths(cut) == expected
         assert widths(cut, Ops.STORE) == expected
+
+
+@pytest.mark.parametrize("target", [V4, TARGETS["x86-64-v3"], CUDA], ids=lambda target: target.name)
+def test_a_vector_is_cut_to_what_the_target_moves(target: Target, golden: Golden) -> None:
+    """24 lanes of a row that starts anywhere: the longest accesses first, the rest as short as it is."""
+    with Table() as t:
+        before = add_loads(remove_reduce(expand(initial_symbolic(copy(t, columns=24, lanes=24, start=3)))))
+        after = devectorize(before, target)
+        spec.check(after, "devectorized")
+        assert devectorize(after, target) is after
+        golden.check(
+            f"stages/s14_devectorize/copy_{target.name}.txt",
+            f"=== before\n{print_graph(before)}=== after\n{print_graph(after)}",
+        )
 
 
 def test_a_dsp_moves_more_than_a_register_at_once() -> None:

@@ -1,11 +1,13 @@
 """Stage 17, pre-matcher: a target's own rules, before ops are decomposed.
 
 Why: once an exponential is a polynomial, nobody finds it again. A machine with an instruction for a whole expression says so
-here (`Target.pre_matcher`), while the expression still stands. Most machines have nothing to say.
+here (`Target.pre_matcher`), while the expression still stands. Most machines have nothing to say; those with AVX-512 scale by
+powers of two (`planish/target/powers.py`).
 
-Before → after (on a machine whose matcher says so)::
+Before → after (AVX-512)::
 
-    x * recip(sqrt(y))               x * rsqrt(y)
+    x * exp2(cast(n))                scale(x, cast(n))       n an 8-bit integer
+    exp2(floor(x))                   scale(1, x)
 
 Would break without it: nothing; special instructions would not be used.
 
