@@ -116,6 +116,12 @@ class Settings:
         default=None,
         metadata={"doc": "optional stages to leave out, by name or number, separated by commas"},
     )
+    schedule: str | None = field(
+        default=None,
+        metadata={
+            "doc": "steps for kernels in place of those that would be chosen, such as 'upcast(j, 16)'; a line [kernel] before each part"
+        },
+    )
     calibration: bool = field(
         default=True,
         metadata={
@@ -151,6 +157,7 @@ class Changes(TypedDict, total=False):
     progress: bool
     dump_dir: str | None
     disable_stages: str | None
+    schedule: str | None
     calibration: bool
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, Final, cast
+from typing import ClassVar, cast
 
 from planish import dtypes
 from planish.actions.base import OneAxis, fitting
@@ -29,13 +29,10 @@ from planish.dtypes import AddrSpace
 from planish.target import Target
 from planish.uop.nest import LANES, SEQUENTIAL, closed_by, stores_in
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.ops import NUMBERED, Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.symbolic.reduce import identity
-
-_FREE: Final = 4
-"""The parts of an axis that is split or peeled are numbered 0 to 3: what stands beside it is numbered from here on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ class Hold(OneAxis):
             raise self.no("no loop of a known length would run inside of a pass")
         table = sink.table
         taken = {cast("Axis", n.arg).path for n in facts.nodes if n.op is Ops.RANGE}
-        number = _FREE
+        number = NUMBERED
         while any((*cast("Axis", s.arg).path, number + k) in taken for s in inside for k in (0, 1)):
             number += 2
         outermost = _named(loops[0], number)

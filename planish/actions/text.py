@@ -90,8 +90,10 @@ class _Reader:
         fields = fields_of(kind)
         values: dict[str, object] = {}
         while self.peek() != ")":
+            if values and self.peek() != ",":
+                self.fail("','", "')'")
             if values:
-                self.expect(",")
+                self.take()
             field = self.field(fields, values)
             values[field.name] = self.value(field)
         lacking = [field.name for field in fields if field.required and field.name not in values]
@@ -143,12 +145,13 @@ def sections(text: str) -> dict[str, str]:
     """The schedules in a text, by the names of kernels; one for all of them has no name."""
     found: dict[str, list[str]] = {"": []}
     name = ""
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines()):
         section = _SECTION.match(line)
         if section is not None:
             name = section.group(1).strip()
-            # as many lines as there are before, so that what is wrong is found where it stands
-            found[name] = [""] * sum(len(lines) for lines in found.values())
+            # blank lines for all before, so that what is wrong is found where it stands
+            found[name] = [""] * number
         found[name].append("" if section is not None else line)
-    parts = {name: "\n".join(lines) for name, lines in found.items()}
-    return {name: part for name, part in parts.items() if name or part.strip() or len(parts) == 1}
+    if len(found) > 1 and not any(line.partition("#")[0].strip() for line in found[""]):
+        del found[""]
+    return {name: "\n".join(lines) for name, lines in found.items()}

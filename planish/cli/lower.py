@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, read_passes, reproducer_directory
 from planish.compiler.layouts import lower as lower_in_layout
 from planish.compiler.levels import Levels
+from planish.compiler.scheduling import schedule_text
 from planish.config import current, settings
 from planish.errors import did_you_mean
 from planish.ptir import PassManager, Program, text
@@ -26,6 +28,7 @@ LEVELS: Final = {
     "ptir": ".ptir",
     "plan": ".txt",
     "uop": ".txt",
+    "schedule": ".txt",
     "llir": ".txt",
     "llvm": ".ll",
     "c": ".c",
@@ -42,6 +45,7 @@ levels:
   ptir     the program after the pipeline
   plan     which kernels run on which buffers
   uop      the kernels as they are scheduled; uop:NN after stage NN
+  schedule what is done to the loops of each kernel, as --schedule reads it
   llir     loops, addresses, registers
   llvm     LLVM IR before LLVM's own passes
   c        C
@@ -70,6 +74,11 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--vector-width", metavar="N", type=_width, default="native", help="lanes per register, or native"
+    )
+    parser.add_argument(
+        "--schedule",
+        metavar="FILE",
+        help="what to do to the loops, in place of what would be chosen; a line [kernel] before each part",
     )
     add_entry_argument(parser)
     parser.add_argument(
@@ -132,6 +141,14 @@ def run(arguments: Sequence[str], console: Console) -> int:
     if directory is not None:
         manager.watch(DumpDir(directory))
     ran = len(manager.run(program).runs)
+    steps = schedule_text(None if args.schedule is None else Path(args.schedule))
+    with settings(schedule=steps) if steps is not None else nullcontext():
+        return _shown(program, args, directory, ran, console)
+
+
+def _shown(
+    program: Program, args: argparse.Namespace, directory: str | None, ran: int, console: Console
+) -> int:
     if directory is None:
         # Only as far as it is asked for, so that programs are shown that cannot be lowered, too.
         shown = text.print(program) if args.to == "ptir" else _levels(program, args).as_text(args.to)

@@ -51,7 +51,7 @@ __all__ = [
     "lower",
 ]
 
-Level = Literal["ptir", "plan", "uop", "llir", "llvm", "c", "asm", "cuda", "ptx", "sass"]
+Level = Literal["ptir", "plan", "uop", "schedule", "llir", "llvm", "c", "asm", "cuda", "ptx", "sass"]
 PIPELINE: Final = "inline,expand,expand-complex,fixpoint(canonicalize,cse),dce"
 """What runs before a function is cut into kernels: composite ops become others, then what repeats goes."""
 
@@ -163,11 +163,15 @@ class Lowered:
         return lowering.explained(self)
 
     def as_text(self, level: str) -> str:
-        """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
+        """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
         if level == "ptir":
             return ptir.print(self.function)
         if level == "plan":
             return self.plan.as_text(self.sharing.homes)
+        if level == "schedule":
+            from planish.compiler import lowering
+
+            return lowering.schedules_of(self)
         if level == "uop":
             return "\n".join(kernel[0][1] for kernel in self.stages)
         if level.startswith("uop:"):

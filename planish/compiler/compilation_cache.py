@@ -30,7 +30,7 @@ from planish.target import Target
 if TYPE_CHECKING:
     from planish.compiler import Lowered
 
-_RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic")
+_RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic", "schedule")
 """Settings that change what is generated."""
 
 

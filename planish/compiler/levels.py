@@ -74,7 +74,7 @@ class Levels:
             return compile(self.function, self.target, passes=self.passes, donate=self.donate)
 
     def as_text(self, level: str) -> str:
-        """The function at a level: ptir, plan, uop, uop:NN (after that stage), llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
+        """The function at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
         if level == "ptir":
             return ptir.print(self.prepared)
         with self._settings:

@@ -24,7 +24,7 @@ from planish.compiler.non_temporal import streamed
 from planish.compiler.object_code import object_key, object_of
 from planish.compiler.parallel import Beside, is_worth_sharing, shared
 from planish.compiler.progress import report
-from planish.compiler.scheduling import FIRST, Choice, Steering
+from planish.compiler.scheduling import FIRST, Choice, Steering, check_given
 from planish.config import current, settings
 from planish.errors import PlanishError, ShapeError
 from planish.llir.lower import lower as lower_to_llir
@@ -142,12 +142,15 @@ def _make_kernels(
 
     What may become part of a loop waits to be compiled until that is known.
     """
+    check_given([kernel.name for kernel in plan.kernels])
     steering = Steering(target)
     streams = streamed(plan, sharing, target)
 
     def lowered(number: int) -> _Made:
         kernel = plan.kernels[number]
-        choose = partial(steering, in_place=bool(sharing.aliased[number]), streams=bool(streams[number]))
+        choose = partial(
+            steering, name=kernel.name, in_place=bool(sharing.aliased[number]), streams=bool(streams[number])
+        )
         lines = pipeline.run(kernel.sink, pipeline.Machine(target, choose), name=kernel.name)
         program = with_functions(lower_to_llir(kernel.name, lines), target)
         program = with_streaming(program, target, streams[number])
@@ -311,6 +314,20 @@ def origins_of(lowered: Lowered, function: ptir.Function | None) -> list[tuple[p
         left = by_name.get(lowered.plan.kernels[launch.kernel].name, [])
         found.append(left.pop(0) if left else ())
     return found
+
+
+def schedules_of(lowered: Lowered) -> str:
+    """The schedules of a function's kernels, each step with its reason: what `--schedule` and `jit(schedule=…)` read."""
+    lines: list[str] = []
+    with Table() as table:
+        kernels = make_plan(lowered.function, table, target=lowered.target).kernels
+        for kernel, choice in zip(kernels, lowered.choices, strict=True):
+            lines.append(f"[{kernel.name}]  # {choice.origin}")
+            for number, action in enumerate(choice.actions):
+                reason = choice.reasons[number] if number < len(choice.reasons) else ""
+                lines.append(f"{action}  # {reason}" if reason else str(action))
+            lines.append("")
+    return "\n".join(lines).rstrip("\n") + "\n" if lines else ""
 
 
 def explained(lowered: Lowered) -> tuple[Why, ...]:

@@ -1,17 +1,23 @@
 """Scheduling: who chooses the actions of a kernel, what was chosen, and the kernel lowered with them.
 
-The heuristic chooses, unless the settings ask for a search; a search lowers one kernel with many lists of actions.
+The heuristic chooses, unless the settings ask for a search or say what to do; a search lowers one kernel with many lists of actions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from fnmatch import fnmatchcase
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from planish.actions.base import Action
+from planish.actions.base import Action, Refusal, apply_action
+from planish.actions.block import Block
+from planish.actions.text import parse_schedule, print_schedule, sections
 from planish.compiler.functions import with_functions
 from planish.config import current
+from planish.errors import LoweringError, PlanishError, did_you_mean
 from planish.llir.lower import lower as lower_to_llir
 from planish.llir.program import Program
 from planish.llir.streaming import with_streaming
@@ -20,6 +26,7 @@ from planish.records import dataclass
 from planish.stages import pipeline
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
+from planish.uop.nest import axes_of, name_of
 from planish.uop.node import UOp
 
 if TYPE_CHECKING:
@@ -40,7 +47,7 @@ class Choice:
     """What a search saw, if there was one now."""
 
     def __repr__(self) -> str:
-        return f"<schedule by {self.origin}: {', '.join(map(str, self.actions)) or 'no actions'}>"
+        return f"<schedule by {self.origin}: {print_schedule(self.actions) or 'no actions'}>"
 
 
 @dataclass(slots=True)
@@ -50,9 +57,13 @@ class Steering:
     target: Target
     choices: list[Choice] = field(default_factory=list)
 
-    def __call__(self, sink: UOp, *, in_place: bool = False, streams: bool = True) -> Sequence[Action]:
+    def __call__(
+        self, sink: UOp, *, name: str = "", in_place: bool = False, streams: bool = True
+    ) -> Sequence[Action]:
         """The actions for a kernel that has come to stage 7; whether it writes over what it reads, and past the caches."""
-        choice = choose(sink, self.target, in_place=in_place, streams=streams)
+        choice = given(sink, name, self.target, in_place=in_place)
+        if choice is None:
+            choice = choose(sink, self.target, in_place=in_place, streams=streams)
         self.choices.append(choice)
         return choice.actions
 
@@ -66,6 +77,79 @@ def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool =
     from planish.compiler import tuning  # who does not search does not wait for it
 
     return tuning.choose(sink, target, plain)
+
+
+# -- schedules that are given -------------------------------------------------------------------------------------------
+
+
+def given(sink: UOp, name: str, target: Target, *, in_place: bool = False) -> Choice | None:
+    """The schedule that the settings say for a kernel of a name; None if they say nothing of it.
+
+    Each step is tried; one that does not fit is an error that says why, and which axes there are.
+    """
+    text = current().schedule
+    if text is None:
+        return None
+    parts = sections(text)
+    part = next((part for known, part in parts.items() if not known or fnmatchcase(name, known)), None)
+    if part is None:
+        return None
+    actions = parse_schedule(part)
+    for number, action in enumerate(actions):
+        try:
+            if in_place and isinstance(action, Block):
+                raise action.no("an operand lies where the outputs are written")
+            sink = apply_action(sink, action, target, actions[:number])
+        except Refusal as refusal:
+            axes = ", ".join(map(name_of, axes_of(sink)))
+            raise LoweringError(
+                f"step {number + 1} of the schedule of {name}, {action}, does not fit: {refusal.message}",
+                remedy=refusal.remedy or f"the axes before it are {axes}",
+            ) from None
+    return Choice(actions, ("as given",) * len(actions), "given")
+
+
+def check_given(names: Sequence[str]) -> None:
+    """Refuse a schedule for kernels that a function does not have."""
+    text = current().schedule
+    if text is None:
+        return
+    known = ", ".join(names) or "none"
+    for part in sections(text):
+        if not part and len(names) != 1:
+            raise LoweringError(
+                f"a schedule for one kernel, and the function has {len(names)}",
+                remedy=f"put a line [kernel] before its steps; kernels are {known}",
+            )
+        if part and not any(fnmatchcase(name, part) for name in names):
+            close = did_you_mean(part, names)
+            hint = f"did you mean {close}? " if close else ""
+            raise LoweringError(f"there is no kernel {part}", remedy=f"{hint}kernels are {known}")
+
+
+def schedule_text(schedule: str | PathLike[str] | Mapping[str, str] | None) -> str | None:
+    """A schedule as the settings take it: from a text, a file (what is no step is the name of one), or a mapping from kernels to texts."""
+    if schedule is None:
+        return None
+    if isinstance(schedule, Mapping):
+        text = "\n".join(f"[{name}]\n{part}" for name, part in schedule.items())
+    elif isinstance(schedule, str) and (not schedule.strip() or not set("(\n[").isdisjoint(schedule)):
+        text = schedule
+    else:
+        try:
+            text = Path(schedule).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise PlanishError(
+                f"cannot read the schedule {str(schedule)!r}: {reason}",
+                remedy="give the name of a file, or steps such as upcast(j, 16)",
+            ) from None
+    for part in sections(text).values():
+        parse_schedule(part)  # what is wrong is told now
+    return text
+
+
+# -- lowering -----------------------------------------------------------------------------------------------------------
 
 
 def after_choice(sink: UOp, actions: Sequence[Action], target: Target, name: str = "kernel") -> Program:

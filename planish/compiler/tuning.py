@@ -51,12 +51,13 @@ CODE_SETTINGS: Final = ("fastmath", "contract", "devectorize", "allow_half8", "d
 """Settings that change the code that a list of actions becomes."""
 _RULES: Final = (
     "uop",
+    "actions",
     "stages",
     "optimize",
     "llir",
     "codegen",
-    "compiler/kernels.py",
-    "target.py",
+    "compiler/scheduling.py",
+    "target",
     "dtypes",
 )
 _WORTH: Final = 1 << 12

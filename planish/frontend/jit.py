@@ -14,12 +14,15 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from planish import compiler, ptir
 from planish.compiler import Cost, Executable, KernelInfo, Memory
 from planish.compiler.levels import Levels
 from planish.config import Settings, current
+from planish.config import settings as with_settings
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import (
@@ -105,12 +108,14 @@ class Jitted(Generic[P, R]):
         signature: Signature,
         passes: Passes = compiler.PIPELINE,
         device: str | None = None,
+        schedule: str | None = None,
     ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._signature = signature
         self._passes = passes
         self._place = device
+        self._schedule = schedule
         self._entries: dict[object, Entry] = {}
         self._recent: list[Entry] = []
         self._hits = 0
@@ -184,17 +189,18 @@ class Jitted(Generic[P, R]):
         return made
 
     def _miss(self, call: Call, settings: Settings) -> Entry:
-        entry = prepared(
-            trace_call(self._signature, self._function, call),
-            settings,
-            self._place or _device(call.key.leaves),
-            self._passes,
-        )
+        traced = trace_call(self._signature, self._function, call)
+        with self._steered():
+            entry = prepared(traced, settings, self._place or _device(call.key.leaves), self._passes)
         self._note(call)
         if len(self._entries) >= _KEPT:
             del self._entries[next(iter(self._entries))]
         self._entries[call.key] = entry
         return entry
+
+    def _steered(self) -> AbstractContextManager[object]:
+        """The settings with the schedule that the function was given, if it was."""
+        return nullcontext() if self._schedule is None else with_settings(schedule=self._schedule)
 
     def _note(self, call: Call) -> None:
         """Write down why the function was traced; warn where that happens too often."""
@@ -235,7 +241,9 @@ class Jitted(Generic[P, R]):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function captured and lowered for such arguments, which may be specs; nothing is run."""
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(current()))
-        return Lowered(self._signature, trace_call(self._signature, self._function, call), self._passes)
+        traced = trace_call(self._signature, self._function, call)
+        with self._steered():
+            return Lowered(self._signature, traced, self._passes)
 
 
 class _JittedObject(Jitted[P, R]):
@@ -247,8 +255,9 @@ class _JittedObject(Jitted[P, R]):
         signature: Signature,
         passes: Passes = compiler.PIPELINE,
         device: str | None = None,
+        schedule: str | None = None,
     ) -> None:
-        super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes, device)
+        super().__init__(cast("Callable[P, R]", type(function).__call__), signature, passes, device, schedule)
         self._object = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -305,7 +314,7 @@ class Lowered:
         return self._lowered.programs
 
     def as_text(self, level: str = "ptir") -> str:
-        """The program at a level: ptir, plan, uop, uop:NN (after that stage), llir, llvm, c or asm."""
+        """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir, llvm, c or asm."""
         return self._levels.as_text(level)
 
     def compile(self) -> Compiled:
@@ -420,6 +429,7 @@ def jit(
     dims: Mapping[str | int, DimSpec] | None = None,
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
+    schedule: str | PathLike[str] | Mapping[str, str] | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
 def jit(
@@ -432,6 +442,7 @@ def jit(
     dims: Mapping[str | int, DimSpec] | None = None,
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
+    schedule: str | PathLike[str] | Mapping[str, str] | None = None,
 ) -> Jitted[P, R]: ...
 def jit(
     function: Callable[P, R] | None = None,
@@ -443,6 +454,7 @@ def jit(
     dims: Mapping[str | int, DimSpec] | None = None,
     passes: Passes = compiler.PIPELINE,
     device: str | None = None,
+    schedule: str | PathLike[str] | Mapping[str, str] | None = None,
 ) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Compile a function of tensors: captured once per signature, then replayed as machine code.
 
@@ -451,11 +463,19 @@ def jit(
     may change without compiling again: `dims={"x": (planish.Dim("batch", 1, 64), None)}`. `passes` run on the captured program in
     place of the compiler's own: a pipeline's text, passes, or several of both, as `[planish.compiler.PIPELINE, MyPass()]`.
     `device` is where it runs, such as `"cuda:0"`; without it, where its arguments live. Arguments elsewhere are moved there.
+    `schedule` says what is done to the loops of its kernels in place of what would be chosen: steps such as
+    `"upcast(j, 16); thread(i)"`, a file of them, or a mapping from the names of kernels to steps. `.lower(…).as_text("schedule")`
+    shows what is chosen.
     """
     # read now: a mistake in them belongs to the line that made it
     pipeline = passes if passes is compiler.PIPELINE else ptir.PassManager.of(passes)
 
     place = None if device is None else checked(device)
+    steps: str | None = None
+    if schedule is not None:
+        from planish.compiler.scheduling import schedule_text  # who says nothing does not wait for it
+
+        steps = schedule_text(schedule)
 
     def made(function: Callable[P, R]) -> Jitted[P, R]:
         if not callable(function):
@@ -466,9 +486,9 @@ def jit(
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         if tree.apart(function) is None:
-            return Jitted(function, Signature(function, *options), pipeline, place)
+            return Jitted(function, Signature(function, *options), pipeline, place, steps)
         named = Signature(type(function).__call__, *options)
         named.name = type(function).__name__
-        return _JittedObject(function, named, pipeline, place)
+        return _JittedObject(function, named, pipeline, place, steps)
 
     return made if function is None else made(function)

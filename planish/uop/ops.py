@@ -189,6 +189,8 @@ class AxisType(Enum):
 
 _ROOTS: Final = "ijklmnopqrstuvwxyzabcdefgh"
 _PARTS: Final = ("outer", "inner", "first", "last")
+NUMBERED: Final = len(_PARTS)
+"""Parts of an axis from this number on are called by it."""
 
 
 def axis_name(path: tuple[int, ...]) -> str:

@@ -78,7 +78,7 @@ def test_levels_are_checked(cli: Cli):
     ran = cli("lower", "--to", "llr", stdin=SMALL)
     assert (ran.status, ran.out) == (2, "")
     assert (
-        "there is no level 'llr'; did you mean llir? valid: ptir, plan, uop, llir, llvm, c, asm, cuda, ptx, sass, uop:NN\n"
+        "there is no level 'llr'; did you mean llir? valid: ptir, plan, uop, schedule, llir, llvm, c, asm, cuda, ptx, sass, uop:NN\n"
         in ran.err
     )
     assert cli("lower", stdin=SMALL).status == 2

@@ -52,7 +52,7 @@ def test_a_conditional_store_keeps_its_condition(t: Table, golden: Golden) -> No
     place = t.param(0, f32, 100).index((i < 50).where(i, t.invalid()))
     kernel = prepared(t.sink(place.store(t.param(1, f32, 100).index(i)).end(i)))
     after = check_stage(golden, f"{STAGE}/conditional", split_store, kernel)
-    assert counters(after) == ["L0_0<50"]
+    assert counters(after) == ["L0_4<50"]
     assert conditions(after) == 0
 
 
@@ -62,14 +62,14 @@ def test_both_halves_store_what_they_should(t: Table, golden: Golden) -> None:
     after = check_stage(
         golden, f"{STAGE}/halves", split_store, prepared(store(t.param(0, f32, 100), value, i))
     )
-    assert counters(after) == ["L0_0<50", "L0_1<50"]
+    assert counters(after) == ["L0_4<50", "L0_5<50"]
     assert [effect.op for effect in after.src] == [Ops.END, Ops.END]
     assert conditions(after) == 0
 
 
 def test_a_concatenation_is_one_loop_per_operand(t: Table, golden: Golden) -> None:
     after = check_stage(golden, f"{STAGE}/concat", split_store, concat(t, 3, 16, 40))
-    assert counters(after) == ["L0_0<3", "L0_1<3", "L1_0<16", "L1_1<40"]
+    assert counters(after) == ["L0_4<3", "L0_5<3", "L1_4<16", "L1_5<40"]
     assert conditions(after) == 0
     assert iterations(after) == 3 * 56
 
@@ -82,7 +82,7 @@ def test_short_inner_parts_stay_together(t: Table) -> None:
 def test_outer_parts_may_be_short(t: Table) -> None:
     kernel = concat(t, 1, 1, 2, 1)  # i has one value: j is the outermost range
     after = split_store(kernel)
-    assert counters(after) == ["L1_1<2"]  # of one value, the others are no ranges any more
+    assert counters(after) == ["L1_5<2"]  # of one value, the others are no ranges any more
     assert len(after.src) == 3
     assert unchanged_result(kernel, after)
 
@@ -125,7 +125,7 @@ def test_each_part_has_reduce_ranges_of_its_own(t: Table, golden: Golden) -> Non
     first = x.replace(src=(x.src[0], (i < 4).where(x.src[1], t.invalid())))
     kernel = prepared(store(t.param(0, i32, 8), (i < 4).where(first, gated).reduce(Ops.ADD, r), i))
     after = check_stage(golden, f"{STAGE}/reduce", split_store, kernel)
-    assert counters(after) == ["L0_0<4", "L0_1<4", "R1_0<5", "R1_1<5"]
+    assert counters(after) == ["L0_4<4", "L0_5<4", "R1_4<5", "R1_5<5"]
 
 
 def test_the_number_of_loops_is_limited(t: Table) -> None:

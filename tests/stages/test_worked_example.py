@@ -11,6 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from planish import ptir
+from planish.actions.base import Action
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
 from planish.codegen import llvm
 from planish.llir.interpret import interpret as run_llir
 from planish.llir.lower import lower as lower_to_llir
@@ -23,7 +26,6 @@ from planish.target import TARGETS
 from planish.uop.interpret import interpret
 from planish.uop.node import Table
 from planish.uop.text import print_graph
-from tests.placed import Action, ActionKind
 
 Array = NDArray[Any]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "worked_example.md"
@@ -67,8 +69,8 @@ The actions: {actions}. A row of the result is three lanes, the sum over three p
 stage 14, and stage 15 gives every one of them 32 bits (`test_matmul_validated_3x3` of seed 000).
 """
 CASES = (
-    (ADDITION, addition, (Action(ActionKind.UPCAST, 0, 4),)),
-    (PRODUCT, product, (Action(ActionKind.UPCAST, 1, 0), Action(ActionKind.UNROLL, 2, 0))),
+    (ADDITION, addition, (Upcast("i", 4),)),
+    (PRODUCT, product, (Upcast("j"), Unroll("k"))),
 )
 
 

@@ -332,7 +332,7 @@ def test_axes_print_with_letter_and_path():
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [((0,), "i"), ((2,), "k"), ((1, 0), "j.outer"), ((1, 1, 0), "j.inner.outer"), ((0, 3, 1), "i.3.inner"), ((26,), "i1")],
+    [((0,), "i"), ((2,), "k"), ((1, 0), "j.outer"), ((1, 1, 0), "j.inner.outer"), ((0, 3, 1), "i.last.inner"), ((0, 4, 1), "i.4.inner"), ((26,), "i1")],
 )  # fmt: skip
 def test_an_axis_is_named_by_the_dim_and_the_splits_that_it_comes_from(path: tuple[int, ...], name: str):
     assert axis_name(path) == name

@@ -26,7 +26,7 @@ from typing import Final, cast
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.ops import NUMBERED, Axis, AxisType, Ops
 from planish.uop.pattern import constant, node
 from planish.uop.rewrite import rewrite, substitute
 
@@ -54,8 +54,9 @@ def _split(r: UOp, divisors: set[int]) -> UOp:
     axis, table = cast("Axis", r.arg), r.table
     bound = cast("int", r.src[0].arg)
     total: UOp | None = None
-    for number, step in enumerate(reversed(steps)):
-        part = table.range(bound // step, (*axis.path, number), axis.kind)
+    # two parts are the outer and the inner one, of more each has a number
+    for number, step in enumerate(reversed(steps), NUMBERED if len(steps) > 2 else 0):
+        part = table.range(bound // step, axis.part(number))
         term = part * step if step > 1 else part
         total = term if total is None else total + term
         bound = step

@@ -36,7 +36,7 @@ from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simpli
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import constant_size
 from planish.uop.node import UOp
-from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
+from planish.uop.ops import FIRST_RANGE, NUMBERED, Axis, AxisType, Ops
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite, substitute
 
@@ -70,10 +70,7 @@ def _own_ranges(effect: UOp) -> list[UOp]:
 
 def _renamed(effect: UOp, number: int) -> UOp:
     """The same loops over ranges of their own."""
-    fresh = {
-        r: r.replace(arg=Axis((*cast("Axis", r.arg).path, number), cast("Axis", r.arg).kind))
-        for r in _own_ranges(effect)
-    }
+    fresh = {r: r.replace(arg=cast("Axis", r.arg).part(NUMBERED + number)) for r in _own_ranges(effect)}
     return substitute(effect, fresh)
 
 
