@@ -53,6 +53,19 @@ class Body(NamedTuple):
         return overlapped(self.compute(target), self.access(target), self.chain, near)
 
 
+def copying(target: Target, elements: int, *, turned: bool = False) -> float:
+    """Cycles to copy so many elements of 32 bits from wherever so many lie, in order or turned in registers."""
+    lanes = max(target.register_bytes // 4, 1)
+    body = Body(loads=1, stores=1, shuffles=(lanes - 1).bit_length() if turned else 0)
+    vector = body.cycles(target) + target.branches
+    return elements / lanes * max(vector, 4 * lanes / target.rate(4 * elements))
+
+
+def multiplying(target: Target, products: int) -> float:
+    """Cycles for so many multiply-adds of 32 bits, if nothing else is waited for."""
+    return products / (target.multiplies * max(target.register_bytes // 4, 1))
+
+
 def overlapped(*parts: float) -> float:
     """Cycles of parts that run side by side."""
     bound = max(parts)

@@ -23,10 +23,12 @@ from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
+from planish.optimize.body import Body, copying
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
 from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window, lanes_of
+from planish.target import Target
 from planish.uop.nest import name_of, size_of
 from planish.uop.node import UOp
 
@@ -36,12 +38,8 @@ _MOST_PIECES: Final = 128
 _FEW_PIXELS: Final = 6
 """Neighbouring pixels, below which a tile has pixels of other axes, too."""
 _MOST_VECTORS: Final = 4
-_TURNED: Final = 16
-"""Products in the time in which one weight is copied and transposed."""
-_COPIED: Final = 6
-"""Products in the time in which one element of the image is copied."""
-_UNIT: Final = 40
-"""Products per element in `cores.Cut`."""
+_EDGE: Final = 1.05
+"""What a tile costs that runs over an edge of channels or pixels."""
 
 
 class _Tile(NamedTuple):
@@ -74,19 +72,21 @@ class _Tile(NamedTuple):
                 run *= self.amounts[axis]
         return self.vectors * lanes * (self.pixels // run) * run.bit_count() * times
 
-    def cost(self, channels: int, lanes: int) -> float:
-        """Cycles for all channels and pixels and one tap, on a machine with two loads and two multiply-adds in each."""
+    def cost(self, target: Target, channels: int, lanes: int) -> float:
+        """Cycles for all channels and pixels and one tap; the weights come from the second cache."""
         rounds = -(-channels // (self.vectors * lanes))
-        edge = (
-            1.1 if channels % (self.vectors * lanes) else 1.0
-        )  # beyond it nothing is gained, and what is stored has gates
+        # beyond an edge nothing is gained, and what is stored has gates
+        edge = _EDGE if channels % (self.vectors * lanes) else 1.0
         for axis, amount in self.amounts.items():
             rounds *= -(-size_of(axis) // amount)
-            edge *= 1.05 if size_of(axis) % amount else 1.0
-        work = max(self.pixels * self.vectors, self.pixels + self.vectors) / 2
-        # the weights come from the second cache: two bytes of them in the time of one multiply-add are for free
-        weights = self.vectors * 1.2 if self.pixels < 6 else 0.0
-        return rounds * edge * (max(work, 4.0) + 1.0 + weights)
+            edge *= _EDGE if size_of(axis) % amount else 1.0
+        body = Body(
+            multiplies=self.pixels * self.vectors,
+            loads=self.pixels + self.vectors,
+            chain=target.latency,
+            nbytes=self.vectors * target.register_bytes,
+        )
+        return rounds * edge * (body.cycles(target) + target.branches)
 
 
 def _best_tile(draft: Draft, view: View, window: Window, channel: UOp, lanes: int) -> _Tile:
@@ -114,7 +114,7 @@ def _best_tile(draft: Draft, view: View, window: Window, channel: UOp, lanes: in
         tiles,
         key=lambda tile: (
             tile.pieces(view, window.place, channel, lanes) > _MOST_PIECES,
-            tile.cost(channels, lanes),
+            tile.cost(draft.target, channels, lanes),
         ),
     )
 
@@ -187,21 +187,21 @@ def _last_taps(view: View, window: Window) -> int:
 
 def _share(draft: Draft, view: View, window: Window, sizes: Sizes, channel: UOp) -> None:
     """Pieces for the cores: of the axis for which least is copied more than once."""
-    weights = sizes.weights(size_of(channel), {}) * _TURNED
-    image = sizes.image({}) * _COPIED
+    target, whole = draft.target, sizes.image({})
+    weights = copying(target, sizes.weights(size_of(channel), {}), turned=True)
     batch = prod(size_of(r) for r in window.shared)
     cuts = []
     for axis in (*window.shared, *window.pixels, channel):
         steps = draft.steps(axis)
         if axis in window.shared:
-            again = 0
+            again = 0.0
         elif axis is channel:
-            again = image
+            again = copying(target, whole)
         else:
-            halo = sizes.image({axis: 1}) - sizes.image({}) // max(size_of(axis), 1)
-            again = weights * batch + max(halo, 0) * _COPIED
-        cuts.append(Cut(axis, steps, again // _UNIT))
-    cut = best_cut(draft.target, view.work, cuts)
+            halo = sizes.image({axis: 1}) - whole // max(size_of(axis), 1)
+            again = weights * batch + copying(target, max(halo, 0))
+        cuts.append(Cut(axis, steps, again))
+    cut = best_cut(target, view.work, cuts) if draft.cores else None
     if cut is not None:
         draft.take(Thread, cut.axis, cut.pieces, "pieces for the cores")
 

@@ -32,6 +32,7 @@ from planish.actions.peel import Peel
 from planish.actions.split import Split
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
+from planish.optimize.body import copying
 from planish.optimize.cores import ROUNDS, Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
@@ -51,8 +52,6 @@ _FAR_AGAIN: Final = 2
 """The same for one of several of an operand that does not stay in the second cache between rows of tiles."""
 _TURNED_AGAIN: Final = 2
 """The same for one whose lanes are not contiguous: the copy is the only fast way to read it."""
-_TURNING: Final = 2
-"""How many elements are copied in order in the time in which one of rows that are not contiguous is."""
 _PANEL: Final = (2, 5)
 """The part of the second cache that a panel may fill: the other operand and the result pass through it, too. Shorter panels are
 worse on both sides: results are read and written once more for each (2048³ with a panel of a tenth: 1.26 times as long)."""
@@ -221,12 +220,12 @@ def _nest(
         Cut(
             product.columns,
             -(-columns // width),
-            _TURNING * along * rows if scattered else 0,
+            copying(draft.target, along * rows, turned=True) if scattered else 0.0,
             is_free=walked
             and columns % width > 0,  # a panel that nothing is in is more code: only for long walks
             least=max(2, least),
         ),
-        Cut(product.rows, again, along * columns if staged else 0, is_free=True),
+        Cut(product.rows, again, copying(draft.target, along * columns) if staged else 0.0, is_free=True),
     ]
     # a block is of use to all rows of a piece, and a walk the better the longer it is
     rounds = 1 if length < along and (again < _AGAIN or columns <= width) else ROUNDS

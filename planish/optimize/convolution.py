@@ -1,20 +1,25 @@
 """Convolutions: sums of products of which one operand is read through a window that moves along output axes.
 
 Nothing here knows what a convolution is: the structure is found in the indices (`windows.py`), which also says what pixels, taps
-and channels are. Four nests are known, and the first that fits is taken:
+and channels are. Four nests are known; the cost model takes the best of those that fit:
 
 * channels in lanes (`channel_lanes.py`), if there is a vector of them;
 * sums in lanes (`tap_sums.py`), if the outputs are a few taps, each of which sums up an image (weights of depthwise convolutions);
 * channels that share nothing in lanes (`depthwise.py`), where rows of pixels are shorter than a vector;
-* pixels in lanes (`pixel_lanes.py`) otherwise.
+* pixels in lanes (`pixel_lanes.py`).
+
+Of a sum that has no windows, but is no plain product of matrices either, channels in lanes and the nest of a product are compared.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Final, cast
 
 from planish.actions.split import Split
+from planish.optimize.candidates import Template, best_of
 from planish.optimize.channel_lanes import channels_in_lanes
+from planish.optimize.contraction import multiply
 from planish.optimize.depthwise import own_channels_in_lanes
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
@@ -36,23 +41,6 @@ def _groups_apart(draft: Draft, window: Window) -> bool:
     return False
 
 
-def convolve(draft: Draft, view: View) -> bool:
-    """Actions for a reduction over windows; false if the kernel is none, or none that is known here."""
-    window = window_of(view)
-    if window is None:
-        window = sums_of(view)
-        return window is not None and _by_channels(draft, view, window)
-    if _groups_apart(draft, window):
-        view = View(draft.sink)
-        window = window_of(view) or window
-    return (
-        _by_channels(draft, view, window)
-        or sums_in_lanes(draft, view, window)
-        or own_channels_in_lanes(draft, view, window)
-        or pixels_in_lanes(draft, view, window)
-    )
-
-
 def _by_channels(draft: Draft, view: View, window: Window) -> bool:
     """Channels in lanes, if there is a vector of them."""
     channel = max(window.channels, key=size_of, default=None)
@@ -60,3 +48,31 @@ def _by_channels(draft: Draft, view: View, window: Window) -> bool:
         return False
     lanes = lanes_of(window, draft.target)
     return lanes > 1 and size_of(channel) >= lanes and channels_in_lanes(draft, view, window, channel)
+
+
+_NESTS: Final[Sequence[Callable[[Draft, View, Window], bool]]] = (
+    _by_channels,
+    sums_in_lanes,
+    own_channels_in_lanes,
+    pixels_in_lanes,
+)
+
+
+def contract_any(draft: Draft, view: View) -> bool:
+    """Actions for a sum of products, over windows or not, or another reduction over windows; false if the kernel is none."""
+    window = window_of(view)
+    if window is None:
+        sums = sums_of(view)
+        return best_of(draft, view, [multiply] if sums is None else [_bound(_by_channels, sums), multiply])
+    trial = draft.copy()
+    if _groups_apart(trial, window):
+        view = View(trial.sink)
+        window = window_of(view) or window
+    if best_of(trial, view, [_bound(nest, window) for nest in _NESTS]):
+        draft.adopt(trial)
+        return True
+    return multiply(draft, view)
+
+
+def _bound(nest: Callable[[Draft, View, Window], bool], window: Window) -> Template:
+    return lambda draft, view: nest(draft, view, window)

@@ -7,6 +7,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from planish.actions.thread import Thread
+from planish.optimize.body import multiplying
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View, work_of
 from planish.target import Parallel, Target
@@ -32,8 +33,8 @@ _SMALLER: Final = 4
 """How many times more pieces there may be than are wanted, if fewer are not possible."""
 _SHARED: Final = 4
 """The part of a kernel's work that each piece may do again."""
-_COPIED: Final = 40
-"""Iterations of a contraction in the time in which one element is copied."""
+_WORTH: Final = 3.5
+"""Launches in whose time a piece of a contraction is made, at least."""
 
 
 def share_among_cores(draft: Draft, view: View) -> None:
@@ -85,11 +86,12 @@ def pieces_for(target: Target, view: View) -> int:
 
 
 class Cut(NamedTuple):
-    """An axis of so many steps, cut into pieces; `copied` elements are copied for each piece again."""
+    """An axis of so many steps, cut into pieces."""
 
     axis: UOp
     steps: int
-    copied: int = 0
+    copied: float = 0.0
+    """Cycles in which each piece copies what others copy, too."""
     pieces: int = 1
     is_free: bool = False
     """Whether any number of pieces is possible: the axis can run over its end."""
@@ -103,13 +105,14 @@ class Cut(NamedTuple):
 
 
 def best_cut(target: Target, work: int, cuts: Sequence[Cut], *, rounds: int = ROUNDS) -> Cut | None:
-    """The cut of a contraction that lets the cores end first; of equal ones the first, in more pieces.
+    """The cut of a contraction of so many products that lets the cores end first; of equal ones the first, in more pieces.
 
     `rounds`: how many pieces each core should have.
     """
-    if target.parallel is not Parallel.CORES or target.cores < 2 or work < 2 * _PIECE:
+    busy = multiplying(target, work)
+    most = min(target.cores, int(busy / (_WORTH * target.launch)))
+    if target.parallel is not Parallel.CORES or most < 2:
         return None
-    most = min(target.cores, work // _PIECE)
     several = [
         cut._replace(pieces=pieces)
         for cut in cuts
@@ -119,7 +122,7 @@ def best_cut(target: Target, work: int, cuts: Sequence[Cut], *, rounds: int = RO
 
     def cost(cut: Cut) -> float:
         turns = -(-cut.pieces // target.workers)
-        alone = work * cut.padded / cut.steps / cut.pieces + cut.copied * _COPIED
+        alone = busy * cut.padded / cut.steps / cut.pieces + cut.copied
         few = max(0, rounds * target.workers - cut.pieces) / (rounds * target.workers)
         many = max(0, cut.pieces - rounds * target.workers) / target.cores
         # of equal ones, the one that is less work for fewer cores, unless large pieces are wanted

@@ -13,9 +13,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from planish.actions.upcast import Upcast
-from planish.optimize.contraction import contract, multiply
-from planish.optimize.convolution import convolve
+from planish.optimize.candidates import Template
+from planish.optimize.contraction import contract
+from planish.optimize.convolution import contract_any
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
 from planish.optimize.lanes import (
@@ -32,13 +36,19 @@ from planish.optimize.rows import block_rows
 from planish.optimize.streaming import stream
 from planish.optimize.tensor_cores import use_tensor_core
 
+_WHOLE: Final[Sequence[Template]] = (
+    lambda draft, view: use_tensor_core(draft),
+    block_rows,
+    contract_any,
+    stream,
+)
+"""Templates for kernels of one kind: no two fit the same. Of a contraction there are several, among which the cost model chooses."""
+
 
 def for_cpu(draft: Draft, view: View) -> None:
     if draft.target.register_bytes == 1:
         return  # no vectors
-    if use_tensor_core(draft) or block_rows(draft, view) or convolve(draft, view) or multiply(draft, view):
-        return
-    if stream(draft, view):
+    if any(template(draft, view) for template in _WHOLE):
         return
     vectors = vector_axes(view)
     for axis in vectors:

@@ -5,29 +5,22 @@ other nowhere, but as many of them as a vector has lanes can be copied so, with 
 
     THREAD c/16 · [image and weights staged, turned] · rows · taps · all pixels of a row × 16 channels in registers
 
-That pays where what the empty lanes would have done is more than the copy, and as long as the copy stays in the first cache.
+That may pay where rows leave lanes empty, and as long as the copy stays in the first cache; the cost model decides.
 """
 
 from __future__ import annotations
 
-from math import prod
-from typing import Final
-
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
-from planish.optimize.lanes import rounded_up
 from planish.optimize.windows import Sizes, Window, lanes_of
 from planish.uop.nest import name_of, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
-_COPY: Final = 2.0
-"""Products in the time in which one element is copied and turned, there and back."""
-
 
 def own_channels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
-    """The nest with channels in lanes that share nothing; false, and nothing done, if pixels do as well."""
+    """The nest with channels in lanes that share nothing; false if it does not fit."""
     if window.weights is None or window.channels or window.reduction.arg is not Ops.ADD:
         return False
     lanes = lanes_of(window, draft.target)
@@ -35,24 +28,16 @@ def own_channels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     channel = max(window.shared, key=size_of, default=None)
     if pixel is None or channel is None or lanes < 2 or size_of(channel) % lanes:
         return False
-    if not _pays(draft, view, window, pixel, lanes):
-        return False
-    trial = draft.copy()
-    if not _schedule(trial, window, channel, pixel, lanes):
-        return False
-    draft.adopt(trial)
-    return True
+    return _fits(draft, view, window, pixel, lanes) and _schedule(draft, window, channel, pixel, lanes)
 
 
-def _pays(draft: Draft, view: View, window: Window, pixel: UOp, lanes: int) -> bool:
-    """Whether a row is so short that its empty lanes cost more than a copy, of an image that stays near."""
-    size, sizes = size_of(pixel), Sizes(view, window, 1)
-    if size > lanes or pixel not in sizes.pairs:
+def _fits(draft: Draft, view: View, window: Window, pixel: UOp, lanes: int) -> bool:
+    """Whether a row leaves lanes empty, of an image whose copy stays near."""
+    sizes = Sizes(view, window, 1)
+    if size_of(pixel) >= lanes or pixel not in sizes.pairs:
         return False
-    empty = rounded_up(size, lanes) / size - 1
     box = sizes.image(dict.fromkeys((*window.shared, *(r for r in window.pixels if r not in sizes.pairs)), 1))
-    near = box * lanes * window.image.dtype.itemsize <= draft.target.caches[0]
-    return near and empty * prod(map(size_of, window.reduced)) >= _COPY
+    return box * lanes * window.image.dtype.itemsize <= draft.target.caches[0]
 
 
 def _schedule(draft: Draft, window: Window, channel: UOp, pixel: UOp, lanes: int) -> bool:

@@ -13,6 +13,7 @@ from planish.actions.block import Block
 from planish.actions.overrun import Overrun
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
+from planish.optimize.body import copying
 from planish.optimize.core_nest import Nest, Sizes, divisor, fits, try_each, upto
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
@@ -83,7 +84,9 @@ class _Vectors(Nest):
             cuts = [
                 *(Cut(batch, size_of(batch)) for batch in self.batches if size_of(batch)),
                 Cut(self.n, self.left(self.n)),
-                Cut(self.m, upto(m, shape.rows) // shape.rows, k * n, is_free=True),
+                Cut(
+                    self.m, upto(m, shape.rows) // shape.rows, copying(self.draft.target, k * n), is_free=True
+                ),
             ]
             whole = m * n * k
             for batch in self.batches:

@@ -248,6 +248,8 @@ def _steps(index: UOp) -> dict[UOp, int | None]:
             stack.extend((each, factor) for each in term.src)
         elif term.op is Ops.MUL and term.src[1].op is Ops.CONST:
             stack.append((term.src[0], factor * cast("int", term.src[1].arg)))
+        elif term.op is Ops.MIN and term.src[1].op is Ops.CONST:
+            stack.append((term.src[0], factor))  # beyond an edge the last element is read again
         elif term.op is Ops.RANGE:
             old = found.get(term, 0)
             found[term] = None if old is None else old + factor

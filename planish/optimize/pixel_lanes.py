@@ -13,19 +13,19 @@ from planish.actions.pad_to import PadTo
 from planish.actions.thread import Thread
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
+from planish.optimize.body import Body, copying
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along
 from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window
+from planish.target import Target
 from planish.uop.nest import size_of
 from planish.uop.node import UOp
 
 _MOST_ROWS: Final = 8
 _OFTEN: Final = 12
 """Products of one element of the image, from which on it is worth a copy."""
-_LOADED: Final = 2
-"""Rows that a tile loads besides its own, in the time of computing one."""
 _MOST_PHASES: Final = 4
 
 
@@ -70,12 +70,13 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
 
 def _share(draft: Draft, view: View, window: Window, sizes: Sizes, copied: int) -> None:
     """Pieces for the cores, each of which has a copy of its own of the image that it needs."""
+    again = copying(draft.target, copied)
     cuts = [
-        Cut(r, draft.steps(r), copied if r in sizes.pairs or r in window.channels else 0)
+        Cut(r, draft.steps(r), again if r in sizes.pairs or r in window.channels else 0.0)
         for r in (*window.shared, *window.pixels, *window.channels)
         if draft.innermost(r) is not None
     ]
-    cut = best_cut(draft.target, view.work, cuts)
+    cut = best_cut(draft.target, view.work, cuts) if draft.cores else None
     if cut is not None:
         draft.take(Thread, cut.axis, cut.pieces, "pieces for the cores")
     draft.cores = False
@@ -127,11 +128,21 @@ def _rows_in_registers(draft: Draft, window: Window, sizes: Sizes, pixel: UOp) -
         amount = max(n for n in range(1, most + 1) if steps % n == 0)
         if 2 * amount <= most and axis in sizes.pairs:
             # a size that has no divisors: some rows too many, as few as possible, and few tiles
-            best = min(range(most // 2 + 1, most + 1), key=lambda n: -(-steps // n) * (n + _LOADED))
+            taps, target = size_of(sizes.pairs[axis]), draft.target
+            best = min(
+                range(most // 2 + 1, most + 1), key=lambda n: -(-steps // n) * _cycles(target, n, taps)
+            )
             if draft.take(PadTo, axis, best, "whole tiles of rows"):
                 amount = best
         if amount > 1 and draft.take(Upcast, axis, amount, "rows share what they load"):
             room //= amount
+
+
+def _cycles(target: Target, rows: int, taps: int) -> float:
+    """A tile of so many rows, each a sum over taps: a row that is loaded is used by all sums that reach it."""
+    return Body(
+        multiplies=rows * taps, loads=rows + taps - 1, stores=rows, chain=taps * target.latency
+    ).cycles(target)
 
 
 def _shares(window: Window, axis: UOp) -> bool:

@@ -29,18 +29,18 @@ from planish.actions.stage import Stage
 from planish.actions.thread import Thread
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
+from planish.optimize.body import Body
 from planish.optimize.cores import amounts_for, is_done_again, pieces_for
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
-from planish.optimize.lanes import rounded_up
+from planish.optimize.kernel_view import View, work_of
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
 
-_COST: Final = {4: 20, 2: 23, 1: 33}
-"""Vectors of rows at once, and what a row then costs: with more of them there are fewer loads for each operation."""
+_VECTORS: Final = (4, 2, 1)
+"""Vectors of rows at once."""
 _FEWEST: Final = 16
 """Elements of rows in a pass: with fewer, loading and storing the sums takes longer than the first cache saves."""
 
@@ -65,8 +65,10 @@ def block_rows(draft: Draft, view: View) -> bool:
         return _in_groups(draft, view)
     lanes = draft.target.lanes(view.writes[0].dtype.scalar)
     for vectors in sorted(
-        _COST if found.across is None else (1,),
-        key=lambda count: _COST[count] * rounded_up(size_of(found.rows), count * lanes),
+        _VECTORS if found.across is None else (1,),
+        key=lambda count: (
+            _cycles(found, view, draft.target, count) * -(-size_of(found.rows) // (count * lanes))
+        ),
     ):
         if not _fits(found, view, draft.target, vectors * lanes):
             continue
@@ -76,6 +78,24 @@ def block_rows(draft: Draft, view: View) -> bool:
             draft.adopt(trial)
             return True
     return False
+
+
+def _sums(target: Target, vectors: int) -> int:
+    """How many sums of a product there are registers for, beside so many vectors of rows."""
+    return max(1, min(target.registers // 2, target.registers - vectors - 1) // vectors)
+
+
+def _cycles(block: _Block, view: View, target: Target, vectors: int) -> float:
+    """What so many vectors of rows take: with more of them there are fewer loads for each operation, and sums wait less."""
+    sums, total = _sums(target, vectors), 0.0
+    for reduction in view.reductions:
+        body = Body(operations=vectors, loads=vectors, chain=target.latency)
+        count = 1
+        if reduction in block.products:
+            body = Body(multiplies=vectors * sums, loads=vectors + sums, chain=target.latency)
+            count = sums
+        total += (body.cycles(target) + target.branches) / count * work_of(reduction)
+    return total
 
 
 def _in_groups(draft: Draft, view: View) -> bool:
@@ -171,9 +191,8 @@ def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int)
             return False
         if not draft.take(Upcast, across, lanes, "squares of rows and columns are turned in registers"):
             return False
-    sums = max(1, min(draft.target.registers // 2, draft.target.registers - vectors - 1) // vectors)
     for product in block.products:
-        _in_registers(draft, view, product, rows, sums)
+        _in_registers(draft, view, product, rows, _sums(draft.target, vectors))
     for slot, loops in _jumping(view, block).items():
         # as far inside as what is read changes, if there is room; None: all rows are in lanes, and there is no loop
         places = {left for loop in loops if (left := draft.outermost(loop)) is not None}

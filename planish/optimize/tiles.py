@@ -1,14 +1,16 @@
 """The register tile of a contraction: rows of vectors that stay in registers while the reduced axis runs by.
 
 Per step of the reduced axis a tile of r rows and v vectors loads v vectors and r scalars, each scalar into a whole register, and
-does r·v multiply-adds. What that costs is counted in cycles of a machine that does two multiply-adds and two loads in each; a
-size that the tile does not divide is computed up to the next multiple. Of all tiles that fit the registers the cheapest wins.
+does r·v multiply-adds; `body.py` says what that costs. A size that the tile does not divide is computed up to the next multiple.
+Of all tiles that fit the registers the cheapest wins.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final, NamedTuple
 
+from planish.optimize.body import Body
 from planish.target import Target
 
 MOST_LANES: Final = 64
@@ -20,24 +22,13 @@ _TALL: Final = 8
 """Rows beyond which the rows of an operand start to collide in the first cache."""
 _COLLIDING: Final = 4096
 """Rows so many bytes apart, or a multiple of it, all lie in one set of the first cache: more than it has ways do not stay."""
-_PORTS: Final = 2
-"""Multiply-adds, and loads, of one cycle."""
-_LATENCY: Final = 4
-"""Cycles until a sum can be added to again."""
-_STEP: Final = 2.0
-"""Cycles of a step that do not depend on the tile: counting, and waiting for the second cache."""
-_AGAIN: Final = {1: 1.3, 2: 1.1, 3: 1.04, 4: 1.0}
-"""What the other operand costs, which is read once for each panel of so many vectors."""
-_EDGE: Final = (1.01, 1.01)
-"""What a tile costs that runs over an edge, of rows and of columns: addresses for every row, and gates on what is stored."""
-
-_ADDED_UP: Final = 8.0
-"""Cycles in which the lanes of a sum are added up."""
-_COPIED: Final = 4.0
-"""Cycles in which a vector is copied: the columns that are in lanes are, where there is one panel of them."""
-_TURNED: Final = 1.5
-"""Cycles in which one of the other columns' elements is."""
-_TWICE: Final = 1.03
+_VECTORS: Final = (1, 2, 3, 4)
+_ITEM: Final = 4
+"""Bytes of an element of a row."""
+_EDGE: Final = (1.03, 1.045)
+"""What tiles cost of which some run over an edge, of rows and of columns: addresses for every row, gates on what is stored, and panels
+that cores cannot share evenly."""
+_TWICE: Final = 1.05
 """What code for two kinds of tiles has to be worth."""
 _LONG: Final = 4
 """Vectors along the reduced axis, from which on sums in lanes are worth their beginning and end."""
@@ -49,27 +40,30 @@ class Shape(NamedTuple):
     rows: int
     vectors: int
 
-    def cycles(self, pitch: int) -> float:
+    def cycles(self, target: Target, pitch: int) -> float:
         """One step of the reduced axis, with rows of an operand so many bytes apart."""
         tall = 1.0
         if self.rows > _TALL:
             tall = 1.05 if pitch % _COLLIDING else 2.0
-        return self.step * _AGAIN[self.vectors] * tall
+        return self.step(target) * tall
 
-    @property
-    def step(self) -> float:
-        """Cycles of multiplying, or of loading what is multiplied."""
-        work = max(self.rows * self.vectors, self.rows + self.vectors) / _PORTS
-        return max(work, _LATENCY) + _STEP
+    def step(self, target: Target) -> float:
+        """Cycles of multiplying, or of loading what is multiplied; vectors come from the second cache, rows from the one behind it."""
+        near, far = target.bytes_per_cycle[:2]
+        body = Body(
+            multiplies=self.rows * self.vectors,
+            loads=self.rows + self.vectors,
+            chain=target.latency,
+            nbytes=self.vectors * target.register_bytes + self.rows * _ITEM * near / far,
+        )
+        return body.cycles(target) + target.branches
 
 
-def _cost(shape: Shape, rows: int, columns: int, lanes: int, pitch: int) -> float:
+def _cost(target: Target, shape: Shape, rows: int, columns: int, lanes: int, pitch: int) -> float:
     """Cycles of one step of the reduced axis, for an output of so many rows and columns."""
-    down, across = -(-rows // shape.rows), -(-columns // (shape.vectors * lanes))
-    edge = _EDGE[0] if rows % shape.rows else 1.0
-    if columns % (shape.vectors * lanes):
-        edge *= _EDGE[1]
-    return down * across * shape.cycles(pitch) * edge
+    width = shape.vectors * lanes
+    edges = [more for more, left in zip(_EDGE, (rows % shape.rows, columns % width), strict=True) if left]
+    return -(-rows // shape.rows) * -(-columns // width) * shape.cycles(target, pitch) * prod(edges)
 
 
 def best_tile(target: Target, rows: int, columns: int, lanes: int, pitch: int = 4) -> Shape | None:
@@ -79,7 +73,7 @@ def best_tile(target: Target, rows: int, columns: int, lanes: int, pitch: int = 
     """
     fitting = [
         shape
-        for shape in (Shape(r, v) for r in range(1, min(rows, _MOST_ROWS) + 1) for v in _AGAIN)
+        for shape in (Shape(r, v) for r in range(1, min(rows, _MOST_ROWS) + 1) for v in _VECTORS)
         if shape.rows * shape.vectors + shape.vectors + 1 <= target.registers
         and shape.rows * shape.vectors <= _ENOUGH
         and shape.vectors * lanes <= MOST_LANES
@@ -88,7 +82,7 @@ def best_tile(target: Target, rows: int, columns: int, lanes: int, pitch: int = 
     ]
     return min(
         fitting,
-        key=lambda shape: (_cost(shape, rows, columns, lanes, pitch), -shape.rows * shape.vectors),
+        key=lambda shape: (_cost(target, shape, rows, columns, lanes, pitch), -shape.rows * shape.vectors),
         default=None,
     )
 
@@ -111,18 +105,24 @@ def best_division(
 ) -> Division | None:
     """Whether the last columns are lanes that are partly empty, or sums in lanes along the reduced axis, by what is cheaper."""
     whole = best_tile(target, rows, columns, lanes, pitch)
-    found = [] if whole is None else [(_cost(whole, rows, columns, lanes, pitch), Division(whole, columns))]
-    for width in {vectors * lanes for vectors in _AGAIN if vectors * lanes <= MOST_LANES}:
+    found = (
+        []
+        if whole is None
+        else [(_cost(target, whole, rows, columns, lanes, pitch), Division(whole, columns))]
+    )
+    for width in {vectors * lanes for vectors in _VECTORS if vectors * lanes <= MOST_LANES}:
         most = columns // width * width
         tile = best_tile(target, rows, most, lanes, pitch) if 0 < most < columns else None
         whole_sums = along >= _LONG * lanes and (target.masked or along % lanes == 0)
         if tile is None or not whole_sums or columns - most >= width:
             continue
         rest = _best_sums(target, tile.rows, columns - most)
-        cost = _cost(tile, rows, most, lanes, pitch) + _cost_of_sums(rest, rows, columns - most, along, lanes)
-        cost += (columns - most) * _TURNED
+        cost = _cost(target, tile, rows, most, lanes, pitch)
+        cost += _cost_of_sums(target, rest, rows, columns - most, along, lanes)
+        # both parts are copied: vectors of columns where there is one panel of them, and the other columns, turned
         if most <= tile.vectors * lanes:
-            cost += most / lanes * _COPIED
+            cost += most / lanes * (Body(loads=1, stores=1).cycles(target) + target.branches)
+        cost += (columns - most) * Body(elements=1, stores=1 / lanes).cycles(target)
         found.append((cost * _TWICE, Division(tile, most, rest)))
     return min(found, default=(0.0, None))[1]
 
@@ -133,7 +133,9 @@ def _best_sums(target: Target, rows: int, columns: int) -> Shape:
     return Shape(rows, -(-columns // -(-columns // most)))
 
 
-def _cost_of_sums(shape: Shape, rows: int, columns: int, along: int, lanes: int) -> float:
+def _cost_of_sums(target: Target, shape: Shape, rows: int, columns: int, along: int, lanes: int) -> float:
     """Cycles for one step of the reduced axis, the adding up of lanes at the end shared out among all steps."""
     down, across = -(-rows // shape.rows), -(-columns // shape.vectors)
-    return down * across * (shape.step / lanes + shape.rows * shape.vectors * _ADDED_UP / along)
+    rounds = (lanes - 1).bit_length()
+    added_up = Body(operations=rounds, shuffles=rounds, chain=rounds * target.latency / 2).cycles(target)
+    return down * across * (shape.step(target) / lanes + shape.rows * shape.vectors * added_up / along)
