@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import ALL, BITS, FLOATS, INEXACT, INTS, NUMBERS, ORDERED, REAL
-from planish.ptir.ops.definition import REGISTRY, NoAttrs, OpDef, OpKey, RegionCall, define
 from planish.ptir.ops.elementwise import Compute, boolean, elementwise, exact, function
 from planish.ptir.ops.literal import Array
-from planish.ptir.types import TensorType
 from planish.scalars import FUNCTIONS
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
 
 _binary = partial(elementwise, arity=2)
 
@@ -148,7 +143,7 @@ min: Final = _binary(
     doc="The smaller; NaN wins, -0 < +0.",
 )
 globals().update({name: function(of) for name, of in FUNCTIONS.items() if of.arity == 2})
-atan2, hypot = REGISTRY["atan2"], REGISTRY["hypot"]
+atan2, hypot = d.REGISTRY["atan2"], d.REGISTRY["hypot"]
 copysign: Final = _binary(
     "copysign", FLOATS, exact(np.copysign), doc="The magnitude of x with the sign of y."
 )
@@ -158,7 +153,8 @@ complex: Final = _binary(
     frozenset({dtypes.float32, dtypes.float64}),
     _complex,
     result=_complex_dtype,
-    key=OpKey.COMPLEX,
+    key=d.OpKey.COMPLEX,
+    way=d.Way.COMPOSITE,
     doc="The complex number x + iy.",
 )
 
@@ -198,9 +194,9 @@ shr_arithmetic: Final = _binary(
 
 def _compare(
     name: str, allowed: checking.DTypeSet, compute: Compute, *, doc: str, commutative: bool = False
-) -> OpDef:
+) -> d.OpDef:
     return _binary(
-        name, allowed, exact(compute), result=boolean, key=OpKey.COMPARE, commutative=commutative, doc=doc
+        name, allowed, exact(compute), result=boolean, key=d.OpKey.COMPARE, commutative=commutative, doc=doc
     )
 
 
@@ -213,9 +209,7 @@ gt: Final = _compare("gt", ORDERED, np.greater, doc="x > y.")
 ge: Final = _compare("ge", ORDERED, np.greater_equal, doc="x >= y.")
 
 
-def _infer_select(
-    types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _infer_select(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
     predicate, chosen, other = types
     checking.need_dtype("select", predicate, checking.BOOL, "the predicate")
     checking.need_same_dtype("select", (chosen, other))
@@ -223,16 +217,14 @@ def _infer_select(
     return (chosen,)
 
 
-def _evaluate_select(
-    arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     return (np.where(arrays[0], arrays[1], arrays[2]),)
 
 
-select: Final = define(
+select: Final = d.define(
     "select",
-    OpKey.SELECT,
-    NoAttrs,
+    d.OpKey.SELECT,
+    d.NoAttrs,
     arity=3,
     infer=_infer_select,
     evaluate=_evaluate_select,

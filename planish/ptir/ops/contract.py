@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import dtype_error, need_axes, shape_error
-from planish.ptir.ops.definition import Attrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.ops.movement import pad_array, spread_size
 from planish.ptir.ops.reduce import check_positive, window_count
 from planish.ptir.types import DimLike, TensorType
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class DotAttrs:
 
 
 @dataclass(frozen=True, slots=True)
-class DotGeneralAttrs(Attrs):
+class DotGeneralAttrs(d.Attrs):
     """Paired batch and contracted axes, and both dtypes."""
 
     lhs_batch: tuple[int, ...]
@@ -59,7 +56,7 @@ class DotGeneralAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionAttrs(Attrs):
+class ConvolutionAttrs(d.Attrs):
     """Per spatial axis, in the order of `lhs_layout`; layouts name axes by one letter each.
 
     `N` and `C` are batch and features of operand and result, `O` and `I` the output and input features of the
@@ -118,9 +115,7 @@ def free_axes(rank: int, *used: Sequence[int]) -> list[int]:
     return [axis for axis in range(rank) if axis not in taken]
 
 
-def _infer_dot_general(
-    types: Sequence[TensorType], attrs: DotGeneralAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _infer_dot_general(types: d.Types, attrs: DotGeneralAttrs, regions: d.Regions) -> d.ResultTypes:
     op = "dot_general"
     lhs, rhs = types
     _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ALL)
@@ -150,8 +145,8 @@ def _as_matrices(x: Array, *groups: Sequence[int]) -> Array:
 
 @numerics.quiet
 def _evaluate_dot_general(
-    arrays: Sequence[Array], attrs: DotGeneralAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: DotGeneralAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     lhs, rhs = (numerics.convert(x, attrs.accum_dtype) for x in arrays)
     lhs_free = free_axes(lhs.ndim, attrs.lhs_batch, attrs.lhs_contract)
     rhs_free = free_axes(rhs.ndim, attrs.rhs_batch, attrs.rhs_contract)
@@ -161,9 +156,9 @@ def _evaluate_dot_general(
     return (numerics.convert(product, attrs.out_dtype).reshape(types[0].shape),)
 
 
-dot_general: Final = define(
+dot_general: Final = d.define(
     "dot_general",
-    OpKey.DOT_GENERAL,
+    d.OpKey.DOT_GENERAL,
     DotGeneralAttrs,
     arity=2,
     infer=_infer_dot_general,
@@ -204,9 +199,7 @@ def convolution_axes(
     )
 
 
-def _infer_convolution(
-    types: Sequence[TensorType], attrs: ConvolutionAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _infer_convolution(types: d.Types, attrs: ConvolutionAttrs, regions: d.Regions) -> d.ResultTypes:
     op = "convolution"
     lhs, rhs = types
     _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.NUMBERS)
@@ -240,8 +233,8 @@ def _infer_convolution(
 
 @numerics.quiet
 def _evaluate_convolution(
-    arrays: Sequence[Array], attrs: ConvolutionAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: ConvolutionAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, arrays[0].ndim)
     lhs = numerics.widen(numerics.convert(np.transpose(arrays[0], lhs_axes), attrs.accum_dtype))
     rhs = numerics.widen(numerics.convert(np.transpose(arrays[1], rhs_axes), attrs.accum_dtype))
@@ -267,9 +260,9 @@ def _evaluate_convolution(
     return (np.transpose(result.reshape(batch, outputs, *space), np.argsort(out_axes)),)
 
 
-convolution: Final = define(
+convolution: Final = d.define(
     "convolution",
-    OpKey.CONVOLUTION,
+    d.OpKey.CONVOLUTION,
     ConvolutionAttrs,
     arity=2,
     infer=_infer_convolution,

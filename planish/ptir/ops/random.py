@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking
-from planish.ptir.ops.definition import Attrs, OpKey, RegionCall, define
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
 
 _WORDS: Final[checking.DTypeSet] = frozenset({dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64})
 
 
 @dataclass(frozen=True, slots=True)
-class RngBitsAttrs(Attrs):
+class RngBitsAttrs(d.Attrs):
     """The unsigned dtype and shape of the bits."""
 
     dtype: DType
@@ -58,9 +54,7 @@ def random_words(key: Array, number: Array, dtype: DType) -> Array:
     return (a ^ b).astype(dtype.numpy)
 
 
-def _infer_rng_bits(
-    types: Sequence[TensorType], attrs: RngBitsAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _infer_rng_bits(types: d.Types, attrs: RngBitsAttrs, regions: d.Regions) -> d.ResultTypes:
     key = types[0]
     if key.dtype is not dtypes.uint32 or key.dims != (2,):
         checking.dtype_error("rng_bits", f"the key is {key}, not tensor<u32, 2>")
@@ -70,19 +64,20 @@ def _infer_rng_bits(
 
 
 def _evaluate_rng_bits(
-    arrays: Sequence[Array], attrs: RngBitsAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: RngBitsAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     shape = types[0].shape
     number = np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.uint64)
     return (random_words(arrays[0], number, attrs.dtype).reshape(shape),)
 
 
-rng_bits: Final = define(
+rng_bits: Final = d.define(
     "rng_bits",
-    OpKey.RNG,
+    d.OpKey.RNG,
     RngBitsAttrs,
     arity=1,
     infer=_infer_rng_bits,
     evaluate=_evaluate_rng_bits,
+    way=d.Way.COMPOSITE,
     doc="rng_bits(key): uniformly random bits, the same for the same key.",
 )

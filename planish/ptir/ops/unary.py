@@ -6,13 +6,14 @@ Each line of the tables is an op: which dtypes it takes, what it returns, how Nu
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from planish.ptir.ops import numerics
 from planish.ptir.ops.checking import BITS, COMPLEX, INEXACT, INTS, NUMBERS
-from planish.ptir.ops.definition import REGISTRY, OpKey
+from planish.ptir.ops.definition import REGISTRY, OpKey, Way
 from planish.ptir.ops.elementwise import boolean, elementwise, exact, function
 from planish.ptir.ops.literal import Array
 from planish.scalars import FUNCTIONS
@@ -72,10 +73,11 @@ is_inf: Final = elementwise(
 is_finite: Final = elementwise(
     "is_finite", INEXACT, exact(np.isfinite), result=boolean, doc="Neither NaN nor infinite."
 )
-conj: Final = elementwise("conj", COMPLEX, np.conj, involution=True, doc="Complex conjugate.")
-real: Final = elementwise(
+_part = partial(elementwise, way=Way.COMPOSITE)
+conj: Final = _part("conj", COMPLEX, np.conj, involution=True, doc="Complex conjugate.")
+real: Final = _part(
     "real", COMPLEX, np.real, result=numerics.part_dtype, key=OpKey.COMPLEX, doc="The real part."
 )
-imag: Final = elementwise(
+imag: Final = _part(
     "imag", COMPLEX, np.imag, result=numerics.part_dtype, key=OpKey.COMPLEX, doc="The imaginary part."
 )
