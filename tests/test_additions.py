@@ -119,7 +119,7 @@ OP = Addition(
     (
         Insertion(
             "ptir/ops/movement.py",
-            '    doc="Some axes backwards.",\n)\n',
+            '    return (checking.keep_quant("reverse", operand, operand.dims, kept),)\n',
             '''
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +130,16 @@ class CycleAttrs(d.Attrs):
     by: int
 
 
-def _infer_cycle(types: d.Types, attrs: CycleAttrs, regions: d.Regions) -> d.ResultTypes:
-    checking.need_axis("cycle", attrs.axis, types[0].rank)
-    return (types[0],)
-
-
-cycle: Final = d.define(
-    "cycle",
+@d.op(
     d.OpKey.OTHER,
     CycleAttrs,
-    arity=1,
-    infer=_infer_cycle,
     evaluate=lambda arrays, attrs, types, call: (np.roll(arrays[0], attrs.by, attrs.axis),),
     way=d.Way.COMPOSITE,
     doc="Elements moved along an axis; what leaves at the end returns at the start.",
 )
+def cycle(types: d.Types, attrs: CycleAttrs, regions: d.Regions) -> d.ResultTypes:
+    checking.need_axis("cycle", attrs.axis, types[0].rank)
+    return (types[0],)
 ''',
         ),
         Insertion(
@@ -233,7 +228,7 @@ class Swap(Instruction):
         return operands[0][::-1]
 ''',
         ),
-        Insertion("llir/value_forms.py", '\n__all__ = ["AnyLane", ', '"Swap", '),
+        Insertion("llir/value_forms.py", "\n__all__ = [\n", '    "Swap",\n'),
         Insertion(
             "codegen/llvm.py",
             "        self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))\n",

@@ -209,25 +209,21 @@ gt: Final = _compare("gt", ORDERED, np.greater, doc="x > y.")
 ge: Final = _compare("ge", ORDERED, np.greater_equal, doc="x >= y.")
 
 
-def _infer_select(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    return (np.where(arrays[0], arrays[1], arrays[2]),)
+
+
+@d.op(
+    d.OpKey.SELECT,
+    d.NoAttrs,
+    arity=3,
+    evaluate=_evaluate_select,
+    elementwise=True,
+    doc="The second operand where the first is True, else the third.",
+)
+def select(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
     predicate, chosen, other = types
     checking.need_dtype("select", predicate, checking.BOOL, "the predicate")
     checking.need_same_dtype("select", (chosen, other))
     checking.need_same_dims("select", types)
     return (chosen,)
-
-
-def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
-    return (np.where(arrays[0], arrays[1], arrays[2]),)
-
-
-select: Final = d.define(
-    "select",
-    d.OpKey.SELECT,
-    d.NoAttrs,
-    arity=3,
-    infer=_infer_select,
-    evaluate=_evaluate_select,
-    elementwise=True,
-    doc="The second operand where the first is True, else the third.",
-)

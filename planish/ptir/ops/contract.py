@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -115,28 +114,6 @@ def free_axes(rank: int, *used: Sequence[int]) -> list[int]:
     return [axis for axis in range(rank) if axis not in taken]
 
 
-def _infer_dot_general(types: d.Types, attrs: DotGeneralAttrs, regions: d.Regions) -> d.ResultTypes:
-    op = "dot_general"
-    lhs, rhs = types
-    _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ALL)
-    need_axes(op, (*attrs.lhs_batch, *attrs.lhs_contract), lhs.rank)
-    need_axes(op, (*attrs.rhs_batch, *attrs.rhs_contract), rhs.rank)
-    pairs = (
-        ("batch", attrs.lhs_batch, attrs.rhs_batch),
-        ("contracted", attrs.lhs_contract, attrs.rhs_contract),
-    )
-    for what, left, right in pairs:
-        if len(left) != len(right):
-            shape_error(op, f"{len(left)} {what} axes on the left, {len(right)} on the right")
-        for a, b in zip(left, right, strict=True):
-            if lhs.dims[a] != rhs.dims[b]:
-                shape_error(op, f"{what} axes {a} of {lhs} and {b} of {rhs} have different sizes")
-    dims = [lhs.dims[a] for a in attrs.lhs_batch]
-    dims += [lhs.dims[a] for a in free_axes(lhs.rank, attrs.lhs_batch, attrs.lhs_contract)]
-    dims += [rhs.dims[a] for a in free_axes(rhs.rank, attrs.rhs_batch, attrs.rhs_contract)]
-    return (TensorType(attrs.out_dtype, tuple(dims)),)
-
-
 def _as_matrices(x: Array, *groups: Sequence[int]) -> Array:
     """Axes gathered into as many groups as given."""
     sizes = [int(np.prod([x.shape[a] for a in group], dtype=np.int64)) for group in groups]
@@ -156,15 +133,33 @@ def _evaluate_dot_general(
     return (numerics.convert(product, attrs.out_dtype).reshape(types[0].shape),)
 
 
-dot_general: Final = d.define(
-    "dot_general",
+@d.op(
     d.OpKey.DOT_GENERAL,
     DotGeneralAttrs,
     arity=2,
-    infer=_infer_dot_general,
     evaluate=_evaluate_dot_general,
     doc="Sum of products over contracted axes; result axes: batch, left free, right free.",
 )
+def dot_general(types: d.Types, attrs: DotGeneralAttrs, regions: d.Regions) -> d.ResultTypes:
+    op = "dot_general"
+    lhs, rhs = types
+    _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ALL)
+    need_axes(op, (*attrs.lhs_batch, *attrs.lhs_contract), lhs.rank)
+    need_axes(op, (*attrs.rhs_batch, *attrs.rhs_contract), rhs.rank)
+    pairs = (
+        ("batch", attrs.lhs_batch, attrs.rhs_batch),
+        ("contracted", attrs.lhs_contract, attrs.rhs_contract),
+    )
+    for what, left, right in pairs:
+        if len(left) != len(right):
+            shape_error(op, f"{len(left)} {what} axes on the left, {len(right)} on the right")
+        for a, b in zip(left, right, strict=True):
+            if lhs.dims[a] != rhs.dims[b]:
+                shape_error(op, f"{what} axes {a} of {lhs} and {b} of {rhs} have different sizes")
+    dims = [lhs.dims[a] for a in attrs.lhs_batch]
+    dims += [lhs.dims[a] for a in free_axes(lhs.rank, attrs.lhs_batch, attrs.lhs_contract)]
+    dims += [rhs.dims[a] for a in free_axes(rhs.rank, attrs.rhs_batch, attrs.rhs_contract)]
+    return (TensorType(attrs.out_dtype, tuple(dims)),)
 
 
 # --- convolution ------------------------------------------------------------------------------------------
@@ -199,38 +194,6 @@ def convolution_axes(
     )
 
 
-def _infer_convolution(types: d.Types, attrs: ConvolutionAttrs, regions: d.Regions) -> d.ResultTypes:
-    op = "convolution"
-    lhs, rhs = types
-    _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.NUMBERS)
-    if lhs.rank != rhs.rank or lhs.rank < 2:
-        shape_error(op, f"operand {lhs} and kernel {rhs} need the same rank, at least 2")
-    lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, lhs.rank)
-    for what in ("strides", "low", "high", "lhs_dilation", "rhs_dilation"):
-        checking.need_length(op, what, getattr(attrs, what), lhs.rank - 2)
-        if what not in ("low", "high"):
-            check_positive(op, what, getattr(attrs, what))
-    batch, features, *space = (lhs.dims[a] for a in lhs_axes)
-    out_features, in_features, *kernel = (rhs.dims[a] for a in rhs_axes)
-    if attrs.groups < 1 or out_features % attrs.groups != 0 or in_features * attrs.groups != features:
-        shape_error(
-            op,
-            f"{features} features of {lhs} and kernel {rhs} ({attrs.rhs_layout}) do not fit {attrs.groups} groups",
-            "the kernel has features/groups input features, and groups divides its output features",
-        )
-    dims: list[DimLike] = [batch, out_features]
-    for i, size in enumerate(space):
-        window = kernel[i]
-        if not isinstance(window, int) or window < 1:
-            shape_error(op, f"kernel {rhs} has a dynamic or empty spatial axis")
-        padded = spread_size(size, attrs.lhs_dilation[i] - 1, op) + attrs.low[i] + attrs.high[i]
-        dims.append(window_count(padded, window, attrs.strides[i], attrs.rhs_dilation[i]))
-    placed: list[DimLike] = [0] * lhs.rank
-    for position, axis in enumerate(out_axes):
-        placed[axis] = dims[position]
-    return (TensorType(attrs.out_dtype, tuple(placed)),)
-
-
 @numerics.quiet
 def _evaluate_convolution(
     arrays: d.Arrays, attrs: ConvolutionAttrs, types: d.Types, call: d.RegionCall
@@ -260,12 +223,40 @@ def _evaluate_convolution(
     return (np.transpose(result.reshape(batch, outputs, *space), np.argsort(out_axes)),)
 
 
-convolution: Final = d.define(
-    "convolution",
+@d.op(
     d.OpKey.CONVOLUTION,
     ConvolutionAttrs,
     arity=2,
-    infer=_infer_convolution,
     evaluate=_evaluate_convolution,
     doc="Cross-correlation of (operand, kernel) with stride, padding, dilation of both, groups and any layout.",
 )
+def convolution(types: d.Types, attrs: ConvolutionAttrs, regions: d.Regions) -> d.ResultTypes:
+    op = "convolution"
+    lhs, rhs = types
+    _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.NUMBERS)
+    if lhs.rank != rhs.rank or lhs.rank < 2:
+        shape_error(op, f"operand {lhs} and kernel {rhs} need the same rank, at least 2")
+    lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, lhs.rank)
+    for what in ("strides", "low", "high", "lhs_dilation", "rhs_dilation"):
+        checking.need_length(op, what, getattr(attrs, what), lhs.rank - 2)
+        if what not in ("low", "high"):
+            check_positive(op, what, getattr(attrs, what))
+    batch, features, *space = (lhs.dims[a] for a in lhs_axes)
+    out_features, in_features, *kernel = (rhs.dims[a] for a in rhs_axes)
+    if attrs.groups < 1 or out_features % attrs.groups != 0 or in_features * attrs.groups != features:
+        shape_error(
+            op,
+            f"{features} features of {lhs} and kernel {rhs} ({attrs.rhs_layout}) do not fit {attrs.groups} groups",
+            "the kernel has features/groups input features, and groups divides its output features",
+        )
+    dims: list[DimLike] = [batch, out_features]
+    for i, size in enumerate(space):
+        window = kernel[i]
+        if not isinstance(window, int) or window < 1:
+            shape_error(op, f"kernel {rhs} has a dynamic or empty spatial axis")
+        padded = spread_size(size, attrs.lhs_dilation[i] - 1, op) + attrs.low[i] + attrs.high[i]
+        dims.append(window_count(padded, window, attrs.strides[i], attrs.rhs_dilation[i]))
+    placed: list[DimLike] = [0] * lhs.rank
+    for position, axis in enumerate(out_axes):
+        placed[axis] = dims[position]
+    return (TensorType(attrs.out_dtype, tuple(placed)),)

@@ -57,24 +57,13 @@ def _need_types(op: str, what: str, given: Sequence[TensorType], wanted: Sequenc
 # --- cond and while ---------------------------------------------------------------------------------------
 
 
-def _infer_cond(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
-    checking.need_scalar("cond", types[0], BOOL, "the predicate")
-    chosen, other = regions
-    _need_types("cond", "arguments of the regions", (*chosen.arg_types, *other.arg_types), ())
-    _need_types("cond", "results of the second region", other.result_types, chosen.result_types)
-    return chosen.result_types
-
-
 def _evaluate_cond(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     return call(0 if bool(arrays[0]) else 1, ())
 
 
-cond: Final = d.define(
-    "cond",
+@d.op(
     d.OpKey.COND,
     d.NoAttrs,
-    arity=1,
-    infer=_infer_cond,
     evaluate=_evaluate_cond,
     num_results=None,
     num_regions=2,
@@ -82,9 +71,33 @@ cond: Final = d.define(
     way=d.Way.CONTROL,
     doc="The results of the first region if the predicate is True, else of the second.",
 )
+def cond(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    checking.need_scalar("cond", types[0], BOOL, "the predicate")
+    chosen, other = regions
+    _need_types("cond", "arguments of the regions", (*chosen.arg_types, *other.arg_types), ())
+    _need_types("cond", "results of the second region", other.result_types, chosen.result_types)
+    return chosen.result_types
 
 
-def _infer_while(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+def _evaluate_while(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    carried = tuple(arrays)
+    while bool(call(0, carried)[0]):
+        carried = call(1, carried)
+    return carried
+
+
+@d.op(
+    d.OpKey.WHILE,
+    d.NoAttrs,
+    arity=(1, None),
+    evaluate=_evaluate_while,
+    num_results=None,
+    num_regions=2,
+    foldable=False,
+    way=d.Way.CONTROL,
+    doc="Carried values through the second region for as long as the first gives True.",
+)
+def while_(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
     condition, body = regions
     _need_types("while", "arguments of the condition", condition.arg_types, types)
     _need_types("while", "arguments of the body", body.arg_types, types)
@@ -95,52 +108,7 @@ def _infer_while(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.Resu
     return tuple(types)
 
 
-def _evaluate_while(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
-    carried = tuple(arrays)
-    while bool(call(0, carried)[0]):
-        carried = call(1, carried)
-    return carried
-
-
-while_: Final = d.define(
-    "while",
-    d.OpKey.WHILE,
-    d.NoAttrs,
-    arity=(1, None),
-    infer=_infer_while,
-    evaluate=_evaluate_while,
-    num_results=None,
-    num_regions=2,
-    foldable=False,
-    way=d.Way.CONTROL,
-    doc="Carried values through the second region for as long as the first gives True.",
-)
-
-
 # --- scan -------------------------------------------------------------------------------------------------
-
-
-def _infer_scan(types: d.Types, attrs: ScanAttrs, regions: d.Regions) -> d.ResultTypes:
-    body = regions[0]
-    count = attrs.num_carries
-    if not 0 <= count <= len(types):
-        shape_error("scan", f"num_carries is {count} with {len(types)} operands")
-    if not checking.at_most(0, attrs.length):
-        shape_error("scan", f"the length {attrs.length} may be negative")
-    carries, sequences = types[:count], types[count:]
-    slices: list[TensorType] = []
-    for sequence in sequences:
-        if not sequence.dims or sequence.dims[0] != attrs.length:
-            shape_error("scan", f"{sequence} does not have {attrs.length} slices along axis 0")
-        kept = {axis: axis - 1 for axis in range(1, sequence.rank)}
-        slices.append(checking.keep_quant("scan", sequence, sequence.dims[1:], kept))
-    _need_types("scan", "arguments of the body", body.arg_types, (*carries, *slices))
-    _need_types("scan", "carried results of the body", body.result_types[:count], carries)
-    stacked: list[TensorType] = []
-    for output in body.result_types[count:]:
-        shifted = {axis: axis + 1 for axis in range(output.rank)}
-        stacked.append(checking.keep_quant("scan", output, (attrs.length, *output.dims), shifted))
-    return (*carries, *stacked)
 
 
 def _evaluate_scan(arrays: d.Arrays, attrs: ScanAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
@@ -161,12 +129,10 @@ def _evaluate_scan(arrays: d.Arrays, attrs: ScanAttrs, types: d.Types, call: d.R
     return (*carried, *outputs)
 
 
-scan: Final = d.define(
-    "scan",
+@d.op(
     d.OpKey.SCAN,
     ScanAttrs,
     arity=(0, None),
-    infer=_infer_scan,
     evaluate=_evaluate_scan,
     num_results=None,
     num_regions=1,
@@ -174,6 +140,27 @@ scan: Final = d.define(
     way=d.Way.CONTROL,
     doc="Carried values through a region once per slice of the sequences; its other results are stacked.",
 )
+def scan(types: d.Types, attrs: ScanAttrs, regions: d.Regions) -> d.ResultTypes:
+    body = regions[0]
+    count = attrs.num_carries
+    if not 0 <= count <= len(types):
+        shape_error("scan", f"num_carries is {count} with {len(types)} operands")
+    if not checking.at_most(0, attrs.length):
+        shape_error("scan", f"the length {attrs.length} may be negative")
+    carries, sequences = types[:count], types[count:]
+    slices: list[TensorType] = []
+    for sequence in sequences:
+        if not sequence.dims or sequence.dims[0] != attrs.length:
+            shape_error("scan", f"{sequence} does not have {attrs.length} slices along axis 0")
+        kept = {axis: axis - 1 for axis in range(1, sequence.rank)}
+        slices.append(checking.keep_quant("scan", sequence, sequence.dims[1:], kept))
+    _need_types("scan", "arguments of the body", body.arg_types, (*carries, *slices))
+    _need_types("scan", "carried results of the body", body.result_types[:count], carries)
+    stacked: list[TensorType] = []
+    for output in body.result_types[count:]:
+        shifted = {axis: axis + 1 for axis in range(output.rank)}
+        stacked.append(checking.keep_quant("scan", output, (attrs.length, *output.dims), shifted))
+    return (*carries, *stacked)
 
 
 # --- calls ------------------------------------------------------------------------------------------------
@@ -213,21 +200,17 @@ def find_custom_call(attrs: CustomCallAttrs) -> CustomFunction:
     return function
 
 
-def _infer_custom_call(types: d.Types, attrs: CustomCallAttrs, regions: d.Regions) -> d.ResultTypes:
-    if not attrs.target:
-        raise GraphError("a custom call needs a target", op="custom_call")
-    return attrs.results
-
-
-custom_call: Final = d.define(
-    "custom_call",
+@d.op(
     d.OpKey.CUSTOM_CALL,
     CustomCallAttrs,
     arity=(0, None),
-    infer=_infer_custom_call,
     evaluate=lambda arrays, attrs, types, call: find_custom_call(attrs)(arrays, attrs),
     num_results=None,
     foldable=False,
     way=d.Way.HOST,
     doc="A function registered under a name and version, outside the compiler's knowledge.",
 )
+def custom_call(types: d.Types, attrs: CustomCallAttrs, regions: d.Regions) -> d.ResultTypes:
+    if not attrs.target:
+        raise GraphError("a custom call needs a target", op="custom_call")
+    return attrs.results

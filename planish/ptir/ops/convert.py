@@ -47,7 +47,14 @@ class DequantizeAttrs(d.Attrs):
 # --- cast and bitcast -------------------------------------------------------------------------------------
 
 
-def _infer_cast(types: d.Types, attrs: CastAttrs, regions: d.Regions) -> d.ResultTypes:
+@d.op(
+    d.OpKey.CAST,
+    CastAttrs,
+    evaluate=lambda arrays, attrs, types, call: (numerics.convert(arrays[0], attrs.dtype),),
+    elementwise=True,
+    doc="The nearest value of another dtype; floats saturate to integers, integers wrap.",
+)
+def cast(types: d.Types, attrs: CastAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("cast", operand, checking.ALL)
     if attrs.dtype not in checking.ALL:
@@ -55,36 +62,6 @@ def _infer_cast(types: d.Types, attrs: CastAttrs, regions: d.Regions) -> d.Resul
     if operand.dtype.is_complex and not (attrs.dtype.is_complex or attrs.dtype.is_bool):
         dtype_error("cast", f"{operand} cannot become {attrs.dtype.short}", "take real() or imag() first")
     return (TensorType(attrs.dtype, operand.dims),)
-
-
-cast: Final = d.define(
-    "cast",
-    d.OpKey.CAST,
-    CastAttrs,
-    arity=1,
-    infer=_infer_cast,
-    evaluate=lambda arrays, attrs, types, call: (numerics.convert(arrays[0], attrs.dtype),),
-    elementwise=True,
-    doc="The nearest value of another dtype; floats saturate to integers, integers wrap.",
-)
-
-
-def _infer_bitcast(types: d.Types, attrs: BitcastAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand = types[0]
-    source, target = operand.dtype, attrs.dtype
-    if target not in checking.NUMBERS or source not in checking.NUMBERS:
-        dtype_error("bitcast", f"{source.short} to {target.short}: bools have no fixed bits", "cast to uint8")
-    if source.bits == target.bits:
-        return (TensorType(target, operand.dims),)
-    if source.bits > target.bits:
-        return (TensorType(target, (*operand.dims, source.bits // target.bits)),)
-    ratio = target.bits // source.bits
-    if not operand.dims or operand.dims[-1] != ratio:
-        shape_error(
-            "bitcast",
-            f"{operand} does not end in an axis of {ratio}, the number of {source.short} in one {target.short}",
-        )
-    return (TensorType(target, operand.dims[:-1]),)
 
 
 def _to_bytes(array: Array) -> Array:
@@ -113,15 +90,28 @@ def _evaluate_bitcast(arrays: d.Arrays, attrs: BitcastAttrs, types: d.Types, cal
     return (np.ascontiguousarray(raw).reshape(-1).view(target.numpy).reshape(shape),)
 
 
-bitcast: Final = d.define(
-    "bitcast",
+@d.op(
     d.OpKey.BITCAST,
     BitcastAttrs,
-    arity=1,
-    infer=_infer_bitcast,
     evaluate=_evaluate_bitcast,
     doc="The same bits read as another dtype; a trailing axis absorbs a difference in width.",
 )
+def bitcast(types: d.Types, attrs: BitcastAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand = types[0]
+    source, target = operand.dtype, attrs.dtype
+    if target not in checking.NUMBERS or source not in checking.NUMBERS:
+        dtype_error("bitcast", f"{source.short} to {target.short}: bools have no fixed bits", "cast to uint8")
+    if source.bits == target.bits:
+        return (TensorType(target, operand.dims),)
+    if source.bits > target.bits:
+        return (TensorType(target, (*operand.dims, source.bits // target.bits)),)
+    ratio = target.bits // source.bits
+    if not operand.dims or operand.dims[-1] != ratio:
+        shape_error(
+            "bitcast",
+            f"{operand} does not end in an axis of {ratio}, the number of {source.short} in one {target.short}",
+        )
+    return (TensorType(target, operand.dims[:-1]),)
 
 
 # --- quantisation -----------------------------------------------------------------------------------------
@@ -163,7 +153,26 @@ def _parameters(quant: Quant, rank: int) -> tuple[Array, Array, DType]:
     return scale.reshape(shape), zero.reshape(shape), dtype
 
 
-def _infer_quantize(types: d.Types, attrs: QuantizeAttrs, regions: d.Regions) -> d.ResultTypes:
+@numerics.quiet
+def _evaluate_quantize(
+    arrays: d.Arrays, attrs: QuantizeAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
+    scale, zero, dtype = _parameters(attrs.quant, arrays[0].ndim)
+    steps = np.rint(numerics.convert(arrays[0], dtype) / scale).astype(np.float64)
+    # In float64 the sum with a 32-bit zero point is exact wherever it is not clamped anyway.
+    shifted = np.where(np.isnan(steps), 0.0, steps) + zero
+    return (numerics.convert(shifted, attrs.dtype),)
+
+
+@d.op(
+    d.OpKey.QUANTIZE,
+    QuantizeAttrs,
+    evaluate=_evaluate_quantize,
+    foldable=False,
+    way=d.Way.COMPOSITE,
+    doc="round(x / scale) + zero_point, half to even, saturating.",
+)
+def quantize(types: d.Types, attrs: QuantizeAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("quantize", operand, checking.FLOATS)
     if operand.dtype is not attrs.quant.expressed:
@@ -177,38 +186,6 @@ def _infer_quantize(types: d.Types, attrs: QuantizeAttrs, regions: d.Regions) ->
 
 
 @numerics.quiet
-def _evaluate_quantize(
-    arrays: d.Arrays, attrs: QuantizeAttrs, types: d.Types, call: d.RegionCall
-) -> d.Results:
-    scale, zero, dtype = _parameters(attrs.quant, arrays[0].ndim)
-    steps = np.rint(numerics.convert(arrays[0], dtype) / scale).astype(np.float64)
-    # In float64 the sum with a 32-bit zero point is exact wherever it is not clamped anyway.
-    shifted = np.where(np.isnan(steps), 0.0, steps) + zero
-    return (numerics.convert(shifted, attrs.dtype),)
-
-
-quantize: Final = d.define(
-    "quantize",
-    d.OpKey.QUANTIZE,
-    QuantizeAttrs,
-    arity=1,
-    infer=_infer_quantize,
-    evaluate=_evaluate_quantize,
-    foldable=False,
-    way=d.Way.COMPOSITE,
-    doc="round(x / scale) + zero_point, half to even, saturating.",
-)
-
-
-def _infer_dequantize(types: d.Types, attrs: DequantizeAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand = types[0]
-    if operand.quant != attrs.quant:
-        dtype_error("dequantize", f"{operand} is not quantised as {attrs.quant}")
-    _check_quant("dequantize", operand.dtype, attrs.quant, operand)
-    return (TensorType(attrs.quant.expressed, operand.dims),)
-
-
-@numerics.quiet
 def _evaluate_dequantize(
     arrays: d.Arrays, attrs: DequantizeAttrs, types: d.Types, call: d.RegionCall
 ) -> d.Results:
@@ -217,13 +194,16 @@ def _evaluate_dequantize(
     return (numerics.convert(steps * scale, attrs.quant.expressed),)
 
 
-dequantize: Final = d.define(
-    "dequantize",
+@d.op(
     d.OpKey.DEQUANTIZE,
     DequantizeAttrs,
-    arity=1,
-    infer=_infer_dequantize,
     evaluate=_evaluate_dequantize,
     way=d.Way.COMPOSITE,
     doc="(q - zero_point) * scale.",
 )
+def dequantize(types: d.Types, attrs: DequantizeAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand = types[0]
+    if operand.quant != attrs.quant:
+        dtype_error("dequantize", f"{operand} is not quantised as {attrs.quant}")
+    _check_quant("dequantize", operand.dtype, attrs.quant, operand)
+    return (TensorType(attrs.quant.expressed, operand.dims),)

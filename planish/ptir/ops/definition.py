@@ -19,7 +19,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from planish.errors import GraphError
 from planish.ptir.ops.literal import Array, Literal
@@ -362,6 +362,23 @@ def define(
     op.doc = doc
     REGISTRY[name] = op
     return op
+
+
+def op(
+    key: OpKey,
+    attrs: type[A],
+    *,
+    arity: int | tuple[int, int | None] = 1,
+    evaluate: EvaluateFn[A] | None = None,
+    **traits: Any,
+) -> Callable[[InferFn[A]], OpDef]:
+    """Make a rule of inference the op of its name; `traits` are those of `define`."""
+
+    def defined(infer: InferFn[A]) -> OpDef:
+        name = infer.__name__.rstrip("_")
+        return define(name, key, attrs, arity=arity, infer=infer, evaluate=evaluate, **traits)
+
+    return defined
 
 
 def find(name: str) -> OpDef:

@@ -67,7 +67,20 @@ fft: Final = _complex_fft("fft", np.fft.fftn, "Forward transform, unnormalised."
 ifft: Final = _complex_fft("ifft", np.fft.ifftn, "Backward transform, divided by the product of the sizes.")
 
 
-def _infer_rfft(types: d.Types, attrs: FftAttrs, regions: d.Regions) -> d.ResultTypes:
+@numerics.quiet
+def _evaluate_rfft(arrays: d.Arrays, attrs: FftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    result = np.fft.rfftn(_as_given(arrays[0]), axes=attrs.axes)
+    return (numerics.convert(result, types[0].dtype),)
+
+
+@d.op(
+    d.OpKey.FFT,
+    FftAttrs,
+    evaluate=_evaluate_rfft,
+    way=d.Way.HOST,
+    doc="Forward transform of real data; the last axis keeps its nonnegative frequencies.",
+)
+def rfft(types: d.Types, attrs: FftAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("rfft", operand, _REAL)
     _check_axes("rfft", operand, attrs.axes)
@@ -78,24 +91,20 @@ def _infer_rfft(types: d.Types, attrs: FftAttrs, regions: d.Regions) -> d.Result
 
 
 @numerics.quiet
-def _evaluate_rfft(arrays: d.Arrays, attrs: FftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
-    result = np.fft.rfftn(_as_given(arrays[0]), axes=attrs.axes)
+def _evaluate_irfft(arrays: d.Arrays, attrs: IrfftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    sizes = [types[0].shape[axis] for axis in attrs.axes]
+    result = np.fft.irfftn(_as_given(arrays[0]), s=sizes, axes=attrs.axes)
     return (numerics.convert(result, types[0].dtype),)
 
 
-rfft: Final = d.define(
-    "rfft",
+@d.op(
     d.OpKey.FFT,
-    FftAttrs,
-    arity=1,
-    infer=_infer_rfft,
-    evaluate=_evaluate_rfft,
+    IrfftAttrs,
+    evaluate=_evaluate_irfft,
     way=d.Way.HOST,
-    doc="Forward transform of real data; the last axis keeps its nonnegative frequencies.",
+    doc="Backward transform to real data of a given length.",
 )
-
-
-def _infer_irfft(types: d.Types, attrs: IrfftAttrs, regions: d.Regions) -> d.ResultTypes:
+def irfft(types: d.Types, attrs: IrfftAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("irfft", operand, COMPLEX)
     _check_axes("irfft", operand, attrs.axes)
@@ -108,22 +117,3 @@ def _infer_irfft(types: d.Types, attrs: IrfftAttrs, regions: d.Regions) -> d.Res
         )
     dims = (*operand.dims[:last], attrs.length, *operand.dims[last + 1 :])
     return (TensorType(numerics.part_dtype(operand.dtype), dims),)
-
-
-@numerics.quiet
-def _evaluate_irfft(arrays: d.Arrays, attrs: IrfftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
-    sizes = [types[0].shape[axis] for axis in attrs.axes]
-    result = np.fft.irfftn(_as_given(arrays[0]), s=sizes, axes=attrs.axes)
-    return (numerics.convert(result, types[0].dtype),)
-
-
-irfft: Final = d.define(
-    "irfft",
-    d.OpKey.FFT,
-    IrfftAttrs,
-    arity=1,
-    infer=_infer_irfft,
-    evaluate=_evaluate_irfft,
-    way=d.Way.HOST,
-    doc="Backward transform to real data of a given length.",
-)

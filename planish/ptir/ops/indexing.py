@@ -58,13 +58,6 @@ class DynamicSliceAttrs(d.Attrs):
 # --- iota -------------------------------------------------------------------------------------------------
 
 
-def _infer_iota(types: d.Types, attrs: IotaAttrs, regions: d.Regions) -> d.ResultTypes:
-    result = TensorType(attrs.dtype, attrs.dims)
-    checking.need_dtype("iota", result, NUMBERS, "the result")
-    checking.need_axis("iota", attrs.axis, len(attrs.dims))
-    return (result,)
-
-
 def _evaluate_iota(arrays: d.Arrays, attrs: IotaAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     shape = types[0].shape
     line = numerics.convert(np.arange(shape[attrs.axis], dtype=np.int64), attrs.dtype)
@@ -73,16 +66,14 @@ def _evaluate_iota(arrays: d.Arrays, attrs: IotaAttrs, types: d.Types, call: d.R
     return (np.broadcast_to(line.reshape(column), shape),)
 
 
-iota: Final = d.define(
-    "iota",
-    d.OpKey.IOTA,
-    IotaAttrs,
-    arity=0,
-    infer=_infer_iota,
-    evaluate=_evaluate_iota,
-    foldable=False,  # a formula is better than its data
-    doc="0, 1, 2 … along an axis.",
+@d.op(
+    d.OpKey.IOTA, IotaAttrs, arity=0, evaluate=_evaluate_iota, foldable=False, doc="0, 1, 2 … along an axis."
 )
+def iota(types: d.Types, attrs: IotaAttrs, regions: d.Regions) -> d.ResultTypes:
+    result = TensorType(attrs.dtype, attrs.dims)
+    checking.need_dtype("iota", result, NUMBERS, "the result")
+    checking.need_axis("iota", attrs.axis, len(attrs.dims))
+    return (result,)
 
 
 # --- gather and scatter -----------------------------------------------------------------------------------
@@ -107,19 +98,6 @@ def _check_indices(
     return (*indices[0].dims, *rest)
 
 
-def _infer_gather(types: d.Types, attrs: GatherAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand, *indices = types
-    dims = _check_indices("gather", operand, indices, attrs.axes)
-    for axis in attrs.axes:
-        if bounds(operand.dims[axis])[0] == 0 and 0 not in dims:
-            shape_error(
-                "gather", f"axis {axis} of {operand} may be empty", "there is nothing to gather from it"
-            )
-    lead = indices[0].rank
-    rest = [axis for axis in range(operand.rank) if axis not in attrs.axes]
-    return (checking.keep_quant("gather", operand, dims, {axis: lead + i for i, axis in enumerate(rest)}),)
-
-
 def _evaluate_gather(arrays: d.Arrays, attrs: GatherAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     operand, *indices = arrays
     if 0 in types[0].shape:
@@ -137,15 +115,25 @@ def _clamp(index: Array, low: int, high: int) -> Array:
     return np.where(wide < low, low, np.where(wide > high, high, wide.astype(np.int64)))
 
 
-gather: Final = d.define(
-    "gather",
+@d.op(
     d.OpKey.GATHER,
     GatherAttrs,
     arity=(2, None),
-    infer=_infer_gather,
     evaluate=_evaluate_gather,
     doc="gather(x, i0, i1, …): x at the indices along `axes`; index axes first, then the other axes of x.",
 )
+def gather(types: d.Types, attrs: GatherAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, *indices = types
+    dims = _check_indices("gather", operand, indices, attrs.axes)
+    for axis in attrs.axes:
+        if bounds(operand.dims[axis])[0] == 0 and 0 not in dims:
+            shape_error(
+                "gather", f"axis {axis} of {operand} may be empty", "there is nothing to gather from it"
+            )
+    lead = indices[0].rank
+    rest = [axis for axis in range(operand.rank) if axis not in attrs.axes]
+    return (checking.keep_quant("gather", operand, dims, {axis: lead + i for i, axis in enumerate(rest)}),)
+
 
 SCATTER_KINDS: Final = ("replace", "add", "mul", "min", "max")
 _SCATTER_DTYPES: Final = {
@@ -155,25 +143,6 @@ _SCATTER_DTYPES: Final = {
     "min": ORDERED,
     "max": ORDERED,
 }
-
-
-def _infer_scatter(types: d.Types, attrs: ScatterAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand, updates, *indices = types
-    if attrs.kind not in SCATTER_KINDS:
-        shape_error(
-            "scatter", f"there is no scatter kind {attrs.kind!r}", f"kinds: {', '.join(SCATTER_KINDS)}"
-        )
-    checking.need_same_dtype("scatter", (operand, updates))
-    if attrs.kind != "replace" or operand.quant is None:
-        checking.need_dtype("scatter", operand, _SCATTER_DTYPES[attrs.kind])
-    dims = _check_indices("scatter", operand, indices, attrs.axes)
-    if updates.dims != dims:
-        shape_error(
-            "scatter",
-            f"updates are {updates}, not of shape {checking.shape_text(dims)}",
-            "they need the shape of the indices followed by the other axes of the operand",
-        )
-    return (operand,)
 
 
 def _combine_at(kind: str, target: Array, index: tuple[Array, ...], updates: Array) -> Array:
@@ -208,15 +177,30 @@ def _evaluate_scatter(arrays: d.Arrays, attrs: ScatterAttrs, types: d.Types, cal
     return (np.moveaxis(result, range(len(attrs.axes)), attrs.axes),)
 
 
-scatter: Final = d.define(
-    "scatter",
+@d.op(
     d.OpKey.SCATTER,
     ScatterAttrs,
     arity=(3, None),
-    infer=_infer_scatter,
     evaluate=_evaluate_scatter,
     doc="scatter(x, updates, i0, …): x with updates written, added … at the indices along `axes`.",
 )
+def scatter(types: d.Types, attrs: ScatterAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, updates, *indices = types
+    if attrs.kind not in SCATTER_KINDS:
+        shape_error(
+            "scatter", f"there is no scatter kind {attrs.kind!r}", f"kinds: {', '.join(SCATTER_KINDS)}"
+        )
+    checking.need_same_dtype("scatter", (operand, updates))
+    if attrs.kind != "replace" or operand.quant is None:
+        checking.need_dtype("scatter", operand, _SCATTER_DTYPES[attrs.kind])
+    dims = _check_indices("scatter", operand, indices, attrs.axes)
+    if updates.dims != dims:
+        shape_error(
+            "scatter",
+            f"updates are {updates}, not of shape {checking.shape_text(dims)}",
+            "they need the shape of the indices followed by the other axes of the operand",
+        )
+    return (operand,)
 
 
 # --- windows at run-time positions ------------------------------------------------------------------------
@@ -242,14 +226,6 @@ def _check_window(op: str, operand: TensorType, sizes: Sequence[DimLike]) -> Non
             )
 
 
-def _infer_dynamic_slice(types: d.Types, attrs: DynamicSliceAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand, *starts = types
-    _check_starts("dynamic_slice", operand, starts)
-    _check_window("dynamic_slice", operand, attrs.sizes)
-    whole = {axis: axis for axis, size in enumerate(attrs.sizes) if size == operand.dims[axis]}
-    return (checking.keep_quant("dynamic_slice", operand, attrs.sizes, whole),)
-
-
 def _window(shape: tuple[int, ...], sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:
     begins = [int(_clamp(start, 0, n - size)) for n, size, start in zip(shape, sizes, starts, strict=True)]
     return tuple(slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True))
@@ -262,23 +238,19 @@ def _evaluate_dynamic_slice(
     return (np.asarray(operand[_window(operand.shape, [static(s) for s in attrs.sizes], starts)]),)
 
 
-dynamic_slice: Final = d.define(
-    "dynamic_slice",
+@d.op(
     d.OpKey.DYNAMIC_SLICE,
     DynamicSliceAttrs,
     arity=(1, None),
-    infer=_infer_dynamic_slice,
     evaluate=_evaluate_dynamic_slice,
     doc="dynamic_slice(x, start0, …): a window of fixed size, moved inside if it would stick out.",
 )
-
-
-def _infer_dynamic_update_slice(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand, update, *starts = types
-    checking.need_same_dtype("dynamic_update_slice", (operand, update))
-    _check_starts("dynamic_update_slice", operand, starts)
-    _check_window("dynamic_update_slice", operand, update.dims)
-    return (operand,)
+def dynamic_slice(types: d.Types, attrs: DynamicSliceAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, *starts = types
+    _check_starts("dynamic_slice", operand, starts)
+    _check_window("dynamic_slice", operand, attrs.sizes)
+    whole = {axis: axis for axis, size in enumerate(attrs.sizes) if size == operand.dims[axis]}
+    return (checking.keep_quant("dynamic_slice", operand, attrs.sizes, whole),)
 
 
 def _evaluate_dynamic_update_slice(
@@ -290,12 +262,16 @@ def _evaluate_dynamic_update_slice(
     return (result,)
 
 
-dynamic_update_slice: Final = d.define(
-    "dynamic_update_slice",
+@d.op(
     d.OpKey.DYNAMIC_UPDATE_SLICE,
     d.NoAttrs,
     arity=(2, None),
-    infer=_infer_dynamic_update_slice,
     evaluate=_evaluate_dynamic_update_slice,
     doc="dynamic_update_slice(x, update, start0, …): x with a window replaced, moved inside if it would stick out.",
 )
+def dynamic_update_slice(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, update, *starts = types
+    checking.need_same_dtype("dynamic_update_slice", (operand, update))
+    _check_starts("dynamic_update_slice", operand, starts)
+    _check_window("dynamic_update_slice", operand, update.dims)
+    return (operand,)

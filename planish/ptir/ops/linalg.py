@@ -108,11 +108,6 @@ def _each_matrix(
 # --- cholesky ---------------------------------------------------------------------------------------------
 
 
-def _infer_cholesky(types: d.Types, attrs: CholeskyAttrs, regions: d.Regions) -> d.ResultTypes:
-    _matrix("cholesky", types[0], square=True)
-    return (types[0],)
-
-
 def _evaluate_cholesky(
     arrays: d.Arrays, attrs: CholeskyAttrs, types: d.Types, call: d.RegionCall
 ) -> d.Results:
@@ -127,26 +122,19 @@ def _evaluate_cholesky(
     return (triangle(result),)
 
 
-cholesky: Final = d.define(
-    "cholesky",
+@d.op(
     d.OpKey.LINALG,
     CholeskyAttrs,
-    arity=1,
-    infer=_infer_cholesky,
     evaluate=_evaluate_cholesky,
     way=d.Way.HOST,
     doc="The triangular L with L·Lᴴ = x (or U with Uᴴ·U = x).",
 )
+def cholesky(types: d.Types, attrs: CholeskyAttrs, regions: d.Regions) -> d.ResultTypes:
+    _matrix("cholesky", types[0], square=True)
+    return (types[0],)
 
 
 # --- qr, svd, eigh ----------------------------------------------------------------------------------------
-
-
-def _infer_qr(types: d.Types, attrs: QrAttrs, regions: d.Regions) -> d.ResultTypes:
-    x = types[0]
-    batch, rows, columns = _matrix("qr", x)
-    inner = rows if attrs.full_matrices else _smaller("qr", x, rows, columns)
-    return x.with_dims((*batch, rows, inner)), x.with_dims((*batch, inner, columns))
 
 
 def _evaluate_qr(arrays: d.Arrays, attrs: QrAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
@@ -156,28 +144,19 @@ def _evaluate_qr(arrays: d.Arrays, attrs: QrAttrs, types: d.Types, call: d.Regio
     return _each_matrix(factor, arrays[0], types)
 
 
-qr: Final = d.define(
-    "qr",
+@d.op(
     d.OpKey.LINALG,
     QrAttrs,
-    arity=1,
-    infer=_infer_qr,
     evaluate=_evaluate_qr,
     num_results=2,
     way=d.Way.HOST,
     doc="q with orthonormal columns and upper triangular r, q·r = x.",
 )
-
-
-def _infer_svd(types: d.Types, attrs: SvdAttrs, regions: d.Regions) -> d.ResultTypes:
+def qr(types: d.Types, attrs: QrAttrs, regions: d.Regions) -> d.ResultTypes:
     x = types[0]
-    batch, rows, columns = _matrix("svd", x)
-    inner = _smaller("svd", x, rows, columns)
-    values = TensorType(numerics.part_dtype(x.dtype), (*batch, inner))
-    if not attrs.compute_uv:
-        return (values,)
-    left, right = (rows, columns) if attrs.full_matrices else (inner, inner)
-    return x.with_dims((*batch, rows, left)), values, x.with_dims((*batch, right, columns))
+    batch, rows, columns = _matrix("qr", x)
+    inner = rows if attrs.full_matrices else _smaller("qr", x, rows, columns)
+    return x.with_dims((*batch, rows, inner)), x.with_dims((*batch, inner, columns))
 
 
 def _evaluate_svd(arrays: d.Arrays, attrs: SvdAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
@@ -189,23 +168,23 @@ def _evaluate_svd(arrays: d.Arrays, attrs: SvdAttrs, types: d.Types, call: d.Reg
     return _each_matrix(factor, arrays[0], types, stacks=True)
 
 
-svd: Final = d.define(
-    "svd",
+@d.op(
     d.OpKey.LINALG,
     SvdAttrs,
-    arity=1,
-    infer=_infer_svd,
     evaluate=_evaluate_svd,
     num_results=None,
     way=d.Way.HOST,
     doc="u, singular values in descending order, vh; or the values alone.",
 )
-
-
-def _infer_eigh(types: d.Types, attrs: EighAttrs, regions: d.Regions) -> d.ResultTypes:
+def svd(types: d.Types, attrs: SvdAttrs, regions: d.Regions) -> d.ResultTypes:
     x = types[0]
-    batch, rows, _ = _matrix("eigh", x, square=True)
-    return TensorType(numerics.part_dtype(x.dtype), (*batch, rows)), x
+    batch, rows, columns = _matrix("svd", x)
+    inner = _smaller("svd", x, rows, columns)
+    values = TensorType(numerics.part_dtype(x.dtype), (*batch, inner))
+    if not attrs.compute_uv:
+        return (values,)
+    left, right = (rows, columns) if attrs.full_matrices else (inner, inner)
+    return x.with_dims((*batch, rows, left)), values, x.with_dims((*batch, right, columns))
 
 
 def _evaluate_eigh(arrays: d.Arrays, attrs: EighAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
@@ -217,25 +196,21 @@ def _evaluate_eigh(arrays: d.Arrays, attrs: EighAttrs, types: d.Types, call: d.R
     return _each_matrix(factor, triangle(arrays[0]), types, stacks=True)
 
 
-eigh: Final = d.define(
-    "eigh",
+@d.op(
     d.OpKey.LINALG,
     EighAttrs,
-    arity=1,
-    infer=_infer_eigh,
     evaluate=_evaluate_eigh,
     num_results=2,
     way=d.Way.HOST,
     doc="Eigenvalues in ascending order and eigenvectors of a symmetric (Hermitian) matrix.",
 )
+def eigh(types: d.Types, attrs: EighAttrs, regions: d.Regions) -> d.ResultTypes:
+    x = types[0]
+    batch, rows, _ = _matrix("eigh", x, square=True)
+    return TensorType(numerics.part_dtype(x.dtype), (*batch, rows)), x
 
 
 # --- lu and triangular_solve ------------------------------------------------------------------------------
-
-
-def _infer_lu(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
-    batch, rows, _ = _matrix("lu", types[0])
-    return types[0], TensorType(dtypes.int64, (*batch, rows))
 
 
 @numerics.quiet
@@ -257,32 +232,20 @@ def _evaluate_lu(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.Reg
     return _each_matrix(_lu, arrays[0], types)
 
 
-lu: Final = d.define(
-    "lu",
+@d.op(
     d.OpKey.LINALG,
     d.NoAttrs,
-    arity=1,
-    infer=_infer_lu,
     evaluate=_evaluate_lu,
     num_results=2,
     way=d.Way.HOST,
     doc="Packed L (unit diagonal) and U with L·U = x[permutation], and the permutation.",
 )
+def lu(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    batch, rows, _ = _matrix("lu", types[0])
+    return types[0], TensorType(dtypes.int64, (*batch, rows))
+
 
 TRANSFORMS: Final = ("none", "transpose", "adjoint")
-
-
-def _infer_triangular_solve(types: d.Types, attrs: TriangularSolveAttrs, regions: d.Regions) -> d.ResultTypes:
-    op = "triangular_solve"
-    a, b = types
-    checking.need_same_dtype(op, types)
-    batch, size, _ = _matrix(op, a, square=True)
-    b_batch, rows, columns = _matrix(op, b)
-    if attrs.transform not in TRANSFORMS:
-        shape_error(op, f"there is no transform {attrs.transform!r}", f"use one of {', '.join(TRANSFORMS)}")
-    if b_batch != batch or (rows if attrs.left else columns) != size:
-        shape_error(op, f"the right-hand side {b} does not fit the matrix {a}")
-    return (b,)
 
 
 def _substitute(a: Array, b: Array, lower: bool, unit: bool) -> Array:
@@ -317,13 +280,22 @@ def _evaluate_triangular_solve(
     return (result if attrs.left else np.swapaxes(result, -1, -2),)
 
 
-triangular_solve: Final = d.define(
-    "triangular_solve",
+@d.op(
     d.OpKey.LINALG,
     TriangularSolveAttrs,
     arity=2,
-    infer=_infer_triangular_solve,
     evaluate=_evaluate_triangular_solve,
     way=d.Way.HOST,
     doc="triangular_solve(a, b): x with op(a)·x = b or x·op(a) = b for a triangular a.",
 )
+def triangular_solve(types: d.Types, attrs: TriangularSolveAttrs, regions: d.Regions) -> d.ResultTypes:
+    op = "triangular_solve"
+    a, b = types
+    checking.need_same_dtype(op, types)
+    batch, size, _ = _matrix(op, a, square=True)
+    b_batch, rows, columns = _matrix(op, b)
+    if attrs.transform not in TRANSFORMS:
+        shape_error(op, f"there is no transform {attrs.transform!r}", f"use one of {', '.join(TRANSFORMS)}")
+    if b_batch != batch or (rows if attrs.left else columns) != size:
+        shape_error(op, f"the right-hand side {b} does not fit the matrix {a}")
+    return (b,)

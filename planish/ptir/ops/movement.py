@@ -74,7 +74,13 @@ class PadAttrs(d.Attrs):
     interior: tuple[int, ...]
 
 
-def _infer_reshape(types: d.Types, attrs: ReshapeAttrs, regions: d.Regions) -> d.ResultTypes:
+@d.op(
+    d.OpKey.RESHAPE,
+    ReshapeAttrs,
+    evaluate=lambda arrays, attrs, types, call: (arrays[0].reshape(types[0].shape),),
+    doc="The same elements in row-major order under another shape.",
+)
+def reshape(types: d.Types, attrs: ReshapeAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     if product(operand.dims) != product(attrs.dims):
         shape_error(
@@ -92,18 +98,13 @@ def _infer_reshape(types: d.Types, attrs: ReshapeAttrs, regions: d.Regions) -> d
     return (checking.keep_quant("reshape", operand, attrs.dims, axis_map),)
 
 
-reshape: Final = d.define(
-    "reshape",
-    d.OpKey.RESHAPE,
-    ReshapeAttrs,
-    arity=1,
-    infer=_infer_reshape,
-    evaluate=lambda arrays, attrs, types, call: (arrays[0].reshape(types[0].shape),),
-    doc="The same elements in row-major order under another shape.",
+@d.op(
+    d.OpKey.TRANSPOSE,
+    TransposeAttrs,
+    evaluate=lambda arrays, attrs, types, call: (np.transpose(arrays[0], attrs.perm),),
+    doc="Axes in another order.",
 )
-
-
-def _infer_transpose(types: d.Types, attrs: TransposeAttrs, regions: d.Regions) -> d.ResultTypes:
+def transpose(types: d.Types, attrs: TransposeAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     if sorted(attrs.perm) != list(range(operand.rank)):
         shape_error(
@@ -113,18 +114,13 @@ def _infer_transpose(types: d.Types, attrs: TransposeAttrs, regions: d.Regions) 
     return (checking.keep_quant("transpose", operand, [operand.dims[a] for a in attrs.perm], axis_map),)
 
 
-transpose: Final = d.define(
-    "transpose",
-    d.OpKey.TRANSPOSE,
-    TransposeAttrs,
-    arity=1,
-    infer=_infer_transpose,
-    evaluate=lambda arrays, attrs, types, call: (np.transpose(arrays[0], attrs.perm),),
-    doc="Axes in another order.",
+@d.op(
+    d.OpKey.BROADCAST_TO,
+    BroadcastToAttrs,
+    evaluate=lambda arrays, attrs, types, call: (np.broadcast_to(arrays[0], types[0].shape),),
+    doc="Repeat along new leading axes and axes of size 1.",
 )
-
-
-def _infer_broadcast_to(types: d.Types, attrs: BroadcastToAttrs, regions: d.Regions) -> d.ResultTypes:
+def broadcast_to(types: d.Types, attrs: BroadcastToAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     lead = len(attrs.dims) - operand.rank
     fits = lead >= 0 and all(
@@ -138,40 +134,6 @@ def _infer_broadcast_to(types: d.Types, attrs: BroadcastToAttrs, regions: d.Regi
         )
     axis_map = {axis: axis + lead for axis in range(operand.rank)}
     return (checking.keep_quant("broadcast_to", operand, attrs.dims, axis_map),)
-
-
-broadcast_to: Final = d.define(
-    "broadcast_to",
-    d.OpKey.BROADCAST_TO,
-    BroadcastToAttrs,
-    arity=1,
-    infer=_infer_broadcast_to,
-    evaluate=lambda arrays, attrs, types, call: (np.broadcast_to(arrays[0], types[0].shape),),
-    doc="Repeat along new leading axes and axes of size 1.",
-)
-
-
-def _infer_slice(types: d.Types, attrs: SliceAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand = types[0]
-    for what in ("starts", "limits", "strides"):
-        checking.need_length("slice", what, getattr(attrs, what), operand.rank)
-    dims: list[DimLike] = []
-    for axis, (start, limit, stride) in enumerate(
-        zip(attrs.starts, attrs.limits, attrs.strides, strict=True)
-    ):
-        if stride < 1:
-            shape_error(
-                "slice", f"stride {stride} of axis {axis} is not positive", "use reverse to walk backwards"
-            )
-        if not (at_most(0, start) and at_most(start, limit) and at_most(limit, operand.dims[axis])):
-            shape_error(
-                "slice",
-                f"{start}:{limit} is not certain to lie inside axis {axis} of {operand}",
-                "a slice needs 0 <= start <= limit <= size",
-            )
-        dims.append((limit - start + (stride - 1)) // stride)
-    whole = {axis: axis for axis, dim in enumerate(dims) if dim == operand.dims[axis]}
-    return (checking.keep_quant("slice", operand, dims, whole),)
 
 
 def _evaluate_slice(arrays: d.Arrays, attrs: SliceAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
@@ -210,39 +172,59 @@ def _may_fold(result: TensorType) -> bool:
     return result.quant is None and result.is_static and at_most(result.size, _FOLD_LIMIT)
 
 
-slice_: Final = d.define(
-    "slice",
+@d.op(
     d.OpKey.SLICE,
     SliceAttrs,
-    arity=1,
-    infer=_infer_slice,
     evaluate=_evaluate_slice,
     fold=_fold_slice,
     foldable=False,
     doc="A regular part of each axis.",
 )
+def slice_(types: d.Types, attrs: SliceAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand = types[0]
+    for what in ("starts", "limits", "strides"):
+        checking.need_length("slice", what, getattr(attrs, what), operand.rank)
+    dims: list[DimLike] = []
+    for axis, (start, limit, stride) in enumerate(
+        zip(attrs.starts, attrs.limits, attrs.strides, strict=True)
+    ):
+        if stride < 1:
+            shape_error(
+                "slice", f"stride {stride} of axis {axis} is not positive", "use reverse to walk backwards"
+            )
+        if not (at_most(0, start) and at_most(start, limit) and at_most(limit, operand.dims[axis])):
+            shape_error(
+                "slice",
+                f"{start}:{limit} is not certain to lie inside axis {axis} of {operand}",
+                "a slice needs 0 <= start <= limit <= size",
+            )
+        dims.append((limit - start + (stride - 1)) // stride)
+    whole = {axis: axis for axis, dim in enumerate(dims) if dim == operand.dims[axis]}
+    return (checking.keep_quant("slice", operand, dims, whole),)
 
 
-def _infer_reverse(types: d.Types, attrs: ReverseAttrs, regions: d.Regions) -> d.ResultTypes:
+@d.op(
+    d.OpKey.REVERSE,
+    ReverseAttrs,
+    evaluate=lambda arrays, attrs, types, call: (np.flip(arrays[0], attrs.axes),),
+    involution=True,
+    doc="Some axes backwards.",
+)
+def reverse(types: d.Types, attrs: ReverseAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_axes("reverse", attrs.axes, operand.rank)
     kept = {axis: axis for axis in range(operand.rank) if axis not in attrs.axes}
     return (checking.keep_quant("reverse", operand, operand.dims, kept),)
 
 
-reverse: Final = d.define(
-    "reverse",
-    d.OpKey.REVERSE,
-    ReverseAttrs,
-    arity=1,
-    infer=_infer_reverse,
-    evaluate=lambda arrays, attrs, types, call: (np.flip(arrays[0], attrs.axes),),
-    involution=True,
-    doc="Some axes backwards.",
+@d.op(
+    d.OpKey.CONCAT,
+    ConcatAttrs,
+    arity=(1, None),
+    evaluate=lambda arrays, attrs, types, call: (np.concatenate(list(arrays), attrs.axis),),
+    doc="Operands one after the other along an axis.",
 )
-
-
-def _infer_concat(types: d.Types, attrs: ConcatAttrs, regions: d.Regions) -> d.ResultTypes:
+def concat(types: d.Types, attrs: ConcatAttrs, regions: d.Regions) -> d.ResultTypes:
     first = types[0]
     checking.need_same_dtype("concat", types)
     checking.need_axis("concat", attrs.axis, first.rank)
@@ -255,17 +237,6 @@ def _infer_concat(types: d.Types, attrs: ConcatAttrs, regions: d.Regions) -> d.R
     dims = [*first.dims[: attrs.axis], total, *first.dims[attrs.axis + 1 :]]
     kept = {axis: axis for axis in range(first.rank) if axis != attrs.axis}
     return (checking.keep_quant("concat", first, dims, kept),)
-
-
-concat: Final = d.define(
-    "concat",
-    d.OpKey.CONCAT,
-    ConcatAttrs,
-    arity=(1, None),
-    infer=_infer_concat,
-    evaluate=lambda arrays, attrs, types, call: (np.concatenate(list(arrays), attrs.axis),),
-    doc="Operands one after the other along an axis.",
-)
 
 
 def spread_size(size: DimLike, interior: int, op: str) -> DimLike:
@@ -282,30 +253,6 @@ def spread_size(size: DimLike, interior: int, op: str) -> DimLike:
             "give the dim a lower bound of 1",
         )
     return size + (size - 1) * interior
-
-
-def _infer_pad(types: d.Types, attrs: PadAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand, value = types
-    if value.dims:
-        shape_error("pad", f"the padding value is {value}, not a scalar")
-    if value.dtype is not operand.dtype:
-        checking.dtype_error(
-            "pad",
-            f"the padding value has dtype {value.dtype.short}, the operand {operand.dtype.short}",
-            "cast it first",
-        )
-    for what in ("low", "high", "interior"):
-        checking.need_length("pad", what, getattr(attrs, what), operand.rank)
-    dims: list[DimLike] = []
-    for axis, (low, high, interior) in enumerate(zip(attrs.low, attrs.high, attrs.interior, strict=True)):
-        if interior < 0:
-            shape_error("pad", f"interior {interior} of axis {axis} is negative")
-        dim = spread_size(operand.dims[axis], interior, "pad") + low + high
-        if not at_most(0, dim):
-            shape_error("pad", f"axis {axis} of {operand} would get size {dim}", "crop less than there is")
-        dims.append(dim)
-    kept = {axis: axis for axis, dim in enumerate(dims) if dim == operand.dims[axis] and attrs.low[axis] == 0}
-    return (checking.keep_quant("pad", operand, dims, kept),)
 
 
 def pad_array(
@@ -352,14 +299,34 @@ def _no_regions(index: int, arguments: Sequence[Array]) -> tuple[Array, ...]:
     return ()
 
 
-pad: Final = d.define(
-    "pad",
+@d.op(
     d.OpKey.PAD,
     PadAttrs,
     arity=2,
-    infer=_infer_pad,
     evaluate=_evaluate_pad,
     fold=_fold_pad,
     foldable=False,
     doc="A value put before, after and between the elements of each axis; negative amounts crop.",
 )
+def pad(types: d.Types, attrs: PadAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, value = types
+    if value.dims:
+        shape_error("pad", f"the padding value is {value}, not a scalar")
+    if value.dtype is not operand.dtype:
+        checking.dtype_error(
+            "pad",
+            f"the padding value has dtype {value.dtype.short}, the operand {operand.dtype.short}",
+            "cast it first",
+        )
+    for what in ("low", "high", "interior"):
+        checking.need_length("pad", what, getattr(attrs, what), operand.rank)
+    dims: list[DimLike] = []
+    for axis, (low, high, interior) in enumerate(zip(attrs.low, attrs.high, attrs.interior, strict=True)):
+        if interior < 0:
+            shape_error("pad", f"interior {interior} of axis {axis} is negative")
+        dim = spread_size(operand.dims[axis], interior, "pad") + low + high
+        if not at_most(0, dim):
+            shape_error("pad", f"axis {axis} of {operand} would get size {dim}", "crop less than there is")
+        dims.append(dim)
+    kept = {axis: axis for axis, dim in enumerate(dims) if dim == operand.dims[axis] and attrs.low[axis] == 0}
+    return (checking.keep_quant("pad", operand, dims, kept),)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -56,7 +55,21 @@ def sort_order(keys: Sequence[Array], axis: int, descending: bool) -> Array:
     return np.asarray(np.lexsort(encoded[::-1], axis=axis))
 
 
-def _infer_sort(types: d.Types, attrs: SortAttrs, regions: d.Regions) -> d.ResultTypes:
+def _evaluate_sort(arrays: d.Arrays, attrs: SortAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    order = sort_order(arrays[: attrs.num_keys], attrs.axis, attrs.descending)
+    return tuple(np.take_along_axis(x, order, attrs.axis) for x in arrays)
+
+
+@d.op(
+    d.OpKey.SORT,
+    SortAttrs,
+    arity=(1, None),
+    evaluate=_evaluate_sort,
+    num_results=None,
+    way=d.Way.COMPOSITE,
+    doc="Operands sorted together, stably, by the first `num_keys` of them.",
+)
+def sort(types: d.Types, attrs: SortAttrs, regions: d.Regions) -> d.ResultTypes:
     checking.need_same_dims("sort", types)
     checking.need_axis("sort", attrs.axis, types[0].rank)
     if not 1 <= attrs.num_keys <= len(types):
@@ -71,47 +84,39 @@ def _infer_sort(types: d.Types, attrs: SortAttrs, regions: d.Regions) -> d.Resul
     return tuple(types)
 
 
-def _evaluate_sort(arrays: d.Arrays, attrs: SortAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
-    order = sort_order(arrays[: attrs.num_keys], attrs.axis, attrs.descending)
-    return tuple(np.take_along_axis(x, order, attrs.axis) for x in arrays)
+def _evaluate_argsort(arrays: d.Arrays, attrs: ArgsortAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    return (sort_order(arrays, attrs.axis, attrs.descending).astype(np.int64),)
 
 
-sort: Final = d.define(
-    "sort",
-    d.OpKey.SORT,
-    SortAttrs,
-    arity=(1, None),
-    infer=_infer_sort,
-    evaluate=_evaluate_sort,
-    num_results=None,
-    way=d.Way.COMPOSITE,
-    doc="Operands sorted together, stably, by the first `num_keys` of them.",
+@d.op(
+    d.OpKey.OTHER,
+    ArgsortAttrs,
+    evaluate=_evaluate_argsort,
+    way=d.Way.HOST,
+    doc="The positions that a stable sort would take elements from.",
 )
-
-
-def _infer_argsort(types: d.Types, attrs: ArgsortAttrs, regions: d.Regions) -> d.ResultTypes:
+def argsort(types: d.Types, attrs: ArgsortAttrs, regions: d.Regions) -> d.ResultTypes:
     checking.need_dtype("argsort", types[0], ORDERED)
     checking.need_axis("argsort", attrs.axis, types[0].rank)
     return (TensorType(dtypes.int64, types[0].dims),)
 
 
-def _evaluate_argsort(arrays: d.Arrays, attrs: ArgsortAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
-    return (sort_order(arrays, attrs.axis, attrs.descending).astype(np.int64),)
+def _evaluate_top_k(arrays: d.Arrays, attrs: TopKAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    order = sort_order(arrays[:1], attrs.axis, attrs.largest)
+    best = np.take(order, range(types[0].shape[attrs.axis]), attrs.axis)
+    values = np.take_along_axis(arrays[0], best, attrs.axis)
+    return values, numerics.convert(best.astype(np.int64), attrs.dtype)
 
 
-argsort: Final = d.define(
-    "argsort",
-    d.OpKey.OTHER,
-    ArgsortAttrs,
-    arity=1,
-    infer=_infer_argsort,
-    evaluate=_evaluate_argsort,
-    way=d.Way.HOST,
-    doc="The positions that a stable sort would take elements from.",
+@d.op(
+    d.OpKey.TOP_K,
+    TopKAttrs,
+    evaluate=_evaluate_top_k,
+    num_results=2,
+    way=d.Way.COMPOSITE,
+    doc="The k largest (or smallest) along an axis, in order, and where they were.",
 )
-
-
-def _infer_top_k(types: d.Types, attrs: TopKAttrs, regions: d.Regions) -> d.ResultTypes:
+def top_k(types: d.Types, attrs: TopKAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("top_k", operand, ORDERED)
     checking.need_axis("top_k", attrs.axis, operand.rank)
@@ -123,23 +128,3 @@ def _infer_top_k(types: d.Types, attrs: TopKAttrs, regions: d.Regions) -> d.Resu
         )
     dims = (*operand.dims[: attrs.axis], attrs.k, *operand.dims[attrs.axis + 1 :])
     return TensorType(operand.dtype, dims), TensorType(attrs.dtype, dims)
-
-
-def _evaluate_top_k(arrays: d.Arrays, attrs: TopKAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
-    order = sort_order(arrays[:1], attrs.axis, attrs.largest)
-    best = np.take(order, range(types[0].shape[attrs.axis]), attrs.axis)
-    values = np.take_along_axis(arrays[0], best, attrs.axis)
-    return values, numerics.convert(best.astype(np.int64), attrs.dtype)
-
-
-top_k: Final = d.define(
-    "top_k",
-    d.OpKey.TOP_K,
-    TopKAttrs,
-    arity=1,
-    infer=_infer_top_k,
-    evaluate=_evaluate_top_k,
-    num_results=2,
-    way=d.Way.COMPOSITE,
-    doc="The k largest (or smallest) along an axis, in order, and where they were.",
-)

@@ -54,15 +54,6 @@ def random_words(key: Array, number: Array, dtype: DType) -> Array:
     return (a ^ b).astype(dtype.numpy)
 
 
-def _infer_rng_bits(types: d.Types, attrs: RngBitsAttrs, regions: d.Regions) -> d.ResultTypes:
-    key = types[0]
-    if key.dtype is not dtypes.uint32 or key.dims != (2,):
-        checking.dtype_error("rng_bits", f"the key is {key}, not tensor<u32, 2>")
-    result = TensorType(attrs.dtype, attrs.dims)
-    checking.need_dtype("rng_bits", result, _WORDS, "the result")
-    return (result,)
-
-
 def _evaluate_rng_bits(
     arrays: d.Arrays, attrs: RngBitsAttrs, types: d.Types, call: d.RegionCall
 ) -> d.Results:
@@ -71,13 +62,17 @@ def _evaluate_rng_bits(
     return (random_words(arrays[0], number, attrs.dtype).reshape(shape),)
 
 
-rng_bits: Final = d.define(
-    "rng_bits",
+@d.op(
     d.OpKey.RNG,
     RngBitsAttrs,
-    arity=1,
-    infer=_infer_rng_bits,
     evaluate=_evaluate_rng_bits,
     way=d.Way.COMPOSITE,
     doc="rng_bits(key): uniformly random bits, the same for the same key.",
 )
+def rng_bits(types: d.Types, attrs: RngBitsAttrs, regions: d.Regions) -> d.ResultTypes:
+    key = types[0]
+    if key.dtype is not dtypes.uint32 or key.dims != (2,):
+        checking.dtype_error("rng_bits", f"the key is {key}, not tensor<u32, 2>")
+    result = TensorType(attrs.dtype, attrs.dims)
+    checking.need_dtype("rng_bits", result, _WORDS, "the result")
+    return (result,)

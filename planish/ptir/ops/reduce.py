@@ -252,25 +252,6 @@ def check_positive(op: str, what: str, values: Sequence[int]) -> None:
             shape_error(op, f"{what} {tuple(values)} has an entry below 1")
 
 
-def _infer_reduce_window(types: d.Types, attrs: ReduceWindowAttrs, regions: d.Regions) -> d.ResultTypes:
-    op = "reduce_window"
-    operand = types[0]
-    if attrs.kind not in WINDOW_KINDS:
-        shape_error(op, f"there is no window kind {attrs.kind!r}", f"kinds: {', '.join(WINDOW_KINDS)}")
-    checking.need_dtype(op, operand, MONOIDS[attrs.kind].allowed)
-    for what in ("window", "strides", "low", "high", "base_dilation", "window_dilation"):
-        checking.need_length(op, what, getattr(attrs, what), operand.rank)
-        if what not in ("low", "high"):
-            check_positive(op, what, getattr(attrs, what))
-    dims: list[DimLike] = []
-    for axis, dim in enumerate(operand.dims):
-        padded = spread_size(dim, attrs.base_dilation[axis] - 1, op) + attrs.low[axis] + attrs.high[axis]
-        dims.append(
-            window_count(padded, attrs.window[axis], attrs.strides[axis], attrs.window_dilation[axis])
-        )
-    return (TensorType(operand.dtype, tuple(dims)),)
-
-
 @numerics.quiet
 def _evaluate_reduce_window(
     arrays: d.Arrays, attrs: ReduceWindowAttrs, types: d.Types, call: d.RegionCall
@@ -293,12 +274,26 @@ def _evaluate_reduce_window(
     return (monoid.decode(result, dtype),)
 
 
-reduce_window: Final = d.define(
-    "reduce_window",
+@d.op(
     d.OpKey.REDUCE_WINDOW,
     ReduceWindowAttrs,
-    arity=1,
-    infer=_infer_reduce_window,
     evaluate=_evaluate_reduce_window,
     doc="Combine the elements of each window; padding is the identity.",
 )
+def reduce_window(types: d.Types, attrs: ReduceWindowAttrs, regions: d.Regions) -> d.ResultTypes:
+    op = "reduce_window"
+    operand = types[0]
+    if attrs.kind not in WINDOW_KINDS:
+        shape_error(op, f"there is no window kind {attrs.kind!r}", f"kinds: {', '.join(WINDOW_KINDS)}")
+    checking.need_dtype(op, operand, MONOIDS[attrs.kind].allowed)
+    for what in ("window", "strides", "low", "high", "base_dilation", "window_dilation"):
+        checking.need_length(op, what, getattr(attrs, what), operand.rank)
+        if what not in ("low", "high"):
+            check_positive(op, what, getattr(attrs, what))
+    dims: list[DimLike] = []
+    for axis, dim in enumerate(operand.dims):
+        padded = spread_size(dim, attrs.base_dilation[axis] - 1, op) + attrs.low[axis] + attrs.high[axis]
+        dims.append(
+            window_count(padded, attrs.window[axis], attrs.strides[axis], attrs.window_dilation[axis])
+        )
+    return (TensorType(operand.dtype, tuple(dims)),)

@@ -70,11 +70,6 @@ class NonMaxSuppressionAttrs(d.Attrs):
 # --- dimension_size and bind_dim --------------------------------------------------------------------------
 
 
-def _infer_dimension_size(types: d.Types, attrs: DimensionSizeAttrs, regions: d.Regions) -> d.ResultTypes:
-    checking.need_axis("dimension_size", attrs.axis, types[0].rank)
-    return (_COUNT,)
-
-
 def _fold_dimension_size(inst: Inst, constants: Sequence[Literal | None]) -> d.FoldResult:
     """A static size is known whatever the operand holds."""
     attrs = inst.attrs
@@ -85,30 +80,17 @@ def _fold_dimension_size(inst: Inst, constants: Sequence[Literal | None]) -> d.F
     return d.FoldResult.NOTHING
 
 
-dimension_size: Final = d.define(
-    "dimension_size",
+@d.op(
     d.OpKey.DIMENSION_SIZE,
     DimensionSizeAttrs,
-    arity=1,
-    infer=_infer_dimension_size,
     evaluate=lambda arrays, attrs, types, call: (np.array(arrays[0].shape[attrs.axis], np.int64),),
     fold=_fold_dimension_size,
     fold_when=d.FoldWhen.ALWAYS,
     doc="The size of an axis as int64.",
 )
-
-
-def _infer_bind_dim(types: d.Types, attrs: BindDimAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand, count = types
-    checking.need_axis("bind_dim", attrs.axis, operand.rank)
-    checking.need_scalar("bind_dim", count, _INT64, "the count")
-    dim = Dim.named(attrs.name, attrs.lo, attrs.hi)
-    size = operand.dims[attrs.axis]
-    if attrs.hi > bounds(size)[1] or not checking.at_most(attrs.lo, size):
-        shape_error("bind_dim", f"{dim.declaration} does not fit axis {attrs.axis} of {operand}")
-    dims = (*operand.dims[: attrs.axis], dim, *operand.dims[attrs.axis + 1 :])
-    kept = {axis: axis for axis in range(operand.rank) if axis != attrs.axis}
-    return (checking.keep_quant("bind_dim", operand, dims, kept),)
+def dimension_size(types: d.Types, attrs: DimensionSizeAttrs, regions: d.Regions) -> d.ResultTypes:
+    checking.need_axis("dimension_size", attrs.axis, types[0].rank)
+    return (_COUNT,)
 
 
 def _verify_bind_dim(inst: Inst) -> Iterator[str]:
@@ -129,18 +111,27 @@ def _evaluate_bind_dim(
     return (np.take(arrays[0], range(count), attrs.axis),)
 
 
-bind_dim: Final = d.define(
-    "bind_dim",
+@d.op(
     d.OpKey.OTHER,
     BindDimAttrs,
     arity=2,
-    infer=_infer_bind_dim,
     evaluate=_evaluate_bind_dim,
     verify=_verify_bind_dim,
     foldable=False,
     way=d.Way.CONTROL,
     doc="bind_dim(x, count): the first `count` entries of an axis, whose size becomes a fresh bounded dim.",
 )
+def bind_dim(types: d.Types, attrs: BindDimAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, count = types
+    checking.need_axis("bind_dim", attrs.axis, operand.rank)
+    checking.need_scalar("bind_dim", count, _INT64, "the count")
+    dim = Dim.named(attrs.name, attrs.lo, attrs.hi)
+    size = operand.dims[attrs.axis]
+    if attrs.hi > bounds(size)[1] or not checking.at_most(attrs.lo, size):
+        shape_error("bind_dim", f"{dim.declaration} does not fit axis {attrs.axis} of {operand}")
+    dims = (*operand.dims[: attrs.axis], dim, *operand.dims[attrs.axis + 1 :])
+    kept = {axis: axis for axis in range(operand.rank) if axis != attrs.axis}
+    return (checking.keep_quant("bind_dim", operand, dims, kept),)
 
 
 # --- nonzero and unique -----------------------------------------------------------------------------------
@@ -165,13 +156,6 @@ def _count(found: int, size: int) -> Array:
     return np.array(min(found, size), np.int64)
 
 
-def _infer_nonzero(types: d.Types, attrs: NonzeroAttrs, regions: d.Regions) -> d.ResultTypes:
-    operand = types[0]
-    checking.need_dtype("nonzero", operand, ALL)
-    _check_size("nonzero", attrs.size)
-    return TensorType(dtypes.int64, (operand.rank, attrs.size)), _COUNT
-
-
 def _evaluate_nonzero(arrays: d.Arrays, attrs: NonzeroAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     array = numerics.widen(arrays[0])
     found = np.stack(np.nonzero(array)) if array.ndim else np.zeros((0, int(array != 0)), np.int64)
@@ -179,32 +163,19 @@ def _evaluate_nonzero(arrays: d.Arrays, attrs: NonzeroAttrs, types: d.Types, cal
     return _first(found.astype(np.int64), size, axis=1), _count(found.shape[1], size)
 
 
-nonzero: Final = d.define(
-    "nonzero",
+@d.op(
     d.OpKey.NONZERO,
     NonzeroAttrs,
-    arity=1,
-    infer=_infer_nonzero,
     evaluate=_evaluate_nonzero,
     num_results=2,
     way=d.Way.COMPOSITE,
     doc="Positions of the nonzero elements in row-major order, one row per axis, and their count.",
 )
-
-
-def _infer_unique(types: d.Types, attrs: UniqueAttrs, regions: d.Regions) -> d.ResultTypes:
+def nonzero(types: d.Types, attrs: NonzeroAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
-    checking.need_dtype("unique", operand, ALL)
-    _check_size("unique", attrs.size)
-    buffer = (attrs.size,)
-    if attrs.axis is None:
-        values, inverse = TensorType(operand.dtype, buffer), operand.dims
-    else:
-        checking.need_axis("unique", attrs.axis, operand.rank)
-        dims = (*operand.dims[: attrs.axis], attrs.size, *operand.dims[attrs.axis + 1 :])
-        values, inverse = TensorType(operand.dtype, dims), (operand.dims[attrs.axis],)
-    index = TensorType(dtypes.int64, buffer)
-    return values, index, TensorType(dtypes.int64, inverse), index, _COUNT
+    checking.need_dtype("nonzero", operand, ALL)
+    _check_size("nonzero", attrs.size)
+    return TensorType(dtypes.int64, (operand.rank, attrs.size)), _COUNT
 
 
 def _comparable_rows(x: Array, axis: int | None) -> tuple[list[Array], Array]:
@@ -252,40 +223,30 @@ def _evaluate_unique(arrays: d.Arrays, attrs: UniqueAttrs, types: d.Types, call:
     )
 
 
-unique: Final = d.define(
-    "unique",
+@d.op(
     d.OpKey.UNIQUE,
     UniqueAttrs,
-    arity=1,
-    infer=_infer_unique,
     evaluate=_evaluate_unique,
     num_results=5,
     way=d.Way.COMPOSITE,
     doc="Sorted distinct values, first occurrences, inverse, counts, and how many there are.",
 )
+def unique(types: d.Types, attrs: UniqueAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand = types[0]
+    checking.need_dtype("unique", operand, ALL)
+    _check_size("unique", attrs.size)
+    buffer = (attrs.size,)
+    if attrs.axis is None:
+        values, inverse = TensorType(operand.dtype, buffer), operand.dims
+    else:
+        checking.need_axis("unique", attrs.axis, operand.rank)
+        dims = (*operand.dims[: attrs.axis], attrs.size, *operand.dims[attrs.axis + 1 :])
+        values, inverse = TensorType(operand.dtype, dims), (operand.dims[attrs.axis],)
+    index = TensorType(dtypes.int64, buffer)
+    return values, index, TensorType(dtypes.int64, inverse), index, _COUNT
 
 
 # --- non-maximum suppression ------------------------------------------------------------------------------
-
-
-def _infer_non_max_suppression(
-    types: d.Types, attrs: NonMaxSuppressionAttrs, regions: d.Regions
-) -> d.ResultTypes:
-    op = "non_max_suppression"
-    boxes, scores, limit, overlap, threshold = types
-    checking.need_dtype(op, boxes, checking.FLOATS, "boxes")
-    checking.need_same_dtype(op, (boxes, scores, overlap, threshold))
-    checking.need_scalar(op, limit, _INT64, "the limit")
-    checking.need_scalar(op, overlap, checking.FLOATS, "the overlap threshold")
-    checking.need_scalar(op, threshold, checking.FLOATS, "the score threshold")
-    checking.need_rank(op, boxes, 3, "boxes")
-    checking.need_rank(op, scores, 3, "scores")
-    if boxes.dims[2] != 4 or boxes.dims[0] != scores.dims[0] or boxes.dims[1] != scores.dims[2]:
-        shape_error(op, f"boxes {boxes} and scores {scores} are not (batch, n, 4) and (batch, classes, n)")
-    if attrs.max_boxes < 0:
-        shape_error(op, f"max_boxes is {attrs.max_boxes}")
-    rows = product((scores.dims[0], scores.dims[1], attrs.max_boxes))
-    return TensorType(dtypes.int64, (rows, 3)), _COUNT
 
 
 def _corners(box: Array, center: bool) -> tuple[float, float, float, float]:
@@ -324,14 +285,28 @@ def _evaluate_non_max_suppression(
     return _first(found, types[0].shape[0]), np.array(len(rows), np.int64)
 
 
-non_max_suppression: Final = d.define(
-    "non_max_suppression",
+@d.op(
     d.OpKey.NON_MAX_SUPPRESSION,
     NonMaxSuppressionAttrs,
     arity=5,
-    infer=_infer_non_max_suppression,
     evaluate=_evaluate_non_max_suppression,
     num_results=2,
     way=d.Way.COMPOSITE,
     doc="non_max_suppression(boxes, scores, limit, overlap, threshold): rows (batch, class, box), and their count.",
 )
+def non_max_suppression(types: d.Types, attrs: NonMaxSuppressionAttrs, regions: d.Regions) -> d.ResultTypes:
+    op = "non_max_suppression"
+    boxes, scores, limit, overlap, threshold = types
+    checking.need_dtype(op, boxes, checking.FLOATS, "boxes")
+    checking.need_same_dtype(op, (boxes, scores, overlap, threshold))
+    checking.need_scalar(op, limit, _INT64, "the limit")
+    checking.need_scalar(op, overlap, checking.FLOATS, "the overlap threshold")
+    checking.need_scalar(op, threshold, checking.FLOATS, "the score threshold")
+    checking.need_rank(op, boxes, 3, "boxes")
+    checking.need_rank(op, scores, 3, "scores")
+    if boxes.dims[2] != 4 or boxes.dims[0] != scores.dims[0] or boxes.dims[1] != scores.dims[2]:
+        shape_error(op, f"boxes {boxes} and scores {scores} are not (batch, n, 4) and (batch, classes, n)")
+    if attrs.max_boxes < 0:
+        shape_error(op, f"max_boxes is {attrs.max_boxes}")
+    rows = product((scores.dims[0], scores.dims[1], attrs.max_boxes))
+    return TensorType(dtypes.int64, (rows, 3)), _COUNT
