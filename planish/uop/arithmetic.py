@@ -16,7 +16,7 @@ import numpy as np
 
 from planish.dtypes import DType
 from planish.scalars.conversion import carrier, compact, convert, load, settle, store, wide
-from planish.uop.bounds import width
+from planish.scalars.meanings import INTEGER, float_power, multiply_add, plain
 from planish.uop.functions import FUNCTION_OPS
 from planish.uop.ops import Ops
 
@@ -71,107 +71,14 @@ _EXACT_ARRAYS: Final[dict[Ops, Function]] = {
 }
 
 
-# -- integers of a width ---------------------------------------------------------------------------------------
+# -- integers and bools -----------------------------------------------------------------------------------------
 
-
-def _int_truncdiv(d: DType, x: Array, y: Array) -> Array:
-    down = np.floor_divide(x, y)
-    inexact = (np.remainder(x, y) != 0) & ((x < 0) != (y < 0))
-    return np.asarray(down + inexact.astype(down.dtype))
-
-
-def _int_truncmod(d: DType, x: Array, y: Array) -> Array:
-    return np.asarray(np.where(y == 0, x.dtype.type(0), x - y * _int_truncdiv(d, x, y)))
-
-
-def _int_floordiv(d: DType, x: Array, y: Array) -> Array:
-    return np.asarray(np.floor_divide(x, y))
-
-
-def _int_floormod(d: DType, x: Array, y: Array) -> Array:
-    return np.asarray(np.remainder(x, y))
-
-
-def _int_pow(d: DType, x: Array, y: Array) -> Array:
-    negative = y < 0
-    power = np.power(x, np.where(negative, y.dtype.type(0), y))
-    odd = (y & y.dtype.type(1)) != 0
-    inverse = np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0))
-    # uint64 beside int64 would become float64: one dtype before the choice.
-    return np.where(negative, inverse.astype(x.dtype), power)
-
-
-def _int_shl(d: DType, x: Array, y: Array) -> Array:
-    inside = (y >= 0) & (y < width(d))
-    return np.asarray(np.where(inside, x << np.where(inside, y, y.dtype.type(0)), x.dtype.type(0)))
-
-
-def _int_shr(d: DType, x: Array, y: Array) -> Array:
-    inside = (y >= 0) & (y < width(d))
-    fill = -(x < 0).astype(np.int8)
-    return np.asarray(np.where(inside, x >> np.where(inside, y, y.dtype.type(0)), fill.astype(x.dtype)))
-
-
-def _pattern(d: DType, x: Array) -> Array:
-    """The bits as uint64."""
-    mask = (1 << width(d)) - 1
-    return np.asarray(x.astype(np.int64) if d.is_signed or d.is_index else x).astype(np.uint64) & np.uint64(
-        mask
-    )
-
-
-def _int_popcount(d: DType, x: Array) -> Array:
-    return np.asarray(np.bitwise_count(_pattern(d, x)))
-
-
-def _int_clz(d: DType, x: Array) -> Array:
-    bits = _pattern(d, x)
-    for distance in (1, 2, 4, 8, 16, 32):
-        bits = bits | (bits >> np.uint64(distance))
-    return np.asarray(width(d) - np.bitwise_count(bits).astype(np.int64))
-
-
-def _threefry(d: DType, x: Array, key: Array) -> Array:
-    """Threefry-2x32 with 20 rounds; the high half of counter, key and result is word 0 (semantics 11.1)."""
-    mask = np.uint64(0xFFFFFFFF)
-    k0, k1 = key >> np.uint64(32), key & mask
-    keys = (k0, k1, k0 ^ k1 ^ np.uint64(0x1BD11BDA))
-    x0, x1 = ((x >> np.uint64(32)) + k0) & mask, ((x & mask) + k1) & mask
-    rotations = (13, 15, 26, 6, 17, 29, 16, 24)
-    for number in range(20):
-        turn = rotations[number % 8]
-        x0 = (x0 + x1) & mask
-        x1 = ((x1 << np.uint64(turn)) | (x1 >> np.uint64(32 - turn))) & mask ^ x0
-        if number % 4 == 3:
-            block = number // 4 + 1
-            x0 = (x0 + keys[block % 3]) & mask
-            x1 = (x1 + keys[(block + 1) % 3] + np.uint64(block)) & mask
-    return np.asarray(x0 << np.uint64(32) | x1)
-
-
-def _plain(function: Callable[..., Any]) -> Function:
-    """A NumPy function that does not care about the dtype."""
-    return lambda d, *x: np.asarray(function(*x))
-
-
-def _mulacc(x: Array, y: Array, z: Array) -> Array:
-    return np.asarray(x * y + z)
-
-
-_INTEGER: Final[dict[Ops, Function]] = {
-    Ops.NEG: _plain(np.negative), Ops.NOT: _plain(np.invert), Ops.ABS: _plain(np.abs),
-    Ops.POPCOUNT: _int_popcount, Ops.CLZ: _int_clz, Ops.ADD: _plain(np.add), Ops.SUB: _plain(np.subtract),
-    Ops.MUL: _plain(np.multiply), Ops.MULACC: _plain(_mulacc), Ops.FLOORDIV: _int_floordiv,
-    Ops.FLOORMOD: _int_floormod, Ops.TRUNCDIV: _int_truncdiv, Ops.TRUNCMOD: _int_truncmod, Ops.POW: _int_pow,
-    Ops.MAX: _plain(np.maximum), Ops.MIN: _plain(np.minimum), Ops.AND: _plain(np.bitwise_and),
-    Ops.OR: _plain(np.bitwise_or), Ops.XOR: _plain(np.bitwise_xor), Ops.SHL: _int_shl, Ops.SHR: _int_shr,
-    Ops.THREEFRY: _threefry,
-}  # fmt: skip
+_INTEGER: Final[dict[Ops, Function]] = {Ops[name.upper()]: meaning for name, meaning in INTEGER.items()}
 _BOOL: Final[dict[Ops, Function]] = {
-    Ops.NOT: _plain(np.logical_not), Ops.AND: _plain(np.logical_and), Ops.OR: _plain(np.logical_or),
-    Ops.XOR: _plain(np.logical_xor), Ops.MAX: _plain(np.logical_or), Ops.MIN: _plain(np.logical_and),
+    Ops.NOT: plain(np.logical_not), Ops.AND: plain(np.logical_and), Ops.OR: plain(np.logical_or),
+    Ops.XOR: plain(np.logical_xor), Ops.MAX: plain(np.logical_or), Ops.MIN: plain(np.logical_and),
     # Arithmetic needs a cast in programs; in the algebra a product is a conjunction and a sum a disjunction.
-    Ops.MUL: _plain(np.logical_and), Ops.ADD: _plain(np.logical_or),
+    Ops.MUL: plain(np.logical_and), Ops.ADD: plain(np.logical_or),
 }  # fmt: skip
 
 
@@ -190,14 +97,6 @@ def _smooth(function: Callable[..., Any]) -> Function:
         return np.asarray(function(*(v.astype(np.complex128 if d.is_complex else np.float64) for v in x)))
 
     return compute
-
-
-def _float_pow(x: Array, y: Array) -> Array:
-    power = np.power(x, y)
-    if np.iscomplexobj(power):
-        return np.asarray(power)
-    # A lone exponent of 0.5 makes NumPy take the square root, which differs from a power at -0 and -inf.
-    return np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), power)
 
 
 def _float_max(d: DType, x: Array, y: Array) -> Array:
@@ -225,7 +124,7 @@ def _fused(x: float, y: float, z: float) -> float:
 
 def _float_mulacc(d: DType, x: Array, y: Array, z: Array) -> Array:
     if d.is_complex:
-        return _mulacc(x, y, z)
+        return multiply_add(x, y, z)
     if d.bits == 64:
         return np.asarray(np.frompyfunc(_fused, 3, 1)(x, y, z)).astype(np.float64)
     # The product is exact in float64. The error of the sum decides whether its last bit has to be made odd, so
@@ -252,7 +151,7 @@ def _scale(d: DType, x: Array, y: Array) -> Array:
 _FLOAT: Final[dict[Ops, Function]] = {
     Ops.NEG: _exact(np.negative), Ops.ABS: _exact(np.abs), Ops.ADD: _exact(np.add), Ops.SUB: _exact(np.subtract),
     Ops.MUL: _exact(np.multiply), Ops.FDIV: _exact(np.divide), Ops.FMOD: _exact(np.fmod), Ops.MAX: _float_max,
-    Ops.MIN: _float_min, Ops.MULACC: _float_mulacc, Ops.SCALE: _scale, Ops.POW: _smooth(_float_pow),
+    Ops.MIN: _float_min, Ops.MULACC: _float_mulacc, Ops.SCALE: _scale, Ops.POW: _smooth(float_power),
     **{op: (_exact if of.exact else _smooth)(of.compute) for op, of in FUNCTION_OPS.items()},
 }  # fmt: skip
 

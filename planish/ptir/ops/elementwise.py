@@ -12,7 +12,8 @@ from planish.ptir.ops import checking, numerics
 from planish.ptir.ops import definition as d
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import TensorType
-from planish.scalars import Scalar
+from planish.scalars import Scalar, conversion
+from planish.scalars.meanings import INTEGER
 
 Compute = Callable[..., Array]
 _KEYS = {1: d.OpKey.ELEMENTWISE_UNARY, 2: d.OpKey.ELEMENTWISE_BINARY, 3: d.OpKey.ELEMENTWISE_TERNARY}
@@ -34,6 +35,18 @@ def exact(function: Compute) -> Compute:
 def smooth(function: Compute) -> Compute:
     """Computed in float64, so that float32 and narrower results are rounded once from a much better one."""
     return lambda *arrays: function(*map(numerics.as_float64, arrays))
+
+
+def integer(name: str) -> Compute:
+    """On integers of any width, wrapped: what the kernel IR means by an op of that name too."""
+    meaning = INTEGER[name]
+
+    def compute(*arrays: Array) -> Array:
+        dtype = numerics.dtype_of(arrays[0])
+        made = meaning(dtype, *(conversion.load(array, dtype) for array in arrays))
+        return np.asarray(conversion.store(conversion.settle(dtype, made), dtype))
+
+    return compute
 
 
 def elementwise(
