@@ -9,7 +9,9 @@ from planish.llir import syntax
 from planish.llir.instruction import FORMS, Instruction, handlers, method_name
 from planish.llir.program import Compute, Reload, Spill
 from planish.llir.steps import Decoder
+from planish.llir.text import parse, print_program
 from planish.uop.ops import Ops
+from tests.llir.generate import random_program
 
 ALLOCATED = {Spill, Reload}
 
@@ -41,3 +43,19 @@ def test_templates_name_fields() -> None:
             template = syntax._template(form)
             held = {part.field for part in template.parts if part.field} | set(template.dtypes)
             assert held | {form.writes or ""} >= set(form.__dataclass_fields__), form.mnemonic  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_are_read_as_they_are_printed(seed: int) -> None:
+    program = random_program(seed)
+    text = print_program(program)
+    again = parse(text)
+    assert again == program
+    assert print_program(again) == text
+
+
+@pytest.mark.fuzz
+def test_many_random_programs_are_read_as_they_are_printed() -> None:
+    for seed in range(1000, 4000):
+        program = random_program(seed, 80)
+        assert parse(print_program(program)) == program
