@@ -5,7 +5,7 @@ Results are not brought into the dtype yet: `conversion.settle` wraps them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -80,22 +80,35 @@ def _int_clz(d: DType, x: Array) -> Array:
     return np.asarray(_width(d) - np.bitwise_count(bits).astype(np.int64))
 
 
+_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY: Final = np.uint32(0x1BD11BDA)
+
+
+def threefry2x32(key: Sequence[Array] | Array, x0: Array, x1: Array) -> tuple[Array, Array]:
+    """Encipher the blocks (x0, x1) of uint32 under a key of two uint32: Threefry-2x32 with 20 rounds (semantics 11.1)."""
+    schedule = [key[0], key[1], key[0] ^ key[1] ^ _PARITY]
+    x0 = x0 + schedule[0]
+    x1 = x1 + schedule[1]
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            x0 = x0 + x1
+            x1 = (x1 << np.uint32(rotation)) | (x1 >> np.uint32(32 - rotation))
+            x1 = x1 ^ x0
+        x0 = x0 + schedule[(group + 1) % 3]
+        x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
+    return x0, x1
+
+
+def _words(x: Array) -> tuple[Array, Array]:
+    """The halves of uint64, the high one first."""
+    return (x >> np.uint64(32)).astype(np.uint32), x.astype(np.uint32)
+
+
 def _threefry(d: DType, x: Array, key: Array) -> Array:
-    """Threefry-2x32 with 20 rounds; the high half of counter, key and result is word 0 (semantics 11.1)."""
-    mask = np.uint64(0xFFFFFFFF)
-    k0, k1 = key >> np.uint64(32), key & mask
-    keys = (k0, k1, k0 ^ k1 ^ np.uint64(0x1BD11BDA))
-    x0, x1 = ((x >> np.uint64(32)) + k0) & mask, ((x & mask) + k1) & mask
-    rotations = (13, 15, 26, 6, 17, 29, 16, 24)
-    for number in range(20):
-        turn = rotations[number % 8]
-        x0 = (x0 + x1) & mask
-        x1 = ((x1 << np.uint64(turn)) | (x1 >> np.uint64(32 - turn))) & mask ^ x0
-        if number % 4 == 3:
-            block = number // 4 + 1
-            x0 = (x0 + keys[block % 3]) & mask
-            x1 = (x1 + keys[(block + 1) % 3] + np.uint64(block)) & mask
-    return np.asarray(x0 << np.uint64(32) | x1)
+    """The high half of counter, key and result is word 0."""
+    with np.errstate(over="ignore"):
+        high, low = threefry2x32(_words(key), *_words(x))
+    return np.asarray(high.astype(np.uint64) << np.uint64(32) | low)
 
 
 def plain(function: Callable[..., Any]) -> Function:

@@ -13,6 +13,7 @@ from planish.ptir.ops import checking
 from planish.ptir.ops import definition as d
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
+from planish.scalars.meanings import threefry2x32
 
 _WORDS: Final[checking.DTypeSet] = frozenset({dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64})
 
@@ -23,25 +24,6 @@ class RngBitsAttrs(d.Attrs):
 
     dtype: DType
     dims: tuple[DimLike, ...]
-
-
-_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY: Final = np.uint32(0x1BD11BDA)
-
-
-def threefry2x32(key: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
-    """Encipher the blocks (x0, x1) of uint32 under a key of two uint32."""
-    schedule = [key[0], key[1], key[0] ^ key[1] ^ _PARITY]
-    x0 = x0 + schedule[0]
-    x1 = x1 + schedule[1]
-    for group in range(5):
-        for rotation in _ROTATIONS[group % 2]:
-            x0 = x0 + x1
-            x1 = (x1 << np.uint32(rotation)) | (x1 >> np.uint32(32 - rotation))
-            x1 = x1 ^ x0
-        x0 = x0 + schedule[(group + 1) % 3]
-        x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
-    return x0, x1
 
 
 def random_words(key: Array, number: Array, dtype: DType) -> Array:
@@ -76,3 +58,6 @@ def rng_bits(types: d.Types, attrs: RngBitsAttrs, regions: d.Regions) -> d.Resul
     result = TensorType(attrs.dtype, attrs.dims)
     checking.need_dtype("rng_bits", result, _WORDS, "the result")
     return (result,)
+
+
+__all__ = ["RngBitsAttrs", "random_words", "rng_bits", "threefry2x32"]
