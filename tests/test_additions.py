@@ -145,17 +145,17 @@ def cycle(types: d.Types, attrs: CycleAttrs, regions: d.Regions) -> d.ResultType
         Insertion(
             "ptir/library/expansions.py",
             "EXPANSIONS: Final[dict[str, Expansion]] = {\n",
-            '    "cycle": lambda operands, attrs: (_cycle(operands[0], cast("ops.CycleAttrs", attrs)),),\n',
+            '    "cycle": lambda x, of: (_cycle(x[0], of.by, of.axis),),\n',
         ),
         Insertion(
             "ptir/library/expansions.py",
-            "Expansion: TypeAlias = Callable[[Sequence[GraphValue], Attrs], tuple[GraphValue, ...]]\n",
+            "Expansion: TypeAlias = Callable[[Sequence[GraphValue], Any], tuple[GraphValue, ...]]\n",
             """
 
-def _cycle(x: GraphValue, of: ops.CycleAttrs) -> GraphValue:
-    keep = (slice(None),) * of.axis
-    at = x.dims[of.axis] - of.by % x.dims[of.axis]
-    return x[(*keep, slice(at, None))].concat([x[(*keep, slice(None, at))]], of.axis)
+def _cycle(x: GraphValue, by: int, axis: int) -> GraphValue:
+    keep = (slice(None),) * axis
+    at = x.dims[axis] - by % x.dims[axis]
+    return x[(*keep, slice(at, None))].concat([x[(*keep, slice(None, at))]], axis)
 """,
         ),
         Insertion(
