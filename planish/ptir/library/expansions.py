@@ -23,7 +23,7 @@ EXPANSIONS: Final[dict[str, Expansion]] = {
     "nonzero": lambda x, of: compaction.nonzero(x[0], of.size),
     "unique": lambda x, of: compaction.unique(x[0], of.size, of.axis),
     "non_max_suppression": lambda x, of: suppression.non_max_suppression(
-        *x[:5], max_boxes=of.max_boxes, center_point_box=of.center_point_box
+        x[0], x[1], x[2], x[3], x[4], of.max_boxes, of.center_point_box
     ),
 }
 
