@@ -36,7 +36,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "forking": frozenset(),
     "target": BASE | {"uop"},  # a machine as data, with its matchers for stages 17 and 19
     "algebra": BASE,  # scalar laws, which two IRs share
-    "scalars": frozenset(),  # scalar functions as records: what they are, whoever computes them
+    "scalars": frozenset({"dtypes"}),  # scalar functions as records: what they are, whoever computes them
     # The three IRs. LLIR is lowered from UOp by llir/lower.py; the other two know nobody.
     "ptir": BASE | {"algebra"},
     "uop": BASE | {"algebra"},

@@ -20,7 +20,7 @@ from planish.codegen.c_table import (
     scalar_type,
 )
 from planish.codegen.c_values import Values, is_wide
-from planish.codegen.questions import may_stream, maybe_outside, refuse_threads
+from planish.codegen.questions import may_stream, maybe_outside, no_neighbours, refuse_threads
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir import program as ir
@@ -256,6 +256,9 @@ class _Writer(Values):
 
     def barrier(self, i: ir.Barrier) -> None:
         refuse_threads(self.program)
+
+    def combine(self, i: ir.Combine) -> None:
+        no_neighbours(i)
 
 
 _WRITE: Final = handlers(_Writer)

@@ -32,6 +32,7 @@ from planish.codegen.llvm_values import Values
 from planish.codegen.questions import (
     may_stream,
     maybe_outside,
+    no_neighbours,
     one_thread,
     refuse_threads,
     stored_together,
@@ -633,6 +634,9 @@ class _Writer(Values):
 
     def barrier(self, i: ir.Barrier) -> None:
         refuse_threads(self.program)
+
+    def combine(self, i: ir.Combine) -> None:
+        no_neighbours(i)
 
 
 def _is_permutation(table: DType, index: DType) -> bool:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn
 
 from planish.errors import LoweringError
-from planish.llir.program import Address, Compute, Load, Ops, Prefetch, Program, Register, Store, Tile
+from planish.llir.program import (
+    Address,
+    Combine,
+    Compute,
+    Load,
+    Ops,
+    Prefetch,
+    Program,
+    Register,
+    Store,
+    Tile,
+)
 
 
 def maybe_outside(program: Program) -> frozenset[Register]:
@@ -72,6 +83,11 @@ def refuse_threads(program: Program) -> None:
             f"{program.name} has threads that wait for each other; a block on a CPU core is one thread",
             op="BARRIER",
         )
+
+
+def no_neighbours(i: Combine) -> NoReturn:
+    """Refuse what neighbouring threads of a block do together."""
+    raise LoweringError(f"{i.by} is combined over {i.width} threads; a CPU core is one", op="COMBINE")
 
 
 def one_thread(i: Tile) -> None:

@@ -372,18 +372,15 @@ def _rng_bits(b: Batch) -> Sequence[V]:
     return [moved_axis(word, word.rank - 1, 0)]
 
 
-_AXES: Final = _shifted("axes")
-_AXIS: Final = _shifted("axis")
+def _by_attributes(op: ops.OpDef) -> Rule | None:
+    """Of an op that works element by element, or along the axes that its attributes name."""
+    held = [name for name in ("axes", "axis") if name in getattr(op.attrs_type, "__dataclass_fields__", ())]
+    return _same if op.elementwise else _shifted(*held) if held and op.max_operands != 0 else None
+
+
 BATCHING: Final[Mapping[str, Rule]] = {
-    **{op.name: _same for op in ops.REGISTRY.values() if op.elementwise},
+    **{op.name: rule for op in ops.REGISTRY.values() if (rule := _by_attributes(op)) is not None},
     **dict.fromkeys(("bitcast", "cholesky", "qr", "svd", "eigh", "lu", "triangular_solve"), _same),
-    **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "reverse"), _AXES),
-    **{op.name: _AXES for op in ops.REGISTRY.values() if op.key is ops.OpKey.REDUCE},
-    **dict.fromkeys(
-        ("argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin", "concat", "sort", "argsort", "top_k"),
-        _AXIS,
-    ),
-    "dimension_size": _AXIS,
     "reshape": _prefixed(dims=None),
     "slice": _prefixed(starts=0, limits=None, strides=1),
     "reduce_window": _prefixed(window=1, strides=1, low=0, high=0, base_dilation=1, window_dilation=1),

@@ -6,7 +6,7 @@ alone. Arguments are checked by those who call; here they are complete: one entr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,8 +21,8 @@ from planish.frontend.tensor.operands import cast_to, from_data
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue
+from planish.ptir.library import activations, losses, normalize, pooling, random_bits, recurrent, resize
 from planish.ptir.library import attention as attentions
-from planish.ptir.library import normalize, pooling, random_bits, recurrent, resize
 from planish.ptir.ops import random as reference
 from planish.ptir.ops.contract import ConvolutionAttrs, default_accumulator
 from planish.ptir.ops.convert import BitcastAttrs
@@ -31,6 +31,39 @@ from planish.ptir.ops.random import RngBitsAttrs
 Pairs = tuple[tuple[int, int], ...]
 _SPACE: Final = "XYZ"
 """Letters of spatial axes."""
+
+# --- activations and losses -------------------------------------------------------------------------------
+
+
+def activation(name: str, x: Tensor, **options: Hashable) -> Tensor:
+    """A function of `planish.ptir.library.activations`."""
+    return composite(getattr(activations, name), x, **options)
+
+
+def loss(name: str, *tensors: Tensor | None, **options: Hashable) -> Tensor:
+    """A function of `planish.ptir.library.losses`, element by element."""
+    return composite(getattr(losses, name), *tensors, reduction="none", **options)
+
+
+def cosine_similarity(x: Tensor, y: Tensor, axis: int, epsilon: float) -> Tensor:
+    """The cosine of the angle between vectors along an axis."""
+    return composite(losses.cosine_similarity, x, y, axis=axis, epsilon=epsilon)
+
+
+def softmax(x: Tensor, axis: int) -> Tensor:
+    """eˣ over its sum along an axis."""
+    return composite(normalize.softmax, x, axis=axis)
+
+
+def log_softmax(x: Tensor, axis: int) -> Tensor:
+    """Its logarithm."""
+    return composite(normalize.log_softmax, x, axis=axis)
+
+
+def logsumexp(x: Tensor, axes: int | tuple[int, ...], keepdims: bool) -> Tensor:
+    """log Σ eˣ over axes."""
+    return composite(normalize.logsumexp, x, axes=axes, keepdims=keepdims)
+
 
 # --- random bits ------------------------------------------------------------------------------------------
 

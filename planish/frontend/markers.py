@@ -8,16 +8,23 @@ batching find them in what they are given, whatever was traced around them: loop
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from planish.ptir.ops.definition import REGISTRY, Attrs, NoAttrs, OpDef, OpKey, RegionCall, define
-from planish.ptir.ops.literal import Array
-from planish.ptir.types import TensorType
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
+from planish.ptir.ops.definition import (
+    REGISTRY,
+    Arrays,
+    Attrs,
+    NoAttrs,
+    OpDef,
+    OpKey,
+    RegionCall,
+    Regions,
+    Results,
+    ResultTypes,
+    Types,
+    define,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +34,11 @@ class CustomAttrs(Attrs):
     name: str
 
 
-def _infer(types: Sequence[TensorType], attrs: Attrs, regions: Sequence[Region]) -> tuple[TensorType, ...]:
+def _infer(types: Types, attrs: Attrs, regions: Regions) -> ResultTypes:
     return regions[0].result_types
 
 
-def _evaluate(
-    arrays: Sequence[Array], attrs: Attrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate(arrays: Arrays, attrs: Attrs, types: Types, call: RegionCall) -> Results:
     return call(0, arrays)
 
 

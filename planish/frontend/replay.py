@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from planish import dtypes
 from planish.errors import GraphError, Location, PlanishError
@@ -13,7 +13,7 @@ from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.handle import ElementwiseMethods
 from planish.ptir.ops.checking import keep_quant
-from planish.ptir.ops.definition import Attrs, OpDef
+from planish.ptir.ops.definition import Attrs, OpDef, Way
 from planish.ptir.types import TensorType
 
 Values = dict[Value, GraphValue]
@@ -70,14 +70,26 @@ class Replay(Graph):
         return self._region(op, build, types)
 
 
-def inlined(function: Function | Program) -> Function:
-    """One function without calls."""
+def inlined(function: Function | Program, known: Container[str]) -> Function:
+    """One function without calls, and without composites that are not `known`: they are what they expand to."""
     if isinstance(function, Program):
         program = function.clone()
         from planish.ptir.passes.inline import InlinePass
 
         InlinePass().run(program)
         function = program.entry
+    unknown = sorted(
+        {
+            inst.op.name
+            for inst in function.walk()
+            if inst.op.way is Way.COMPOSITE and inst.op.name not in known
+        }
+    )
+    if unknown:
+        from planish.ptir.passes.expand import expand_composites
+
+        function = function.clone()
+        expand_composites(function, unknown)
     for inst in function.walk():
         if inst.op is ops.call:
             raise GraphError(

@@ -39,7 +39,7 @@ def batch(
 
     With `guards`, marked for a derivative that may be taken of it.
     """
-    function = inlined(function)
+    function = inlined(function, BATCHING)
     if len(batched) != len(function.params):
         raise GraphError(f"{function.name} takes {len(function.params)} parameters, not {len(batched)}")
     graph = Replay(f"{function.name}_vmap")

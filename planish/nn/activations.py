@@ -1,16 +1,14 @@
 """Activation functions, with PyTorch's definitions, and its derivatives where there is a corner.
 
-Corners are written with `where`, so that the slope there is the slope of one side: 0 for relu at 0. What a branch would compute
-for the elements of the other is kept finite, since 0 · inf is not 0.
+What others use too stands in `planish.ptir.library.activations`. Corners are written with `where`, so that the slope there is
+the slope of one side: 0 for relu at 0.
 """
 
 from __future__ import annotations
 
-import math
-
 from planish import random
-from planish.dtypes import float16, float32
 from planish.errors import ShapeError
+from planish.frontend import library
 from planish.frontend.custom import custom_jvp, stop_gradient
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
@@ -19,7 +17,7 @@ from planish.nn.arguments import floating, mistake
 
 def relu(x: Tensor) -> Tensor:
     """max(x, 0)."""
-    return fn.where(x <= 0, 0, x)
+    return library.activation("relu", x)
 
 
 def relu6(x: Tensor) -> Tensor:
@@ -29,7 +27,7 @@ def relu6(x: Tensor) -> Tensor:
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     """x where positive, else negative_slope · x."""
-    return fn.where(floating("leaky_relu", x) > 0, x, x * negative_slope)
+    return library.activation("leaky_relu", floating("leaky_relu", x), slope=negative_slope)
 
 
 def prelu(x: Tensor, weight: Tensor) -> Tensor:
@@ -45,19 +43,17 @@ def prelu(x: Tensor, weight: Tensor) -> Tensor:
 
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where positive, else alpha · (eˣ - 1)."""
-    positive = floating("elu", x) > 0
-    return fn.where(positive, x, fn.expm1(fn.where(positive, 0.0, x)) * alpha)
+    return library.activation("elu", floating("elu", x), alpha=alpha)
 
 
 def selu(x: Tensor) -> Tensor:
     """elu, scaled such that mean 0 and variance 1 reproduce themselves."""
-    return elu(x, 1.6732632423543772) * 1.0507009873554805
+    return library.activation("selu", floating("selu", x))
 
 
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where positive, else alpha · (exp(x/alpha) - 1)."""
-    positive = floating("celu", x) > 0
-    return fn.where(positive, x, fn.expm1(fn.where(positive, 0.0, x) / alpha) * alpha)
+    return library.activation("celu", floating("celu", x), alpha=alpha)
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -67,7 +63,7 @@ def sigmoid(x: Tensor) -> Tensor:
 
 @custom_jvp
 def _sigmoid(x: Tensor) -> Tensor:
-    return fn.reciprocal(fn.exp(-x) + 1.0)
+    return library.activation("sigmoid", x)
 
 
 @_sigmoid.defjvp
@@ -79,8 +75,7 @@ def _sigmoid_rule(primals: tuple[Tensor], tangents: tuple[Tensor]) -> tuple[Tens
 
 def log_sigmoid(x: Tensor) -> Tensor:
     """log(sigmoid(x)) without overflow."""
-    # From there on log(1 + eˣ) is x to the last bit, and eˣ still a number.
-    return -softplus(-floating("log_sigmoid", x), threshold=10.0 if x.dtype is float16 else 40.0)
+    return library.activation("log_sigmoid", floating("log_sigmoid", x))
 
 
 def silu(x: Tensor) -> Tensor:
@@ -90,19 +85,17 @@ def silu(x: Tensor) -> Tensor:
 
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta·x)) / beta; x itself where beta·x is above the threshold."""
-    scaled = floating("softplus", x) * beta
-    linear = scaled > threshold
-    return fn.where(linear, x, fn.log1p(fn.exp(fn.where(linear, 0.0, scaled))) / beta)
+    return library.activation("softplus", floating("softplus", x), beta=beta, threshold=threshold)
 
 
 def mish(x: Tensor) -> Tensor:
     """x · tanh(softplus(x))."""
-    return x * fn.tanh(softplus(x))
+    return library.activation("mish", floating("mish", x), threshold=20.0)
 
 
 def softsign(x: Tensor) -> Tensor:
     """x / (1 + |x|)."""
-    return x / (fn.abs(floating("softsign", x)) + 1.0)
+    return library.activation("softsign", floating("softsign", x))
 
 
 def tanhshrink(x: Tensor) -> Tensor:
@@ -112,13 +105,9 @@ def tanhshrink(x: Tensor) -> Tensor:
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """x·Φ(x), with Φ by erf ("none") or tanh ("tanh")."""
-    floating("gelu", x)
-    if approximate == "tanh":
-        inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
-        return x * 0.5 * (fn.tanh(inner) + 1.0)
-    if approximate != "none":
+    if approximate not in ("none", "tanh"):
         raise mistake(ShapeError, "gelu", f"there is no approximation {approximate!r}", '"none" or "tanh"')
-    return x * 0.5 * (fn.erf(x * math.sqrt(0.5)) + 1.0)
+    return library.activation("gelu", floating("gelu", x), approximate=approximate)
 
 
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -129,14 +118,12 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
 
 def hardsigmoid(x: Tensor) -> Tensor:
     """x/6 + 1/2, between 0 and 1."""
-    floating("hardsigmoid", x)
-    return fn.where(x <= -3, 0.0, fn.where(x >= 3, 1.0, x / 6.0 + 0.5))
+    return library.activation("hard_sigmoid", floating("hardsigmoid", x))
 
 
 def hardswish(x: Tensor) -> Tensor:
     """x · hardsigmoid(x)."""
-    floating("hardswish", x)
-    return fn.where(x <= -3, 0.0, fn.where(x >= 3, x, x * (x + 3.0) / 6.0))
+    return library.activation("hard_swish", floating("hardswish", x))
 
 
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
@@ -169,8 +156,7 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """eˣ · (1 / Σ eˣ) along an axis: one division per row."""
-    grown = fn.exp(_shifted("softmax", x, axis))
-    return (grown * (1 / fn.sum(grown, axis=axis, keepdims=True))).astype(x.dtype)
+    return library.softmax(floating("softmax", x), axis)
 
 
 def softmin(x: Tensor, axis: int = -1) -> Tensor:
@@ -180,29 +166,12 @@ def softmin(x: Tensor, axis: int = -1) -> Tensor:
 
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """log(softmax(x)) without overflow."""
-    shifted = _shifted("log_softmax", x, axis)
-    return (shifted - fn.log(fn.sum(fn.exp(shifted), axis=axis, keepdims=True))).astype(x.dtype)
+    return library.log_softmax(floating("log_softmax", x), axis)
 
 
 def logsumexp(x: Tensor, axis: int | tuple[int, ...] = -1, keepdims: bool = False) -> Tensor:
     """log Σ eˣ over axes, without overflow."""
-    wide = _wide(floating("logsumexp", x))
-    top = stop_gradient(fn.max(wide, axis=axis, keepdims=True))
-    # An infinite shift would make NaN of the infinities it meets.
-    shift = fn.where(fn.isfinite(top), top, 0.0)
-    total = fn.log(fn.sum(fn.exp(wide - shift), axis=axis, keepdims=True)) + shift
-    return (total if keepdims else fn.squeeze(total, axis)).astype(x.dtype)
-
-
-def _wide(x: Tensor) -> Tensor:
-    """Narrow floats are computed with in float32."""
-    return x if x.dtype.bits >= 32 else x.astype(float32)
-
-
-def _shifted(op: str, x: Tensor, axis: int) -> Tensor:
-    """Less the largest of its line. The shift cancels, so that nothing needs to be differentiated through it."""
-    wide = _wide(floating(op, x))
-    return wide - stop_gradient(fn.max(wide, axis=axis, keepdims=True))
+    return library.logsumexp(floating("logsumexp", x), axis, keepdims)
 
 
 def gumbel_softmax(x: Tensor, key: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor:

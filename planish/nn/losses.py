@@ -6,6 +6,7 @@ import math
 
 from planish.dtypes import int32, int64
 from planish.errors import DTypeError, ShapeError
+from planish.frontend import library
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import IndexOutOfRange, size_of
@@ -35,46 +36,38 @@ def _pair(op: str, x: Tensor, target: Tensor) -> None:
 # --- distances --------------------------------------------------------------------------------------------
 
 
+def _distance(op: str, name: str, x: Tensor, target: Tensor, reduction: str, **options: float) -> Tensor:
+    """A loss of pairs of elements, as `planish.ptir.library.losses` has it."""
+    _pair(op, x, target)
+    return reduced(op, library.loss(name, x, target, **options), reduction)
+
+
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """(x - target)²."""
-    _pair("mse_loss", x, target)
-    return reduced("mse_loss", fn.square(x - target), reduction)
+    return _distance("mse_loss", "mean_squared_error", x, target, reduction)
 
 
 def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """|x - target|."""
-    _pair("l1_loss", x, target)
-    return reduced("l1_loss", fn.abs(x - target), reduction)
+    return _distance("l1_loss", "mean_absolute_error", x, target, reduction)
 
 
 def huber_loss(x: Tensor, target: Tensor, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """d²/2 below |d| = delta, delta·(|d| - delta/2) from there on."""
-    _pair("huber_loss", x, target)
     if delta <= 0:
         raise mistake(ShapeError, "huber_loss", f"delta {delta} is not positive")
-    distance = fn.abs(x - target)
-    near = fn.square(distance) * 0.5
-    far = (distance - 0.5 * delta) * delta
-    return reduced("huber_loss", fn.where(distance < delta, near, far), reduction)
+    return _distance("huber_loss", "huber", x, target, reduction, delta=delta)
 
 
 def smooth_l1_loss(x: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "mean") -> Tensor:
     """`huber_loss` over beta; `l1_loss` at beta 0."""
-    if beta == 0:
-        return l1_loss(x, target, reduction)
-    return huber_loss(x, target, beta, reduction) / beta
+    return _distance("smooth_l1_loss", "smooth_l1", x, target, reduction, beta=beta)
 
 
 def cosine_similarity(x: Tensor, y: Tensor, axis: int = 1, epsilon: float = 1e-8) -> Tensor:
     """x·y / (max(|x|, epsilon)·max(|y|, epsilon)) along an axis."""
-    floating("cosine_similarity", x)
-    # Each squared length has its own bound; where it holds, the slope of a length of 0 is not asked for.
-    least = epsilon * epsilon
-    left, right = (
-        fn.sqrt(fn.where(total > least, total, least))
-        for total in (fn.sum(x * x, axis=axis), fn.sum(y * y, axis=axis))
-    )
-    return fn.sum(x * y, axis=axis) / (left * right)
+    x, y = fn.broadcast_arrays(floating("cosine_similarity", x), y)
+    return library.cosine_similarity(x, y, axis, epsilon)
 
 
 def pairwise_distance(
@@ -264,12 +257,7 @@ def _soft_cross_entropy(
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """target · (log target - x) of log probabilities x; `reduction="batchmean"` divides by the batch alone."""
     _pair("kl_div", x, target)
-    if log_target:
-        loss = fn.exp(target) * (target - x)
-    else:
-        some = target > 0
-        known = fn.where(some, target, 1.0)
-        loss = fn.where(some, known * (fn.log(known) - x), target * 0.0 - target * x)
+    loss = library.loss("kl_divergence", x, target, log_target=log_target)
     if reduction == "batchmean":
         return fn.sum(loss) / float(x.shape[0])
     return reduced("kl_div", loss, reduction)

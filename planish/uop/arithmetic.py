@@ -1,9 +1,7 @@
 """The meaning of every ALU op and conversion, on NumPy arrays: what docs/semantics.md says, obviously.
 
-Values travel in *carriers*: arrays that hold the dtype's values exactly. A 4-bit integer is carried by 8 bits, an index
-by int64 or, where its values may be larger, by Python integers in an object array, everything else by its own NumPy
-type (so moving data keeps every bit of it, NaNs included). Floats below 32 bits are computed in float32 and rounded
-once; integers wrap after every op. No value traps or warns.
+Values travel in carriers (`planish.scalars.conversion`). Floats below 32 bits are computed in float32 and rounded once; integers
+wrap after every op. No value traps or warns.
 """
 
 from __future__ import annotations
@@ -16,70 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from planish import dtypes
 from planish.dtypes import DType
-from planish.uop.bounds import width
+from planish.scalars.conversion import carrier, compact, convert, load, settle, store, wide
+from planish.scalars.meanings import INTEGER, float_power, multiply_add, plain
 from planish.uop.functions import FUNCTION_OPS
 from planish.uop.ops import Ops
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Function = Callable[..., Array]
-
-_INT64: Final = np.iinfo(np.int64)
-
-
-def carrier(dtype: DType) -> np.dtype[Any]:
-    """The NumPy dtype that values travel in (an index: usually)."""
-    if dtype.is_index:
-        return np.dtype(np.int64)
-    if dtype.bits == 4:
-        return np.dtype(np.int8 if dtype.is_signed else np.uint8)
-    return dtype.numpy
-
-
-def _wide(dtype: DType, values: Array) -> Array:
-    """What an op computes with: narrow floats as float32."""
-    return values.astype(np.float32) if dtype.is_float and dtype.bits < 32 else values
-
-
-def settle(dtype: DType, values: Array) -> Array:
-    """Results of an op brought into the dtype: integers wrap, narrow floats are rounded once."""
-    if dtype.is_index:
-        return _compact(values)
-    if dtype.bits == 4:
-        low = values.astype(np.int64) & 15
-        return (low - ((low & 8) << 1) if dtype.is_signed else low).astype(carrier(dtype))
-    if dtype.is_float and dtype.bits < 32:
-        return _to_narrow(values, dtype)
-    return values.astype(carrier(dtype), copy=False)
-
-
-def _compact(values: Array) -> Array:
-    """An index array, as int64 wherever its values allow."""
-    if values.dtype != object:
-        return values.astype(np.int64, copy=False)
-    fits = all(_INT64.min <= int(v) <= _INT64.max for v in values.ravel())
-    return values.astype(np.int64) if fits else values
-
-
-def _to_narrow(values: Array, dtype: DType) -> Array:
-    if values.dtype == np.float64 and dtype is not dtypes.float16:
-        values = _to_odd(values)  # ml_dtypes goes through float32, which would round twice
-    return values.astype(dtype.numpy, copy=False)
-
-
-def _to_odd(values: Array) -> Array:
-    """float64 → float32 toward zero, with the last bit set where something was lost.
-
-    Rounding that to a shorter format ends where rounding the original would.
-    """
-    nearest = values.astype(np.float32)
-    back = nearest.astype(np.float64)
-    lost = (back != values) & ~np.isnan(values)
-    inward = np.where(np.abs(back) > np.abs(values), np.nextafter(nearest, np.float32(0)), nearest)
-    pattern = inward.astype(np.float32).view(np.uint32)
-    return np.where(lost, pattern | np.uint32(1), pattern).astype(np.uint32).view(np.float32)
-
 
 # -- exact integers: Python's, for index values beyond 64 bits -------------------------------------------------
 
@@ -129,107 +71,14 @@ _EXACT_ARRAYS: Final[dict[Ops, Function]] = {
 }
 
 
-# -- integers of a width ---------------------------------------------------------------------------------------
+# -- integers and bools -----------------------------------------------------------------------------------------
 
-
-def _int_truncdiv(d: DType, x: Array, y: Array) -> Array:
-    down = np.floor_divide(x, y)
-    inexact = (np.remainder(x, y) != 0) & ((x < 0) != (y < 0))
-    return np.asarray(down + inexact.astype(down.dtype))
-
-
-def _int_truncmod(d: DType, x: Array, y: Array) -> Array:
-    return np.asarray(np.where(y == 0, x.dtype.type(0), x - y * _int_truncdiv(d, x, y)))
-
-
-def _int_floordiv(d: DType, x: Array, y: Array) -> Array:
-    return np.asarray(np.floor_divide(x, y))
-
-
-def _int_floormod(d: DType, x: Array, y: Array) -> Array:
-    return np.asarray(np.remainder(x, y))
-
-
-def _int_pow(d: DType, x: Array, y: Array) -> Array:
-    negative = y < 0
-    power = np.power(x, np.where(negative, y.dtype.type(0), y))
-    odd = (y & y.dtype.type(1)) != 0
-    inverse = np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0))
-    # uint64 beside int64 would become float64: one dtype before the choice.
-    return np.where(negative, inverse.astype(x.dtype), power)
-
-
-def _int_shl(d: DType, x: Array, y: Array) -> Array:
-    inside = (y >= 0) & (y < width(d))
-    return np.asarray(np.where(inside, x << np.where(inside, y, y.dtype.type(0)), x.dtype.type(0)))
-
-
-def _int_shr(d: DType, x: Array, y: Array) -> Array:
-    inside = (y >= 0) & (y < width(d))
-    fill = -(x < 0).astype(np.int8)
-    return np.asarray(np.where(inside, x >> np.where(inside, y, y.dtype.type(0)), fill.astype(x.dtype)))
-
-
-def _pattern(d: DType, x: Array) -> Array:
-    """The bits as uint64."""
-    mask = (1 << width(d)) - 1
-    return np.asarray(x.astype(np.int64) if d.is_signed or d.is_index else x).astype(np.uint64) & np.uint64(
-        mask
-    )
-
-
-def _int_popcount(d: DType, x: Array) -> Array:
-    return np.asarray(np.bitwise_count(_pattern(d, x)))
-
-
-def _int_clz(d: DType, x: Array) -> Array:
-    bits = _pattern(d, x)
-    for distance in (1, 2, 4, 8, 16, 32):
-        bits = bits | (bits >> np.uint64(distance))
-    return np.asarray(width(d) - np.bitwise_count(bits).astype(np.int64))
-
-
-def _threefry(d: DType, x: Array, key: Array) -> Array:
-    """Threefry-2x32 with 20 rounds; the high half of counter, key and result is word 0 (semantics 11.1)."""
-    mask = np.uint64(0xFFFFFFFF)
-    k0, k1 = key >> np.uint64(32), key & mask
-    keys = (k0, k1, k0 ^ k1 ^ np.uint64(0x1BD11BDA))
-    x0, x1 = ((x >> np.uint64(32)) + k0) & mask, ((x & mask) + k1) & mask
-    rotations = (13, 15, 26, 6, 17, 29, 16, 24)
-    for number in range(20):
-        turn = rotations[number % 8]
-        x0 = (x0 + x1) & mask
-        x1 = ((x1 << np.uint64(turn)) | (x1 >> np.uint64(32 - turn))) & mask ^ x0
-        if number % 4 == 3:
-            block = number // 4 + 1
-            x0 = (x0 + keys[block % 3]) & mask
-            x1 = (x1 + keys[(block + 1) % 3] + np.uint64(block)) & mask
-    return np.asarray(x0 << np.uint64(32) | x1)
-
-
-def _plain(function: Callable[..., Any]) -> Function:
-    """A NumPy function that does not care about the dtype."""
-    return lambda d, *x: np.asarray(function(*x))
-
-
-def _mulacc(x: Array, y: Array, z: Array) -> Array:
-    return np.asarray(x * y + z)
-
-
-_INTEGER: Final[dict[Ops, Function]] = {
-    Ops.NEG: _plain(np.negative), Ops.NOT: _plain(np.invert), Ops.ABS: _plain(np.abs),
-    Ops.POPCOUNT: _int_popcount, Ops.CLZ: _int_clz, Ops.ADD: _plain(np.add), Ops.SUB: _plain(np.subtract),
-    Ops.MUL: _plain(np.multiply), Ops.MULACC: _plain(_mulacc), Ops.FLOORDIV: _int_floordiv,
-    Ops.FLOORMOD: _int_floormod, Ops.TRUNCDIV: _int_truncdiv, Ops.TRUNCMOD: _int_truncmod, Ops.POW: _int_pow,
-    Ops.MAX: _plain(np.maximum), Ops.MIN: _plain(np.minimum), Ops.AND: _plain(np.bitwise_and),
-    Ops.OR: _plain(np.bitwise_or), Ops.XOR: _plain(np.bitwise_xor), Ops.SHL: _int_shl, Ops.SHR: _int_shr,
-    Ops.THREEFRY: _threefry,
-}  # fmt: skip
+_INTEGER: Final[dict[Ops, Function]] = {Ops[name.upper()]: meaning for name, meaning in INTEGER.items()}
 _BOOL: Final[dict[Ops, Function]] = {
-    Ops.NOT: _plain(np.logical_not), Ops.AND: _plain(np.logical_and), Ops.OR: _plain(np.logical_or),
-    Ops.XOR: _plain(np.logical_xor), Ops.MAX: _plain(np.logical_or), Ops.MIN: _plain(np.logical_and),
+    Ops.NOT: plain(np.logical_not), Ops.AND: plain(np.logical_and), Ops.OR: plain(np.logical_or),
+    Ops.XOR: plain(np.logical_xor), Ops.MAX: plain(np.logical_or), Ops.MIN: plain(np.logical_and),
     # Arithmetic needs a cast in programs; in the algebra a product is a conjunction and a sum a disjunction.
-    Ops.MUL: _plain(np.logical_and), Ops.ADD: _plain(np.logical_or),
+    Ops.MUL: plain(np.logical_and), Ops.ADD: plain(np.logical_or),
 }  # fmt: skip
 
 
@@ -248,14 +97,6 @@ def _smooth(function: Callable[..., Any]) -> Function:
         return np.asarray(function(*(v.astype(np.complex128 if d.is_complex else np.float64) for v in x)))
 
     return compute
-
-
-def _float_pow(x: Array, y: Array) -> Array:
-    power = np.power(x, y)
-    if np.iscomplexobj(power):
-        return np.asarray(power)
-    # A lone exponent of 0.5 makes NumPy take the square root, which differs from a power at -0 and -inf.
-    return np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), power)
 
 
 def _float_max(d: DType, x: Array, y: Array) -> Array:
@@ -283,7 +124,7 @@ def _fused(x: float, y: float, z: float) -> float:
 
 def _float_mulacc(d: DType, x: Array, y: Array, z: Array) -> Array:
     if d.is_complex:
-        return _mulacc(x, y, z)
+        return multiply_add(x, y, z)
     if d.bits == 64:
         return np.asarray(np.frompyfunc(_fused, 3, 1)(x, y, z)).astype(np.float64)
     # The product is exact in float64. The error of the sum decides whether its last bit has to be made odd, so
@@ -310,7 +151,7 @@ def _scale(d: DType, x: Array, y: Array) -> Array:
 _FLOAT: Final[dict[Ops, Function]] = {
     Ops.NEG: _exact(np.negative), Ops.ABS: _exact(np.abs), Ops.ADD: _exact(np.add), Ops.SUB: _exact(np.subtract),
     Ops.MUL: _exact(np.multiply), Ops.FDIV: _exact(np.divide), Ops.FMOD: _exact(np.fmod), Ops.MAX: _float_max,
-    Ops.MIN: _float_min, Ops.MULACC: _float_mulacc, Ops.SCALE: _scale, Ops.POW: _smooth(_float_pow),
+    Ops.MIN: _float_min, Ops.MULACC: _float_mulacc, Ops.SCALE: _scale, Ops.POW: _smooth(float_power),
     **{op: (_exact if of.exact else _smooth)(of.compute) for op, of in FUNCTION_OPS.items()},
 }  # fmt: skip
 
@@ -325,78 +166,15 @@ def apply(op: Ops, dtype: DType, *sources: Array, exact: bool = False) -> Array:
         condition, x, y = sources
         return np.asarray(np.where(condition, x, y))
     if op in _COMPARE:
-        return np.asarray(_COMPARE[op](*(_wide(dtype, s) for s in sources))).astype(np.bool_)
+        return np.asarray(_COMPARE[op](*(wide(dtype, s) for s in sources))).astype(np.bool_)
     if dtype.is_index and (exact or any(s.dtype == object for s in sources)):
         whole = [s.astype(object) for s in sources]
-        return _compact(np.asarray(_EXACT_ARRAYS[op](*whole), dtype=object))
+        return compact(np.asarray(_EXACT_ARRAYS[op](*whole), dtype=object))
     table = _BOOL if dtype.is_bool else _FLOAT if dtype.is_float or dtype.is_complex else _INTEGER
     function = table.get(op)
     if function is None:
         raise KeyError(f"{op.name} has no meaning on {dtype}")
-    return settle(dtype, function(dtype, *(_wide(dtype, s) for s in sources)))
+    return settle(dtype, function(dtype, *(wide(dtype, s) for s in sources)))
 
 
-# -- conversions -----------------------------------------------------------------------------------------------
-
-
-def convert(values: Array, source: DType, target: DType) -> Array:
-    """CAST, from carrier to carrier: floats to integers saturate (NaN gives 0), integers wrap, floats round once."""
-    if target.is_bool:
-        return np.asarray(values != 0).astype(np.bool_)
-    if source.is_float and (target.is_int or target.is_index):
-        return _float_to_int(values, target)
-    if target.is_complex:
-        part = dtypes.float32 if target.bits == 64 else dtypes.float64
-        real = values if source.is_complex else convert(values, source, part)
-        return real.astype(target.numpy)
-    values = _wide(source, values)
-    if target.is_float:
-        if source.is_int or source.is_index:
-            return _int_to_float(values, target)
-        return settle(target, values if not source.is_bool else values.astype(np.float32))
-    if values.dtype == object:
-        if target.is_index:
-            return _compact(values)
-        wrapped = np.frompyfunc(target.scalar.wrap, 1, 1)(values)
-        return np.asarray(wrapped).astype(carrier(target))
-    if target.is_index:
-        return _compact(values.astype(object) if values.dtype == np.uint64 else values)
-    return settle(target, values)
-
-
-def _float_to_int(values: Array, target: DType) -> Array:
-    whole = np.trunc(values.astype(np.float64))
-    low = int(target.min) if target.min is not None else _INT64.min
-    high = int(target.max) if target.max is not None else _INT64.max
-    result = np.zeros(whole.shape, np.uint64 if target.is_unsigned else np.int64)
-    inside = (whole >= float(low)) & (whole < float(high + 1))
-    result[inside] = whole[inside].astype(result.dtype)
-    result[whole >= float(high + 1)] = high
-    result[whole < float(low)] = low
-    return result.astype(carrier(target))
-
-
-def _int_to_float(values: Array, target: DType) -> Array:
-    small = values.dtype != object and values.dtype.itemsize < 4
-    if small or (values.dtype != object and target.bits >= 32):
-        return settle(target, values.astype(np.float32 if small else carrier(target)))
-    round_once = np.frompyfunc(lambda v: dtypes.float_format(target).round(int(v)), 1, 1)
-    return settle(target, np.asarray(round_once(values)).astype(np.float64))
-
-
-def store(values: Array, dtype: DType) -> Array:
-    """A carrier as an array of the dtype's own NumPy type; an index stays as it is."""
-    return values if dtype.is_index else values.astype(dtype.numpy, copy=False)
-
-
-def load(values: object, dtype: DType) -> Array:
-    """Numbers or an array as a carrier: they must be values of the dtype (floats are rounded to it)."""
-    array = np.asarray(values)
-    if dtype.is_index:
-        return _compact(array if array.dtype == object or array.dtype.kind != "u" else array.astype(object))
-    if dtype.is_int and array.dtype == object:
-        return array.astype(carrier(dtype))
-    if dtype.is_float and dtype.bits < 32 and array.dtype != dtype.numpy:
-        wide = array.astype(np.float64) if array.dtype.kind in "iub" else array
-        return settle(dtype, wide if wide.dtype == np.float64 else wide.astype(np.float32))
-    return array.astype(carrier(dtype), copy=False)
+__all__ = ["Array", "apply", "carrier", "convert", "load", "settle", "store"]

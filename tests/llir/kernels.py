@@ -6,7 +6,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.llir.builder import Builder
 from planish.llir.layout import MemoryLayout, strides
-from planish.llir.program import Buffer, Immediate, Ops, Program, Register
+from planish.llir.program import Buffer, Combine, Immediate, Ops, Program, Register
 from planish.llir.tiles import MMA_M16N8K16
 
 f32, i32 = dtypes.float32, dtypes.int32
@@ -138,4 +138,15 @@ def tensor_core() -> Program:
     result = b.tile(tile, av, bv, cv)
     for number, (r, k) in enumerate(zip(rows, columns, strict=True)):
         b.store(b.address_nd(c, (r, k), (8, 1)), b.lanes(result, number))
+    return b.program()
+
+
+def warp_sum() -> Program:
+    """out[i] = the sum of x over the eight neighbours of i."""
+    b = Builder("warp_sum")
+    x, out = b.param("x", dtypes.float32, 32), b.param("out", dtypes.float32, 32)
+    at = b.special("lidx0", 32)
+    total = b.fresh(dtypes.float32)
+    b.body.append(Combine(total, "add", b.load(b.address(x, at)), 8))
+    b.store(b.address(out, at), total)
     return b.program()

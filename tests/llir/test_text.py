@@ -24,6 +24,7 @@ HAND = {
     "block_sum": kernels.block_sum(2, 4),
     "tiled_matmul": kernels.tiled_matmul(4, 2),
     "tensor_core": kernels.tensor_core(),
+    "warp_sum": kernels.warp_sum(),
 }
 
 
@@ -104,7 +105,7 @@ def test_a_text_may_hold_several_programs() -> None:
     programs = tuple(HAND.values())
     text = "\n".join(map(print_program, programs))
     assert parse_programs(text) == programs
-    with pytest.raises(ParseError, match="6 programs, expected one program"):
+    with pytest.raises(ParseError, match=f"{len(HAND)} programs, expected one program"):
         parse(text)
 
 

@@ -7,7 +7,16 @@ from typing import Final
 
 from planish.frontend.autodiff.instruction import At, added, is_differentiable, no_rule, zeros
 from planish.frontend.autodiff.reverse import differentiable_parameters
-from planish.frontend.autodiff.rules import DERIVATIVES, LINEAR, RULES, emit_moving, is_flat, reads, spread
+from planish.frontend.autodiff.rules import (
+    DERIVATIVES,
+    KNOWN,
+    LINEAR,
+    RULES,
+    emit_moving,
+    is_flat,
+    reads,
+    spread,
+)
 from planish.frontend.autodiff.sweep import transposed
 from planish.frontend.replay import Replay, Values, emit, inlined, replay
 from planish.ptir.function import Function, Inst, Program, Region, Value
@@ -22,7 +31,7 @@ def jvp(function: Function | Program, wrt: Sequence[int] | None = None) -> Funct
 
     There is a tangent for each parameter in `wrt`, by default for every one that is a float or complex number.
     """
-    function = inlined(function)
+    function = inlined(function, KNOWN)
     chosen = differentiable_parameters(function, wrt)
     graph = Replay(f"{function.name}_jvp")
     values: Values = {p: graph.input(f"x{n}", p.type) for n, p in enumerate(function.params)}

@@ -14,6 +14,7 @@ from planish import dtypes
 from planish.errors import GraphError
 from planish.frontend.autodiff import loops
 from planish.frontend.autodiff.instruction import is_differentiable, zeros
+from planish.frontend.autodiff.rules import KNOWN
 from planish.frontend.autodiff.sweep import BACK, THERE, Cotangents, Sweep, transposed
 from planish.frontend.replay import Replay, Values, captured, inlined, replay
 from planish.ptir.dims import Dim, bounds, product
@@ -31,7 +32,7 @@ def vjp(
 
     There is a cotangent for each result in `of` that is a float or complex number. Both default to all that are.
     """
-    function = inlined(function)
+    function = inlined(function, KNOWN)
     wanted = [function.params[n] for n in differentiable_parameters(function, wrt)]
     graph = Replay(f"{function.name}_vjp")
     values: Values = {p: graph.input(f"x{n}", p.type) for n, p in enumerate(function.params)}

@@ -31,6 +31,8 @@ FLAT: Final = frozenset(
 CONTROL: Final = frozenset({"cond", "while", "scan", "call"})
 OPAQUE: Final = frozenset({"custom_call"})
 RULES: Final[Mapping[str, tuple[Push, Pull]]] = {**CURVED, **REDUCTIONS, **INDEXING, **LINALG}
+KNOWN: Final = frozenset({*FLAT, *DERIVATIVES, *LINEAR, *RULES})
+"""Ops with a rule. Composites without one are differentiated as what they expand to."""
 
 _ALONG: Final[Mapping[str, Callable[[Replay, Inst, Sequence[V]], tuple[V, ...]]]] = {
     "sort": emit_sort,
@@ -77,6 +79,7 @@ __all__ = [
     "CONTROL",
     "DERIVATIVES",
     "FLAT",
+    "KNOWN",
     "LINEAR",
     "OPAQUE",
     "RULES",

@@ -7,67 +7,24 @@ Complex parts (`complex`, `real`, `imag`, `conj`) belong to `expand-complex`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
-from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library import compaction, order, quantization, random_bits, suppression
-from planish.ptir.ops.definition import Attrs
 
-Expansion: TypeAlias = Callable[[Sequence[GraphValue], Attrs], tuple[GraphValue, ...]]
-
-
-def _sort(operands: Sequence[GraphValue], attrs: Attrs) -> tuple[GraphValue, ...]:
-    of = cast("ops.SortAttrs", attrs)
-    return order.sort(operands, of.axis, of.descending, of.num_keys)
-
-
-def _top_k(operands: Sequence[GraphValue], attrs: Attrs) -> tuple[GraphValue, ...]:
-    of = cast("ops.TopKAttrs", attrs)
-    return order.top_k(operands[0], of.k, of.axis, of.largest, of.dtype)
-
-
-def _rng_bits(operands: Sequence[GraphValue], attrs: Attrs) -> tuple[GraphValue, ...]:
-    of = cast("ops.RngBitsAttrs", attrs)
-    return (random_bits.rng_bits(operands[0], of.dims, of.dtype),)
-
-
-def _quantize(operands: Sequence[GraphValue], attrs: Attrs) -> tuple[GraphValue, ...]:
-    of = cast("ops.QuantizeAttrs", attrs)
-    return (quantization.quantize(operands[0], of.dtype, of.quant),)
-
-
-def _dequantize(operands: Sequence[GraphValue], attrs: Attrs) -> tuple[GraphValue, ...]:
-    of = cast("ops.DequantizeAttrs", attrs)
-    return (quantization.dequantize(operands[0], of.quant),)
-
-
-def _nonzero(operands: Sequence[GraphValue], attrs: Attrs) -> tuple[GraphValue, ...]:
-    return compaction.nonzero(operands[0], cast("ops.NonzeroAttrs", attrs).size)
-
-
-def _unique(operands: Sequence[GraphValue], attrs: Attrs) -> tuple[GraphValue, ...]:
-    of = cast("ops.UniqueAttrs", attrs)
-    return compaction.unique(operands[0], of.size, of.axis)
-
-
-def _non_max_suppression(operands: Sequence[GraphValue], attrs: Attrs) -> tuple[GraphValue, ...]:
-    of = cast("ops.NonMaxSuppressionAttrs", attrs)
-    boxes, scores, limit, overlap, threshold = operands
-    return suppression.non_max_suppression(
-        boxes, scores, limit, overlap, threshold, of.max_boxes, of.center_point_box
-    )
-
+Expansion: TypeAlias = Callable[[Sequence[GraphValue], Any], tuple[GraphValue, ...]]
 
 EXPANSIONS: Final[dict[str, Expansion]] = {
-    "sort": _sort,
-    "top_k": _top_k,
-    "rng_bits": _rng_bits,
-    "quantize": _quantize,
-    "dequantize": _dequantize,
-    "nonzero": _nonzero,
-    "unique": _unique,
-    "non_max_suppression": _non_max_suppression,
+    "sort": lambda x, of: order.sort(x, of.axis, of.descending, of.num_keys),
+    "top_k": lambda x, of: order.top_k(x[0], of.k, of.axis, of.largest, of.dtype),
+    "rng_bits": lambda x, of: (random_bits.rng_bits(x[0], of.dims, of.dtype),),
+    "quantize": lambda x, of: (quantization.quantize(x[0], of.dtype, of.quant),),
+    "dequantize": lambda x, of: (quantization.dequantize(x[0], of.quant),),
+    "nonzero": lambda x, of: compaction.nonzero(x[0], of.size),
+    "unique": lambda x, of: compaction.unique(x[0], of.size, of.axis),
+    "non_max_suppression": lambda x, of: suppression.non_max_suppression(
+        x[0], x[1], x[2], x[3], x[4], of.max_boxes, of.center_point_box
+    ),
 }
 
 __all__ = ["EXPANSIONS", "Expansion"]

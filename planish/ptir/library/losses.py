@@ -7,7 +7,7 @@ from planish.errors import GraphError
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.activations import softplus
 from planish.ptir.library.common import gather, normal_axis
-from planish.ptir.library.normalize import count_of, log_softmax
+from planish.ptir.library.normalize import converted, count_of, log_softmax, widened
 
 
 def _reduced(loss: GraphValue, reduction: str, weight: GraphValue | None = None) -> GraphValue:
@@ -34,11 +34,11 @@ def mean_absolute_error(x: GraphValue, target: GraphValue, reduction: str = "mea
 
 
 def huber(x: GraphValue, target: GraphValue, delta: float = 1.0, reduction: str = "mean") -> GraphValue:
-    """d²/2 up to |d| = delta, delta·(|d| - delta/2) beyond."""
+    """d²/2 below |d| = delta, delta·(|d| - delta/2) from there on."""
     distance = x.sub(target).abs()
     near = distance.square().mul(0.5)
     far = distance.sub(0.5 * delta).mul(delta)
-    return _reduced(distance.le(delta).select(near, far), reduction)
+    return _reduced(distance.lt(delta).select(near, far), reduction)
 
 
 def smooth_l1(x: GraphValue, target: GraphValue, beta: float = 1.0, reduction: str = "mean") -> GraphValue:
@@ -60,27 +60,26 @@ def nll_loss(
     log_probability: GraphValue,
     target: GraphValue,
     weight: GraphValue | None = None,
-    ignore_index: int = -100,
+    ignore_index: int | None = -100,
     reduction: str = "mean",
 ) -> GraphValue:
     """The negative log probability, on axis 1, of the class that `target` names; weighted by class.
 
-    Elements whose target is `ignore_index` cost nothing and do not count.
+    Elements whose target is `ignore_index` cost nothing and do not count. Narrow floats are added up in float32.
     """
+    wide = widened(log_probability)
     at = target.cast(dtypes.int64)
-    indices = [
-        at if axis == 0 else at.graph.iota(at.dims, axis - 1, dtypes.int64)
-        for axis in range(log_probability.rank)
-    ]
+    others = [at.graph.iota(at.dims, axis, dtypes.int64) for axis in range(at.rank)]
     # gather addresses (class, batch, space …): the class first, then the axes of the target in order.
-    axes = [1, 0, *range(2, log_probability.rank)]
-    picked = gather(log_probability, indices, axes).neg()
-    counts = at.ne(ignore_index)
-    share = counts.cast(picked.dtype)
-    if weight is not None:
-        share = counts.select(gather(weight, [at], [0]), 0)
-    # A class that is ignored may lie outside, and what is read there may be anything.
-    return _reduced(counts.select(picked.mul(share), 0), reduction, share)
+    picked = gather(wide, [at, *others], [1, 0, *range(2, wide.rank)]).neg()
+    share = None if weight is None else gather(widened(weight), [at], [0])
+    if ignore_index is not None:
+        # A class that is ignored may lie outside, and what is read there may be anything.
+        counts = at.ne(ignore_index)
+        picked = counts.select(picked, 0)
+        share = counts.cast(wide.dtype) if share is None else counts.select(share, 0)
+    loss = picked if share is None else picked.mul(share)
+    return converted(_reduced(loss, reduction, share), log_probability.dtype)
 
 
 def cross_entropy(
@@ -123,14 +122,19 @@ def kl_divergence(
         return _reduced(target.exp().mul(target.sub(log_probability)), reduction)
     some = target.gt(0)
     known = some.select(target, 1)
-    return _reduced(some.select(known.mul(known.log().sub(log_probability)), 0), reduction)
+    # at 0 the loss is 0, and moves with the log probability by 0
+    nothing = target.mul(0.0).sub(target.mul(log_probability))
+    return _reduced(some.select(known.mul(known.log().sub(log_probability)), nothing), reduction)
 
 
 def cosine_similarity(x: GraphValue, y: GraphValue, axis: int = 1, epsilon: float = 1e-8) -> GraphValue:
     """x·y / (max(|x|, epsilon) · max(|y|, epsilon)) along an axis."""
     axis = normal_axis(x, axis)
     dot = x.mul(y).reduce_sum([axis])
-    left, right = (v.square().reduce_sum([axis]).sqrt().max(epsilon) for v in (x, y))
+    # Each squared length has its own bound; where it holds, the slope of a length of 0 is not asked for.
+    least = epsilon * epsilon
+    left, right = (v.square().reduce_sum([axis]) for v in (x, y))
+    left, right = (total.gt(least).select(total, least).sqrt() for total in (left, right))
     return dot.div(left.mul(right))
 
 

@@ -7,13 +7,16 @@ its statistics stay with it, and it is written once. Parameters (`weight`, `bias
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from planish.dtypes import DType
+from planish.dtypes import UNSIGNED, DType
 from planish.errors import ShapeError
 from planish.ptir.dims import product
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library.common import along, normal_axis
 from planish.ptir.ops.numerics import accumulator
+
+_WORDS: Final = {dtype.bits: dtype for dtype in UNSIGNED}
 
 
 def widened(x: GraphValue) -> GraphValue:
@@ -70,28 +73,36 @@ def variance(
 # --- softmax ----------------------------------------------------------------------------------------------
 
 
+def _fixed(x: GraphValue) -> GraphValue:
+    """The same, as a constant to differentiation: read as bits and back, which the compiler takes out again."""
+    return x.bitcast(_WORDS[x.dtype.bits]).bitcast(x.dtype)
+
+
+def _shifted(x: GraphValue, axis: int) -> GraphValue:
+    """Less the largest of its line. The shift cancels, so that nothing needs to be differentiated through it."""
+    wide = widened(x)
+    return wide.sub(_fixed(wide.reduce_max([axis], keepdims=True)).broadcast_like(wide))
+
+
 def softmax(x: GraphValue, axis: int = -1) -> GraphValue:
     """exp(x) · (1 / Σ exp(x)), shifted by the largest: one division per row. A row of -inf alone is NaN."""
-    wide = widened(x)
-    top = wide.reduce_max([axis], keepdims=True).broadcast_like(wide)
-    grown = wide.sub(top).exp()
+    grown = _shifted(x, axis).exp()
     share = grown.reduce_sum([axis], keepdims=True).reciprocal()
-    return converted(grown.mul(share.broadcast_like(wide)), x.dtype)
+    return converted(grown.mul(share.broadcast_like(grown)), x.dtype)
 
 
 def log_softmax(x: GraphValue, axis: int = -1) -> GraphValue:
     """x - log Σ exp(x)."""
-    wide = widened(x)
-    shifted = wide.sub(wide.reduce_max([axis], keepdims=True).broadcast_like(wide))
+    shifted = _shifted(x, axis)
     total = shifted.exp().reduce_sum([axis], keepdims=True).log()
-    return converted(shifted.sub(total.broadcast_like(wide)), x.dtype)
+    return converted(shifted.sub(total.broadcast_like(shifted)), x.dtype)
 
 
 def logsumexp(x: GraphValue, axes: int | Sequence[int] = -1, keepdims: bool = False) -> GraphValue:
     """log Σ exp(x): -inf of nothing or of -inf alone, inf with an inf among them."""
     over = _axes(x, axes)
     wide = widened(x)
-    top = wide.reduce_max(over, keepdims=True)
+    top = _fixed(wide.reduce_max(over, keepdims=True))
     # An infinite shift would make NaN of the infinities it meets.
     shift = top.is_finite().select(top, 0)
     total = wide.sub(shift.broadcast_like(wide)).exp().reduce_sum(over, keepdims=True).log()

@@ -9,22 +9,19 @@ import builtins
 import operator
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import ALL, BITS, FLOATS, INEXACT, INTS, NUMBERS, ORDERED, REAL
-from planish.ptir.ops.definition import REGISTRY, NoAttrs, OpDef, OpKey, RegionCall, define
-from planish.ptir.ops.elementwise import Compute, boolean, elementwise, exact, function
+from planish.ptir.ops.elementwise import Compute, boolean, elementwise, exact, function, integer, smooth
 from planish.ptir.ops.literal import Array
-from planish.ptir.types import TensorType
 from planish.scalars import FUNCTIONS
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
+from planish.scalars.meanings import float_power
 
 _binary = partial(elementwise, arity=2)
 
@@ -39,63 +36,28 @@ def _multiply(x: Array, y: Array) -> Array:
     return result
 
 
+_INTEGER_POWER, _FLOAT_POWER = integer("pow"), smooth(float_power)
+_INTEGER_REMAINDER, _FLOAT_REMAINDER = integer("truncmod"), exact(np.fmod)
+
+
 def _pow(x: Array, y: Array) -> Array:
-    if not numerics.dtype_of(x).is_int:
-        wide, exponent = numerics.as_float64(x), numerics.as_float64(y)
-        power = np.asarray(np.power(wide, exponent))
-        if np.iscomplexobj(power):
-            return power
-        # A lone exponent of 0.5 makes NumPy take the square root, which differs from a power at -0 and -inf.
-        return np.where((exponent == 0.5) & ((wide == 0) | np.isinf(wide)), np.abs(wide), power)
-    base, exponent = numerics.widen(x), numerics.widen(y)
-    negative = exponent < 0
-    power = np.power(base, np.where(negative, exponent.dtype.type(0), exponent))
-    # The reciprocal of an integer, truncated: only 1 and -1 survive.
-    odd = (exponent & exponent.dtype.type(1)) != 0
-    inverse = np.where(base == 1, 1, np.where(base == -1, np.where(odd, -1, 1), 0))
-    return np.where(negative, inverse.astype(base.dtype), power)
+    return (_INTEGER_POWER if numerics.dtype_of(x).is_int else _FLOAT_POWER)(x, y)
 
 
 def _trunc_mod(x: Array, y: Array) -> Array:
-    if numerics.dtype_of(x).is_signed:
-        # MIN % -1 traps on some machines; any remainder by -1 is 0, as by 1.
-        y = np.where(y == -1, y.dtype.type(1), y)
-    return np.asarray(np.fmod(x, y))
+    return (_INTEGER_REMAINDER if numerics.dtype_of(x).is_int else _FLOAT_REMAINDER)(x, y)
 
 
-def _trunc_div(x: Array, y: Array) -> Array:
-    down = np.floor_divide(x, y)
-    round_up = (np.remainder(x, y) != 0) & ((x < 0) != (y < 0))
-    return np.asarray(down + round_up.astype(down.dtype))
+def _shift_right(kinds: Sequence[DType]) -> Compute:
+    """In the signedness that fills with what is wanted."""
+    words, shift = {dtype.bits: dtype for dtype in kinds}, integer("shr")
 
+    def compute(x: Array, y: Array) -> Array:
+        own = numerics.dtype_of(x)
+        shifted = shift(*(numerics.from_bits(numerics.bits_of(each), words[own.bits]) for each in (x, y)))
+        return numerics.from_bits(numerics.bits_of(shifted), own)
 
-def _shift_amount(x: Array, y: Array) -> tuple[Array, Array, Array, int]:
-    """Bits of x, the amount within the width, where it lies within, and the width."""
-    width = numerics.dtype_of(x).bits
-    amount = numerics.widen(y)
-    inside = (amount >= 0) & (amount < width)
-    bits = numerics.bits_of(x)
-    return bits, np.where(inside, amount, 0).astype(bits.dtype), inside, width
-
-
-def _shl(x: Array, y: Array) -> Array:
-    bits, amount, inside, _ = _shift_amount(x, y)
-    return numerics.from_bits(np.where(inside, bits << amount, bits.dtype.type(0)), numerics.dtype_of(x))
-
-
-def _shr_logical(x: Array, y: Array) -> Array:
-    bits, amount, inside, _ = _shift_amount(x, y)
-    return numerics.from_bits(np.where(inside, bits >> amount, bits.dtype.type(0)), numerics.dtype_of(x))
-
-
-_SIGNED: Final = {d.bits: d for d in dtypes.ALL if d.is_signed}
-
-
-def _shr_arithmetic(x: Array, y: Array) -> Array:
-    bits, amount, inside, width = _shift_amount(x, y)
-    signed = numerics.widen(numerics.from_bits(bits, _SIGNED[width]))
-    shifted = signed >> np.where(inside, amount, width - 1).astype(signed.dtype)
-    return numerics.from_bits(shifted.view(f"u{shifted.dtype.itemsize}"), numerics.dtype_of(x))
+    return compute
 
 
 def _complex(real: Array, imag: Array) -> Array:
@@ -125,9 +87,9 @@ div: Final = _binary("div", INEXACT, exact(np.divide), doc="x / y of floats and 
 floor_div: Final = _binary(
     "floor_div", REAL, exact(np.floor_divide), doc="x / y toward minus infinity; integer x / 0 is 0."
 )
-trunc_div: Final = _binary("trunc_div", INTS, exact(_trunc_div), doc="x / y toward zero; x / 0 is 0.")
+trunc_div: Final = _binary("trunc_div", INTS, integer("truncdiv"), doc="x / y toward zero; x / 0 is 0.")
 floor_mod: Final = _binary("floor_mod", REAL, exact(np.remainder), doc="The remainder with the sign of y.")
-trunc_mod: Final = _binary("trunc_mod", REAL, exact(_trunc_mod), doc="The remainder with the sign of x.")
+trunc_mod: Final = _binary("trunc_mod", REAL, _trunc_mod, doc="The remainder with the sign of x.")
 pow: Final = _binary("pow", NUMBERS, _pow, doc="x ** y.")
 max: Final = _binary(
     "max",
@@ -148,7 +110,7 @@ min: Final = _binary(
     doc="The smaller; NaN wins, -0 < +0.",
 )
 globals().update({name: function(of) for name, of in FUNCTIONS.items() if of.arity == 2})
-atan2, hypot = REGISTRY["atan2"], REGISTRY["hypot"]
+atan2, hypot = d.REGISTRY["atan2"], d.REGISTRY["hypot"]
 copysign: Final = _binary(
     "copysign", FLOATS, exact(np.copysign), doc="The magnitude of x with the sign of y."
 )
@@ -158,7 +120,8 @@ complex: Final = _binary(
     frozenset({dtypes.float32, dtypes.float64}),
     _complex,
     result=_complex_dtype,
-    key=OpKey.COMPLEX,
+    key=d.OpKey.COMPLEX,
+    way=d.Way.COMPOSITE,
     doc="The complex number x + iy.",
 )
 
@@ -189,18 +152,20 @@ xor: Final = _binary(
     commutative=True,
     doc="Bitwise, or logical on bools.",
 )
-shl: Final = _binary("shl", INTS, _shl, doc="x << y; 0 once y reaches the width.")
-shr_logical: Final = _binary("shr_logical", INTS, _shr_logical, doc="x >> y filling with zeros.")
+shl: Final = _binary("shl", INTS, integer("shl"), doc="x << y; 0 once y reaches the width.")
+shr_logical: Final = _binary(
+    "shr_logical", INTS, _shift_right(dtypes.UNSIGNED), doc="x >> y filling with zeros."
+)
 shr_arithmetic: Final = _binary(
-    "shr_arithmetic", INTS, _shr_arithmetic, doc="x >> y filling with the top bit."
+    "shr_arithmetic", INTS, _shift_right(dtypes.SIGNED), doc="x >> y filling with the top bit."
 )
 
 
 def _compare(
     name: str, allowed: checking.DTypeSet, compute: Compute, *, doc: str, commutative: bool = False
-) -> OpDef:
+) -> d.OpDef:
     return _binary(
-        name, allowed, exact(compute), result=boolean, key=OpKey.COMPARE, commutative=commutative, doc=doc
+        name, allowed, exact(compute), result=boolean, key=d.OpKey.COMPARE, commutative=commutative, doc=doc
     )
 
 
@@ -213,29 +178,21 @@ gt: Final = _compare("gt", ORDERED, np.greater, doc="x > y.")
 ge: Final = _compare("ge", ORDERED, np.greater_equal, doc="x >= y.")
 
 
-def _infer_select(
-    types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _evaluate_select(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    return (np.where(arrays[0], arrays[1], arrays[2]),)
+
+
+@d.op(
+    d.OpKey.SELECT,
+    d.NoAttrs,
+    arity=3,
+    evaluate=_evaluate_select,
+    elementwise=True,
+    doc="The second operand where the first is True, else the third.",
+)
+def select(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
     predicate, chosen, other = types
     checking.need_dtype("select", predicate, checking.BOOL, "the predicate")
     checking.need_same_dtype("select", (chosen, other))
     checking.need_same_dims("select", types)
     return (chosen,)
-
-
-def _evaluate_select(
-    arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (np.where(arrays[0], arrays[1], arrays[2]),)
-
-
-select: Final = define(
-    "select",
-    OpKey.SELECT,
-    NoAttrs,
-    arity=3,
-    infer=_infer_select,
-    evaluate=_evaluate_select,
-    elementwise=True,
-    doc="The second operand where the first is True, else the third.",
-)

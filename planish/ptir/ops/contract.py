@@ -8,23 +8,19 @@ have equal attributes; `DotAttrs` is the form in which a user may leave them out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import dtype_error, need_axes, shape_error
-from planish.ptir.ops.definition import Attrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.ops.movement import pad_array, spread_size
 from planish.ptir.ops.reduce import check_positive, window_count
 from planish.ptir.types import DimLike, TensorType
 from planish.records import dataclass
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class DotAttrs:
 
 
 @dataclass(frozen=True, slots=True)
-class DotGeneralAttrs(Attrs):
+class DotGeneralAttrs(d.Attrs):
     """Paired batch and contracted axes, and both dtypes."""
 
     lhs_batch: tuple[int, ...]
@@ -59,7 +55,7 @@ class DotGeneralAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionAttrs(Attrs):
+class ConvolutionAttrs(d.Attrs):
     """Per spatial axis, in the order of `lhs_layout`; layouts name axes by one letter each.
 
     `N` and `C` are batch and features of operand and result, `O` and `I` the output and input features of the
@@ -118,9 +114,33 @@ def free_axes(rank: int, *used: Sequence[int]) -> list[int]:
     return [axis for axis in range(rank) if axis not in taken]
 
 
-def _infer_dot_general(
-    types: Sequence[TensorType], attrs: DotGeneralAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _as_matrices(x: Array, *groups: Sequence[int]) -> Array:
+    """Axes gathered into as many groups as given."""
+    sizes = [int(np.prod([x.shape[a] for a in group], dtype=np.int64)) for group in groups]
+    return np.transpose(x, [a for group in groups for a in group]).reshape(sizes)
+
+
+@numerics.quiet
+def _evaluate_dot_general(
+    arrays: d.Arrays, attrs: DotGeneralAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
+    lhs, rhs = (numerics.convert(x, attrs.accum_dtype) for x in arrays)
+    lhs_free = free_axes(lhs.ndim, attrs.lhs_batch, attrs.lhs_contract)
+    rhs_free = free_axes(rhs.ndim, attrs.rhs_batch, attrs.rhs_contract)
+    left = numerics.widen(_as_matrices(lhs, attrs.lhs_batch, lhs_free, attrs.lhs_contract))
+    right = numerics.widen(_as_matrices(rhs, attrs.rhs_batch, attrs.rhs_contract, rhs_free))
+    product = numerics.convert(np.matmul(left, right), attrs.accum_dtype)
+    return (numerics.convert(product, attrs.out_dtype).reshape(types[0].shape),)
+
+
+@d.op(
+    d.OpKey.DOT_GENERAL,
+    DotGeneralAttrs,
+    arity=2,
+    evaluate=_evaluate_dot_general,
+    doc="Sum of products over contracted axes; result axes: batch, left free, right free.",
+)
+def dot_general(types: d.Types, attrs: DotGeneralAttrs, regions: d.Regions) -> d.ResultTypes:
     op = "dot_general"
     lhs, rhs = types
     _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.ALL)
@@ -140,36 +160,6 @@ def _infer_dot_general(
     dims += [lhs.dims[a] for a in free_axes(lhs.rank, attrs.lhs_batch, attrs.lhs_contract)]
     dims += [rhs.dims[a] for a in free_axes(rhs.rank, attrs.rhs_batch, attrs.rhs_contract)]
     return (TensorType(attrs.out_dtype, tuple(dims)),)
-
-
-def _as_matrices(x: Array, *groups: Sequence[int]) -> Array:
-    """Axes gathered into as many groups as given."""
-    sizes = [int(np.prod([x.shape[a] for a in group], dtype=np.int64)) for group in groups]
-    return np.transpose(x, [a for group in groups for a in group]).reshape(sizes)
-
-
-@numerics.quiet
-def _evaluate_dot_general(
-    arrays: Sequence[Array], attrs: DotGeneralAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    lhs, rhs = (numerics.convert(x, attrs.accum_dtype) for x in arrays)
-    lhs_free = free_axes(lhs.ndim, attrs.lhs_batch, attrs.lhs_contract)
-    rhs_free = free_axes(rhs.ndim, attrs.rhs_batch, attrs.rhs_contract)
-    left = numerics.widen(_as_matrices(lhs, attrs.lhs_batch, lhs_free, attrs.lhs_contract))
-    right = numerics.widen(_as_matrices(rhs, attrs.rhs_batch, attrs.rhs_contract, rhs_free))
-    product = numerics.convert(np.matmul(left, right), attrs.accum_dtype)
-    return (numerics.convert(product, attrs.out_dtype).reshape(types[0].shape),)
-
-
-dot_general: Final = define(
-    "dot_general",
-    OpKey.DOT_GENERAL,
-    DotGeneralAttrs,
-    arity=2,
-    infer=_infer_dot_general,
-    evaluate=_evaluate_dot_general,
-    doc="Sum of products over contracted axes; result axes: batch, left free, right free.",
-)
 
 
 # --- convolution ------------------------------------------------------------------------------------------
@@ -204,9 +194,43 @@ def convolution_axes(
     )
 
 
-def _infer_convolution(
-    types: Sequence[TensorType], attrs: ConvolutionAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+@numerics.quiet
+def _evaluate_convolution(
+    arrays: d.Arrays, attrs: ConvolutionAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
+    lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, arrays[0].ndim)
+    lhs = numerics.widen(numerics.convert(np.transpose(arrays[0], lhs_axes), attrs.accum_dtype))
+    rhs = numerics.widen(numerics.convert(np.transpose(arrays[1], rhs_axes), attrs.accum_dtype))
+    batch, features, *_ = lhs.shape
+    outputs, group_features, *kernel = rhs.shape
+    space = [types[0].shape[a] for a in out_axes[2:]]
+    total = np.zeros((batch, attrs.groups, outputs // attrs.groups, *space), lhs.dtype)
+    if total.size and features:
+        ends = ((0, 0, *attrs.low), (0, 0, *attrs.high), (0, 0, *(d - 1 for d in attrs.lhs_dilation)))
+        padded = pad_array(lhs, np.zeros((), lhs.dtype), *ends)
+        grouped = padded.reshape(batch, attrs.groups, group_features, *padded.shape[2:])
+        kernels = rhs.reshape(attrs.groups, outputs // attrs.groups, group_features, *kernel)
+        for offsets in np.ndindex(*kernel):
+            taps = tuple(
+                slice(o * d, o * d + (n - 1) * s + 1, s)
+                for o, d, n, s in zip(offsets, attrs.rhs_dilation, space, attrs.strides, strict=True)
+            )
+            # (N, G, C, …) with (G, O, C): one matrix product per kernel position.
+            tap = grouped[(slice(None), slice(None), slice(None), *taps)]
+            flat = tap.reshape(batch, attrs.groups, group_features, -1)
+            total = total + np.matmul(kernels[(..., *offsets)], flat).reshape(total.shape)
+    result = numerics.convert(numerics.convert(total, attrs.accum_dtype), attrs.out_dtype)
+    return (np.transpose(result.reshape(batch, outputs, *space), np.argsort(out_axes)),)
+
+
+@d.op(
+    d.OpKey.CONVOLUTION,
+    ConvolutionAttrs,
+    arity=2,
+    evaluate=_evaluate_convolution,
+    doc="Cross-correlation of (operand, kernel) with stride, padding, dilation of both, groups and any layout.",
+)
+def convolution(types: d.Types, attrs: ConvolutionAttrs, regions: d.Regions) -> d.ResultTypes:
     op = "convolution"
     lhs, rhs = types
     _check_dtypes(op, lhs, rhs, attrs.accum_dtype, attrs.out_dtype, checking.NUMBERS)
@@ -236,43 +260,3 @@ def _infer_convolution(
     for position, axis in enumerate(out_axes):
         placed[axis] = dims[position]
     return (TensorType(attrs.out_dtype, tuple(placed)),)
-
-
-@numerics.quiet
-def _evaluate_convolution(
-    arrays: Sequence[Array], attrs: ConvolutionAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, arrays[0].ndim)
-    lhs = numerics.widen(numerics.convert(np.transpose(arrays[0], lhs_axes), attrs.accum_dtype))
-    rhs = numerics.widen(numerics.convert(np.transpose(arrays[1], rhs_axes), attrs.accum_dtype))
-    batch, features, *_ = lhs.shape
-    outputs, group_features, *kernel = rhs.shape
-    space = [types[0].shape[a] for a in out_axes[2:]]
-    total = np.zeros((batch, attrs.groups, outputs // attrs.groups, *space), lhs.dtype)
-    if total.size and features:
-        ends = ((0, 0, *attrs.low), (0, 0, *attrs.high), (0, 0, *(d - 1 for d in attrs.lhs_dilation)))
-        padded = pad_array(lhs, np.zeros((), lhs.dtype), *ends)
-        grouped = padded.reshape(batch, attrs.groups, group_features, *padded.shape[2:])
-        kernels = rhs.reshape(attrs.groups, outputs // attrs.groups, group_features, *kernel)
-        for offsets in np.ndindex(*kernel):
-            taps = tuple(
-                slice(o * d, o * d + (n - 1) * s + 1, s)
-                for o, d, n, s in zip(offsets, attrs.rhs_dilation, space, attrs.strides, strict=True)
-            )
-            # (N, G, C, …) with (G, O, C): one matrix product per kernel position.
-            tap = grouped[(slice(None), slice(None), slice(None), *taps)]
-            flat = tap.reshape(batch, attrs.groups, group_features, -1)
-            total = total + np.matmul(kernels[(..., *offsets)], flat).reshape(total.shape)
-    result = numerics.convert(numerics.convert(total, attrs.accum_dtype), attrs.out_dtype)
-    return (np.transpose(result.reshape(batch, outputs, *space), np.argsort(out_axes)),)
-
-
-convolution: Final = define(
-    "convolution",
-    OpKey.CONVOLUTION,
-    ConvolutionAttrs,
-    arity=2,
-    infer=_infer_convolution,
-    evaluate=_evaluate_convolution,
-    doc="Cross-correlation of (operand, kernel) with stride, padding, dilation of both, groups and any layout.",
-)

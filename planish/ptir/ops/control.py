@@ -6,24 +6,21 @@ Only the shape of control is here; running regions and finding callees is the in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from planish.errors import GraphError
 from planish.ptir.ops import checking
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import BOOL, shape_error, show
-from planish.ptir.ops.definition import Attrs, NoAttrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
 from planish.records import dataclass
 
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
-
 
 @dataclass(frozen=True, slots=True)
-class ScanAttrs(Attrs):
+class ScanAttrs(d.Attrs):
     """How many operands are carried, how many steps there are, and from which end."""
 
     num_carries: int
@@ -32,7 +29,7 @@ class ScanAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class CallAttrs(Attrs):
+class CallAttrs(d.Attrs):
     """The name of a function of the same program and its result types in the caller's terms."""
 
     callee: str
@@ -43,7 +40,7 @@ ConfigValue: TypeAlias = bool | int | float | str
 
 
 @dataclass(frozen=True, slots=True)
-class CustomCallAttrs(Attrs):
+class CustomCallAttrs(d.Attrs):
     """A registered function by name and version, its result types, and constants it is given."""
 
     target: str
@@ -60,9 +57,21 @@ def _need_types(op: str, what: str, given: Sequence[TensorType], wanted: Sequenc
 # --- cond and while ---------------------------------------------------------------------------------------
 
 
-def _infer_cond(
-    types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _evaluate_cond(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    return call(0 if bool(arrays[0]) else 1, ())
+
+
+@d.op(
+    d.OpKey.COND,
+    d.NoAttrs,
+    evaluate=_evaluate_cond,
+    num_results=None,
+    num_regions=2,
+    foldable=False,
+    way=d.Way.CONTROL,
+    doc="The results of the first region if the predicate is True, else of the second.",
+)
+def cond(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
     checking.need_scalar("cond", types[0], BOOL, "the predicate")
     chosen, other = regions
     _need_types("cond", "arguments of the regions", (*chosen.arg_types, *other.arg_types), ())
@@ -70,29 +79,25 @@ def _infer_cond(
     return chosen.result_types
 
 
-def _evaluate_cond(
-    arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return call(0 if bool(arrays[0]) else 1, ())
+def _evaluate_while(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    carried = tuple(arrays)
+    while bool(call(0, carried)[0]):
+        carried = call(1, carried)
+    return carried
 
 
-cond: Final = define(
-    "cond",
-    OpKey.COND,
-    NoAttrs,
-    arity=1,
-    infer=_infer_cond,
-    evaluate=_evaluate_cond,
+@d.op(
+    d.OpKey.WHILE,
+    d.NoAttrs,
+    arity=(1, None),
+    evaluate=_evaluate_while,
     num_results=None,
     num_regions=2,
     foldable=False,
-    doc="The results of the first region if the predicate is True, else of the second.",
+    way=d.Way.CONTROL,
+    doc="Carried values through the second region for as long as the first gives True.",
 )
-
-
-def _infer_while(
-    types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def while_(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
     condition, body = regions
     _need_types("while", "arguments of the condition", condition.arg_types, types)
     _need_types("while", "arguments of the body", body.arg_types, types)
@@ -103,35 +108,39 @@ def _infer_while(
     return tuple(types)
 
 
-def _evaluate_while(
-    arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    carried = tuple(arrays)
-    while bool(call(0, carried)[0]):
-        carried = call(1, carried)
-    return carried
-
-
-while_: Final = define(
-    "while",
-    OpKey.WHILE,
-    NoAttrs,
-    arity=(1, None),
-    infer=_infer_while,
-    evaluate=_evaluate_while,
-    num_results=None,
-    num_regions=2,
-    foldable=False,
-    doc="Carried values through the second region for as long as the first gives True.",
-)
-
-
 # --- scan -------------------------------------------------------------------------------------------------
 
 
-def _infer_scan(
-    types: Sequence[TensorType], attrs: ScanAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _evaluate_scan(arrays: d.Arrays, attrs: ScanAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    count = attrs.num_carries
+    carried, sequences = tuple(arrays[:count]), arrays[count:]
+    length = attrs.length if isinstance(attrs.length, int) else attrs.length.evaluate({})
+    outputs: list[Array] = []
+    for step in range(length):
+        position = length - 1 - step if attrs.reverse else step
+        produced = call(0, (*carried, *(np.asarray(sequence[position]) for sequence in sequences)))
+        carried = produced[:count]
+        if not outputs:
+            outputs = [np.empty((length, *y.shape), y.dtype) for y in produced[count:]]
+        for stack, output in zip(outputs, produced[count:], strict=True):
+            stack[position] = output
+    if length == 0:
+        outputs = [np.empty(t.shape, t.dtype.numpy) for t in types[count:]]
+    return (*carried, *outputs)
+
+
+@d.op(
+    d.OpKey.SCAN,
+    ScanAttrs,
+    arity=(0, None),
+    evaluate=_evaluate_scan,
+    num_results=None,
+    num_regions=1,
+    foldable=False,
+    way=d.Way.CONTROL,
+    doc="Carried values through a region once per slice of the sequences; its other results are stacked.",
+)
+def scan(types: d.Types, attrs: ScanAttrs, regions: d.Regions) -> d.ResultTypes:
     body = regions[0]
     count = attrs.num_carries
     if not 0 <= count <= len(types):
@@ -154,57 +163,18 @@ def _infer_scan(
     return (*carries, *stacked)
 
 
-def _evaluate_scan(
-    arrays: Sequence[Array], attrs: ScanAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    count = attrs.num_carries
-    carried, sequences = tuple(arrays[:count]), arrays[count:]
-    length = attrs.length if isinstance(attrs.length, int) else attrs.length.evaluate({})
-    outputs: list[Array] = []
-    for step in range(length):
-        position = length - 1 - step if attrs.reverse else step
-        produced = call(0, (*carried, *(np.asarray(sequence[position]) for sequence in sequences)))
-        carried = produced[:count]
-        if not outputs:
-            outputs = [np.empty((length, *y.shape), y.dtype) for y in produced[count:]]
-        for stack, output in zip(outputs, produced[count:], strict=True):
-            stack[position] = output
-    if length == 0:
-        outputs = [np.empty(t.shape, t.dtype.numpy) for t in types[count:]]
-    return (*carried, *outputs)
-
-
-scan: Final = define(
-    "scan",
-    OpKey.SCAN,
-    ScanAttrs,
-    arity=(0, None),
-    infer=_infer_scan,
-    evaluate=_evaluate_scan,
-    num_results=None,
-    num_regions=1,
-    foldable=False,
-    doc="Carried values through a region once per slice of the sequences; its other results are stacked.",
-)
-
-
 # --- calls ------------------------------------------------------------------------------------------------
 
 
-def _infer_call(
-    types: Sequence[TensorType], attrs: CallAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    return attrs.results
-
-
-call: Final = define(
+call: Final = d.define(
     "call",
-    OpKey.CALL,
+    d.OpKey.CALL,
     CallAttrs,
     arity=(0, None),
-    infer=_infer_call,
+    infer=lambda types, attrs, regions: attrs.results,
     num_results=None,
     foldable=False,
+    way=d.Way.CONTROL,
     doc="The results of another function of the program.",
 )
 
@@ -230,29 +200,17 @@ def find_custom_call(attrs: CustomCallAttrs) -> CustomFunction:
     return function
 
 
-def _infer_custom_call(
-    types: Sequence[TensorType], attrs: CustomCallAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+@d.op(
+    d.OpKey.CUSTOM_CALL,
+    CustomCallAttrs,
+    arity=(0, None),
+    evaluate=lambda arrays, attrs, types, call: find_custom_call(attrs)(arrays, attrs),
+    num_results=None,
+    foldable=False,
+    way=d.Way.HOST,
+    doc="A function registered under a name and version, outside the compiler's knowledge.",
+)
+def custom_call(types: d.Types, attrs: CustomCallAttrs, regions: d.Regions) -> d.ResultTypes:
     if not attrs.target:
         raise GraphError("a custom call needs a target", op="custom_call")
     return attrs.results
-
-
-def _evaluate_custom_call(
-    arrays: Sequence[Array], attrs: CustomCallAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return find_custom_call(attrs)(arrays, attrs)
-
-
-custom_call: Final = define(
-    "custom_call",
-    OpKey.CUSTOM_CALL,
-    CustomCallAttrs,
-    arity=(0, None),
-    infer=_infer_custom_call,
-    evaluate=_evaluate_custom_call,
-    num_results=None,
-    foldable=False,
-    host=True,
-    doc="A function registered under a name and version, outside the compiler's knowledge.",
-)

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import dtype_error, shape_error
-from planish.ptir.ops.definition import Attrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import Quant, TensorType
 from planish.records import dataclass
 
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
-
 
 @dataclass(frozen=True, slots=True)
-class CastAttrs(Attrs):
+class CastAttrs(d.Attrs):
     """The dtype to convert to."""
 
     dtype: DType
 
 
 @dataclass(frozen=True, slots=True)
-class BitcastAttrs(Attrs):
+class BitcastAttrs(d.Attrs):
     """The dtype to read the bits as."""
 
     dtype: DType
 
 
 @dataclass(frozen=True, slots=True)
-class QuantizeAttrs(Attrs):
+class QuantizeAttrs(d.Attrs):
     """The storage dtype and what its integers stand for."""
 
     dtype: DType
@@ -42,7 +38,7 @@ class QuantizeAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class DequantizeAttrs(Attrs):
+class DequantizeAttrs(d.Attrs):
     """What the operand's integers stand for; equal to the `quant` of its type."""
 
     quant: Quant
@@ -51,9 +47,14 @@ class DequantizeAttrs(Attrs):
 # --- cast and bitcast -------------------------------------------------------------------------------------
 
 
-def _infer_cast(
-    types: Sequence[TensorType], attrs: CastAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+@d.op(
+    d.OpKey.CAST,
+    CastAttrs,
+    evaluate=lambda arrays, attrs, types, call: (numerics.convert(arrays[0], attrs.dtype),),
+    elementwise=True,
+    doc="The nearest value of another dtype; floats saturate to integers, integers wrap.",
+)
+def cast(types: d.Types, attrs: CastAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("cast", operand, checking.ALL)
     if attrs.dtype not in checking.ALL:
@@ -63,44 +64,6 @@ def _infer_cast(
     return (TensorType(attrs.dtype, operand.dims),)
 
 
-def _evaluate_cast(
-    arrays: Sequence[Array], attrs: CastAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (numerics.convert(arrays[0], attrs.dtype),)
-
-
-cast: Final = define(
-    "cast",
-    OpKey.CAST,
-    CastAttrs,
-    arity=1,
-    infer=_infer_cast,
-    evaluate=_evaluate_cast,
-    elementwise=True,
-    doc="The nearest value of another dtype; floats saturate to integers, integers wrap.",
-)
-
-
-def _infer_bitcast(
-    types: Sequence[TensorType], attrs: BitcastAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    operand = types[0]
-    source, target = operand.dtype, attrs.dtype
-    if target not in checking.NUMBERS or source not in checking.NUMBERS:
-        dtype_error("bitcast", f"{source.short} to {target.short}: bools have no fixed bits", "cast to uint8")
-    if source.bits == target.bits:
-        return (TensorType(target, operand.dims),)
-    if source.bits > target.bits:
-        return (TensorType(target, (*operand.dims, source.bits // target.bits)),)
-    ratio = target.bits // source.bits
-    if not operand.dims or operand.dims[-1] != ratio:
-        shape_error(
-            "bitcast",
-            f"{operand} does not end in an axis of {ratio}, the number of {source.short} in one {target.short}",
-        )
-    return (TensorType(target, operand.dims[:-1]),)
-
-
 def _to_bytes(array: Array) -> Array:
     """Little-endian bytes (nibbles for four-bit integers) along a new last axis."""
     bits = numerics.bits_of(array) if numerics.dtype_of(array).bits == 4 else np.ascontiguousarray(array)
@@ -108,9 +71,7 @@ def _to_bytes(array: Array) -> Array:
     return little.reshape(*array.shape, 1).view(np.uint8)
 
 
-def _evaluate_bitcast(
-    arrays: Sequence[Array], attrs: BitcastAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_bitcast(arrays: d.Arrays, attrs: BitcastAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     source, target = numerics.dtype_of(arrays[0]), attrs.dtype
     shape = types[0].shape
     if arrays[0].size == 0:
@@ -129,15 +90,28 @@ def _evaluate_bitcast(
     return (np.ascontiguousarray(raw).reshape(-1).view(target.numpy).reshape(shape),)
 
 
-bitcast: Final = define(
-    "bitcast",
-    OpKey.BITCAST,
+@d.op(
+    d.OpKey.BITCAST,
     BitcastAttrs,
-    arity=1,
-    infer=_infer_bitcast,
     evaluate=_evaluate_bitcast,
     doc="The same bits read as another dtype; a trailing axis absorbs a difference in width.",
 )
+def bitcast(types: d.Types, attrs: BitcastAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand = types[0]
+    source, target = operand.dtype, attrs.dtype
+    if target not in checking.NUMBERS or source not in checking.NUMBERS:
+        dtype_error("bitcast", f"{source.short} to {target.short}: bools have no fixed bits", "cast to uint8")
+    if source.bits == target.bits:
+        return (TensorType(target, operand.dims),)
+    if source.bits > target.bits:
+        return (TensorType(target, (*operand.dims, source.bits // target.bits)),)
+    ratio = target.bits // source.bits
+    if not operand.dims or operand.dims[-1] != ratio:
+        shape_error(
+            "bitcast",
+            f"{operand} does not end in an axis of {ratio}, the number of {source.short} in one {target.short}",
+        )
+    return (TensorType(target, operand.dims[:-1]),)
 
 
 # --- quantisation -----------------------------------------------------------------------------------------
@@ -179,9 +153,26 @@ def _parameters(quant: Quant, rank: int) -> tuple[Array, Array, DType]:
     return scale.reshape(shape), zero.reshape(shape), dtype
 
 
-def _infer_quantize(
-    types: Sequence[TensorType], attrs: QuantizeAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+@numerics.quiet
+def _evaluate_quantize(
+    arrays: d.Arrays, attrs: QuantizeAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
+    scale, zero, dtype = _parameters(attrs.quant, arrays[0].ndim)
+    steps = np.rint(numerics.convert(arrays[0], dtype) / scale).astype(np.float64)
+    # In float64 the sum with a 32-bit zero point is exact wherever it is not clamped anyway.
+    shifted = np.where(np.isnan(steps), 0.0, steps) + zero
+    return (numerics.convert(shifted, attrs.dtype),)
+
+
+@d.op(
+    d.OpKey.QUANTIZE,
+    QuantizeAttrs,
+    evaluate=_evaluate_quantize,
+    foldable=False,
+    way=d.Way.COMPOSITE,
+    doc="round(x / scale) + zero_point, half to even, saturating.",
+)
+def quantize(types: d.Types, attrs: QuantizeAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("quantize", operand, checking.FLOATS)
     if operand.dtype is not attrs.quant.expressed:
@@ -195,53 +186,24 @@ def _infer_quantize(
 
 
 @numerics.quiet
-def _evaluate_quantize(
-    arrays: Sequence[Array], attrs: QuantizeAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    scale, zero, dtype = _parameters(attrs.quant, arrays[0].ndim)
-    steps = np.rint(numerics.convert(arrays[0], dtype) / scale).astype(np.float64)
-    # In float64 the sum with a 32-bit zero point is exact wherever it is not clamped anyway.
-    shifted = np.where(np.isnan(steps), 0.0, steps) + zero
-    return (numerics.convert(shifted, attrs.dtype),)
-
-
-quantize: Final = define(
-    "quantize",
-    OpKey.QUANTIZE,
-    QuantizeAttrs,
-    arity=1,
-    infer=_infer_quantize,
-    evaluate=_evaluate_quantize,
-    foldable=False,
-    doc="round(x / scale) + zero_point, half to even, saturating.",
-)
-
-
-def _infer_dequantize(
-    types: Sequence[TensorType], attrs: DequantizeAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    operand = types[0]
-    if operand.quant != attrs.quant:
-        dtype_error("dequantize", f"{operand} is not quantised as {attrs.quant}")
-    _check_quant("dequantize", operand.dtype, attrs.quant, operand)
-    return (TensorType(attrs.quant.expressed, operand.dims),)
-
-
-@numerics.quiet
 def _evaluate_dequantize(
-    arrays: Sequence[Array], attrs: DequantizeAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: DequantizeAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     scale, zero, dtype = _parameters(attrs.quant, arrays[0].ndim)
     steps = numerics.convert(arrays[0].astype(np.int64) - zero, dtype)
     return (numerics.convert(steps * scale, attrs.quant.expressed),)
 
 
-dequantize: Final = define(
-    "dequantize",
-    OpKey.DEQUANTIZE,
+@d.op(
+    d.OpKey.DEQUANTIZE,
     DequantizeAttrs,
-    arity=1,
-    infer=_infer_dequantize,
     evaluate=_evaluate_dequantize,
+    way=d.Way.COMPOSITE,
     doc="(q - zero_point) * scale.",
 )
+def dequantize(types: d.Types, attrs: DequantizeAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand = types[0]
+    if operand.quant != attrs.quant:
+        dtype_error("dequantize", f"{operand} is not quantised as {attrs.quant}")
+    _check_quant("dequantize", operand.dtype, attrs.quant, operand)
+    return (TensorType(attrs.quant.expressed, operand.dims),)

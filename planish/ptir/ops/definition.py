@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from planish.errors import GraphError
 from planish.ptir.ops.literal import Array, Literal
@@ -179,12 +179,30 @@ class FoldWhen(enum.IntEnum):
     """Whatever the operands are (the answer lies in types and attributes)."""
 
 
+class Way(enum.Enum):
+    """How an op reaches the machine."""
+
+    DIRECT = "direct"
+    """Lowered to kernels as it is, for every dtype but the complex ones."""
+    COMPOSITE = "composite"
+    """Rewritten into simpler PTIR ops by `expand`, or by `expand-complex` where it makes or takes complex parts."""
+    CONTROL = "control"
+    """A step of the plan: it decides what runs, or how large things are."""
+    HOST = "host"
+    """Runs outside generated code: the closed list of LAPACK and FFT calls, argsort and custom calls."""
+
+
 A = TypeVar("A", bound=Attrs)
-RegionCall: TypeAlias = Callable[[int, Sequence[Array]], tuple[Array, ...]]
-InferFn: TypeAlias = Callable[[Sequence[TensorType], A, "Sequence[Region]"], tuple[TensorType, ...]]
+Types: TypeAlias = Sequence[TensorType]
+Regions: TypeAlias = "Sequence[Region]"
+ResultTypes: TypeAlias = tuple[TensorType, ...]
+Arrays: TypeAlias = Sequence[Array]
+Results: TypeAlias = tuple[Array, ...]
+RegionCall: TypeAlias = Callable[[int, Arrays], Results]
+InferFn: TypeAlias = Callable[[Types, A, Regions], ResultTypes]
 VerifyFn: TypeAlias = Callable[["Inst"], Iterable[str]]
 FoldFn: TypeAlias = Callable[["Inst", Sequence[Literal | None]], FoldResult]
-EvaluateFn: TypeAlias = Callable[[Sequence[Array], A, Sequence[TensorType], RegionCall], tuple[Array, ...]]
+EvaluateFn: TypeAlias = Callable[[Arrays, A, Types, RegionCall], Results]
 
 
 class OpDef:
@@ -216,6 +234,7 @@ class OpDef:
         "pure",
         "python_int",
         "verify",
+        "way",
     )
 
     name: str
@@ -251,7 +270,8 @@ class OpDef:
     involution: bool
     """op(op(x)) is x."""
     host: bool
-    """Runs outside generated code."""
+    """Runs outside generated code: its way is that."""
+    way: Way
     doc: str
 
     def __repr__(self) -> str:
@@ -308,7 +328,7 @@ def define(
     commutative: bool = False,
     idempotent: bool = False,
     involution: bool = False,
-    host: bool = False,
+    way: Way = Way.DIRECT,
     doc: str = "",
 ) -> OpDef:
     """Register an op and return it; a family module binds it to a module attribute of the same name."""
@@ -337,10 +357,28 @@ def define(
     op.commutative = commutative
     op.idempotent = idempotent
     op.involution = involution
-    op.host = host
+    op.way = way
+    op.host = way is Way.HOST
     op.doc = doc
     REGISTRY[name] = op
     return op
+
+
+def op(
+    key: OpKey,
+    attrs: type[A],
+    *,
+    arity: int | tuple[int, int | None] = 1,
+    evaluate: EvaluateFn[A] | None = None,
+    **traits: Any,
+) -> Callable[[InferFn[A]], OpDef]:
+    """Make a rule of inference the op of its name; `traits` are those of `define`."""
+
+    def defined(infer: InferFn[A]) -> OpDef:
+        name = infer.__name__.rstrip("_")
+        return define(name, key, attrs, arity=arity, infer=infer, evaluate=evaluate, **traits)
+
+    return defined
 
 
 def find(name: str) -> OpDef:
@@ -362,23 +400,9 @@ def arity_text(op: OpDef) -> str:
     )
 
 
-def _infer_return(
-    operand_types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    return ()
-
-
-def _infer_constant(
-    operand_types: Sequence[TensorType], attrs: ConstantAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _infer_constant(types: Types, attrs: ConstantAttrs, regions: Regions) -> ResultTypes:
     literal = attrs.literal
     return (TensorType(literal.dtype, literal.shape, attrs.quant),)
-
-
-def _evaluate_constant(
-    arrays: Sequence[Array], attrs: ConstantAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (attrs.literal.array(),)
 
 
 # The two ops the data structure itself knows: the end of a region, and tensor data.
@@ -387,10 +411,11 @@ RETURN: Final = define(
     OpKey.RETURN,
     NoAttrs,
     arity=(0, None),
-    infer=_infer_return,
+    infer=lambda types, attrs, regions: (),
     num_results=0,
     pure=False,
     foldable=False,
+    way=Way.CONTROL,
     doc="The end of a function or region: its operands are the results.",
 )
 constant: Final = define(
@@ -399,7 +424,7 @@ constant: Final = define(
     ConstantAttrs,
     arity=0,
     infer=_infer_constant,
-    evaluate=_evaluate_constant,
+    evaluate=lambda arrays, attrs, types, call: (attrs.literal.array(),),
     foldable=False,
     doc="Tensor data known at compile time.",
 )

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
-from planish.ptir.ops.definition import NoAttrs, OpDef, OpKey, RegionCall, define
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import TensorType
-from planish.scalars import Scalar
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
+from planish.scalars import Scalar, conversion
+from planish.scalars.meanings import INTEGER
 
 Compute = Callable[..., Array]
-_KEYS = {1: OpKey.ELEMENTWISE_UNARY, 2: OpKey.ELEMENTWISE_BINARY, 3: OpKey.ELEMENTWISE_TERNARY}
+_KEYS = {1: d.OpKey.ELEMENTWISE_UNARY, 2: d.OpKey.ELEMENTWISE_BINARY, 3: d.OpKey.ELEMENTWISE_TERNARY}
 
 
 def same(dtype: DType) -> DType:
@@ -40,6 +37,18 @@ def smooth(function: Compute) -> Compute:
     return lambda *arrays: function(*map(numerics.as_float64, arrays))
 
 
+def integer(name: str) -> Compute:
+    """On integers of any width, wrapped: what the kernel IR means by an op of that name too."""
+    meaning = INTEGER[name]
+
+    def compute(*arrays: Array) -> Array:
+        dtype = numerics.dtype_of(arrays[0])
+        made = meaning(dtype, *(conversion.load(array, dtype) for array in arrays))
+        return np.asarray(conversion.store(conversion.settle(dtype, made), dtype))
+
+    return compute
+
+
 def elementwise(
     name: str,
     allowed: checking.DTypeSet,
@@ -48,17 +57,16 @@ def elementwise(
     doc: str,
     arity: int = 1,
     result: Callable[[DType], DType] = same,
-    key: OpKey | None = None,
+    key: d.OpKey | None = None,
     python_int: Callable[..., int] | None = None,
     commutative: bool = False,
     idempotent: bool = False,
     involution: bool = False,
-) -> OpDef:
+    way: d.Way = d.Way.DIRECT,
+) -> d.OpDef:
     """Define an op whose operands have one type, and whose result has their shape."""
 
-    def infer(
-        types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-    ) -> tuple[TensorType, ...]:
+    def infer(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
         first = types[0]
         if arity > 1 and types[1] is not first:
             checking.need_same_dtype(name, types)
@@ -68,15 +76,13 @@ def elementwise(
         return (first,) if dtype is first.dtype else (TensorType(dtype, first.dims),)
 
     @numerics.quiet
-    def evaluate(
-        arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
-    ) -> tuple[Array, ...]:
+    def evaluate(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
         return (numerics.convert(np.asarray(compute(*arrays)), types[0].dtype),)
 
-    return define(
+    return d.define(
         name,
         key or _KEYS[arity],
-        NoAttrs,
+        d.NoAttrs,
         arity=arity,
         infer=infer,
         evaluate=evaluate,
@@ -85,11 +91,12 @@ def elementwise(
         commutative=commutative,
         idempotent=idempotent,
         involution=involution,
+        way=way,
         doc=doc,
     )
 
 
-def function(of: Scalar) -> OpDef:
+def function(of: Scalar) -> d.OpDef:
     """Define the op of a scalar function."""
     return elementwise(
         of.name,

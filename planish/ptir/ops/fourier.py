@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import COMPLEX, shape_error
-from planish.ptir.ops.definition import Attrs, OpDef, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType, bounds
 from planish.records import dataclass
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
 
 _REAL: Final[checking.DTypeSet] = frozenset({dtypes.float32, dtypes.float64})
 
 
 @dataclass(frozen=True, slots=True)
-class FftAttrs(Attrs):
+class FftAttrs(d.Attrs):
     """The axes transformed; of a real transform the last one is halved."""
 
     axes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class IrfftAttrs(Attrs):
+class IrfftAttrs(d.Attrs):
     """The axes transformed, and the real size of the last one, of which the operand holds about half."""
 
     axes: tuple[int, ...]
@@ -50,31 +47,40 @@ def _as_given(array: Array) -> Array:
     return array if array.dtype.itemsize >= 4 and array.dtype.kind in "fc" else numerics.as_float64(array)
 
 
-def _complex_fft(name: str, transform: Callable[..., Array], doc: str) -> OpDef:
-    def infer(
-        types: Sequence[TensorType], attrs: FftAttrs, regions: Sequence[Region]
-    ) -> tuple[TensorType, ...]:
+def _complex_fft(name: str, transform: Callable[..., Array], doc: str) -> d.OpDef:
+    def infer(types: d.Types, attrs: FftAttrs, regions: d.Regions) -> d.ResultTypes:
         checking.need_dtype(name, types[0], COMPLEX)
         _check_axes(name, types[0], attrs.axes)
         return (types[0],)
 
     @numerics.quiet
-    def evaluate(
-        arrays: Sequence[Array], attrs: FftAttrs, types: Sequence[TensorType], call: RegionCall
-    ) -> tuple[Array, ...]:
+    def evaluate(arrays: d.Arrays, attrs: FftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
         result = transform(_as_given(arrays[0]), axes=attrs.axes)
         return (numerics.convert(result, types[0].dtype),)
 
-    return define(name, OpKey.FFT, FftAttrs, arity=1, infer=infer, evaluate=evaluate, host=True, doc=doc)
+    return d.define(
+        name, d.OpKey.FFT, FftAttrs, arity=1, infer=infer, evaluate=evaluate, way=d.Way.HOST, doc=doc
+    )
 
 
 fft: Final = _complex_fft("fft", np.fft.fftn, "Forward transform, unnormalised.")
 ifft: Final = _complex_fft("ifft", np.fft.ifftn, "Backward transform, divided by the product of the sizes.")
 
 
-def _infer_rfft(
-    types: Sequence[TensorType], attrs: FftAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+@numerics.quiet
+def _evaluate_rfft(arrays: d.Arrays, attrs: FftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    result = np.fft.rfftn(_as_given(arrays[0]), axes=attrs.axes)
+    return (numerics.convert(result, types[0].dtype),)
+
+
+@d.op(
+    d.OpKey.FFT,
+    FftAttrs,
+    evaluate=_evaluate_rfft,
+    way=d.Way.HOST,
+    doc="Forward transform of real data; the last axis keeps its nonnegative frequencies.",
+)
+def rfft(types: d.Types, attrs: FftAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("rfft", operand, _REAL)
     _check_axes("rfft", operand, attrs.axes)
@@ -85,28 +91,20 @@ def _infer_rfft(
 
 
 @numerics.quiet
-def _evaluate_rfft(
-    arrays: Sequence[Array], attrs: FftAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    result = np.fft.rfftn(_as_given(arrays[0]), axes=attrs.axes)
+def _evaluate_irfft(arrays: d.Arrays, attrs: IrfftAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    sizes = [types[0].shape[axis] for axis in attrs.axes]
+    result = np.fft.irfftn(_as_given(arrays[0]), s=sizes, axes=attrs.axes)
     return (numerics.convert(result, types[0].dtype),)
 
 
-rfft: Final = define(
-    "rfft",
-    OpKey.FFT,
-    FftAttrs,
-    arity=1,
-    infer=_infer_rfft,
-    evaluate=_evaluate_rfft,
-    host=True,
-    doc="Forward transform of real data; the last axis keeps its nonnegative frequencies.",
+@d.op(
+    d.OpKey.FFT,
+    IrfftAttrs,
+    evaluate=_evaluate_irfft,
+    way=d.Way.HOST,
+    doc="Backward transform to real data of a given length.",
 )
-
-
-def _infer_irfft(
-    types: Sequence[TensorType], attrs: IrfftAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def irfft(types: d.Types, attrs: IrfftAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("irfft", operand, COMPLEX)
     _check_axes("irfft", operand, attrs.axes)
@@ -119,24 +117,3 @@ def _infer_irfft(
         )
     dims = (*operand.dims[:last], attrs.length, *operand.dims[last + 1 :])
     return (TensorType(numerics.part_dtype(operand.dtype), dims),)
-
-
-@numerics.quiet
-def _evaluate_irfft(
-    arrays: Sequence[Array], attrs: IrfftAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    sizes = [types[0].shape[axis] for axis in attrs.axes]
-    result = np.fft.irfftn(_as_given(arrays[0]), s=sizes, axes=attrs.axes)
-    return (numerics.convert(result, types[0].dtype),)
-
-
-irfft: Final = define(
-    "irfft",
-    OpKey.FFT,
-    IrfftAttrs,
-    arity=1,
-    infer=_infer_irfft,
-    evaluate=_evaluate_irfft,
-    host=True,
-    doc="Backward transform to real data of a given length.",
-)

@@ -7,25 +7,22 @@ moved inside: nothing traps (semantics section 8).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import INTS, NUMBERS, ORDERED, at_most, shape_error
-from planish.ptir.ops.definition import Attrs, NoAttrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.ops.movement import static
 from planish.ptir.types import DimLike, TensorType, bounds
 from planish.records import dataclass
 
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
-
 
 @dataclass(frozen=True, slots=True)
-class IotaAttrs(Attrs):
+class IotaAttrs(d.Attrs):
     """A shape, the axis along which numbers count, and their dtype."""
 
     dtype: DType
@@ -34,14 +31,14 @@ class IotaAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class GatherAttrs(Attrs):
+class GatherAttrs(d.Attrs):
     """The axis that each index operand addresses."""
 
     axes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterAttrs(Attrs):
+class ScatterAttrs(d.Attrs):
     """The axis that each index operand addresses, and how an update meets what is there."""
 
     axes: tuple[int, ...]
@@ -52,7 +49,7 @@ class ScatterAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class DynamicSliceAttrs(Attrs):
+class DynamicSliceAttrs(d.Attrs):
     """The size of the window, per axis."""
 
     sizes: tuple[DimLike, ...]
@@ -61,18 +58,7 @@ class DynamicSliceAttrs(Attrs):
 # --- iota -------------------------------------------------------------------------------------------------
 
 
-def _infer_iota(
-    types: Sequence[TensorType], attrs: IotaAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    result = TensorType(attrs.dtype, attrs.dims)
-    checking.need_dtype("iota", result, NUMBERS, "the result")
-    checking.need_axis("iota", attrs.axis, len(attrs.dims))
-    return (result,)
-
-
-def _evaluate_iota(
-    arrays: Sequence[Array], attrs: IotaAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_iota(arrays: d.Arrays, attrs: IotaAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     shape = types[0].shape
     line = numerics.convert(np.arange(shape[attrs.axis], dtype=np.int64), attrs.dtype)
     column = [1] * len(shape)
@@ -80,16 +66,14 @@ def _evaluate_iota(
     return (np.broadcast_to(line.reshape(column), shape),)
 
 
-iota: Final = define(
-    "iota",
-    OpKey.IOTA,
-    IotaAttrs,
-    arity=0,
-    infer=_infer_iota,
-    evaluate=_evaluate_iota,
-    foldable=False,  # a formula is better than its data
-    doc="0, 1, 2 … along an axis.",
+@d.op(
+    d.OpKey.IOTA, IotaAttrs, arity=0, evaluate=_evaluate_iota, foldable=False, doc="0, 1, 2 … along an axis."
 )
+def iota(types: d.Types, attrs: IotaAttrs, regions: d.Regions) -> d.ResultTypes:
+    result = TensorType(attrs.dtype, attrs.dims)
+    checking.need_dtype("iota", result, NUMBERS, "the result")
+    checking.need_axis("iota", attrs.axis, len(attrs.dims))
+    return (result,)
 
 
 # --- gather and scatter -----------------------------------------------------------------------------------
@@ -114,24 +98,7 @@ def _check_indices(
     return (*indices[0].dims, *rest)
 
 
-def _infer_gather(
-    types: Sequence[TensorType], attrs: GatherAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    operand, *indices = types
-    dims = _check_indices("gather", operand, indices, attrs.axes)
-    for axis in attrs.axes:
-        if bounds(operand.dims[axis])[0] == 0 and 0 not in dims:
-            shape_error(
-                "gather", f"axis {axis} of {operand} may be empty", "there is nothing to gather from it"
-            )
-    lead = indices[0].rank
-    rest = [axis for axis in range(operand.rank) if axis not in attrs.axes]
-    return (checking.keep_quant("gather", operand, dims, {axis: lead + i for i, axis in enumerate(rest)}),)
-
-
-def _evaluate_gather(
-    arrays: Sequence[Array], attrs: GatherAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_gather(arrays: d.Arrays, attrs: GatherAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     operand, *indices = arrays
     if 0 in types[0].shape:
         return (np.empty(types[0].shape, operand.dtype),)
@@ -148,15 +115,25 @@ def _clamp(index: Array, low: int, high: int) -> Array:
     return np.where(wide < low, low, np.where(wide > high, high, wide.astype(np.int64)))
 
 
-gather: Final = define(
-    "gather",
-    OpKey.GATHER,
+@d.op(
+    d.OpKey.GATHER,
     GatherAttrs,
     arity=(2, None),
-    infer=_infer_gather,
     evaluate=_evaluate_gather,
     doc="gather(x, i0, i1, …): x at the indices along `axes`; index axes first, then the other axes of x.",
 )
+def gather(types: d.Types, attrs: GatherAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, *indices = types
+    dims = _check_indices("gather", operand, indices, attrs.axes)
+    for axis in attrs.axes:
+        if bounds(operand.dims[axis])[0] == 0 and 0 not in dims:
+            shape_error(
+                "gather", f"axis {axis} of {operand} may be empty", "there is nothing to gather from it"
+            )
+    lead = indices[0].rank
+    rest = [axis for axis in range(operand.rank) if axis not in attrs.axes]
+    return (checking.keep_quant("gather", operand, dims, {axis: lead + i for i, axis in enumerate(rest)}),)
+
 
 SCATTER_KINDS: Final = ("replace", "add", "mul", "min", "max")
 _SCATTER_DTYPES: Final = {
@@ -166,27 +143,6 @@ _SCATTER_DTYPES: Final = {
     "min": ORDERED,
     "max": ORDERED,
 }
-
-
-def _infer_scatter(
-    types: Sequence[TensorType], attrs: ScatterAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    operand, updates, *indices = types
-    if attrs.kind not in SCATTER_KINDS:
-        shape_error(
-            "scatter", f"there is no scatter kind {attrs.kind!r}", f"kinds: {', '.join(SCATTER_KINDS)}"
-        )
-    checking.need_same_dtype("scatter", (operand, updates))
-    if attrs.kind != "replace" or operand.quant is None:
-        checking.need_dtype("scatter", operand, _SCATTER_DTYPES[attrs.kind])
-    dims = _check_indices("scatter", operand, indices, attrs.axes)
-    if updates.dims != dims:
-        shape_error(
-            "scatter",
-            f"updates are {updates}, not of shape {checking.shape_text(dims)}",
-            "they need the shape of the indices followed by the other axes of the operand",
-        )
-    return (operand,)
 
 
 def _combine_at(kind: str, target: Array, index: tuple[Array, ...], updates: Array) -> Array:
@@ -209,9 +165,7 @@ def _combine_at(kind: str, target: Array, index: tuple[Array, ...], updates: Arr
 
 
 @numerics.quiet
-def _evaluate_scatter(
-    arrays: Sequence[Array], attrs: ScatterAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_scatter(arrays: d.Arrays, attrs: ScatterAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     operand, updates, *indices = arrays
     front = np.moveaxis(operand, attrs.axes, range(len(attrs.axes)))
     inside = np.ones(indices[0].shape, np.bool_)
@@ -223,15 +177,30 @@ def _evaluate_scatter(
     return (np.moveaxis(result, range(len(attrs.axes)), attrs.axes),)
 
 
-scatter: Final = define(
-    "scatter",
-    OpKey.SCATTER,
+@d.op(
+    d.OpKey.SCATTER,
     ScatterAttrs,
     arity=(3, None),
-    infer=_infer_scatter,
     evaluate=_evaluate_scatter,
     doc="scatter(x, updates, i0, …): x with updates written, added … at the indices along `axes`.",
 )
+def scatter(types: d.Types, attrs: ScatterAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, updates, *indices = types
+    if attrs.kind not in SCATTER_KINDS:
+        shape_error(
+            "scatter", f"there is no scatter kind {attrs.kind!r}", f"kinds: {', '.join(SCATTER_KINDS)}"
+        )
+    checking.need_same_dtype("scatter", (operand, updates))
+    if attrs.kind != "replace" or operand.quant is None:
+        checking.need_dtype("scatter", operand, _SCATTER_DTYPES[attrs.kind])
+    dims = _check_indices("scatter", operand, indices, attrs.axes)
+    if updates.dims != dims:
+        shape_error(
+            "scatter",
+            f"updates are {updates}, not of shape {checking.shape_text(dims)}",
+            "they need the shape of the indices followed by the other axes of the operand",
+        )
+    return (operand,)
 
 
 # --- windows at run-time positions ------------------------------------------------------------------------
@@ -257,9 +226,26 @@ def _check_window(op: str, operand: TensorType, sizes: Sequence[DimLike]) -> Non
             )
 
 
-def _infer_dynamic_slice(
-    types: Sequence[TensorType], attrs: DynamicSliceAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _window(shape: tuple[int, ...], sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:
+    begins = [int(_clamp(start, 0, n - size)) for n, size, start in zip(shape, sizes, starts, strict=True)]
+    return tuple(slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True))
+
+
+def _evaluate_dynamic_slice(
+    arrays: d.Arrays, attrs: DynamicSliceAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
+    operand, *starts = arrays
+    return (np.asarray(operand[_window(operand.shape, [static(s) for s in attrs.sizes], starts)]),)
+
+
+@d.op(
+    d.OpKey.DYNAMIC_SLICE,
+    DynamicSliceAttrs,
+    arity=(1, None),
+    evaluate=_evaluate_dynamic_slice,
+    doc="dynamic_slice(x, start0, …): a window of fixed size, moved inside if it would stick out.",
+)
+def dynamic_slice(types: d.Types, attrs: DynamicSliceAttrs, regions: d.Regions) -> d.ResultTypes:
     operand, *starts = types
     _check_starts("dynamic_slice", operand, starts)
     _check_window("dynamic_slice", operand, attrs.sizes)
@@ -267,54 +253,25 @@ def _infer_dynamic_slice(
     return (checking.keep_quant("dynamic_slice", operand, attrs.sizes, whole),)
 
 
-def _window(shape: tuple[int, ...], sizes: Sequence[int], starts: Sequence[Array]) -> tuple[slice, ...]:
-    begins = [int(_clamp(start, 0, n - size)) for n, size, start in zip(shape, sizes, starts, strict=True)]
-    return tuple(slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True))
-
-
-def _evaluate_dynamic_slice(
-    arrays: Sequence[Array], attrs: DynamicSliceAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    operand, *starts = arrays
-    return (np.asarray(operand[_window(operand.shape, [static(s) for s in attrs.sizes], starts)]),)
-
-
-dynamic_slice: Final = define(
-    "dynamic_slice",
-    OpKey.DYNAMIC_SLICE,
-    DynamicSliceAttrs,
-    arity=(1, None),
-    infer=_infer_dynamic_slice,
-    evaluate=_evaluate_dynamic_slice,
-    doc="dynamic_slice(x, start0, …): a window of fixed size, moved inside if it would stick out.",
-)
-
-
-def _infer_dynamic_update_slice(
-    types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    operand, update, *starts = types
-    checking.need_same_dtype("dynamic_update_slice", (operand, update))
-    _check_starts("dynamic_update_slice", operand, starts)
-    _check_window("dynamic_update_slice", operand, update.dims)
-    return (operand,)
-
-
 def _evaluate_dynamic_update_slice(
-    arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     operand, update, *starts = arrays
     result = operand.copy()
     result[_window(operand.shape, update.shape, starts)] = update
     return (result,)
 
 
-dynamic_update_slice: Final = define(
-    "dynamic_update_slice",
-    OpKey.DYNAMIC_UPDATE_SLICE,
-    NoAttrs,
+@d.op(
+    d.OpKey.DYNAMIC_UPDATE_SLICE,
+    d.NoAttrs,
     arity=(2, None),
-    infer=_infer_dynamic_update_slice,
     evaluate=_evaluate_dynamic_update_slice,
     doc="dynamic_update_slice(x, update, start0, …): x with a window replaced, moved inside if it would stick out.",
 )
+def dynamic_update_slice(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, update, *starts = types
+    checking.need_same_dtype("dynamic_update_slice", (operand, update))
+    _check_starts("dynamic_update_slice", operand, starts)
+    _check_window("dynamic_update_slice", operand, update.dims)
+    return (operand,)

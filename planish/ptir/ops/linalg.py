@@ -7,40 +7,37 @@ others of its batch (semantics section 14).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import WIDE, at_most, shape_error
-from planish.ptir.ops.definition import Attrs, NoAttrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
 from planish.records import dataclass
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
 
 MatrixFn = Callable[[Array], tuple[Array, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class CholeskyAttrs(Attrs):
+class CholeskyAttrs(d.Attrs):
     """Which triangle is read and returned."""
 
     lower: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class QrAttrs(Attrs):
+class QrAttrs(d.Attrs):
     """Whether q is square."""
 
     full_matrices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class SvdAttrs(Attrs):
+class SvdAttrs(d.Attrs):
     """Whether u and vh are square, and whether they are wanted at all."""
 
     full_matrices: bool = False
@@ -48,14 +45,14 @@ class SvdAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class EighAttrs(Attrs):
+class EighAttrs(d.Attrs):
     """Which triangle is read."""
 
     lower: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class TriangularSolveAttrs(Attrs):
+class TriangularSolveAttrs(d.Attrs):
     """Solve op(a) x = b (left) or x op(a) = b; op is "none", "transpose" or "adjoint"."""
 
     left: bool = True
@@ -111,16 +108,9 @@ def _each_matrix(
 # --- cholesky ---------------------------------------------------------------------------------------------
 
 
-def _infer_cholesky(
-    types: Sequence[TensorType], attrs: CholeskyAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    _matrix("cholesky", types[0], square=True)
-    return (types[0],)
-
-
 def _evaluate_cholesky(
-    arrays: Sequence[Array], attrs: CholeskyAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: CholeskyAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     triangle = np.tril if attrs.lower else np.triu
 
     def factor(x: Array) -> tuple[Array, ...]:
@@ -132,55 +122,61 @@ def _evaluate_cholesky(
     return (triangle(result),)
 
 
-cholesky: Final = define(
-    "cholesky",
-    OpKey.LINALG,
+@d.op(
+    d.OpKey.LINALG,
     CholeskyAttrs,
-    arity=1,
-    infer=_infer_cholesky,
     evaluate=_evaluate_cholesky,
-    host=True,
+    way=d.Way.HOST,
     doc="The triangular L with L·Lᴴ = x (or U with Uᴴ·U = x).",
 )
+def cholesky(types: d.Types, attrs: CholeskyAttrs, regions: d.Regions) -> d.ResultTypes:
+    _matrix("cholesky", types[0], square=True)
+    return (types[0],)
 
 
 # --- qr, svd, eigh ----------------------------------------------------------------------------------------
 
 
-def _infer_qr(
-    types: Sequence[TensorType], attrs: QrAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    x = types[0]
-    batch, rows, columns = _matrix("qr", x)
-    inner = rows if attrs.full_matrices else _smaller("qr", x, rows, columns)
-    return x.with_dims((*batch, rows, inner)), x.with_dims((*batch, inner, columns))
-
-
-def _evaluate_qr(
-    arrays: Sequence[Array], attrs: QrAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_qr(arrays: d.Arrays, attrs: QrAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     def factor(x: Array) -> tuple[Array, ...]:
         return tuple(np.linalg.qr(x, "complete" if attrs.full_matrices else "reduced"))
 
     return _each_matrix(factor, arrays[0], types)
 
 
-qr: Final = define(
-    "qr",
-    OpKey.LINALG,
+@d.op(
+    d.OpKey.LINALG,
     QrAttrs,
-    arity=1,
-    infer=_infer_qr,
     evaluate=_evaluate_qr,
     num_results=2,
-    host=True,
+    way=d.Way.HOST,
     doc="q with orthonormal columns and upper triangular r, q·r = x.",
 )
+def qr(types: d.Types, attrs: QrAttrs, regions: d.Regions) -> d.ResultTypes:
+    x = types[0]
+    batch, rows, columns = _matrix("qr", x)
+    inner = rows if attrs.full_matrices else _smaller("qr", x, rows, columns)
+    return x.with_dims((*batch, rows, inner)), x.with_dims((*batch, inner, columns))
 
 
-def _infer_svd(
-    types: Sequence[TensorType], attrs: SvdAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _evaluate_svd(arrays: d.Arrays, attrs: SvdAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    def factor(x: Array) -> tuple[Array, ...]:
+        if attrs.compute_uv:
+            return tuple(np.linalg.svd(x, full_matrices=attrs.full_matrices))
+        return (np.linalg.svd(x, compute_uv=False),)
+
+    return _each_matrix(factor, arrays[0], types, stacks=True)
+
+
+@d.op(
+    d.OpKey.LINALG,
+    SvdAttrs,
+    evaluate=_evaluate_svd,
+    num_results=None,
+    way=d.Way.HOST,
+    doc="u, singular values in descending order, vh; or the values alone.",
+)
+def svd(types: d.Types, attrs: SvdAttrs, regions: d.Regions) -> d.ResultTypes:
     x = types[0]
     batch, rows, columns = _matrix("svd", x)
     inner = _smaller("svd", x, rows, columns)
@@ -191,41 +187,7 @@ def _infer_svd(
     return x.with_dims((*batch, rows, left)), values, x.with_dims((*batch, right, columns))
 
 
-def _evaluate_svd(
-    arrays: Sequence[Array], attrs: SvdAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    def factor(x: Array) -> tuple[Array, ...]:
-        if attrs.compute_uv:
-            return tuple(np.linalg.svd(x, full_matrices=attrs.full_matrices))
-        return (np.linalg.svd(x, compute_uv=False),)
-
-    return _each_matrix(factor, arrays[0], types, stacks=True)
-
-
-svd: Final = define(
-    "svd",
-    OpKey.LINALG,
-    SvdAttrs,
-    arity=1,
-    infer=_infer_svd,
-    evaluate=_evaluate_svd,
-    num_results=None,
-    host=True,
-    doc="u, singular values in descending order, vh; or the values alone.",
-)
-
-
-def _infer_eigh(
-    types: Sequence[TensorType], attrs: EighAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    x = types[0]
-    batch, rows, _ = _matrix("eigh", x, square=True)
-    return TensorType(numerics.part_dtype(x.dtype), (*batch, rows)), x
-
-
-def _evaluate_eigh(
-    arrays: Sequence[Array], attrs: EighAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_eigh(arrays: d.Arrays, attrs: EighAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     triangle = np.tril if attrs.lower else np.triu
 
     def factor(x: Array) -> tuple[Array, ...]:
@@ -234,27 +196,21 @@ def _evaluate_eigh(
     return _each_matrix(factor, triangle(arrays[0]), types, stacks=True)
 
 
-eigh: Final = define(
-    "eigh",
-    OpKey.LINALG,
+@d.op(
+    d.OpKey.LINALG,
     EighAttrs,
-    arity=1,
-    infer=_infer_eigh,
     evaluate=_evaluate_eigh,
     num_results=2,
-    host=True,
+    way=d.Way.HOST,
     doc="Eigenvalues in ascending order and eigenvectors of a symmetric (Hermitian) matrix.",
 )
+def eigh(types: d.Types, attrs: EighAttrs, regions: d.Regions) -> d.ResultTypes:
+    x = types[0]
+    batch, rows, _ = _matrix("eigh", x, square=True)
+    return TensorType(numerics.part_dtype(x.dtype), (*batch, rows)), x
 
 
 # --- lu and triangular_solve ------------------------------------------------------------------------------
-
-
-def _infer_lu(
-    types: Sequence[TensorType], attrs: NoAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    batch, rows, _ = _matrix("lu", types[0])
-    return types[0], TensorType(dtypes.int64, (*batch, rows))
 
 
 @numerics.quiet
@@ -272,40 +228,24 @@ def _lu(x: Array) -> tuple[Array, ...]:
     return packed, order
 
 
-def _evaluate_lu(
-    arrays: Sequence[Array], attrs: NoAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_lu(arrays: d.Arrays, attrs: d.NoAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     return _each_matrix(_lu, arrays[0], types)
 
 
-lu: Final = define(
-    "lu",
-    OpKey.LINALG,
-    NoAttrs,
-    arity=1,
-    infer=_infer_lu,
+@d.op(
+    d.OpKey.LINALG,
+    d.NoAttrs,
     evaluate=_evaluate_lu,
     num_results=2,
-    host=True,
+    way=d.Way.HOST,
     doc="Packed L (unit diagonal) and U with L·U = x[permutation], and the permutation.",
 )
+def lu(types: d.Types, attrs: d.NoAttrs, regions: d.Regions) -> d.ResultTypes:
+    batch, rows, _ = _matrix("lu", types[0])
+    return types[0], TensorType(dtypes.int64, (*batch, rows))
+
 
 TRANSFORMS: Final = ("none", "transpose", "adjoint")
-
-
-def _infer_triangular_solve(
-    types: Sequence[TensorType], attrs: TriangularSolveAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    op = "triangular_solve"
-    a, b = types
-    checking.need_same_dtype(op, types)
-    batch, size, _ = _matrix(op, a, square=True)
-    b_batch, rows, columns = _matrix(op, b)
-    if attrs.transform not in TRANSFORMS:
-        shape_error(op, f"there is no transform {attrs.transform!r}", f"use one of {', '.join(TRANSFORMS)}")
-    if b_batch != batch or (rows if attrs.left else columns) != size:
-        shape_error(op, f"the right-hand side {b} does not fit the matrix {a}")
-    return (b,)
 
 
 def _substitute(a: Array, b: Array, lower: bool, unit: bool) -> Array:
@@ -322,8 +262,8 @@ def _substitute(a: Array, b: Array, lower: bool, unit: bool) -> Array:
 
 @numerics.quiet
 def _evaluate_triangular_solve(
-    arrays: Sequence[Array], attrs: TriangularSolveAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: TriangularSolveAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     a, b = arrays
     lower = attrs.lower
     if attrs.transform != "none":
@@ -340,13 +280,22 @@ def _evaluate_triangular_solve(
     return (result if attrs.left else np.swapaxes(result, -1, -2),)
 
 
-triangular_solve: Final = define(
-    "triangular_solve",
-    OpKey.LINALG,
+@d.op(
+    d.OpKey.LINALG,
     TriangularSolveAttrs,
     arity=2,
-    infer=_infer_triangular_solve,
     evaluate=_evaluate_triangular_solve,
-    host=True,
+    way=d.Way.HOST,
     doc="triangular_solve(a, b): x with op(a)·x = b or x·op(a) = b for a triangular a.",
 )
+def triangular_solve(types: d.Types, attrs: TriangularSolveAttrs, regions: d.Regions) -> d.ResultTypes:
+    op = "triangular_solve"
+    a, b = types
+    checking.need_same_dtype(op, types)
+    batch, size, _ = _matrix(op, a, square=True)
+    b_batch, rows, columns = _matrix(op, b)
+    if attrs.transform not in TRANSFORMS:
+        shape_error(op, f"there is no transform {attrs.transform!r}", f"use one of {', '.join(TRANSFORMS)}")
+    if b_batch != batch or (rows if attrs.left else columns) != size:
+        shape_error(op, f"the right-hand side {b} does not fit the matrix {a}")
+    return (b,)

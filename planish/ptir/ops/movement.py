@@ -11,39 +11,39 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from planish.ptir.ops import checking
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import at_most, shape_error, shape_text
-from planish.ptir.ops.definition import Attrs, FoldResult, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array, Literal
 from planish.ptir.types import DimLike, TensorType, bounds, product
 from planish.records import dataclass
 
 if TYPE_CHECKING:
-    from planish.ptir.function import Inst, Region
+    from planish.ptir.function import Inst
 
 
 @dataclass(frozen=True, slots=True)
-class ReshapeAttrs(Attrs):
+class ReshapeAttrs(d.Attrs):
     """The new shape."""
 
     dims: tuple[DimLike, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BroadcastToAttrs(Attrs):
+class BroadcastToAttrs(d.Attrs):
     """The new shape, aligned with the old one at the last axis."""
 
     dims: tuple[DimLike, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TransposeAttrs(Attrs):
+class TransposeAttrs(d.Attrs):
     """Result axis `i` is operand axis `perm[i]`."""
 
     perm: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SliceAttrs(Attrs):
+class SliceAttrs(d.Attrs):
     """From `starts` up to and without `limits`, every `strides`-th element, per axis."""
 
     starts: tuple[DimLike, ...]
@@ -52,21 +52,21 @@ class SliceAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class ReverseAttrs(Attrs):
+class ReverseAttrs(d.Attrs):
     """The axes to turn round."""
 
     axes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ConcatAttrs(Attrs):
+class ConcatAttrs(d.Attrs):
     """The axis along which operands follow each other."""
 
     axis: int
 
 
 @dataclass(frozen=True, slots=True)
-class PadAttrs(Attrs):
+class PadAttrs(d.Attrs):
     """Elements added before, after and between, per axis; `low` and `high` may be negative and crop."""
 
     low: tuple[DimLike, ...]
@@ -74,9 +74,13 @@ class PadAttrs(Attrs):
     interior: tuple[int, ...]
 
 
-def _infer_reshape(
-    types: Sequence[TensorType], attrs: ReshapeAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+@d.op(
+    d.OpKey.RESHAPE,
+    ReshapeAttrs,
+    evaluate=lambda arrays, attrs, types, call: (arrays[0].reshape(types[0].shape),),
+    doc="The same elements in row-major order under another shape.",
+)
+def reshape(types: d.Types, attrs: ReshapeAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     if product(operand.dims) != product(attrs.dims):
         shape_error(
@@ -94,26 +98,13 @@ def _infer_reshape(
     return (checking.keep_quant("reshape", operand, attrs.dims, axis_map),)
 
 
-def _evaluate_reshape(
-    arrays: Sequence[Array], attrs: ReshapeAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (arrays[0].reshape(types[0].shape),)
-
-
-reshape: Final = define(
-    "reshape",
-    OpKey.RESHAPE,
-    ReshapeAttrs,
-    arity=1,
-    infer=_infer_reshape,
-    evaluate=_evaluate_reshape,
-    doc="The same elements in row-major order under another shape.",
+@d.op(
+    d.OpKey.TRANSPOSE,
+    TransposeAttrs,
+    evaluate=lambda arrays, attrs, types, call: (np.transpose(arrays[0], attrs.perm),),
+    doc="Axes in another order.",
 )
-
-
-def _infer_transpose(
-    types: Sequence[TensorType], attrs: TransposeAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def transpose(types: d.Types, attrs: TransposeAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     if sorted(attrs.perm) != list(range(operand.rank)):
         shape_error(
@@ -123,26 +114,13 @@ def _infer_transpose(
     return (checking.keep_quant("transpose", operand, [operand.dims[a] for a in attrs.perm], axis_map),)
 
 
-def _evaluate_transpose(
-    arrays: Sequence[Array], attrs: TransposeAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (np.transpose(arrays[0], attrs.perm),)
-
-
-transpose: Final = define(
-    "transpose",
-    OpKey.TRANSPOSE,
-    TransposeAttrs,
-    arity=1,
-    infer=_infer_transpose,
-    evaluate=_evaluate_transpose,
-    doc="Axes in another order.",
+@d.op(
+    d.OpKey.BROADCAST_TO,
+    BroadcastToAttrs,
+    evaluate=lambda arrays, attrs, types, call: (np.broadcast_to(arrays[0], types[0].shape),),
+    doc="Repeat along new leading axes and axes of size 1.",
 )
-
-
-def _infer_broadcast_to(
-    types: Sequence[TensorType], attrs: BroadcastToAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def broadcast_to(types: d.Types, attrs: BroadcastToAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     lead = len(attrs.dims) - operand.rank
     fits = lead >= 0 and all(
@@ -158,26 +136,51 @@ def _infer_broadcast_to(
     return (checking.keep_quant("broadcast_to", operand, attrs.dims, axis_map),)
 
 
-def _evaluate_broadcast_to(
-    arrays: Sequence[Array], attrs: BroadcastToAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (np.broadcast_to(arrays[0], types[0].shape),)
+def _evaluate_slice(arrays: d.Arrays, attrs: SliceAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    return (np.asarray(arrays[0][tuple(map(slice_of, attrs.starts, attrs.limits, attrs.strides))]),)
 
 
-broadcast_to: Final = define(
-    "broadcast_to",
-    OpKey.BROADCAST_TO,
-    BroadcastToAttrs,
-    arity=1,
-    infer=_infer_broadcast_to,
-    evaluate=_evaluate_broadcast_to,
-    doc="Repeat along new leading axes and axes of size 1.",
+def slice_of(start: DimLike, limit: DimLike, stride: int) -> slice:
+    """NumPy's slice; sizes must have been resolved."""
+    return slice(static(start), static(limit), stride)
+
+
+def static(dim: DimLike) -> int:
+    """A size that must be a number by now."""
+    return dim if isinstance(dim, int) else dim.evaluate({})
+
+
+def _fold_slice(inst: Inst, constants: Sequence[Literal | None]) -> d.FoldResult:
+    """Evaluate unless a bound is a dynamic size, which the result's type need not show."""
+    attrs, result = inst.attrs, inst.results[0].type
+    literal = constants[0]
+    if not isinstance(attrs, SliceAttrs) or literal is None or not _may_fold(result):
+        return d.FoldResult.NOTHING
+    if literal.splat:
+        return d.FoldResult.materialize(literal.with_shape(result.shape))
+    if not all(isinstance(dim, int) for dim in (*attrs.starts, *attrs.limits)):
+        return d.FoldResult.NOTHING
+    index = tuple(map(slice_of, attrs.starts, attrs.limits, attrs.strides))
+    return d.FoldResult.materialize(Literal(np.asarray(literal.array()[index]), dtype=literal.dtype))
+
+
+# As many elements as folding materialises elsewhere.
+_FOLD_LIMIT: Final = 1 << 16
+
+
+def _may_fold(result: TensorType) -> bool:
+    return result.quant is None and result.is_static and at_most(result.size, _FOLD_LIMIT)
+
+
+@d.op(
+    d.OpKey.SLICE,
+    SliceAttrs,
+    evaluate=_evaluate_slice,
+    fold=_fold_slice,
+    foldable=False,
+    doc="A regular part of each axis.",
 )
-
-
-def _infer_slice(
-    types: Sequence[TensorType], attrs: SliceAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def slice_(types: d.Types, attrs: SliceAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     for what in ("starts", "limits", "strides"):
         checking.need_length("slice", what, getattr(attrs, what), operand.rank)
@@ -200,87 +203,28 @@ def _infer_slice(
     return (checking.keep_quant("slice", operand, dims, whole),)
 
 
-def _evaluate_slice(
-    arrays: Sequence[Array], attrs: SliceAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (np.asarray(arrays[0][tuple(map(slice_of, attrs.starts, attrs.limits, attrs.strides))]),)
-
-
-def slice_of(start: DimLike, limit: DimLike, stride: int) -> slice:
-    """NumPy's slice; sizes must have been resolved."""
-    return slice(static(start), static(limit), stride)
-
-
-def static(dim: DimLike) -> int:
-    """A size that must be a number by now."""
-    return dim if isinstance(dim, int) else dim.evaluate({})
-
-
-def _fold_slice(inst: Inst, constants: Sequence[Literal | None]) -> FoldResult:
-    """Evaluate unless a bound is a dynamic size, which the result's type need not show."""
-    attrs, result = inst.attrs, inst.results[0].type
-    literal = constants[0]
-    if not isinstance(attrs, SliceAttrs) or literal is None or not _may_fold(result):
-        return FoldResult.NOTHING
-    if literal.splat:
-        return FoldResult.materialize(literal.with_shape(result.shape))
-    if not all(isinstance(dim, int) for dim in (*attrs.starts, *attrs.limits)):
-        return FoldResult.NOTHING
-    index = tuple(map(slice_of, attrs.starts, attrs.limits, attrs.strides))
-    return FoldResult.materialize(Literal(np.asarray(literal.array()[index]), dtype=literal.dtype))
-
-
-# As many elements as folding materialises elsewhere.
-_FOLD_LIMIT: Final = 1 << 16
-
-
-def _may_fold(result: TensorType) -> bool:
-    return result.quant is None and result.is_static and at_most(result.size, _FOLD_LIMIT)
-
-
-slice_: Final = define(
-    "slice",
-    OpKey.SLICE,
-    SliceAttrs,
-    arity=1,
-    infer=_infer_slice,
-    evaluate=_evaluate_slice,
-    fold=_fold_slice,
-    foldable=False,
-    doc="A regular part of each axis.",
+@d.op(
+    d.OpKey.REVERSE,
+    ReverseAttrs,
+    evaluate=lambda arrays, attrs, types, call: (np.flip(arrays[0], attrs.axes),),
+    involution=True,
+    doc="Some axes backwards.",
 )
-
-
-def _infer_reverse(
-    types: Sequence[TensorType], attrs: ReverseAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def reverse(types: d.Types, attrs: ReverseAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_axes("reverse", attrs.axes, operand.rank)
     kept = {axis: axis for axis in range(operand.rank) if axis not in attrs.axes}
     return (checking.keep_quant("reverse", operand, operand.dims, kept),)
 
 
-def _evaluate_reverse(
-    arrays: Sequence[Array], attrs: ReverseAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (np.flip(arrays[0], attrs.axes),)
-
-
-reverse: Final = define(
-    "reverse",
-    OpKey.REVERSE,
-    ReverseAttrs,
-    arity=1,
-    infer=_infer_reverse,
-    evaluate=_evaluate_reverse,
-    involution=True,
-    doc="Some axes backwards.",
+@d.op(
+    d.OpKey.CONCAT,
+    ConcatAttrs,
+    arity=(1, None),
+    evaluate=lambda arrays, attrs, types, call: (np.concatenate(list(arrays), attrs.axis),),
+    doc="Operands one after the other along an axis.",
 )
-
-
-def _infer_concat(
-    types: Sequence[TensorType], attrs: ConcatAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def concat(types: d.Types, attrs: ConcatAttrs, regions: d.Regions) -> d.ResultTypes:
     first = types[0]
     checking.need_same_dtype("concat", types)
     checking.need_axis("concat", attrs.axis, first.rank)
@@ -293,23 +237,6 @@ def _infer_concat(
     dims = [*first.dims[: attrs.axis], total, *first.dims[attrs.axis + 1 :]]
     kept = {axis: axis for axis in range(first.rank) if axis != attrs.axis}
     return (checking.keep_quant("concat", first, dims, kept),)
-
-
-def _evaluate_concat(
-    arrays: Sequence[Array], attrs: ConcatAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (np.concatenate(list(arrays), attrs.axis),)
-
-
-concat: Final = define(
-    "concat",
-    OpKey.CONCAT,
-    ConcatAttrs,
-    arity=(1, None),
-    infer=_infer_concat,
-    evaluate=_evaluate_concat,
-    doc="Operands one after the other along an axis.",
-)
 
 
 def spread_size(size: DimLike, interior: int, op: str) -> DimLike:
@@ -326,32 +253,6 @@ def spread_size(size: DimLike, interior: int, op: str) -> DimLike:
             "give the dim a lower bound of 1",
         )
     return size + (size - 1) * interior
-
-
-def _infer_pad(
-    types: Sequence[TensorType], attrs: PadAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    operand, value = types
-    if value.dims:
-        shape_error("pad", f"the padding value is {value}, not a scalar")
-    if value.dtype is not operand.dtype:
-        checking.dtype_error(
-            "pad",
-            f"the padding value has dtype {value.dtype.short}, the operand {operand.dtype.short}",
-            "cast it first",
-        )
-    for what in ("low", "high", "interior"):
-        checking.need_length("pad", what, getattr(attrs, what), operand.rank)
-    dims: list[DimLike] = []
-    for axis, (low, high, interior) in enumerate(zip(attrs.low, attrs.high, attrs.interior, strict=True)):
-        if interior < 0:
-            shape_error("pad", f"interior {interior} of axis {axis} is negative")
-        dim = spread_size(operand.dims[axis], interior, "pad") + low + high
-        if not at_most(0, dim):
-            shape_error("pad", f"axis {axis} of {operand} would get size {dim}", "crop less than there is")
-        dims.append(dim)
-    kept = {axis: axis for axis, dim in enumerate(dims) if dim == operand.dims[axis] and attrs.low[axis] == 0}
-    return (checking.keep_quant("pad", operand, dims, kept),)
 
 
 def pad_array(
@@ -376,38 +277,56 @@ def pad_array(
     return result
 
 
-def _evaluate_pad(
-    arrays: Sequence[Array], attrs: PadAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_pad(arrays: d.Arrays, attrs: PadAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     low = [static(d) for d in attrs.low]
     high = [static(d) for d in attrs.high]
     return (pad_array(arrays[0], arrays[1], low, high, attrs.interior),)
 
 
-def _fold_pad(inst: Inst, constants: Sequence[Literal | None]) -> FoldResult:
+def _fold_pad(inst: Inst, constants: Sequence[Literal | None]) -> d.FoldResult:
     """Evaluate unless an amount is a dynamic size, which the result's type need not show."""
     attrs = inst.attrs
     x, value = constants
     if not isinstance(attrs, PadAttrs) or x is None or value is None or not _may_fold(inst.results[0].type):
-        return FoldResult.NOTHING
+        return d.FoldResult.NOTHING
     if not all(isinstance(dim, int) for dim in (*attrs.low, *attrs.high)):
-        return FoldResult.NOTHING
+        return d.FoldResult.NOTHING
     (result,) = _evaluate_pad([x.array(), value.array()], attrs, (), _no_regions)
-    return FoldResult.materialize(Literal(result, dtype=x.dtype))
+    return d.FoldResult.materialize(Literal(result, dtype=x.dtype))
 
 
 def _no_regions(index: int, arguments: Sequence[Array]) -> tuple[Array, ...]:
     return ()
 
 
-pad: Final = define(
-    "pad",
-    OpKey.PAD,
+@d.op(
+    d.OpKey.PAD,
     PadAttrs,
     arity=2,
-    infer=_infer_pad,
     evaluate=_evaluate_pad,
     fold=_fold_pad,
     foldable=False,
     doc="A value put before, after and between the elements of each axis; negative amounts crop.",
 )
+def pad(types: d.Types, attrs: PadAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, value = types
+    if value.dims:
+        shape_error("pad", f"the padding value is {value}, not a scalar")
+    if value.dtype is not operand.dtype:
+        checking.dtype_error(
+            "pad",
+            f"the padding value has dtype {value.dtype.short}, the operand {operand.dtype.short}",
+            "cast it first",
+        )
+    for what in ("low", "high", "interior"):
+        checking.need_length("pad", what, getattr(attrs, what), operand.rank)
+    dims: list[DimLike] = []
+    for axis, (low, high, interior) in enumerate(zip(attrs.low, attrs.high, attrs.interior, strict=True)):
+        if interior < 0:
+            shape_error("pad", f"interior {interior} of axis {axis} is negative")
+        dim = spread_size(operand.dims[axis], interior, "pad") + low + high
+        if not at_most(0, dim):
+            shape_error("pad", f"axis {axis} of {operand} would get size {dim}", "crop less than there is")
+        dims.append(dim)
+    kept = {axis: axis for axis, dim in enumerate(dims) if dim == operand.dims[axis] and attrs.low[axis] == 0}
+    return (checking.keep_quant("pad", operand, dims, kept),)

@@ -13,8 +13,9 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from planish import dtypes
-from planish.dtypes import DType, Kind
+from planish.dtypes import DType
 from planish.ptir.ops.literal import Array
+from planish.scalars import conversion
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -71,73 +72,8 @@ def convert(array: Array, target: DType) -> Array:
     source = dtype_of(array)
     if source is target:
         return array
-    if target.is_bool:
-        return np.asarray(widen(array) != 0)
-    if target.is_complex:
-        return array.astype(target.numpy) if source.is_complex else _to_complex(array, target)
-    if target.is_float:
-        return (
-            _int_to_float(array, target)
-            if source.kind in (Kind.INT, Kind.UINT)
-            else _round_float(array, target)
-        )
-    if source.is_float:
-        return _float_to_int(array, target)
-    return widen(array).astype(target.numpy)
-
-
-def _to_complex(array: Array, target: DType) -> Array:
-    result = np.zeros(array.shape, target.numpy)
-    result.real = convert(array, part_dtype(target))
-    return result
-
-
-def _round_float(array: Array, target: DType) -> Array:
-    if array.dtype == np.float64 and target.bits <= 16 and target is not dtypes.float16:
-        # ml_dtypes goes through float32 and would round twice.
-        return _round_to_odd(array).astype(target.numpy)
-    return array.astype(target.numpy)
-
-
-def _round_to_odd(array: Array) -> Array:
-    """float64 → float32, inexact values to the neighbour with an odd last bit.
-
-    A second rounding to a much shorter format then sees on which side of a tie the value lay.
-    """
-    nearest = array.astype(np.float32)
-    inexact = (nearest.astype(np.float64) != array) & ~np.isnan(array)
-    too_far = np.abs(nearest.astype(np.float64)) > np.abs(array)
-    toward_zero = np.where(inexact & too_far, np.nextafter(nearest, np.float32(0)), nearest)
-    bits = toward_zero.astype(np.float32).view(np.uint32)
-    return np.where(inexact, bits | np.uint32(1), bits).astype(np.uint32).view(np.float32)
-
-
-def _int_to_float(array: Array, target: DType) -> Array:
-    if target is not dtypes.bfloat16 or array.dtype.itemsize < 4:
-        # Wide formats convert directly; in the others everything beyond float32's 24 bits overflows anyway.
-        return (
-            array.astype(np.float32).astype(target.numpy) if target.bits < 32 else array.astype(target.numpy)
-        )
-    if array.dtype.itemsize < 8:
-        return _round_float(array.astype(np.float64), target)
-    negative = array < 0
-    magnitude = np.where(negative, ~array.astype(np.uint64) + np.uint64(1), array.astype(np.uint64))
-    # The low bits only matter as "something is there": fold them into one, and float64 holds the rest exactly.
-    low = np.uint64(0xFFF)
-    folded = (magnitude & ~low) | (((magnitude & low) != 0).astype(np.uint64) << np.uint64(12))
-    exact = np.where(magnitude < np.uint64(1 << 52), magnitude, folded).astype(np.float64)
-    return _round_float(np.where(negative, -exact, exact), target)
-
-
-def _float_to_int(array: Array, target: DType) -> Array:
-    values = np.trunc(array.astype(np.float64))
-    low, high = int(target.min or 0), int(target.max or 0)
-    result = np.zeros(values.shape, np.int64 if target.is_signed else np.uint64)
-    inside = (values >= float(low)) & (values < float(high + 1))
-    result[inside] = values[inside].astype(result.dtype)
-    result[values >= float(high + 1)] = high
-    result[values < float(low)] = low
-    return result.astype(target.numpy)
+    made = conversion.convert(conversion.load(array, source), source, target)
+    return np.asarray(conversion.store(made, target))
 
 
 def bits_of(array: Array) -> Array:

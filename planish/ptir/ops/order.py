@@ -6,25 +6,21 @@ Always stable. NaN is above every number, -0 equals +0 (semantics section 9).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import ORDERED, shape_error
-from planish.ptir.ops.definition import Attrs, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
 from planish.records import dataclass
 
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
-
 
 @dataclass(frozen=True, slots=True)
-class SortAttrs(Attrs):
+class SortAttrs(d.Attrs):
     """The axis, the direction, and how many leading operands are compared."""
 
     axis: int
@@ -33,7 +29,7 @@ class SortAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class ArgsortAttrs(Attrs):
+class ArgsortAttrs(d.Attrs):
     """The axis and the direction."""
 
     axis: int
@@ -41,7 +37,7 @@ class ArgsortAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class TopKAttrs(Attrs):
+class TopKAttrs(d.Attrs):
     """How many along which axis, the largest or the smallest, and the dtype of the indices."""
 
     k: DimLike
@@ -59,9 +55,21 @@ def sort_order(keys: Sequence[Array], axis: int, descending: bool) -> Array:
     return np.asarray(np.lexsort(encoded[::-1], axis=axis))
 
 
-def _infer_sort(
-    types: Sequence[TensorType], attrs: SortAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _evaluate_sort(arrays: d.Arrays, attrs: SortAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    order = sort_order(arrays[: attrs.num_keys], attrs.axis, attrs.descending)
+    return tuple(np.take_along_axis(x, order, attrs.axis) for x in arrays)
+
+
+@d.op(
+    d.OpKey.SORT,
+    SortAttrs,
+    arity=(1, None),
+    evaluate=_evaluate_sort,
+    num_results=None,
+    way=d.Way.COMPOSITE,
+    doc="Operands sorted together, stably, by the first `num_keys` of them.",
+)
+def sort(types: d.Types, attrs: SortAttrs, regions: d.Regions) -> d.ResultTypes:
     checking.need_same_dims("sort", types)
     checking.need_axis("sort", attrs.axis, types[0].rank)
     if not 1 <= attrs.num_keys <= len(types):
@@ -76,54 +84,39 @@ def _infer_sort(
     return tuple(types)
 
 
-def _evaluate_sort(
-    arrays: Sequence[Array], attrs: SortAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    order = sort_order(arrays[: attrs.num_keys], attrs.axis, attrs.descending)
-    return tuple(np.take_along_axis(x, order, attrs.axis) for x in arrays)
+def _evaluate_argsort(arrays: d.Arrays, attrs: ArgsortAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    return (sort_order(arrays, attrs.axis, attrs.descending).astype(np.int64),)
 
 
-sort: Final = define(
-    "sort",
-    OpKey.SORT,
-    SortAttrs,
-    arity=(1, None),
-    infer=_infer_sort,
-    evaluate=_evaluate_sort,
-    num_results=None,
-    doc="Operands sorted together, stably, by the first `num_keys` of them.",
+@d.op(
+    d.OpKey.OTHER,
+    ArgsortAttrs,
+    evaluate=_evaluate_argsort,
+    way=d.Way.HOST,
+    doc="The positions that a stable sort would take elements from.",
 )
-
-
-def _infer_argsort(
-    types: Sequence[TensorType], attrs: ArgsortAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def argsort(types: d.Types, attrs: ArgsortAttrs, regions: d.Regions) -> d.ResultTypes:
     checking.need_dtype("argsort", types[0], ORDERED)
     checking.need_axis("argsort", attrs.axis, types[0].rank)
     return (TensorType(dtypes.int64, types[0].dims),)
 
 
-def _evaluate_argsort(
-    arrays: Sequence[Array], attrs: ArgsortAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (sort_order(arrays, attrs.axis, attrs.descending).astype(np.int64),)
+def _evaluate_top_k(arrays: d.Arrays, attrs: TopKAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
+    order = sort_order(arrays[:1], attrs.axis, attrs.largest)
+    best = np.take(order, range(types[0].shape[attrs.axis]), attrs.axis)
+    values = np.take_along_axis(arrays[0], best, attrs.axis)
+    return values, numerics.convert(best.astype(np.int64), attrs.dtype)
 
 
-argsort: Final = define(
-    "argsort",
-    OpKey.OTHER,
-    ArgsortAttrs,
-    arity=1,
-    infer=_infer_argsort,
-    evaluate=_evaluate_argsort,
-    host=True,
-    doc="The positions that a stable sort would take elements from.",
+@d.op(
+    d.OpKey.TOP_K,
+    TopKAttrs,
+    evaluate=_evaluate_top_k,
+    num_results=2,
+    way=d.Way.COMPOSITE,
+    doc="The k largest (or smallest) along an axis, in order, and where they were.",
 )
-
-
-def _infer_top_k(
-    types: Sequence[TensorType], attrs: TopKAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def top_k(types: d.Types, attrs: TopKAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
     checking.need_dtype("top_k", operand, ORDERED)
     checking.need_axis("top_k", attrs.axis, operand.rank)
@@ -135,24 +128,3 @@ def _infer_top_k(
         )
     dims = (*operand.dims[: attrs.axis], attrs.k, *operand.dims[attrs.axis + 1 :])
     return TensorType(operand.dtype, dims), TensorType(attrs.dtype, dims)
-
-
-def _evaluate_top_k(
-    arrays: Sequence[Array], attrs: TopKAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    order = sort_order(arrays[:1], attrs.axis, attrs.largest)
-    best = np.take(order, range(types[0].shape[attrs.axis]), attrs.axis)
-    values = np.take_along_axis(arrays[0], best, attrs.axis)
-    return values, numerics.convert(best.astype(np.int64), attrs.dtype)
-
-
-top_k: Final = define(
-    "top_k",
-    OpKey.TOP_K,
-    TopKAttrs,
-    arity=1,
-    infer=_infer_top_k,
-    evaluate=_evaluate_top_k,
-    num_results=2,
-    doc="The k largest (or smallest) along an axis, in order, and where they were.",
-)

@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking
-from planish.ptir.ops.definition import Attrs, OpKey, RegionCall, define
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
-
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
+from planish.scalars.meanings import threefry2x32
 
 _WORDS: Final[checking.DTypeSet] = frozenset({dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64})
 
 
 @dataclass(frozen=True, slots=True)
-class RngBitsAttrs(Attrs):
+class RngBitsAttrs(d.Attrs):
     """The unsigned dtype and shape of the bits."""
 
     dtype: DType
     dims: tuple[DimLike, ...]
-
-
-_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY: Final = np.uint32(0x1BD11BDA)
-
-
-def threefry2x32(key: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
-    """Encipher the blocks (x0, x1) of uint32 under a key of two uint32."""
-    schedule = [key[0], key[1], key[0] ^ key[1] ^ _PARITY]
-    x0 = x0 + schedule[0]
-    x1 = x1 + schedule[1]
-    for group in range(5):
-        for rotation in _ROTATIONS[group % 2]:
-            x0 = x0 + x1
-            x1 = (x1 << np.uint32(rotation)) | (x1 >> np.uint32(32 - rotation))
-            x1 = x1 ^ x0
-        x0 = x0 + schedule[(group + 1) % 3]
-        x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
-    return x0, x1
 
 
 def random_words(key: Array, number: Array, dtype: DType) -> Array:
@@ -58,9 +36,22 @@ def random_words(key: Array, number: Array, dtype: DType) -> Array:
     return (a ^ b).astype(dtype.numpy)
 
 
-def _infer_rng_bits(
-    types: Sequence[TensorType], attrs: RngBitsAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def _evaluate_rng_bits(
+    arrays: d.Arrays, attrs: RngBitsAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
+    shape = types[0].shape
+    number = np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.uint64)
+    return (random_words(arrays[0], number, attrs.dtype).reshape(shape),)
+
+
+@d.op(
+    d.OpKey.RNG,
+    RngBitsAttrs,
+    evaluate=_evaluate_rng_bits,
+    way=d.Way.COMPOSITE,
+    doc="rng_bits(key): uniformly random bits, the same for the same key.",
+)
+def rng_bits(types: d.Types, attrs: RngBitsAttrs, regions: d.Regions) -> d.ResultTypes:
     key = types[0]
     if key.dtype is not dtypes.uint32 or key.dims != (2,):
         checking.dtype_error("rng_bits", f"the key is {key}, not tensor<u32, 2>")
@@ -69,20 +60,4 @@ def _infer_rng_bits(
     return (result,)
 
 
-def _evaluate_rng_bits(
-    arrays: Sequence[Array], attrs: RngBitsAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    shape = types[0].shape
-    number = np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.uint64)
-    return (random_words(arrays[0], number, attrs.dtype).reshape(shape),)
-
-
-rng_bits: Final = define(
-    "rng_bits",
-    OpKey.RNG,
-    RngBitsAttrs,
-    arity=1,
-    infer=_infer_rng_bits,
-    evaluate=_evaluate_rng_bits,
-    doc="rng_bits(key): uniformly random bits, the same for the same key.",
-)
+__all__ = ["RngBitsAttrs", "random_words", "rng_bits", "threefry2x32"]

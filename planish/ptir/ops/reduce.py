@@ -7,26 +7,23 @@ in which NaN wins and -0 < +0 (semantics section 6).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import BITS, NUMBERS, ORDERED, shape_error
-from planish.ptir.ops.definition import Attrs, OpDef, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array
 from planish.ptir.ops.movement import pad_array, spread_size
 from planish.ptir.types import DimLike, TensorType, bounds
 from planish.records import dataclass
 
-if TYPE_CHECKING:
-    from planish.ptir.function import Region
-
 
 @dataclass(frozen=True, slots=True)
-class ReduceAttrs(Attrs):
+class ReduceAttrs(d.Attrs):
     """The axes that go, and whether they stay with size 1."""
 
     axes: tuple[int, ...]
@@ -34,7 +31,7 @@ class ReduceAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class ArgReduceAttrs(Attrs):
+class ArgReduceAttrs(d.Attrs):
     """The axis searched, whether it stays with size 1, and the dtype of the index."""
 
     axis: int
@@ -43,7 +40,7 @@ class ArgReduceAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class CumulativeAttrs(Attrs):
+class CumulativeAttrs(d.Attrs):
     """The axis scanned, from which end, and whether an element counts itself."""
 
     axis: int
@@ -52,7 +49,7 @@ class CumulativeAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceWindowAttrs(Attrs):
+class ReduceWindowAttrs(d.Attrs):
     """Windows over every axis; dilation 1 and padding 0 mean none."""
 
     kind: str
@@ -124,12 +121,10 @@ def reduced_dims(dims: Sequence[DimLike], axes: Sequence[int], keepdims: bool) -
     return tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
 
 
-def _reduce(name: str, kind: str, doc: str) -> OpDef:
+def _reduce(name: str, kind: str, doc: str) -> d.OpDef:
     monoid = MONOIDS[kind]
 
-    def infer(
-        types: Sequence[TensorType], attrs: ReduceAttrs, regions: Sequence[Region]
-    ) -> tuple[TensorType, ...]:
+    def infer(types: d.Types, attrs: ReduceAttrs, regions: d.Regions) -> d.ResultTypes:
         operand = types[0]
         checking.need_dtype(name, operand, monoid.allowed)
         checking.need_axes(name, attrs.axes, operand.rank)
@@ -138,9 +133,7 @@ def _reduce(name: str, kind: str, doc: str) -> OpDef:
         return (TensorType(operand.dtype, reduced_dims(operand.dims, attrs.axes, attrs.keepdims)),)
 
     @numerics.quiet
-    def evaluate(
-        arrays: Sequence[Array], attrs: ReduceAttrs, types: Sequence[TensorType], call: RegionCall
-    ) -> tuple[Array, ...]:
+    def evaluate(arrays: d.Arrays, attrs: ReduceAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
         dtype = types[0].dtype
         values = monoid.encode(arrays[0])
         # `add.reduce` sums pairwise only without an initial value, so the identity is left to empty axes.
@@ -150,7 +143,7 @@ def _reduce(name: str, kind: str, doc: str) -> OpDef:
         result = monoid.ufunc.reduce(values, axis=attrs.axes, keepdims=attrs.keepdims, dtype=values.dtype)
         return (monoid.decode(np.asarray(result), dtype),)
 
-    return define(name, OpKey.REDUCE, ReduceAttrs, arity=1, infer=infer, evaluate=evaluate, doc=doc)
+    return d.define(name, d.OpKey.REDUCE, ReduceAttrs, arity=1, infer=infer, evaluate=evaluate, doc=doc)
 
 
 reduce_sum: Final = _reduce("reduce_sum", "sum", "The sum over some axes.")
@@ -161,10 +154,8 @@ reduce_and: Final = _reduce("reduce_and", "and", "Conjunction over some axes; bi
 reduce_or: Final = _reduce("reduce_or", "or", "Disjunction over some axes; bitwise on integers.")
 
 
-def _arg_reduce(name: str, largest: bool, doc: str) -> OpDef:
-    def infer(
-        types: Sequence[TensorType], attrs: ArgReduceAttrs, regions: Sequence[Region]
-    ) -> tuple[TensorType, ...]:
+def _arg_reduce(name: str, largest: bool, doc: str) -> d.OpDef:
+    def infer(types: d.Types, attrs: ArgReduceAttrs, regions: d.Regions) -> d.ResultTypes:
         operand = types[0]
         checking.need_dtype(name, operand, ORDERED)
         checking.need_axis(name, attrs.axis, operand.rank)
@@ -179,16 +170,16 @@ def _arg_reduce(name: str, largest: bool, doc: str) -> OpDef:
             )
         return (TensorType(attrs.dtype, reduced_dims(operand.dims, (attrs.axis,), attrs.keepdims)),)
 
-    def evaluate(
-        arrays: Sequence[Array], attrs: ArgReduceAttrs, types: Sequence[TensorType], call: RegionCall
-    ) -> tuple[Array, ...]:
+    def evaluate(arrays: d.Arrays, attrs: ArgReduceAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
         # NaN is the extreme in either direction; NumPy takes the first of equal keys.
         keys = numerics.order_key(arrays[0], nan_high=largest, zeros_equal=True)
         index = np.argmax(keys, attrs.axis) if largest else np.argmin(keys, attrs.axis)
         index = np.expand_dims(index, attrs.axis) if attrs.keepdims else np.asarray(index)
         return (numerics.convert(index.astype(np.int64), attrs.dtype),)
 
-    return define(name, OpKey.ARG_REDUCE, ArgReduceAttrs, arity=1, infer=infer, evaluate=evaluate, doc=doc)
+    return d.define(
+        name, d.OpKey.ARG_REDUCE, ArgReduceAttrs, arity=1, infer=infer, evaluate=evaluate, doc=doc
+    )
 
 
 argmax: Final = _arg_reduce(
@@ -199,21 +190,17 @@ argmin: Final = _arg_reduce(
 )
 
 
-def _cumulative(name: str, kind: str, doc: str) -> OpDef:
+def _cumulative(name: str, kind: str, doc: str) -> d.OpDef:
     monoid = MONOIDS[kind]
 
-    def infer(
-        types: Sequence[TensorType], attrs: CumulativeAttrs, regions: Sequence[Region]
-    ) -> tuple[TensorType, ...]:
+    def infer(types: d.Types, attrs: CumulativeAttrs, regions: d.Regions) -> d.ResultTypes:
         operand = types[0]
         checking.need_dtype(name, operand, monoid.allowed)
         checking.need_axis(name, attrs.axis, operand.rank)
         return (operand,)
 
     @numerics.quiet
-    def evaluate(
-        arrays: Sequence[Array], attrs: CumulativeAttrs, types: Sequence[TensorType], call: RegionCall
-    ) -> tuple[Array, ...]:
+    def evaluate(arrays: d.Arrays, attrs: CumulativeAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
         axis, dtype = attrs.axis, types[0].dtype
         values = monoid.encode(arrays[0])
         if attrs.reverse:
@@ -228,7 +215,9 @@ def _cumulative(name: str, kind: str, doc: str) -> OpDef:
             running = np.flip(running, axis)
         return (monoid.decode(running, dtype),)
 
-    return define(name, OpKey.CUMULATIVE, CumulativeAttrs, arity=1, infer=infer, evaluate=evaluate, doc=doc)
+    return d.define(
+        name, d.OpKey.CUMULATIVE, CumulativeAttrs, arity=1, infer=infer, evaluate=evaluate, doc=doc
+    )
 
 
 cumsum: Final = _cumulative("cumsum", "sum", "Running sum along an axis.")
@@ -263,31 +252,10 @@ def check_positive(op: str, what: str, values: Sequence[int]) -> None:
             shape_error(op, f"{what} {tuple(values)} has an entry below 1")
 
 
-def _infer_reduce_window(
-    types: Sequence[TensorType], attrs: ReduceWindowAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    op = "reduce_window"
-    operand = types[0]
-    if attrs.kind not in WINDOW_KINDS:
-        shape_error(op, f"there is no window kind {attrs.kind!r}", f"kinds: {', '.join(WINDOW_KINDS)}")
-    checking.need_dtype(op, operand, MONOIDS[attrs.kind].allowed)
-    for what in ("window", "strides", "low", "high", "base_dilation", "window_dilation"):
-        checking.need_length(op, what, getattr(attrs, what), operand.rank)
-        if what not in ("low", "high"):
-            check_positive(op, what, getattr(attrs, what))
-    dims: list[DimLike] = []
-    for axis, dim in enumerate(operand.dims):
-        padded = spread_size(dim, attrs.base_dilation[axis] - 1, op) + attrs.low[axis] + attrs.high[axis]
-        dims.append(
-            window_count(padded, attrs.window[axis], attrs.strides[axis], attrs.window_dilation[axis])
-        )
-    return (TensorType(operand.dtype, tuple(dims)),)
-
-
 @numerics.quiet
 def _evaluate_reduce_window(
-    arrays: Sequence[Array], attrs: ReduceWindowAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: ReduceWindowAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     monoid, dtype, shape = MONOIDS[attrs.kind], types[0].dtype, types[0].shape
     values = monoid.encode(arrays[0])
     identity = _identity(monoid, dtype)
@@ -306,12 +274,26 @@ def _evaluate_reduce_window(
     return (monoid.decode(result, dtype),)
 
 
-reduce_window: Final = define(
-    "reduce_window",
-    OpKey.REDUCE_WINDOW,
+@d.op(
+    d.OpKey.REDUCE_WINDOW,
     ReduceWindowAttrs,
-    arity=1,
-    infer=_infer_reduce_window,
     evaluate=_evaluate_reduce_window,
     doc="Combine the elements of each window; padding is the identity.",
 )
+def reduce_window(types: d.Types, attrs: ReduceWindowAttrs, regions: d.Regions) -> d.ResultTypes:
+    op = "reduce_window"
+    operand = types[0]
+    if attrs.kind not in WINDOW_KINDS:
+        shape_error(op, f"there is no window kind {attrs.kind!r}", f"kinds: {', '.join(WINDOW_KINDS)}")
+    checking.need_dtype(op, operand, MONOIDS[attrs.kind].allowed)
+    for what in ("window", "strides", "low", "high", "base_dilation", "window_dilation"):
+        checking.need_length(op, what, getattr(attrs, what), operand.rank)
+        if what not in ("low", "high"):
+            check_positive(op, what, getattr(attrs, what))
+    dims: list[DimLike] = []
+    for axis, dim in enumerate(operand.dims):
+        padded = spread_size(dim, attrs.base_dilation[axis] - 1, op) + attrs.low[axis] + attrs.high[axis]
+        dims.append(
+            window_count(padded, attrs.window[axis], attrs.strides[axis], attrs.window_dilation[axis])
+        )
+    return (TensorType(operand.dtype, tuple(dims)),)

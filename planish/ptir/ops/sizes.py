@@ -14,28 +14,28 @@ import numpy as np
 
 from planish import dtypes
 from planish.ptir.ops import checking, numerics
+from planish.ptir.ops import definition as d
 from planish.ptir.ops.checking import ALL, shape_error
-from planish.ptir.ops.definition import Attrs, FoldResult, FoldWhen, OpKey, RegionCall, define
 from planish.ptir.ops.literal import Array, Literal
 from planish.ptir.types import Dim, DimLike, TensorType, bounds, product
 from planish.records import dataclass
 
 if TYPE_CHECKING:
-    from planish.ptir.function import Inst, Region
+    from planish.ptir.function import Inst
 
 _COUNT: Final = TensorType(dtypes.int64, ())
 _INT64: Final[checking.DTypeSet] = frozenset({dtypes.int64})
 
 
 @dataclass(frozen=True, slots=True)
-class DimensionSizeAttrs(Attrs):
+class DimensionSizeAttrs(d.Attrs):
     """The axis whose size is asked for."""
 
     axis: int
 
 
 @dataclass(frozen=True, slots=True)
-class BindDimAttrs(Attrs):
+class BindDimAttrs(d.Attrs):
     """The axis to cut, and the fresh dim that its size becomes."""
 
     axis: int
@@ -45,14 +45,14 @@ class BindDimAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class NonzeroAttrs(Attrs):
+class NonzeroAttrs(d.Attrs):
     """How many positions the buffer holds."""
 
     size: DimLike
 
 
 @dataclass(frozen=True, slots=True)
-class UniqueAttrs(Attrs):
+class UniqueAttrs(d.Attrs):
     """How many values the buffer holds; the axis whose slices are compared, or None for single elements."""
 
     size: DimLike
@@ -60,7 +60,7 @@ class UniqueAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class NonMaxSuppressionAttrs(Attrs):
+class NonMaxSuppressionAttrs(d.Attrs):
     """How many boxes the buffer holds per batch and class, and whether boxes are (x, y, width, height)."""
 
     max_boxes: int
@@ -70,55 +70,27 @@ class NonMaxSuppressionAttrs(Attrs):
 # --- dimension_size and bind_dim --------------------------------------------------------------------------
 
 
-def _infer_dimension_size(
-    types: Sequence[TensorType], attrs: DimensionSizeAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    checking.need_axis("dimension_size", attrs.axis, types[0].rank)
-    return (_COUNT,)
-
-
-def _evaluate_dimension_size(
-    arrays: Sequence[Array], attrs: DimensionSizeAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
-    return (np.array(arrays[0].shape[attrs.axis], np.int64),)
-
-
-def _fold_dimension_size(inst: Inst, constants: Sequence[Literal | None]) -> FoldResult:
+def _fold_dimension_size(inst: Inst, constants: Sequence[Literal | None]) -> d.FoldResult:
     """A static size is known whatever the operand holds."""
     attrs = inst.attrs
     if isinstance(attrs, DimensionSizeAttrs):
         size = inst.operands[0].type.dims[attrs.axis]
         if isinstance(size, int):
-            return FoldResult.materialize(Literal.of_item(dtypes.int64, (), size))
-    return FoldResult.NOTHING
+            return d.FoldResult.materialize(Literal.of_item(dtypes.int64, (), size))
+    return d.FoldResult.NOTHING
 
 
-dimension_size: Final = define(
-    "dimension_size",
-    OpKey.DIMENSION_SIZE,
+@d.op(
+    d.OpKey.DIMENSION_SIZE,
     DimensionSizeAttrs,
-    arity=1,
-    infer=_infer_dimension_size,
-    evaluate=_evaluate_dimension_size,
+    evaluate=lambda arrays, attrs, types, call: (np.array(arrays[0].shape[attrs.axis], np.int64),),
     fold=_fold_dimension_size,
-    fold_when=FoldWhen.ALWAYS,
+    fold_when=d.FoldWhen.ALWAYS,
     doc="The size of an axis as int64.",
 )
-
-
-def _infer_bind_dim(
-    types: Sequence[TensorType], attrs: BindDimAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    operand, count = types
-    checking.need_axis("bind_dim", attrs.axis, operand.rank)
-    checking.need_scalar("bind_dim", count, _INT64, "the count")
-    dim = Dim.named(attrs.name, attrs.lo, attrs.hi)
-    size = operand.dims[attrs.axis]
-    if attrs.hi > bounds(size)[1] or not checking.at_most(attrs.lo, size):
-        shape_error("bind_dim", f"{dim.declaration} does not fit axis {attrs.axis} of {operand}")
-    dims = (*operand.dims[: attrs.axis], dim, *operand.dims[attrs.axis + 1 :])
-    kept = {axis: axis for axis in range(operand.rank) if axis != attrs.axis}
-    return (checking.keep_quant("bind_dim", operand, dims, kept),)
+def dimension_size(types: d.Types, attrs: DimensionSizeAttrs, regions: d.Regions) -> d.ResultTypes:
+    checking.need_axis("dimension_size", attrs.axis, types[0].rank)
+    return (_COUNT,)
 
 
 def _verify_bind_dim(inst: Inst) -> Iterator[str]:
@@ -133,23 +105,33 @@ def _verify_bind_dim(inst: Inst) -> Iterator[str]:
 
 
 def _evaluate_bind_dim(
-    arrays: Sequence[Array], attrs: BindDimAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: BindDimAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     count = max(attrs.lo, min(attrs.hi, arrays[0].shape[attrs.axis], int(arrays[1])))
     return (np.take(arrays[0], range(count), attrs.axis),)
 
 
-bind_dim: Final = define(
-    "bind_dim",
-    OpKey.OTHER,
+@d.op(
+    d.OpKey.OTHER,
     BindDimAttrs,
     arity=2,
-    infer=_infer_bind_dim,
     evaluate=_evaluate_bind_dim,
     verify=_verify_bind_dim,
     foldable=False,
+    way=d.Way.CONTROL,
     doc="bind_dim(x, count): the first `count` entries of an axis, whose size becomes a fresh bounded dim.",
 )
+def bind_dim(types: d.Types, attrs: BindDimAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand, count = types
+    checking.need_axis("bind_dim", attrs.axis, operand.rank)
+    checking.need_scalar("bind_dim", count, _INT64, "the count")
+    dim = Dim.named(attrs.name, attrs.lo, attrs.hi)
+    size = operand.dims[attrs.axis]
+    if attrs.hi > bounds(size)[1] or not checking.at_most(attrs.lo, size):
+        shape_error("bind_dim", f"{dim.declaration} does not fit axis {attrs.axis} of {operand}")
+    dims = (*operand.dims[: attrs.axis], dim, *operand.dims[attrs.axis + 1 :])
+    kept = {axis: axis for axis in range(operand.rank) if axis != attrs.axis}
+    return (checking.keep_quant("bind_dim", operand, dims, kept),)
 
 
 # --- nonzero and unique -----------------------------------------------------------------------------------
@@ -174,51 +156,26 @@ def _count(found: int, size: int) -> Array:
     return np.array(min(found, size), np.int64)
 
 
-def _infer_nonzero(
-    types: Sequence[TensorType], attrs: NonzeroAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    operand = types[0]
-    checking.need_dtype("nonzero", operand, ALL)
-    _check_size("nonzero", attrs.size)
-    return TensorType(dtypes.int64, (operand.rank, attrs.size)), _COUNT
-
-
-def _evaluate_nonzero(
-    arrays: Sequence[Array], attrs: NonzeroAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_nonzero(arrays: d.Arrays, attrs: NonzeroAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     array = numerics.widen(arrays[0])
     found = np.stack(np.nonzero(array)) if array.ndim else np.zeros((0, int(array != 0)), np.int64)
     size = types[0].shape[1]
     return _first(found.astype(np.int64), size, axis=1), _count(found.shape[1], size)
 
 
-nonzero: Final = define(
-    "nonzero",
-    OpKey.NONZERO,
+@d.op(
+    d.OpKey.NONZERO,
     NonzeroAttrs,
-    arity=1,
-    infer=_infer_nonzero,
     evaluate=_evaluate_nonzero,
     num_results=2,
+    way=d.Way.COMPOSITE,
     doc="Positions of the nonzero elements in row-major order, one row per axis, and their count.",
 )
-
-
-def _infer_unique(
-    types: Sequence[TensorType], attrs: UniqueAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
+def nonzero(types: d.Types, attrs: NonzeroAttrs, regions: d.Regions) -> d.ResultTypes:
     operand = types[0]
-    checking.need_dtype("unique", operand, ALL)
-    _check_size("unique", attrs.size)
-    buffer = (attrs.size,)
-    if attrs.axis is None:
-        values, inverse = TensorType(operand.dtype, buffer), operand.dims
-    else:
-        checking.need_axis("unique", attrs.axis, operand.rank)
-        dims = (*operand.dims[: attrs.axis], attrs.size, *operand.dims[attrs.axis + 1 :])
-        values, inverse = TensorType(operand.dtype, dims), (operand.dims[attrs.axis],)
-    index = TensorType(dtypes.int64, buffer)
-    return values, index, TensorType(dtypes.int64, inverse), index, _COUNT
+    checking.need_dtype("nonzero", operand, ALL)
+    _check_size("nonzero", attrs.size)
+    return TensorType(dtypes.int64, (operand.rank, attrs.size)), _COUNT
 
 
 def _comparable_rows(x: Array, axis: int | None) -> tuple[list[Array], Array]:
@@ -236,9 +193,7 @@ def _comparable_rows(x: Array, axis: int | None) -> tuple[list[Array], Array]:
     return [keys[:, column] for column in range(keys.shape[1])], has_nan
 
 
-def _evaluate_unique(
-    arrays: Sequence[Array], attrs: UniqueAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+def _evaluate_unique(arrays: d.Arrays, attrs: UniqueAttrs, types: d.Types, call: d.RegionCall) -> d.Results:
     x = arrays[0]
     total = x.size if attrs.axis is None else x.shape[attrs.axis]
     size = types[1].shape[0]
@@ -268,39 +223,30 @@ def _evaluate_unique(
     )
 
 
-unique: Final = define(
-    "unique",
-    OpKey.UNIQUE,
+@d.op(
+    d.OpKey.UNIQUE,
     UniqueAttrs,
-    arity=1,
-    infer=_infer_unique,
     evaluate=_evaluate_unique,
     num_results=5,
+    way=d.Way.COMPOSITE,
     doc="Sorted distinct values, first occurrences, inverse, counts, and how many there are.",
 )
+def unique(types: d.Types, attrs: UniqueAttrs, regions: d.Regions) -> d.ResultTypes:
+    operand = types[0]
+    checking.need_dtype("unique", operand, ALL)
+    _check_size("unique", attrs.size)
+    buffer = (attrs.size,)
+    if attrs.axis is None:
+        values, inverse = TensorType(operand.dtype, buffer), operand.dims
+    else:
+        checking.need_axis("unique", attrs.axis, operand.rank)
+        dims = (*operand.dims[: attrs.axis], attrs.size, *operand.dims[attrs.axis + 1 :])
+        values, inverse = TensorType(operand.dtype, dims), (operand.dims[attrs.axis],)
+    index = TensorType(dtypes.int64, buffer)
+    return values, index, TensorType(dtypes.int64, inverse), index, _COUNT
 
 
 # --- non-maximum suppression ------------------------------------------------------------------------------
-
-
-def _infer_non_max_suppression(
-    types: Sequence[TensorType], attrs: NonMaxSuppressionAttrs, regions: Sequence[Region]
-) -> tuple[TensorType, ...]:
-    op = "non_max_suppression"
-    boxes, scores, limit, overlap, threshold = types
-    checking.need_dtype(op, boxes, checking.FLOATS, "boxes")
-    checking.need_same_dtype(op, (boxes, scores, overlap, threshold))
-    checking.need_scalar(op, limit, _INT64, "the limit")
-    checking.need_scalar(op, overlap, checking.FLOATS, "the overlap threshold")
-    checking.need_scalar(op, threshold, checking.FLOATS, "the score threshold")
-    checking.need_rank(op, boxes, 3, "boxes")
-    checking.need_rank(op, scores, 3, "scores")
-    if boxes.dims[2] != 4 or boxes.dims[0] != scores.dims[0] or boxes.dims[1] != scores.dims[2]:
-        shape_error(op, f"boxes {boxes} and scores {scores} are not (batch, n, 4) and (batch, classes, n)")
-    if attrs.max_boxes < 0:
-        shape_error(op, f"max_boxes is {attrs.max_boxes}")
-    rows = product((scores.dims[0], scores.dims[1], attrs.max_boxes))
-    return TensorType(dtypes.int64, (rows, 3)), _COUNT
 
 
 def _corners(box: Array, center: bool) -> tuple[float, float, float, float]:
@@ -319,8 +265,8 @@ def _overlap(left: tuple[float, ...], right: tuple[float, ...]) -> float:
 
 
 def _evaluate_non_max_suppression(
-    arrays: Sequence[Array], attrs: NonMaxSuppressionAttrs, types: Sequence[TensorType], call: RegionCall
-) -> tuple[Array, ...]:
+    arrays: d.Arrays, attrs: NonMaxSuppressionAttrs, types: d.Types, call: d.RegionCall
+) -> d.Results:
     boxes, scores, *_ = arrays
     limit = min(max(0, int(arrays[2])), attrs.max_boxes)
     overlap, threshold = float(arrays[3]), float(arrays[4])
@@ -339,13 +285,28 @@ def _evaluate_non_max_suppression(
     return _first(found, types[0].shape[0]), np.array(len(rows), np.int64)
 
 
-non_max_suppression: Final = define(
-    "non_max_suppression",
-    OpKey.NON_MAX_SUPPRESSION,
+@d.op(
+    d.OpKey.NON_MAX_SUPPRESSION,
     NonMaxSuppressionAttrs,
     arity=5,
-    infer=_infer_non_max_suppression,
     evaluate=_evaluate_non_max_suppression,
     num_results=2,
+    way=d.Way.COMPOSITE,
     doc="non_max_suppression(boxes, scores, limit, overlap, threshold): rows (batch, class, box), and their count.",
 )
+def non_max_suppression(types: d.Types, attrs: NonMaxSuppressionAttrs, regions: d.Regions) -> d.ResultTypes:
+    op = "non_max_suppression"
+    boxes, scores, limit, overlap, threshold = types
+    checking.need_dtype(op, boxes, checking.FLOATS, "boxes")
+    checking.need_same_dtype(op, (boxes, scores, overlap, threshold))
+    checking.need_scalar(op, limit, _INT64, "the limit")
+    checking.need_scalar(op, overlap, checking.FLOATS, "the overlap threshold")
+    checking.need_scalar(op, threshold, checking.FLOATS, "the score threshold")
+    checking.need_rank(op, boxes, 3, "boxes")
+    checking.need_rank(op, scores, 3, "scores")
+    if boxes.dims[2] != 4 or boxes.dims[0] != scores.dims[0] or boxes.dims[1] != scores.dims[2]:
+        shape_error(op, f"boxes {boxes} and scores {scores} are not (batch, n, 4) and (batch, classes, n)")
+    if attrs.max_boxes < 0:
+        shape_error(op, f"max_boxes is {attrs.max_boxes}")
+    rows = product((scores.dims[0], scores.dims[1], attrs.max_boxes))
+    return TensorType(dtypes.int64, (rows, 3)), _COUNT

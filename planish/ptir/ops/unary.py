@@ -6,29 +6,17 @@ Each line of the tables is an op: which dtypes it takes, what it returns, how Nu
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from planish.ptir.ops import numerics
 from planish.ptir.ops.checking import BITS, COMPLEX, INEXACT, INTS, NUMBERS
-from planish.ptir.ops.definition import REGISTRY, OpKey
-from planish.ptir.ops.elementwise import boolean, elementwise, exact, function
+from planish.ptir.ops.definition import REGISTRY, OpKey, Way
+from planish.ptir.ops.elementwise import boolean, elementwise, exact, function, integer
 from planish.ptir.ops.literal import Array
 from planish.scalars import FUNCTIONS
-
-
-def _popcount(x: Array) -> Array:
-    return np.bitwise_count(numerics.bits_of(x))
-
-
-def _clz(x: Array) -> Array:
-    width = numerics.dtype_of(x).bits
-    bits = numerics.bits_of(x)
-    for distance in (1, 2, 4, 8, 16, 32):
-        if distance < width:
-            bits = bits | (bits >> bits.dtype.type(distance))
-    return np.asarray(width - np.bitwise_count(bits).astype(np.int64))
 
 
 def _not(x: Array) -> Array:
@@ -61,8 +49,8 @@ globals().update({name: function(of) for name, of in FUNCTIONS.items() if of.ari
 not_: Final = elementwise(
     "not", BITS, _not, involution=True, doc="Logical not of bools, every bit of integers."
 )
-popcount: Final = elementwise("popcount", INTS, _popcount, doc="The number of one bits.")
-clz: Final = elementwise("clz", INTS, _clz, doc="The number of leading zero bits; the width for 0.")
+popcount: Final = elementwise("popcount", INTS, integer("popcount"), doc="The number of one bits.")
+clz: Final = elementwise("clz", INTS, integer("clz"), doc="The number of leading zero bits; the width for 0.")
 
 # --- predicates and complex parts -------------------------------------------------------------------------
 is_nan: Final = elementwise("is_nan", INEXACT, exact(np.isnan), result=boolean, doc="NaN in any part.")
@@ -72,10 +60,11 @@ is_inf: Final = elementwise(
 is_finite: Final = elementwise(
     "is_finite", INEXACT, exact(np.isfinite), result=boolean, doc="Neither NaN nor infinite."
 )
-conj: Final = elementwise("conj", COMPLEX, np.conj, involution=True, doc="Complex conjugate.")
-real: Final = elementwise(
+_part = partial(elementwise, way=Way.COMPOSITE)
+conj: Final = _part("conj", COMPLEX, np.conj, involution=True, doc="Complex conjugate.")
+real: Final = _part(
     "real", COMPLEX, np.real, result=numerics.part_dtype, key=OpKey.COMPLEX, doc="The real part."
 )
-imag: Final = elementwise(
+imag: Final = _part(
     "imag", COMPLEX, np.imag, result=numerics.part_dtype, key=OpKey.COMPLEX, doc="The imaginary part."
 )
