@@ -165,3 +165,9 @@ def local_response_norm(
     for shift in range(1, size):
         total = total + padded[:, shift : shift + x.shape[1]]
     return x / fn.pow(total * (alpha / size) + k, beta)
+
+
+__all__ = [
+    "batch_norm", "batch_norm_training", "group_norm", "instance_norm", "layer_norm", "local_response_norm",
+    "normalize", "rms_norm",
+]  # fmt: skip

@@ -69,22 +69,16 @@ class _Conv(Module):
         return function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
-class Conv1d(_Conv):
+class Conv1d(_Conv, space=1):
     """Convolution of (N, C, L)."""
 
-    space = 1
 
-
-class Conv2d(_Conv):
+class Conv2d(_Conv, space=2):
     """Convolution of (N, C, H, W)."""
 
-    space = 2
 
-
-class Conv3d(_Conv):
+class Conv3d(_Conv, space=3):
     """Convolution of (N, C, D, H, W)."""
-
-    space = 3
 
 
 class _ConvTranspose(Module):
@@ -138,19 +132,18 @@ class _ConvTranspose(Module):
         )
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTranspose, space=1):
     """The transpose of `Conv1d`."""
 
-    space = 1
 
-
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTranspose, space=2):
     """The transpose of `Conv2d`."""
 
-    space = 2
 
-
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTranspose, space=3):
     """The transpose of `Conv3d`."""
 
-    space = 3
+
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+]  # fmt: skip

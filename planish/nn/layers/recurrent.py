@@ -224,3 +224,8 @@ class GRU(_Recurrent):
         """Outputs and last states."""
         outputs, (last,) = self._run(x, None if h_0 is None else (h_0,), key)
         return outputs, last
+
+
+__all__ = [
+    "GRU", "LSTM", "RNN",
+]  # fmt: skip
