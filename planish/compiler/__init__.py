@@ -5,7 +5,7 @@ lowered.as_text("llir")            any level, as text
 run = lowered.compile()            → LLVM → machine code
 run(array, …)                      → results
 
-What lowers is in `lowering`, and imported when there is something to lower.
+What lowers is in `lowering`, what is read in `inspection`; both are imported when there is something to lower or to read.
 """
 
 from __future__ import annotations
@@ -148,19 +148,19 @@ class Lowered:
 
         return Choice(origin=self.rolled[origin - len(self.choices)].because)
 
-    @property
+    @cached_property
     def stages(self) -> list[list[tuple[str, str]]]:
         """Per kernel that the function was cut into: (stage, text of the graph after it). Lowered once more to be looked at; compiling prints nothing."""
-        from planish.compiler import lowering
+        from planish.compiler import inspection
 
-        return lowering.stages_of(self)
+        return inspection.stages_of(self)
 
     @cached_property
     def explained(self) -> tuple[Why, ...]:
         """Per kernel: its actions with their reasons, and what the cost model expects. Worked out when asked for."""
-        from planish.compiler import lowering
+        from planish.compiler import inspection
 
-        return lowering.explained(self)
+        return inspection.explained(self)
 
     def as_text(self, level: str) -> str:
         """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
@@ -169,17 +169,17 @@ class Lowered:
         if level == "plan":
             return self.plan.as_text(self.sharing.homes)
         if level == "schedule":
-            from planish.compiler import lowering
+            from planish.compiler import inspection
 
-            return lowering.schedules_of(self)
+            return inspection.schedules_of(self)
         if level == "uop":
             return "\n".join(kernel[0][1] for kernel in self.stages)
         if level.startswith("uop:"):
             return "\n".join(self._after(kernel, level[4:]) for kernel in self.stages)
         if level in {"llir", "llvm", "asm", "c", "cuda", "ptx", "sass"}:
-            from planish.compiler import lowering
+            from planish.compiler import inspection
 
-            return lowering.text_of_kernels(self, level)
+            return inspection.text_of_kernels(self, level)
         raise PlanishError(
             f"unknown level {level!r}", remedy=f"one of {', '.join(get_args(Level))}, or uop:NN"
         )

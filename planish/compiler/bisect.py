@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from planish import compiler, ptir
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Executable
-from planish.compiler.lowering import steered
 from planish.compiler.progress import report
+from planish.compiler.scheduling import choose
 from planish.dtypes import PtrDType
 from planish.errors import PlanishError
 from planish.llir.interpret import interpret as interpret_llir
@@ -124,7 +124,7 @@ def bisect(
 ) -> Culprit | None:
     """The first thing that makes the results of a function differ from what it means; None if nothing does."""
     target = host() if target is None else target
-    machine = steered(target)
+    machine = pipeline.Machine(target, lambda sink: choose(sink, target).actions)
     meant = [np.asarray(each) for each in ptir.interpret(function, list(arrays))]
     prepared = compiler.prepare(function, passes)
     what = _differs(meant, _after_passes(prepared, arrays, meant))

@@ -151,7 +151,7 @@ def measure(
     exe: Executable, arrays: Sequence[object], repeat: int, function: ptir.Function | None
 ) -> Profile:
     """The profile of a compiled function."""
-    from planish.compiler.lowering import origins_of
+    from planish.compiler.inspection import origins_of
 
     if repeat < 1:
         raise PlanishError(f"a profile of {repeat} repetitions", remedy="repeat is at least 1")

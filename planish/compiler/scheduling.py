@@ -6,11 +6,10 @@ The heuristic chooses, unless the settings ask for a search or say what to do; a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planish.actions.base import Action, Refusal, apply_action
 from planish.actions.block import Block
@@ -50,22 +49,30 @@ class Choice:
         return f"<schedule by {self.origin}: {print_schedule(self.actions) or 'no actions'}>"
 
 
-@dataclass(slots=True)
-class Steering:
-    """Chooses for the kernels of one compilation, and remembers what."""
+class Scheduled(NamedTuple):
+    """A kernel that has passed all stages, and its schedule."""
 
-    target: Target
-    choices: list[Choice] = field(default_factory=list)
+    lines: list[UOp]
+    choice: Choice
 
-    def __call__(
-        self, sink: UOp, *, name: str = "", in_place: bool = False, streams: bool = True
-    ) -> Sequence[Action]:
-        """The actions for a kernel that has come to stage 7; whether it writes over what it reads, and past the caches."""
-        choice = given(sink, name, self.target, in_place=in_place)
-        if choice is None:
-            choice = choose(sink, self.target, in_place=in_place, streams=streams)
-        self.choices.append(choice)
+
+def scheduled(
+    sink: UOp, target: Target, name: str = "kernel", *, in_place: bool = False, streams: bool = True
+) -> Scheduled:
+    """A kernel through the stages; whether it writes over what it reads, and past the caches.
+
+    Its schedule is chosen when it comes to stage 7, unless that is left out.
+    """
+    choice = Choice(origin=f"stage {FIRST} is disabled")
+
+    def chosen(kernel: UOp) -> Sequence[Action]:
+        nonlocal choice
+        choice = given(kernel, name, target, in_place=in_place) or choose(
+            kernel, target, in_place=in_place, streams=streams
+        )
         return choice.actions
+
+    return Scheduled(pipeline.run(sink, pipeline.Machine(target, chosen), name=name), choice)
 
 
 def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> Choice:
