@@ -14,7 +14,7 @@ from planish import ptir
 from planish.codegen import c, llvm
 from planish.compiler import Lowered
 from planish.compiler.lowering import donated_parameters
-from planish.compiler.scheduling import FIRST, Choice
+from planish.compiler.scheduling import FIRST, ScheduleChoice
 from planish.config import settings
 from planish.errors import PlanishError
 from planish.llir.text import print_program
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 
 def _replayed(
-    look: Callable[[Kernel, Choice, Iterator[pipeline.Step]], T],
+    look: Callable[[Kernel, ScheduleChoice, Iterator[pipeline.Step]], T],
     function: ptir.Function,
     target: Target,
-    choices: Sequence[Choice] | None,
+    choices: Sequence[ScheduleChoice] | None,
     donate: Iterable[int] = (),
 ) -> list[T]:
     """What is seen of each kernel that a function is cut into: of it, its schedule, and the stages it goes through."""
@@ -49,20 +49,20 @@ def _replayed(
         seen: list[T] = []
         kernels = make_plan(function, table, donated_parameters(function, donate), target).kernels
         for number, kernel in enumerate(kernels):
-            choice = Choice(origin="none") if choices is None else choices[number]
+            choice = ScheduleChoice(origin="none") if choices is None else choices[number]
             machine = pipeline.Machine(target, partial(_as_chosen, choice))
             seen.append(look(kernel, choice, pipeline.steps(kernel.sink, machine, kernel.name)))
         return seen
 
 
-def _as_chosen(choice: Choice, sink: UOp) -> Sequence[Action]:
+def _as_chosen(choice: ScheduleChoice, sink: UOp) -> Sequence[Action]:
     return choice.actions
 
 
 def stages_of(lowered: Lowered) -> list[list[tuple[str, str]]]:
     """Per kernel that the function was cut into: (stage, text of the graph after it). Loops are made of kernels that have passed them."""
 
-    def look(kernel: Kernel, choice: Choice, steps: Iterator[pipeline.Step]) -> list[tuple[str, str]]:
+    def look(kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.Step]) -> list[tuple[str, str]]:
         before = ("uop", print_graph(kernel.sink))
         return [before, *((str(step.stage.number), text_of(step.form)) for step in steps)]
 
@@ -84,11 +84,11 @@ def stage_text(
     target: Target,
     donate: Iterable[int],
     number: int,
-    choices: Sequence[Choice] | None,
+    choices: Sequence[ScheduleChoice] | None,
 ) -> str:
     """The kernels after a stage; only the stages up to it run."""
 
-    def look(kernel: Kernel, choice: Choice, steps: Iterator[pipeline.Step]) -> str:
+    def look(kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.Step]) -> str:
         passed: list[str] = []
         for step in steps:
             if step.stage.number == number:
@@ -118,7 +118,7 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
     target = lowered.target
     attempt = attempts(target)
 
-    def look(kernel: Kernel, choice: Choice, steps: Iterator[pipeline.Step]) -> Why:
+    def look(kernel: Kernel, choice: ScheduleChoice, steps: Iterator[pipeline.Step]) -> Why:
         sink = kernel.sink
         for step in steps:
             # the schedule is explained on the kernel that it was chosen for

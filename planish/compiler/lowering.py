@@ -22,7 +22,7 @@ from planish.compiler.non_temporal import streamed
 from planish.compiler.object_code import object_key, object_of
 from planish.compiler.parallel import Beside, is_worth_sharing, shared
 from planish.compiler.progress import report
-from planish.compiler.scheduling import Choice, check_given, scheduled
+from planish.compiler.scheduling import ScheduleChoice, check_given, scheduled
 from planish.config import current
 from planish.errors import ShapeError
 from planish.llir.lower import lower as lower_to_llir
@@ -113,18 +113,18 @@ def _renumbered(
     return found, replace(sharing, aliased=tuple(aliased[n] for n in numbers), launches=times), tuple(numbers)
 
 
-class _Made(NamedTuple):
+class _LoweredKernel(NamedTuple):
     """A kernel in LLIR, how it was scheduled, and its object code if another process made that too, under its key."""
 
     program: Program
-    choice: Choice
+    choice: ScheduleChoice
     key: str = ""
     image: bytes | None = None
 
 
 def _make_kernels(
     plan: Plan, sharing: Sharing, target: Target, compiled_for: cpu.Processor | None, loops: bool
-) -> tuple[list[_Made], dict[int, Callable[[], bytes]] | None, Rolling]:
+) -> tuple[list[_LoweredKernel], dict[int, Callable[[], bytes]] | None, Rolling]:
     """The kernels of a plan, then those of its loops, and for a processor their objects: perhaps still in the making.
 
     What may become part of a loop waits to be compiled until that is known.
@@ -132,7 +132,7 @@ def _make_kernels(
     check_given([kernel.name for kernel in plan.kernels])
     streams = streamed(plan, sharing, target)
 
-    def lowered(number: int) -> _Made:
+    def lowered(number: int) -> _LoweredKernel:
         kernel = plan.kernels[number]
         lines, choice = scheduled(
             kernel.sink,
@@ -142,20 +142,20 @@ def _make_kernels(
             streams=bool(streams[number]),
         )
         program = with_functions(lower_to_llir(kernel.name, lines), target)
-        return _Made(with_streaming(program, target, streams[number]), choice)
+        return _LoweredKernel(with_streaming(program, target, streams[number]), choice)
 
     def source(program: Program, aliased: frozenset[int]) -> str:
         avx512 = compiled_for is not None and compiled_for.avx512
         return source_of(program, aliased, scratch=scratch_of(program), avx512=avx512)
 
-    def complete(number: int) -> _Made:
+    def complete(number: int) -> _LoweredKernel:
         made = lowered(number)
         if compiled_for is None or number in waiting:
             return made
         text = source(made.program, sharing.aliased[number])
         return made._replace(key=object_key(text, compiled_for), image=object_of(text, compiled_for))
 
-    found: dict[int, _Made] = {}
+    found: dict[int, _LoweredKernel] = {}
     images: dict[int, Callable[[], bytes]] = {}
     beside, started, count = Beside(), perf_counter(), len(plan.kernels)
     waiting = candidates(plan) if loops else frozenset()
@@ -195,7 +195,8 @@ def _make_kernels(
         programs = [found[number].program for number in range(count)]
         rolling = roll(plan, sharing, programs, target, available_cores(), loops)
         found |= {
-            count + n: _Made(each.program, Choice(origin="loop")) for n, each in enumerate(rolling.made)
+            count + n: _LoweredKernel(each.program, ScheduleChoice(origin="loop"))
+            for n, each in enumerate(rolling.made)
         }
         for number in launched(rolling.result):
             if number not in images:

@@ -36,7 +36,7 @@ FIRST: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ScheduleChoice:
     """The schedule of one kernel, and where it comes from."""
 
     actions: tuple[Action, ...] = ()
@@ -53,7 +53,7 @@ class Scheduled(NamedTuple):
     """A kernel that has passed all stages, and its schedule."""
 
     lines: list[UOp]
-    choice: Choice
+    choice: ScheduleChoice
 
 
 def scheduled(
@@ -63,7 +63,7 @@ def scheduled(
 
     Its schedule is chosen when it comes to stage 7, unless that is left out.
     """
-    choice = Choice(origin=f"stage {FIRST} is disabled")
+    choice = ScheduleChoice(origin=f"stage {FIRST} is disabled")
 
     def chosen(kernel: UOp) -> Sequence[Action]:
         nonlocal choice
@@ -75,10 +75,10 @@ def scheduled(
     return Scheduled(pipeline.run(sink, pipeline.Machine(target, chosen), name=name), choice)
 
 
-def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> Choice:
+def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> ScheduleChoice:
     """The schedule of a kernel, as the settings want it found."""
     draft = drafted(sink, target, attempts(target, in_place=in_place, streams=streams))
-    plain = Choice(tuple(draft.actions), tuple(draft.reasons))
+    plain = ScheduleChoice(tuple(draft.actions), tuple(draft.reasons))
     if current().beam == 0:
         return plain
     from planish.compiler import tuning  # who does not search does not wait for it

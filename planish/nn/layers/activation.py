@@ -6,19 +6,19 @@ from planish.dtypes import DType, float32
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import activations, init
-from planish.nn.layers.applied import Applied
+from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
 
-class ReLU(Applied, function=activations.relu):
+class ReLU(FunctionLayer, function=activations.relu):
     """max(x, 0)."""
 
 
-class ReLU6(Applied, function=activations.relu6):
+class ReLU6(FunctionLayer, function=activations.relu6):
     """x between 0 and 6."""
 
 
-class LeakyReLU(Applied, function=activations.leaky_relu):
+class LeakyReLU(FunctionLayer, function=activations.leaky_relu):
     """x where positive, else negative_slope · x."""
 
     def __init__(self, negative_slope: float = 0.01) -> None:
@@ -36,56 +36,56 @@ class PReLU(Module):
         return activations.prelu(x, self.weight)
 
 
-class ELU(Applied, function=activations.elu):
+class ELU(FunctionLayer, function=activations.elu):
     """x where positive, else alpha · (eˣ - 1)."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
 
-class CELU(Applied, function=activations.celu):
+class CELU(FunctionLayer, function=activations.celu):
     """x where positive, else alpha · (exp(x/alpha) - 1)."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
 
-class SELU(Applied, function=activations.selu):
+class SELU(FunctionLayer, function=activations.selu):
     """`ELU`, scaled."""
 
 
-class GELU(Applied, function=activations.gelu):
+class GELU(FunctionLayer, function=activations.gelu):
     """x·Φ(x)."""
 
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
 
 
-class SiLU(Applied, function=activations.silu):
+class SiLU(FunctionLayer, function=activations.silu):
     """x · sigmoid(x)."""
 
 
-class Mish(Applied, function=activations.mish):
+class Mish(FunctionLayer, function=activations.mish):
     """x · tanh(softplus(x))."""
 
 
-class Sigmoid(Applied, function=activations.sigmoid):
+class Sigmoid(FunctionLayer, function=activations.sigmoid):
     """1 / (1 + e⁻ˣ)."""
 
 
-class LogSigmoid(Applied, function=activations.log_sigmoid):
+class LogSigmoid(FunctionLayer, function=activations.log_sigmoid):
     """log(sigmoid(x))."""
 
 
-class Tanh(Applied, function=fn.tanh):
+class Tanh(FunctionLayer, function=fn.tanh):
     """The hyperbolic tangent."""
 
 
-class Tanhshrink(Applied, function=activations.tanhshrink):
+class Tanhshrink(FunctionLayer, function=activations.tanhshrink):
     """x - tanh(x)."""
 
 
-class Softplus(Applied, function=activations.softplus):
+class Softplus(FunctionLayer, function=activations.softplus):
     """log(1 + exp(beta·x)) / beta."""
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
@@ -93,25 +93,25 @@ class Softplus(Applied, function=activations.softplus):
         self.threshold = threshold
 
 
-class Softsign(Applied, function=activations.softsign):
+class Softsign(FunctionLayer, function=activations.softsign):
     """x / (1 + |x|)."""
 
 
-class Softshrink(Applied, function=activations.softshrink):
+class Softshrink(FunctionLayer, function=activations.softshrink):
     """x moved towards 0."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
 
-class Hardshrink(Applied, function=activations.hardshrink):
+class Hardshrink(FunctionLayer, function=activations.hardshrink):
     """0 near 0, x elsewhere."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
 
-class Hardtanh(Applied, function=activations.hardtanh):
+class Hardtanh(FunctionLayer, function=activations.hardtanh):
     """x between two bounds."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
@@ -119,15 +119,15 @@ class Hardtanh(Applied, function=activations.hardtanh):
         self.max_val = max_val
 
 
-class Hardsigmoid(Applied, function=activations.hardsigmoid):
+class Hardsigmoid(FunctionLayer, function=activations.hardsigmoid):
     """x/6 + 1/2, between 0 and 1."""
 
 
-class Hardswish(Applied, function=activations.hardswish):
+class Hardswish(FunctionLayer, function=activations.hardswish):
     """x · hardsigmoid(x)."""
 
 
-class Threshold(Applied, function=activations.threshold):
+class Threshold(FunctionLayer, function=activations.threshold):
     """x above a threshold, a value elsewhere."""
 
     def __init__(self, threshold: float, value: float) -> None:
@@ -135,21 +135,21 @@ class Threshold(Applied, function=activations.threshold):
         self.value = value
 
 
-class GLU(Applied, function=activations.glu):
+class GLU(FunctionLayer, function=activations.glu):
     """One half along an axis gated by the other."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
 
-class Softmax(Applied, function=activations.softmax):
+class Softmax(FunctionLayer, function=activations.softmax):
     """eˣ / Σ eˣ along an axis."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
 
-class LogSoftmax(Applied, function=activations.log_softmax):
+class LogSoftmax(FunctionLayer, function=activations.log_softmax):
     """log(softmax(x)) along an axis."""
 
     def __init__(self, axis: int = -1) -> None:

@@ -10,7 +10,7 @@ from planish.frontend.tensor.array import Tensor
 from planish.nn.module import Module
 
 
-class Applied(Module):
+class FunctionLayer(Module):
     """`class ELU(Applied, function=elu)`: the settings are the parameters of `__init__`, which are attributes of these names."""
 
     function: ClassVar[Callable[..., Tensor]]

@@ -9,7 +9,7 @@ from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import elementary, init
 from planish.nn.init import Key, keys_of
-from planish.nn.layers.applied import Applied
+from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
 
@@ -95,7 +95,7 @@ class Embedding(Module):
         return elementary.embedding(indices, self.weight, self.padding_idx)
 
 
-class Flatten(Applied, function=fn.flatten):
+class Flatten(FunctionLayer, function=fn.flatten):
     """Axes from `start_dim` to `end_dim` as one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:

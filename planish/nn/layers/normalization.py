@@ -16,7 +16,7 @@ from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import init, normalization
 from planish.nn.arguments import mistake
-from planish.nn.layers.applied import Applied
+from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
 
@@ -225,7 +225,7 @@ class InstanceNorm3d(_InstanceNorm, axes=(5,)):
     """Instance normalisation of (N, C, D, H, W)."""
 
 
-class LocalResponseNorm(Applied, function=normalization.local_response_norm):
+class LocalResponseNorm(FunctionLayer, function=normalization.local_response_norm):
     """By the squares of neighbouring channels."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from planish.nn import spatial
 from planish.nn.arguments import Sizes
-from planish.nn.layers.applied import Applied
+from planish.nn.layers.applied import FunctionLayer
 
 
 def _fixed(sizes: Sizes | None) -> int | tuple[int, ...] | None:
     return sizes if sizes is None or isinstance(sizes, int) else tuple(sizes)
 
 
-class _MaxPool(Applied):
+class _MaxPool(FunctionLayer):
     def __init__(
         self,
         kernel_size: Sizes,
@@ -41,7 +41,7 @@ class MaxPool3d(_MaxPool, function=spatial.max_pool3d):
     """The largest of each window of (N, C, D, H, W)."""
 
 
-class _AvgPool(Applied):
+class _AvgPool(FunctionLayer):
     def __init__(
         self,
         kernel_size: Sizes,
@@ -69,7 +69,7 @@ class AvgPool3d(_AvgPool, function=spatial.avg_pool3d):
     """The mean of each window of (N, C, D, H, W)."""
 
 
-class _Adaptive(Applied):
+class _Adaptive(FunctionLayer):
     def __init__(self, output_size: int | Sequence[int | None]) -> None:
         self.output_size = output_size if isinstance(output_size, int) else tuple(output_size)
 
@@ -98,7 +98,7 @@ class AdaptiveMaxPool3d(_Adaptive, function=spatial.adaptive_max_pool3d):
     """(N, C, D, H, W) to given sizes, by maxima."""
 
 
-class Upsample(Applied, function=spatial.interpolate):
+class Upsample(FunctionLayer, function=spatial.interpolate):
     """Other spatial sizes, by interpolation."""
 
     def __init__(
@@ -118,14 +118,14 @@ class Upsample(Applied, function=spatial.interpolate):
         self.align_corners = align_corners
 
 
-class PixelShuffle(Applied, function=spatial.pixel_shuffle):
+class PixelShuffle(FunctionLayer, function=spatial.pixel_shuffle):
     """(N, C·r², H, W) to (N, C, H·r, W·r)."""
 
     def __init__(self, upscale_factor: int) -> None:
         self.upscale_factor = upscale_factor
 
 
-class PixelUnshuffle(Applied, function=spatial.pixel_unshuffle):
+class PixelUnshuffle(FunctionLayer, function=spatial.pixel_unshuffle):
     """(N, C, H·r, W·r) to (N, C·r², H, W)."""
 
     def __init__(self, downscale_factor: int) -> None:
