@@ -190,7 +190,8 @@ def _later(data: bytes) -> dict[str, object]:
     try:
         text, programs, choices = json.loads(data)
         made = tuple(
-            ScheduleChoice(parse_schedule(schedule), tuple(reasons), origin) for schedule, reasons, origin in choices
+            ScheduleChoice(parse_schedule(schedule), tuple(reasons), origin)
+            for schedule, reasons, origin in choices
         )
         return dict(zip(LATER, (ptir.parse(text).entry, tuple(map(parse, programs)), made), strict=True))
     except (ValueError, TypeError, KeyError, RecursionError) as error:

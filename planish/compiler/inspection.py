@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from planish import ptir
+from planish.actions.base import Action
 from planish.codegen import c, llvm
 from planish.compiler import Lowered
 from planish.compiler.lowering import donated_parameters
@@ -30,7 +31,6 @@ from planish.stages import pipeline
 from planish.stages.boundaries import text_of
 from planish.stages.rangeify.attempts import attempts
 from planish.target import Target
-from planish.actions.base import Action
 from planish.uop.node import Table, UOp
 from planish.uop.text import print_graph
 

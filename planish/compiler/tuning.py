@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 CODE_SETTINGS: Final = ("fastmath", "contract", "devectorize", "allow_half8", "disable_stages")
 """Settings that change the code that a list of actions becomes."""
 _RULES: Final = (
+    "actions",
     "uop",
     "actions",
     "stages",
