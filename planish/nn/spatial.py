@@ -199,7 +199,9 @@ def _avg_pool(
     op = f"avg_pool{space}d"
     x, alone = batched(op, x, space)
     window, strides, ends, _ = _windows(op, space, kernel_size, stride, padding, 1)
-    return unbatched(library.average_pool(x, window, strides, ends, ceil_mode, count_include_pad), alone)
+    return unbatched(
+        library.average_pool(x, window, strides, ends, ceil=ceil_mode, count_padding=count_include_pad), alone
+    )
 
 
 avg_pool1d, avg_pool2d, avg_pool3d = per_space(_avg_pool, "The mean of each window of {x}.")
