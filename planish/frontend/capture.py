@@ -11,7 +11,7 @@ from typing import cast
 
 from planish import ptir
 from planish.errors import GraphError
-from planish.frontend.expression import LazyValue, Node, TracedBody, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TracedBody, unknown
 from planish.frontend.markers import MARKERS
 from planish.ptir import ops
 from planish.ptir.function import Region
@@ -96,8 +96,13 @@ class _FunctionWriter:
             self.results[node] = [body.add_arg(type, name)]
 
     def value(self, value: LazyValue) -> ptir.SSAValue:
-        found = self.values.get(value)
-        return self.results[cast("Node", value.node)][value.index] if found is None else found
+        known = self.values.get(value)
+        if known is not None:
+            return known
+        node = value.node
+        if node is None:
+            raise Settled
+        return self.results[node][value.index]
 
     def write(self, roots: Sequence[LazyValue]) -> None:
         """Everything the roots need that is not there yet, sources first."""
@@ -107,6 +112,8 @@ class _FunctionWriter:
             node = value.node
             if value in self.values or node in self.results:
                 continue
+            if value.storage is not None:
+                raise Settled
             if node is None:
                 raise GraphError("a parameter of another trace is used here")
             if ready:

@@ -98,6 +98,10 @@ class LazyValue:
         self.node = None  # what it was computed from is no longer needed
 
 
+class Settled(Exception):
+    """Another thread computed a value while an expression was being read."""
+
+
 class Parameter(LazyValue):
     """A value that is not known while a function is being traced."""
 

@@ -25,7 +25,7 @@ from planish.errors import LoweringError
 from planish.frontend import execute
 from planish.frontend.capture import capture
 from planish.frontend.devices import Device, Runnable
-from planish.frontend.expression import LazyValue, Node, TracedBody, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TracedBody, unknown
 from planish.frontend.storage import Storage
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
@@ -276,5 +276,8 @@ class _Reading:
     def _end(self, results: Sequence[LazyValue]) -> None:
         for x in results:
             node = x.node
-            self.parts.append(self.names[x] if node is None else self.places[node] + x.index)
+            place = self.names.get(x) if node is None else self.places[node] + x.index
+            if place is None:
+                raise Settled
+            self.parts.append(place)
         self.parts.append(len(results))

@@ -17,7 +17,7 @@ import numpy as np
 from planish.config import current
 from planish.frontend.devices import common_device, running
 from planish.frontend.execute import no_room
-from planish.frontend.expression import LazyValue, Node, TraceScope, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TraceScope, unknown
 from planish.frontend.interning import Signatures, Types
 from planish.frontend.plans import KEPT, Plans
 from planish.ptir import ops
@@ -78,29 +78,17 @@ class Session:
 
     def evaluate(self, values: Sequence[LazyValue], what: str | None = None) -> None:
         """Give values their elements, computed together. `what` asks for them, for messages."""
-        roots: dict[LazyValue, None] = {}
-        for value in values:
-            if value.storage is not None:
+        while wanted := _to_compute(values, what):
+            settings = current()
+            place = running(_device(wanted) or settings.device, settings)
+            try:
+                results = self.plans.run(wanted, place, settings, what)
+            except Settled:
                 continue
-            node = value.node
-            if node is None:
-                if value.storage is None:  # another thread may have computed it just now
-                    raise unknown(value, what)
-            elif node.signature.op is ops.constant:
-                _settle_constant(value, node)
-            else:
-                roots[value] = None
-                if len(node.signature.types) > 1:
-                    # the other results that somebody has are computed on the way
-                    roots.update(dict.fromkeys(node.held()))
-        if not roots:
-            return
-        wanted, settings = list(roots), current()
-        place = running(_device(wanted) or settings.device, settings)
-        for value, storage in zip(wanted, self.plans.run(wanted, place, settings, what), strict=True):
-            value.settle(storage)
-            if not place.is_host:
-                value.device = place.name
+            for value, storage in zip(wanted, results, strict=True):
+                value.settle(storage)
+                if not place.is_host:
+                    value.device = place.name
 
     def settle_deep(self, results: Sequence[LazyValue], node: Node) -> None:
         """Compute an expression that has grown deep, and everything on the way that a program has a name for.
@@ -143,6 +131,25 @@ class Session:
         return True
 
 
+def _to_compute(values: Sequence[LazyValue], what: str | None) -> list[LazyValue]:
+    """Those that are not known yet, each once, with the other results of their ops that somebody has. Constants are known now."""
+    roots: dict[LazyValue, None] = {}
+    for value in values:
+        if value.storage is not None:
+            continue
+        node = value.node
+        if node is None:
+            if value.storage is None:  # another thread may have computed it just now
+                raise unknown(value, what)
+        elif node.signature.op is ops.constant:
+            _settle_constant(value, node)
+        else:
+            roots[value] = None
+            if len(node.signature.types) > 1:
+                roots.update(dict.fromkeys(node.held()))
+    return list(roots)
+
+
 def _device(values: Sequence[LazyValue]) -> str | None:
     """The one device they are tied to."""
     found: str | None = None
@@ -159,7 +166,7 @@ def _settle_constant(value: LazyValue, node: Node) -> None:
         literal = attrs.literal
         try:
             value.settle(np.full(literal.shape, literal.data) if literal.splat else literal.data)
-            value.shared = not literal.splat
+            value.shared |= not literal.splat
         except (MemoryError, ValueError) as error:
             raise no_room(value.type) from error
 
