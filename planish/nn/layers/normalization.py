@@ -100,11 +100,11 @@ class _Tracking(Module):
     def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        dtype: DType,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: DType = float32,
     ) -> None:
         self.num_features = num_features
         self.eps = eps
@@ -146,17 +146,6 @@ class _Tracking(Module):
 
 
 class _BatchNorm(_Tracking):
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        dtype: DType = float32,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
-
     def __call__(self, x: Tensor) -> Tensor:
         """By the statistics of the batch in training, which are then tracked; by the tracked ones otherwise."""
         self._check(x)
