@@ -27,7 +27,7 @@ from planish.cli.run import open_model
 from planish.compiler import Executable, tuning
 from planish.compiler.campaign import Campaign
 from planish.compiler.launch_parameters import float_work, touched_bytes
-from planish.compiler.progress import Progress
+from planish.compiler.progress import ProgressLine
 from planish.config import current, settings
 from planish.dtypes import float32
 from planish.errors import PlanishError
@@ -185,7 +185,7 @@ class _Port:
 
 def _bench(args: argparse.Namespace, console: Console) -> None:
     make = _program(args, console)
-    with Progress(f"compiling {Path(args.program).name}"), settings(beam=0):
+    with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
         plain = make()
     beam = args.beam or current().beam or (_BEAM if args.tune else 0)
     tuned = None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from planish.cli.console import CommandError, UsageError
 from planish.cli.watch import diff_lines
-from planish.compiler.progress import Progress, report
+from planish.compiler.progress import ProgressLine, report
 from planish.ptir import Program, bisect_rewrites, text
 from planish.ptir.function import Function
 from planish.ptir.passes import CanonicalizePass, Instrument, Pass, PassManager, PassResult, pass_text
@@ -52,7 +52,7 @@ class Oracle:
 def bisect(program: Program, passes: Sequence[Pass], command: str, *, quiet: bool = True) -> str:
     """A report that names the culprit; `program` is used up."""
     # a command that writes to the terminal itself needs no line
-    watched = Progress("bisecting", shown=None if quiet else False)
+    watched = ProgressLine("bisecting", shown=None if quiet else False)
     with watched, tempfile.TemporaryDirectory(prefix="planish-bisect-") as folder:
         oracle = Oracle(command, Path(folder), quiet=quiet)
         if not oracle.good(program):

@@ -15,7 +15,7 @@ from planish.cli.cache import size
 from planish.cli.console import OK, CommandError, Console, Parser, UsageError, examples
 from planish.cli.models import read_dims
 from planish.cli.run import open_model
-from planish.compiler.progress import Progress
+from planish.compiler.progress import ProgressLine
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
             raise UsageError(
                 f"the model has no input {name!r}", remedy=f"it has {', '.join(known) or 'none'}"
             )
-    with Progress(f"compiling {Path(args.model).name}") as progress:
+    with ProgressLine(f"compiling {Path(args.model).name}") as progress:
         program = model.program(shapes)
         inputs = [
             deployment.Port(info.name, info.dtype, _dims(info, shapes, model.dims)) for info in model.inputs

@@ -13,7 +13,7 @@ from typing import Final
 
 from planish._version import __version__
 from planish.cli.console import OK, Console, Parser
-from planish.compiler.progress import Progress, report
+from planish.compiler.progress import ProgressLine, report
 from planish.config import Settings, current, default_folder, from_environment, settings
 from planish.runtime.calibrate import measure
 from planish.runtime.memory import available_memory, wanted_limit
@@ -93,7 +93,7 @@ def calibrate() -> None:
     """Measure this machine, and write what compiling for it goes by."""
     with settings(calibration=False):
         plain = host()
-    with Progress("measuring this machine"):
+    with ProgressLine("measuring this machine"):
         numbers = measure(plain, report)
     calibration.save(calibration.path_in(cache_directory(os.environ)), model_name(), numbers)
 

@@ -28,7 +28,7 @@ from planish.cli.models import (
     write_outputs,
 )
 from planish.cli.profile import REPEAT, Recorder
-from planish.compiler.progress import Progress
+from planish.compiler.progress import ProgressLine
 from planish.config import current
 from planish.ptir.trace import FileTraceSink, install_global_sink
 
@@ -98,14 +98,14 @@ def run(arguments: Sequence[str], console: Console) -> int:
         console.say(f"output  {info}")
     check_output(args.output, len(model.outputs))
     feeds = _feeds(args, model.inputs, sizes)
-    with Progress(f"compiling {Path(args.model).name}") as progress, _tracing(args):
+    with ProgressLine(f"compiling {Path(args.model).name}") as progress, _tracing(args):
         results = model.run(None, feeds)
         first = progress.seconds
     console.say(f"first run in {first:.2f} s, {_plural(model.compilations, 'compilation')}")
     _repeat(args.repeat, lambda: model.run(None, feeds), console)
     _finish(args, [info.name for info in model.outputs], results, console)
     if recorder is not None:
-        with Progress("timing kernels"):
+        with ProgressLine("timing kernels"):
             shown = recorder.report(args.repeat if args.repeat > 1 else REPEAT)
         console.write(shown)
     if args.check_with:
@@ -140,7 +140,7 @@ def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> in
         raise CommandError(f"{args.model} holds no compiled model", remedy="`planish compile` writes one")
     if args.check_with:
         raise UsageError("--check-with needs the .onnx file")
-    with Progress(f"loading {args.model}"):
+    with ProgressLine(f"loading {args.model}"):
         model = deployment.load(args.model)
     for port in model.inputs:
         console.say(f"input   {port}")

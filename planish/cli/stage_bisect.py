@@ -19,8 +19,8 @@ from planish.cli.load import add_load_argument, load_files
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
 from planish.cli.models import read_arrays
 from planish.cli.pipeline import adjust, read_passes
-from planish.compiler.bisect import PASSES, Culprit, bisect, row_of
-from planish.compiler.progress import Progress
+from planish.compiler.bisect import PASSES, KernelCulprit, bisect, row_of
+from planish.compiler.progress import ProgressLine
 from planish.config import current
 from planish.dtypes import DType
 from planish.ptir import Function
@@ -73,7 +73,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     function = program.entry
     arrays = _arrays(function, args)
     target = find_target(current().target if args.target is None else args.target)
-    with Progress(f"bisecting @{function.name}"):
+    with ProgressLine(f"bisecting @{function.name}"):
         found = bisect(program, arrays, target, rules=args.rules, passes=passes)
     if found is None:
         console.write(f"@{function.name}: every stage gives the result of the interpreter\n")
@@ -82,7 +82,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     return FAILED
 
 
-def report(function: Function, culprit: Culprit) -> str:
+def report(function: Function, culprit: KernelCulprit) -> str:
     """What was found, in words, with the row of the table of symptoms that belongs to it."""
     finding = culprit.finding
     where = f"@{function.name}" if culprit.kernel is None else f"@{function.name}, kernel {culprit.kernel}"

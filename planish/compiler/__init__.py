@@ -5,7 +5,7 @@ lowered.as_text("llir")            any level, as text
 run = lowered.compile()            → LLVM → machine code
 run(array, …)                      → results
 
-What lowers is in `lowering`, and imported when there is something to lower.
+What lowers is in `lowering`, what is read in `inspection`; both are imported when there is something to lower or to read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from planish.compiler import compilation_cache
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Cost, Executable, KernelInfo
 from planish.compiler.native import Backend
-from planish.compiler.progress import Progress
+from planish.compiler.progress import ProgressLine
 from planish.config import current
 from planish.errors import PassError, PlanishError
 from planish.runtime.processors import processor
@@ -31,7 +31,7 @@ from planish.target import Target
 from planish.target import find as find_target
 
 if TYPE_CHECKING:
-    from planish.compiler.scheduling import Choice
+    from planish.compiler.scheduling import ScheduleChoice
     from planish.llir.program import Program
     from planish.optimize.why import Why
     from planish.ptir.passes import Passes
@@ -69,7 +69,7 @@ class Lowered:
     programs: tuple[Program, ...]
     """One per kernel of the plan."""
     target: Target
-    choices: tuple[Choice, ...] = field(default_factory=tuple)
+    choices: tuple[ScheduleChoice, ...] = field(default_factory=tuple)
     """The schedule of each kernel that the function was cut into, and who chose it."""
     images: tuple[Callable[[], bytes], ...] | None = field(default=None, repr=False, compare=False)
     """The object code of each kernel, if it was compiled on the way."""
@@ -139,28 +139,28 @@ class Lowered:
         """The memory of a call at the largest sizes."""
         return self.layout({})
 
-    def choice(self, number: int) -> Choice:
+    def choice(self, number: int) -> ScheduleChoice:
         """Who scheduled a kernel, and how; of a loop, that it is one."""
         origin = self.origins[number]
         if origin < len(self.choices):
             return self.choices[origin]
-        from planish.compiler.scheduling import Choice
+        from planish.compiler.scheduling import ScheduleChoice
 
-        return Choice(origin=self.rolled[origin - len(self.choices)].because)
+        return ScheduleChoice(origin=self.rolled[origin - len(self.choices)].because)
 
-    @property
+    @cached_property
     def stages(self) -> list[list[tuple[str, str]]]:
         """Per kernel that the function was cut into: (stage, text of the graph after it). Lowered once more to be looked at; compiling prints nothing."""
-        from planish.compiler import lowering
+        from planish.compiler import inspection
 
-        return lowering.stages_of(self)
+        return inspection.stages_of(self)
 
     @cached_property
     def explained(self) -> tuple[Why, ...]:
         """Per kernel: its actions with their reasons, and what the cost model expects. Worked out when asked for."""
-        from planish.compiler import lowering
+        from planish.compiler import inspection
 
-        return lowering.explained(self)
+        return inspection.explained(self)
 
     def as_text(self, level: str) -> str:
         """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
@@ -169,17 +169,17 @@ class Lowered:
         if level == "plan":
             return self.plan.as_text(self.sharing.homes)
         if level == "schedule":
-            from planish.compiler import lowering
+            from planish.compiler import inspection
 
-            return lowering.schedules_of(self)
+            return inspection.schedules_of(self)
         if level == "uop":
             return "\n".join(kernel[0][1] for kernel in self.stages)
         if level.startswith("uop:"):
             return "\n".join(self._after(kernel, level[4:]) for kernel in self.stages)
         if level in {"llir", "llvm", "asm", "c", "cuda", "ptx", "sass"}:
-            from planish.compiler import lowering
+            from planish.compiler import inspection
 
-            return lowering.text_of_kernels(self, level)
+            return inspection.text_of_kernels(self, level)
         raise PlanishError(
             f"unknown level {level!r}", remedy=f"one of {', '.join(get_args(Level))}, or uop:NN"
         )
@@ -290,7 +290,7 @@ def compile(
         return _compile_in_layout(function, target, passes, donated, layout, vector_width)
     entry = function.entry if isinstance(function, ptir.Program) else function
     # a search has a line of its own
-    with collector_off(), Progress(f"compiling {entry.name}", shown=False if current().beam else None):
+    with collector_off(), ProgressLine(f"compiling {entry.name}", shown=False if current().beam else None):
         lowered = kept(function, target, passes, donated)
         if lowered is None:
             from planish.compiler.lowering import lower_for

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from planish import compiler, ptir
 from planish.compiler.arguments import Arguments
 from planish.compiler.executable import Executable
-from planish.compiler.lowering import steered
 from planish.compiler.progress import report
+from planish.compiler.scheduling import choose
 from planish.dtypes import PtrDType
 from planish.errors import PlanishError
 from planish.llir.interpret import interpret as interpret_llir
@@ -100,17 +100,17 @@ def run_plan(
         return Executable(lowered, calls)(*arrays)
 
 
-class Culprit(NamedTuple):
+class KernelCulprit(NamedTuple):
     """What was found: where (see `Finding`), and in which kernel, if in one."""
 
     finding: Finding
     kernel: str | None = None
 
 
-class _Found(Exception):
+class _Difference(Exception):
     """Carries a culprit out of a plan that is being run."""
 
-    def __init__(self, culprit: Culprit) -> None:
+    def __init__(self, culprit: KernelCulprit) -> None:
         self.culprit = culprit
 
 
@@ -121,15 +121,15 @@ def bisect(
     *,
     rules: bool = False,
     passes: Passes | None = compiler.PIPELINE,
-) -> Culprit | None:
+) -> KernelCulprit | None:
     """The first thing that makes the results of a function differ from what it means; None if nothing does."""
     target = host() if target is None else target
-    machine = steered(target)
+    machine = pipeline.Machine(target, lambda sink: choose(sink, target).actions)
     meant = [np.asarray(each) for each in ptir.interpret(function, list(arrays))]
     prepared = compiler.prepare(function, passes)
     what = _differs(meant, _after_passes(prepared, arrays, meant))
     if what is not None:
-        return Culprit(Finding(PASSES, "passes", "values", what))
+        return KernelCulprit(Finding(PASSES, "passes", "values", what))
     launches: dict[str, int] = {}
 
     def run(kernel: Kernel, memory: Memory, variables: Mapping[str, int]) -> Mapping[int, Array]:
@@ -141,18 +141,18 @@ def bisect(
         if found is None and expected is not None and launches[kernel.name] <= _LAUNCHES:
             found = _as_llir(kernel, machine, memory, variables, expected)
         if found is not None:
-            raise _Found(Culprit(found, kernel.name))
+            raise _Difference(KernelCulprit(found, kernel.name))
         return cast("Mapping[int, Array]", expected)
 
     try:
         results = run_plan(function, arrays, target, run, passes)
-    except _Found as found:
+    except _Difference as found:
         return found.culprit
     except PlanishError as error:
-        return Culprit(Finding(SCHEDULE, "scheduling", "crash", f"{type(error).__name__}: {error}"))
+        return KernelCulprit(Finding(SCHEDULE, "scheduling", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, results)
     if what is not None:
-        return Culprit(Finding(SCHEDULE, "scheduling", "values", what))
+        return KernelCulprit(Finding(SCHEDULE, "scheduling", "values", what))
     return _as_code(function, arrays, target, passes, meant)
 
 
@@ -201,16 +201,16 @@ def _as_code(
     target: Target,
     passes: Passes | None,
     meant: Sequence[Array],
-) -> Culprit | None:
+) -> KernelCulprit | None:
     """Machine code, if it is for the machine we are on."""
     if target.name not in {host().name, "scalar"}:
         return None
     try:
         found = compiler.lower(function, target, passes=passes).compile()(*arrays)
     except PlanishError as error:
-        return Culprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
+        return KernelCulprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, found)
-    return None if what is None else Culprit(Finding(CODE, "code generation", "values", what))
+    return None if what is None else KernelCulprit(Finding(CODE, "code generation", "values", what))
 
 
 def _differs(meant: Sequence[Array], found: Sequence[Array]) -> str | None:

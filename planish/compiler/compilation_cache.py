@@ -184,13 +184,14 @@ def _check(
 def _later(data: bytes) -> dict[str, object]:
     """What is read when it is asked for. The digest of the entry holds for it too."""
     from planish.actions.text import parse_schedule
-    from planish.compiler.scheduling import Choice
+    from planish.compiler.scheduling import ScheduleChoice
     from planish.llir.text import parse
 
     try:
         text, programs, choices = json.loads(data)
         made = tuple(
-            Choice(parse_schedule(schedule), tuple(reasons), origin) for schedule, reasons, origin in choices
+            ScheduleChoice(parse_schedule(schedule), tuple(reasons), origin)
+            for schedule, reasons, origin in choices
         )
         return dict(zip(LATER, (ptir.parse(text).entry, tuple(map(parse, programs)), made), strict=True))
     except (ValueError, TypeError, KeyError, RecursionError) as error:

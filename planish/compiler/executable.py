@@ -106,7 +106,7 @@ class Executable:
         self._code = assembled.code
         self._sizes = assembled.sizes
         self._results = assembled.results
-        self._layouts: dict[tuple[int, ...], _Layout] = {}
+        self._layouts: dict[tuple[int, ...], _CallLayout] = {}
         blocks().configure()
         self._native = NativeCode(lowered, assembled, backend) if calls is None else None
         self._backend: str = backend if calls is None else "llir-interpreter"
@@ -227,18 +227,18 @@ class Executable:
 
         return measure(self, arrays, repeat, function)
 
-    def _layout(self, sizes: Mapping[str, int]) -> _Layout:
+    def _layout(self, sizes: Mapping[str, int]) -> _CallLayout:
         key = tuple(sizes.values())
         found = self._layouts.get(key)
         if found is None:
-            found = _Layout(self.lowered, self._code.sites, sizes)
+            found = _CallLayout(self.lowered, self._code.sites, sizes)
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
             self._layouts[key] = found
         return found
 
 
-class _Layout:
+class _CallLayout:
     """Where the buffers of a call are, for one set of sizes."""
 
     def __init__(self, lowered: Lowered, sites: Sequence[int], sizes: Mapping[str, int]) -> None:

@@ -79,9 +79,9 @@ class Levels:
             return ptir.print(self.prepared)
         with self._settings:
             if level in {"plan", "uop"}:
-                from planish.compiler import lowering
+                from planish.compiler import inspection
 
-                return lowering.planned_text(self.prepared, self.target, self.donate, level)
+                return inspection.planned_text(self.prepared, self.target, self.donate, level)
             if level.startswith(_STAGE):
                 return self._after(level.removeprefix(_STAGE))
             if level in get_args(Level):
@@ -91,14 +91,14 @@ class Levels:
         )
 
     def _after(self, number: str) -> str:
-        from planish.compiler import lowering
+        from planish.compiler import inspection
         from planish.compiler.scheduling import FIRST
 
         if not number.isdecimal():
             raise PlanishError(f"no stage {number!r}", remedy="stages are numbers: uop:14")
         # Before the actions are applied nothing depends on which they are.
         choices = self.lowered.choices if int(number) >= FIRST else None
-        return lowering.stage_text(self.prepared, self.target, self.donate, int(number), choices)
+        return inspection.stage_text(self.prepared, self.target, self.donate, int(number), choices)
 
 
 __all__ = ["Levels"]

@@ -19,13 +19,13 @@ from planish.schedule.overwriting import element_by_element, written
 from planish.schedule.plan import Branch, Copy, For, Launch, Step, Steps, Swap, View, renamed, walk
 
 if TYPE_CHECKING:
-    from planish.compiler.loops import Price, Rolling
+    from planish.compiler.loops import Rolling, TurnPrice
 
 
 class LoopKernel:
     """The kernel of one loop of a plan, in the making."""
 
-    def __init__(self, rolling: Rolling, loop: For, price: Price) -> None:
+    def __init__(self, rolling: Rolling, loop: For, price: TurnPrice) -> None:
         self.rolling, self.plan, self.loop, self.price = rolling, rolling.plan, loop, price
         self.launches = [step for step in walk(loop.body) if isinstance(step, Launch)]
         self.sliced = {step.buffer: step for step in loop.body if isinstance(step, View)}

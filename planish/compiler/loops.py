@@ -60,7 +60,7 @@ _MOST: Final = 24
 """Launches in a turn that become one kernel at most: what they compute then outweighs a launch each."""
 
 
-class Made(NamedTuple):
+class RolledKernel(NamedTuple):
     """The kernel of a loop, in LLIR, and which of its parameters may share memory."""
 
     kernel: Kernel
@@ -77,7 +77,7 @@ class Rolling:
     programs: Sequence[Program]
     target: Target
     cores: int
-    made: list[Made] = field(default_factory=list)
+    made: list[RolledKernel] = field(default_factory=list)
     rolled: list[Rolled] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     """Of loops that stay what they are: why."""
@@ -147,7 +147,7 @@ class Rolling:
             inlining.is_simple(each) and not scratch_of(each) for each in programs
         ):
             return loop
-        price = Price(loop, programs, self.cores)
+        price = TurnPrice(loop, programs, self.cores)
         if price.registers(self.plan, [step.buffer for step in steps if isinstance(step, View)]):
             try:
                 return self.in_registers(loop, price)
@@ -159,7 +159,7 @@ class Rolling:
         body = LoopKernel(self, loop, price)
         return self.add(body, body.in_memory(), "memory")
 
-    def in_registers(self, loop: For, price: Price) -> Step:
+    def in_registers(self, loop: For, price: TurnPrice) -> Step:
         """With as many iterations side by side as there are registers for, by a linear scan over their lives."""
         registers, width = self.target.registers, self.target.register_bytes
         most = len(carried.CHAINS) - 1
@@ -181,7 +181,7 @@ class Rolling:
         parts = tuple(dict.fromkeys(launch.kernel for launch in body.launches))
         names = tuple(variable.name for variable in program.variables)
         kernel = Kernel(program.name, None, buffers, names, tuple(b for b in buffers if b in body.writes))  # type: ignore[arg-type]
-        self.made.append(Made(kernel, program, self.aliased(buffers)))
+        self.made.append(RolledKernel(kernel, program, self.aliased(buffers)))
         told = f"{body.price}: one kernel, what is carried in {way}{told}; launches would add {body.price.launches:.0f} ns to each"
         self.rolled.append(Rolled(program.name, parts, way, elements(body.loop.count), told))
         launch = Launch(number, buffers)
@@ -204,7 +204,7 @@ class Rolling:
 
 
 @dataclass(slots=True)
-class Price:
+class TurnPrice:
     """What a turn takes, in nanoseconds on one core."""
 
     loop: For

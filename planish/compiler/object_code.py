@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Counters:
+class ObjectCounters:
     """What this process compiled, and what it found ready."""
 
     compiled: int = 0
     loaded: int = 0
 
 
-counters: Final = Counters()
+counters: Final = ObjectCounters()
 _lock: Final = threading.Lock()
 hold(_lock)
 

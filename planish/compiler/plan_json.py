@@ -50,7 +50,7 @@ class Blobs:
         return start
 
 
-class Codec(NamedTuple):
+class FieldCodec(NamedTuple):
     """One type of value: how it is written, and how it is read and checked."""
 
     dump: Callable[[Any, Blobs], object]
@@ -64,14 +64,14 @@ def _bad(value: object, wanted: str) -> NoReturn:
 # -- values ----------------------------------------------------------------------------------------------------
 
 
-def _exactly(kind: type) -> Codec:
+def _exactly(kind: type) -> FieldCodec:
     def load(value: object, blobs: memoryview) -> object:
         return value if type(value) is kind else _bad(value, kind.__name__)
 
     def dump(value: object, blobs: Blobs) -> object:
         return value if type(value) is kind else _bad(value, kind.__name__)
 
-    return Codec(dump, load)
+    return FieldCodec(dump, load)
 
 
 def _load_int(value: object, blobs: memoryview) -> int:
@@ -194,7 +194,7 @@ def _load_host(value: list[object], blobs: memoryview) -> plan.Host:
 # -- puts together ---------------------------------------------------------------------------------------------
 
 
-def _many(item: Codec, kind: type = tuple) -> Codec:
+def _many(item: FieldCodec, kind: type = tuple) -> FieldCodec:
     def load(value: object, blobs: memoryview) -> object:
         if type(value) is not list:
             _bad(value, "a list")
@@ -205,10 +205,10 @@ def _many(item: Codec, kind: type = tuple) -> Codec:
         parts = sorted(value) if kind is frozenset else value
         return [item.dump(part, blobs) for part in parts]
 
-    return Codec(dump, load)
+    return FieldCodec(dump, load)
 
 
-def _ints(kind: type = tuple) -> Codec:
+def _ints(kind: type = tuple) -> FieldCodec:
     """The same for integers, of which there are many."""
 
     def load(value: object, blobs: memoryview) -> object:
@@ -222,26 +222,26 @@ def _ints(kind: type = tuple) -> Codec:
         found = sorted(value) if kind is frozenset else list(value)
         return found if not set(map(type, found)) - {int} else _bad(value, "integers")
 
-    return Codec(dump, load)
+    return FieldCodec(dump, load)
 
 
-def _pair(first: Codec, second: Codec) -> Codec:
+def _pair(first: FieldCodec, second: FieldCodec) -> FieldCodec:
     def load(value: object, blobs: memoryview) -> object:
         if type(value) is not list or len(value) != 2:
             _bad(value, "a pair")
         return first.load(value[0], blobs), second.load(value[1], blobs)
 
-    return Codec(lambda value, blobs: [first.dump(value[0], blobs), second.dump(value[1], blobs)], load)
+    return FieldCodec(lambda value, blobs: [first.dump(value[0], blobs), second.dump(value[1], blobs)], load)
 
 
-def _maybe(item: Codec) -> Codec:
-    return Codec(
+def _maybe(item: FieldCodec) -> FieldCodec:
+    return FieldCodec(
         lambda value, blobs: None if value is None else item.dump(value, blobs),
         lambda value, blobs: None if value is None else item.load(value, blobs),
     )
 
 
-def _record(kind: Any) -> Codec:
+def _record(kind: Any) -> FieldCodec:
     """A record: its fields in their order."""
     parts = [(field.name, codec_of(str(field.type))) for field in fields(kind) if field.init]
     reads = [codec.load for _, codec in parts]
@@ -256,19 +256,19 @@ def _record(kind: Any) -> Codec:
             _bad(value, kind.__name__)
         return [codec.dump(getattr(value, name), blobs) for name, codec in parts]
 
-    return Codec(dump, load)
+    return FieldCodec(dump, load)
 
 
-_HOST: Final = Codec(_dump_host, _load_host)
+_HOST: Final = FieldCodec(_dump_host, _load_host)
 
 
-def _step() -> Codec:
+def _step() -> FieldCodec:
     """One of the kinds of steps, by its name."""
     # loops contain steps: each kind is looked at when there is one
     kinds = {kind.__name__: kind for kind in get_args(plan.Step)}
 
     @cache
-    def codec(name: str) -> Codec:
+    def codec(name: str) -> FieldCodec:
         return _HOST if name == "Host" else _record(kinds[name])
 
     def load(value: object, blobs: memoryview) -> object:
@@ -282,25 +282,27 @@ def _step() -> Codec:
             _bad(value, "a step")
         return [name, *cast("list[object]", codec(name).dump(value, blobs))]
 
-    return Codec(dump, load)
+    return FieldCodec(dump, load)
 
 
-_INT: Final = Codec(_exactly(int).dump, _load_int)
+_INT: Final = FieldCodec(_exactly(int).dump, _load_int)
 _INT_PAIR: Final = _pair(_INT, _INT)
-_KNOWN: Final[dict[str, Codec]] = {
+_KNOWN: Final[dict[str, FieldCodec]] = {
     "int": _INT,
     "str": _exactly(str),
     "bool": _exactly(bool),
     "float": _exactly(float),
-    "DType": Codec(lambda value, blobs: value.short, _load_dtype),
-    "DimLike": Codec(_dump_dim, _load_dim),
-    "Array": Codec(_dump_array, _load_array),
-    "Role": Codec(_dump_role, _load_role),
-    "Mapping[int, int]": Codec(_dump_pairs, _load_pairs),
+    "DType": FieldCodec(lambda value, blobs: value.short, _load_dtype),
+    "DimLike": FieldCodec(_dump_dim, _load_dim),
+    "Array": FieldCodec(_dump_array, _load_array),
+    "Role": FieldCodec(_dump_role, _load_role),
+    "Mapping[int, int]": FieldCodec(_dump_pairs, _load_pairs),
     "frozenset[int]": _ints(frozenset),
     "tuple[int, ...]": _ints(),
     "tuple[int, int]": _INT_PAIR,
-    "UOp": Codec(lambda value, blobs: None, lambda value, blobs: None),  # a kernel is its LLIR from here on
+    "UOp": FieldCodec(
+        lambda value, blobs: None, lambda value, blobs: None
+    ),  # a kernel is its LLIR from here on
     "Step": _step(),
 }
 _RECORDS: Final[dict[str, type]] = {
@@ -313,7 +315,7 @@ _RECORDS: Final[dict[str, type]] = {
 
 
 @cache
-def codec_of(type: str) -> Codec:
+def codec_of(type: str) -> FieldCodec:
     """The codec of a type, as annotations name it."""
     if type in _KNOWN:
         return _KNOWN[type]

@@ -151,14 +151,14 @@ def measure(
     exe: Executable, arrays: Sequence[object], repeat: int, function: ptir.Function | None
 ) -> Profile:
     """The profile of a compiled function."""
-    from planish.compiler.lowering import origins_of
+    from planish.compiler.inspection import origins_of
 
     if repeat < 1:
         raise PlanishError(f"a profile of {repeat} repetitions", remedy="repeat is at least 1")
     if exe.native is None:
         raise PlanishError("only machine code has a profile", remedy="compile it")
     given = list(arrays) if arrays or not exe.lowered.arguments.types else made_up(exe)
-    way = _Walk(exe, exe.native, given)
+    way = _TimedWalk(exe, exe.native, given)
     for _ in range(_WARM_UP):
         way.run()
     until = perf_counter() + _SECONDS
@@ -186,7 +186,7 @@ def measure(
     return Profile(tuple(records), median(whole), len(runs), exe.native.threads())
 
 
-class _Walk:
+class _TimedWalk:
     """Runs the code of a function in Python, its launches as machine code, each timed."""
 
     def __init__(self, exe: Executable, native: NativeCode, given: Sequence[object]) -> None:

@@ -34,7 +34,7 @@ def is_watched() -> bool:
         return False
 
 
-class Progress:
+class ProgressLine:
     """Work that may take long."""
 
     def __init__(self, what: str, shown: bool | None = None) -> None:
@@ -42,10 +42,10 @@ class Progress:
         self.done = self.total = 0
         self.doing = ""
         self._shown = shown
-        self._outer: Progress | None = None
+        self._outer: ProgressLine | None = None
         self._part = self
         """What is going on of it."""
-        self._token: Token[Progress | None] | None = None
+        self._token: Token[ProgressLine | None] | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._start = time.monotonic()
@@ -72,7 +72,7 @@ class Progress:
             self._thread.join()
             _LINE.release()
 
-    def _outermost(self) -> Progress:
+    def _outermost(self) -> ProgressLine:
         found = self
         while found._outer is not None:
             found = found._outer
@@ -114,7 +114,7 @@ class Progress:
             return
 
 
-_ACTIVE: Final[ContextVar[Progress | None]] = ContextVar("progress", default=None)
+_ACTIVE: Final[ContextVar[ProgressLine | None]] = ContextVar("progress", default=None)
 """The innermost that is going on here."""
 _LINE: Final = threading.Lock()
 """Of whoever draws: there is one terminal."""
@@ -140,4 +140,4 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
-__all__ = ["Progress", "is_drawn", "is_watched", "report"]
+__all__ = ["ProgressLine", "is_drawn", "is_watched", "report"]

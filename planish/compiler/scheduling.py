@@ -6,11 +6,10 @@ The heuristic chooses, unless the settings ask for a search or say what to do; a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planish.actions.base import Action, Refusal, apply_action
 from planish.actions.block import Block
@@ -37,7 +36,7 @@ FIRST: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ScheduleChoice:
     """The schedule of one kernel, and where it comes from."""
 
     actions: tuple[Action, ...] = ()
@@ -50,28 +49,36 @@ class Choice:
         return f"<schedule by {self.origin}: {print_schedule(self.actions) or 'no actions'}>"
 
 
-@dataclass(slots=True)
-class Steering:
-    """Chooses for the kernels of one compilation, and remembers what."""
+class Scheduled(NamedTuple):
+    """A kernel that has passed all stages, and its schedule."""
 
-    target: Target
-    choices: list[Choice] = field(default_factory=list)
+    lines: list[UOp]
+    choice: ScheduleChoice
 
-    def __call__(
-        self, sink: UOp, *, name: str = "", in_place: bool = False, streams: bool = True
-    ) -> Sequence[Action]:
-        """The actions for a kernel that has come to stage 7; whether it writes over what it reads, and past the caches."""
-        choice = given(sink, name, self.target, in_place=in_place)
-        if choice is None:
-            choice = choose(sink, self.target, in_place=in_place, streams=streams)
-        self.choices.append(choice)
+
+def scheduled(
+    sink: UOp, target: Target, name: str = "kernel", *, in_place: bool = False, streams: bool = True
+) -> Scheduled:
+    """A kernel through the stages; whether it writes over what it reads, and past the caches.
+
+    Its schedule is chosen when it comes to stage 7, unless that is left out.
+    """
+    choice = ScheduleChoice(origin=f"stage {FIRST} is disabled")
+
+    def chosen(kernel: UOp) -> Sequence[Action]:
+        nonlocal choice
+        choice = given(kernel, name, target, in_place=in_place) or choose(
+            kernel, target, in_place=in_place, streams=streams
+        )
         return choice.actions
 
+    return Scheduled(pipeline.run(sink, pipeline.Machine(target, chosen), name=name), choice)
 
-def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> Choice:
+
+def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool = True) -> ScheduleChoice:
     """The schedule of a kernel, as the settings want it found."""
     draft = drafted(sink, target, attempts(target, in_place=in_place, streams=streams))
-    plain = Choice(tuple(draft.actions), tuple(draft.reasons))
+    plain = ScheduleChoice(tuple(draft.actions), tuple(draft.reasons))
     if current().beam == 0:
         return plain
     from planish.compiler import tuning  # who does not search does not wait for it
@@ -82,7 +89,7 @@ def choose(sink: UOp, target: Target, *, in_place: bool = False, streams: bool =
 # -- schedules that are given -------------------------------------------------------------------------------------------
 
 
-def given(sink: UOp, name: str, target: Target, *, in_place: bool = False) -> Choice | None:
+def given(sink: UOp, name: str, target: Target, *, in_place: bool = False) -> ScheduleChoice | None:
     """The schedule that the settings say for a kernel of a name; None if they say nothing of it.
 
     Each step is tried; one that does not fit is an error that says why, and which axes there are.
@@ -106,7 +113,7 @@ def given(sink: UOp, name: str, target: Target, *, in_place: bool = False) -> Ch
                 f"step {number + 1} of the schedule of {name}, {action}, does not fit: {refusal.message}",
                 remedy=refusal.remedy or f"the axes before it are {axes}",
             ) from None
-    return Choice(actions, ("as given",) * len(actions), "given")
+    return ScheduleChoice(actions, ("as given",) * len(actions), "given")
 
 
 def check_given(names: Sequence[str]) -> None:

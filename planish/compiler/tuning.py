@@ -22,7 +22,7 @@ from planish.actions.thread import Thread
 from planish.codegen import llvm
 from planish.compiler.campaign import Tuned, campaign
 from planish.compiler.launch_parameters import grid_of, scratch_of, work_of
-from planish.compiler.scheduling import Choice, after_choice
+from planish.compiler.scheduling import ScheduleChoice, after_choice
 from planish.compiler.tolerance import places_of
 from planish.config import current
 from planish.errors import PlanishError
@@ -50,12 +50,14 @@ if TYPE_CHECKING:
 CODE_SETTINGS: Final = ("fastmath", "contract", "devectorize", "allow_half8", "disable_stages")
 """Settings that change the code that a list of actions becomes."""
 _RULES: Final = (
+    "actions",
     "uop",
     "actions",
     "stages",
     "optimize",
     "llir",
     "codegen",
+    "compiler/functions.py",
     "compiler/scheduling.py",
     "target",
     "dtypes",
@@ -74,7 +76,7 @@ class TuningWarning(UserWarning):
     """Something a search met: it costs nothing but the time it took."""
 
 
-def choose(sink: UOp, target: Target, plain: Choice) -> Choice:
+def choose(sink: UOp, target: Target, plain: ScheduleChoice) -> ScheduleChoice:
     """The schedule of a kernel with `beam` on; `plain` is the heuristic's."""
     settings = current()
     where = place_of(sink, target)
@@ -97,13 +99,15 @@ def choose(sink: UOp, target: Target, plain: Choice) -> Choice:
     if found.seconds < float("inf"):
         winners().add(Winner(where, found.actions, found.seconds, found.baseline, name_of(sink)))
     if found.actions == plain.actions:
-        return _noted(sink, Choice(plain.actions, plain.reasons, "heuristic, not beaten by a search", found))
+        return _noted(
+            sink, ScheduleChoice(plain.actions, plain.reasons, "heuristic, not beaten by a search", found)
+        )
     origin = f"search: {found.gain:.2f} times as fast as the heuristic's"
-    choice = Choice(found.actions, _shared_reasons(found.actions, plain), origin, found)
+    choice = ScheduleChoice(found.actions, _shared_reasons(found.actions, plain), origin, found)
     return _noted(sink, choice, found.gain)
 
 
-def _noted(sink: UOp, choice: Choice, gain: float = 1.0) -> Choice:
+def _noted(sink: UOp, choice: ScheduleChoice, gain: float = 1.0) -> ScheduleChoice:
     """The choice, after the campaign heard of it."""
     replaced = not choice.origin.startswith("heuristic")
     seconds = 0.0 if choice.search is None else choice.search.elapsed
@@ -113,14 +117,14 @@ def _noted(sink: UOp, choice: Choice, gain: float = 1.0) -> Choice:
     return choice
 
 
-def _from_winner(winner: Winner, plain: Choice) -> Choice:
+def _from_winner(winner: Winner, plain: ScheduleChoice) -> ScheduleChoice:
     if winner.actions == plain.actions:
-        return Choice(plain.actions, plain.reasons, "heuristic, not beaten by an earlier search")
+        return ScheduleChoice(plain.actions, plain.reasons, "heuristic, not beaten by an earlier search")
     origin = f"earlier search: {winner.gain:.2f} times as fast as the heuristic's"
-    return Choice(winner.actions, _shared_reasons(winner.actions, plain), origin)
+    return ScheduleChoice(winner.actions, _shared_reasons(winner.actions, plain), origin)
 
 
-def _shared_reasons(actions: Sequence[Action], plain: Choice) -> tuple[str, ...]:
+def _shared_reasons(actions: Sequence[Action], plain: ScheduleChoice) -> tuple[str, ...]:
     """The reasons of the heuristic for what it would have done as well; of the rest, that it was measured."""
     known = dict(zip(plain.actions, plain.reasons, strict=True))
     return tuple(known.get(action, "measured to be faster") for action in actions)

@@ -1,6 +1,6 @@
 """Arguments of a function that is compiled: trees of tensors and numbers, some of them static.
 
-`Signature` says how a function is called: which parameters are static, which are donated, which axes have a named size. It
+`CallSignature` says how a function is called: which parameters are static, which are donated, which axes have a named size. It
 takes a call apart into leaves and a key. Two calls with equal keys run the same code. What differs between two keys is told
 in words.
 """
@@ -69,7 +69,7 @@ class TensorSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafType:
     """What is known of a dynamic leaf: its type, and whether it is a Python number."""
 
     type: TensorType
@@ -84,22 +84,22 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class CallKey:
     """What decides which code a call runs."""
 
     structure: Structure
     """Of the dynamic positional arguments and keyword arguments, as one pair."""
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[LeafType, ...]
     static: tuple[tuple[int | str, type, Hashable], ...]
     """Position or name, type and value."""
     settings: int
 
 
 @dataclass(slots=True)
-class Call:
+class CallParts:
     """A call taken apart."""
 
-    key: Key
+    key: CallKey
     leaves: list[Any]
     """Tensors (as they were given), arrays, Python numbers and specs."""
     kinds: list[type]
@@ -111,7 +111,7 @@ class Call:
     """Of positional arguments."""
 
 
-class Signature:
+class CallSignature:
     """How a function is called."""
 
     def __init__(
@@ -188,7 +188,7 @@ class Signature:
 
     # -- taking a call apart ---------------------------------------------------------------------------------
 
-    def apart(self, args: Sequence[Any], kwargs: Mapping[str, Any], settings: int) -> Call:
+    def apart(self, args: Sequence[Any], kwargs: Mapping[str, Any], settings: int) -> CallParts:
         """A call as leaves and a key."""
         static: dict[int | str, Any] = {}
         given: list[Any] = []
@@ -221,10 +221,10 @@ class Signature:
             [self._leaf(x, name, spec) for x, name, spec in zip(leaves, names, axes, strict=True)]
         )
         values = tuple([(which, type(value), self._hashed(which, value)) for which, value in static.items()])
-        key = Key(structure, described, values, settings)
-        return Call(key, leaves, [type(leaf) for leaf in leaves], names, static, len(args))
+        key = CallKey(structure, described, values, settings)
+        return CallParts(key, leaves, [type(leaf) for leaf in leaves], names, static, len(args))
 
-    def donates(self, call: Call) -> list[int]:
+    def donates(self, call: CallParts) -> list[int]:
         """The numbers of the leaves whose memory may be overwritten."""
         if not self.donated:
             return []
@@ -260,22 +260,22 @@ class Signature:
         found: Hashable = value
         return found
 
-    def _leaf(self, x: Any, name: str, axes: Axes | None) -> Leaf:
+    def _leaf(self, x: Any, name: str, axes: Axes | None) -> LeafType:
         if isinstance(x, Tensor):
-            found = Leaf(x._type, None, x._device)
+            found = LeafType(x._type, None, x._device)
         elif isinstance(x, TensorSpec):
-            found = Leaf(x.type)
+            found = LeafType(x.type)
         elif type(x) in _WEAK:
-            return Leaf(tensor_type(_WEAK[type(x)], ()), type(x))
+            return LeafType(tensor_type(_WEAK[type(x)], ()), type(x))
         elif isinstance(x, np.ndarray | np.generic):
-            found = Leaf(tensor_type(dtypes.from_numpy(x.dtype), x.shape))
+            found = LeafType(tensor_type(dtypes.from_numpy(x.dtype), x.shape))
         else:
             raise DTypeError(
                 f"{self.name}: argument {name} is neither a tensor nor a number: {x!r}",
                 location=Location.caller(),
                 remedy=f"convert it with planish.asarray, or make it static: static_argnames={name.split('[', maxsplit=1)[0].split('.', maxsplit=1)[0]!r}",
             )
-        return found if axes is None else Leaf(self._named(found.type, name, axes), None, found.device)
+        return found if axes is None else LeafType(self._named(found.type, name, axes), None, found.device)
 
     def _named(self, type: TensorType, name: str, axes: Axes) -> TensorType:
         """A type whose sizes have the names that the axes give them."""
@@ -352,7 +352,7 @@ def paths(part: Structure, prefix: str) -> Iterator[str]:
         yield from paths(child, prefix + step)
 
 
-def difference(old: Call, new: Call, label: Callable[[int | str], str]) -> list[str]:
+def difference(old: CallParts, new: CallParts, label: Callable[[int | str], str]) -> list[str]:
     """What changed between two calls, in words."""
     found: list[str] = []
     before, now = old.key, new.key
@@ -375,7 +375,7 @@ def difference(old: Call, new: Call, label: Callable[[int | str], str]) -> list[
     return found
 
 
-def _structures(old: Call, new: Call) -> str:
+def _structures(old: CallParts, new: CallParts) -> str:
     was, now = set(old.names), set(new.names)
     more, less = sorted(now - was), sorted(was - now)
     parts = [f"{', '.join(more)} {'is' if len(more) == 1 else 'are'} new"] if more else []
@@ -420,7 +420,7 @@ def known(leaf: Any) -> bool:
     return not isinstance(leaf, TensorSpec)
 
 
-def array_of(leaf: Any, described: Leaf) -> np.ndarray[Any, Any]:
+def array_of(leaf: Any, described: LeafType) -> np.ndarray[Any, Any]:
     """The data of a leaf that is no tensor."""
     try:
         return np.asarray(leaf, described.type.dtype.numpy)

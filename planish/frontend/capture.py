@@ -11,7 +11,7 @@ from typing import cast
 
 from planish import ptir
 from planish.errors import GraphError
-from planish.frontend.expression import Body, Node, Value, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TracedBody, unknown
 from planish.frontend.markers import MARKERS
 from planish.ptir import ops
 from planish.ptir.function import Region
@@ -21,29 +21,29 @@ from planish.ptir.types import TensorType
 
 
 def capture_body(
-    body: Body, name: str = "main", *, markers: bool = False, names: Sequence[str] = ()
-) -> tuple[ptir.Function, tuple[Value, ...]]:
+    body: TracedBody, name: str = "main", *, markers: bool = False, names: Sequence[str] = ()
+) -> tuple[ptir.Function, tuple[LazyValue, ...]]:
     """A body as a function of its parameters and then of what it uses from outside, which is returned too.
 
     `names` are those of its first parameters. `markers` keeps what only transforms know (`planish.frontend.markers`); the compiler is given the function without.
     """
-    writer = _Writer(name, markers)
+    writer = _FunctionWriter(name, markers)
     for number, param in enumerate([*body.params, *body.free]):
         writer.parameter(param, names[number] if number < len(names) else f"x{number}")
     return writer.finish(body.results), body.free
 
 
 def capture(
-    roots: Sequence[Value],
+    roots: Sequence[LazyValue],
     name: str = "main",
-    params: Sequence[Value] | None = None,
+    params: Sequence[LazyValue] | None = None,
     lifted: Sequence[Node] = (),
-) -> tuple[ptir.Function, list[Value]]:
+) -> tuple[ptir.Function, list[LazyValue]]:
     """Values as a function of the data that they are computed from, and that data.
 
     `params` says in which order the data comes; constants in `lifted` become parameters after it.
     """
-    writer = _Writer(name)
+    writer = _FunctionWriter(name)
     found = leaves(roots) if params is None else list(params)
     for number, value in enumerate(found):
         writer.parameter(value, f"x{number}")
@@ -52,10 +52,10 @@ def capture(
     return writer.finish(roots), found
 
 
-def leaves(roots: Sequence[Value]) -> list[Value]:
+def leaves(roots: Sequence[LazyValue]) -> list[LazyValue]:
     """The data that values are computed from, in the order in which they need it."""
-    found: dict[Value, None] = {}
-    seen: set[Value] = set()
+    found: dict[LazyValue, None] = {}
+    seen: set[LazyValue] = set()
     stack = list(reversed(roots))
     while stack:
         value = stack.pop()
@@ -71,18 +71,18 @@ def leaves(roots: Sequence[Value]) -> list[Value]:
     return list(found)
 
 
-class _Writer:
+class _FunctionWriter:
     """Writes nodes into a PTIR function, each into the region of its scope."""
 
     def __init__(self, name: str, markers: bool = False) -> None:
         self.function = ptir.Function(name)
         self.markers = markers
         self.region: Region = self.function.body
-        self.values: dict[Value, ptir.SSAValue] = {}
+        self.values: dict[LazyValue, ptir.SSAValue] = {}
         """What holds data or is a parameter."""
         self.results: dict[Node, Sequence[ptir.SSAValue]] = {}
 
-    def parameter(self, value: Value, name: str) -> None:
+    def parameter(self, value: LazyValue, name: str) -> None:
         self.values[value] = self.function.body.add_arg(value.type, name)
 
     def lift(self, node: Node, name: str) -> None:
@@ -95,18 +95,25 @@ class _Writer:
         else:
             self.results[node] = [body.add_arg(type, name)]
 
-    def value(self, value: Value) -> ptir.SSAValue:
-        found = self.values.get(value)
-        return self.results[cast("Node", value.node)][value.index] if found is None else found
+    def value(self, value: LazyValue) -> ptir.SSAValue:
+        known = self.values.get(value)
+        if known is not None:
+            return known
+        node = value.node
+        if node is None:
+            raise Settled
+        return self.results[node][value.index]
 
-    def write(self, roots: Sequence[Value]) -> None:
+    def write(self, roots: Sequence[LazyValue]) -> None:
         """Everything the roots need that is not there yet, sources first."""
-        stack: list[tuple[Value, bool]] = [(root, False) for root in reversed(roots)]
+        stack: list[tuple[LazyValue, bool]] = [(root, False) for root in reversed(roots)]
         while stack:
             value, ready = stack.pop()
             node = value.node
             if value in self.values or node in self.results:
                 continue
+            if value.storage is not None:
+                raise Settled
             if node is None:
                 raise GraphError("a parameter of another trace is used here")
             if ready:
@@ -124,13 +131,13 @@ class _Writer:
         inst = self.region.append(node.op, operands, node.attrs, regions, loc=node.location)
         self.results[node] = inst.results
 
-    def in_place(self, body: Body, operands: Sequence[ptir.SSAValue]) -> list[ptir.SSAValue]:
+    def in_place(self, body: TracedBody, operands: Sequence[ptir.SSAValue]) -> list[ptir.SSAValue]:
         """A body without a region of its own."""
         self.values.update(zip(body.params, operands, strict=True))
         self.write(body.results)
         return [self.value(result) for result in body.results]
 
-    def body(self, body: Body) -> Region:
+    def body(self, body: TracedBody) -> Region:
         region = Region(self.function, body.arg_types, ())
         outer, self.region = self.region, region
         try:
@@ -139,7 +146,7 @@ class _Writer:
             self.region = outer
         return region
 
-    def finish(self, roots: Sequence[Value]) -> ptir.Function:
+    def finish(self, roots: Sequence[LazyValue]) -> ptir.Function:
         self.write(roots)
         self.function.body.set_results(self.value(root) for root in roots)
         return self.function

@@ -17,7 +17,7 @@ from planish import dtypes
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.arguments import paths
-from planish.frontend.expression import Body, Parameter
+from planish.frontend.expression import Parameter, TracedBody
 from planish.frontend.flat import own
 from planish.frontend.session import reopened, tensor_type, tracing
 from planish.frontend.tensor.application import apply
@@ -58,7 +58,7 @@ def _name(function: Callable[..., object]) -> str:
     return found
 
 
-class _Traced:
+class _TracedRegion:
     """A function of trees as a body: what it takes, what it gives."""
 
     def __init__(
@@ -76,9 +76,9 @@ class _Traced:
             self.results, self.structure, self.weak = _leaves(op, f"what {self.name} returns", returned)
         self.scope, self.params = scope, params
 
-    def body(self, results: Sequence[Tensor] | None = None) -> Body:
+    def body(self, results: Sequence[Tensor] | None = None) -> TracedBody:
         given = self.results if results is None else results
-        return Body(self.scope, self.params, [x._value for x in given])
+        return TracedBody(self.scope, self.params, [x._value for x in given])
 
     def cast(self, number: int, type: TensorType) -> None:
         """A result that was a Python number in the dtype that is wanted."""
@@ -142,8 +142,8 @@ def cond(
 def _choice(
     op: str, chosen: Tensor, then: Callable[..., Tree], otherwise: Callable[..., Tree], given: Sequence[Tree]
 ) -> Tree:
-    first = _Traced(op, then, (), lambda _: own(given))
-    second = _Traced(op, otherwise, (), lambda _: own(given))
+    first = _TracedRegion(op, then, (), lambda _: own(given))
+    second = _TracedRegion(op, otherwise, (), lambda _: own(given))
     names = f"what {first.name} returns", f"what {second.name} returns"
     if names[0] == names[1]:
         names = f"{names[0]} (first)", f"{names[1]} (second)"
@@ -209,7 +209,7 @@ class _Carry:
         return tree.unflatten(self.structure, leaves)
 
     def agrees(
-        self, traced: _Traced, structure: Structure, results: Sequence[Tensor], weak: Sequence[bool]
+        self, traced: _TracedRegion, structure: Structure, results: Sequence[Tensor], weak: Sequence[bool]
     ) -> bool:
         """Whether a body gives what it takes; False if a number got another dtype and the body is to be traced again."""
         given = f"what {traced.name} returns"
@@ -232,7 +232,7 @@ class _Carry:
 _COUNTER: Final = tensor_type(dtypes.int64, ())
 
 
-def _stepping(carry: _Carry, body: Callable[..., Tree], counter: bool, given: bool) -> _Traced:
+def _stepping(carry: _Carry, body: Callable[..., Tree], counter: bool, given: bool) -> _TracedRegion:
     """A step of a loop as a body. A counter comes first, and may be given to the function."""
 
     def arguments(params: Sequence[Tensor]) -> list[Tree]:
@@ -241,12 +241,12 @@ def _stepping(carry: _Carry, body: Callable[..., Tree], counter: bool, given: bo
 
     while True:
         types = [_COUNTER, *carry.types] if counter else carry.types
-        step = _Traced(carry.op, body, types, arguments)
+        step = _TracedRegion(carry.op, body, types, arguments)
         if carry.agrees(step, step.structure, step.results, step.weak):
             return step
 
 
-def _next(step: _Traced) -> Tensor:
+def _next(step: _TracedRegion) -> Tensor:
     """The counter after a step."""
     with reopened(step.scope):
         return Tensor(step.params[0]) + 1
@@ -271,7 +271,7 @@ def while_loop(
     counted = max_steps is not None
     step = _stepping(carry, body, counted, given=False)
     types = [_COUNTER, *carry.types] if counted else carry.types
-    test = _Traced(op, condition, types, lambda params: [carry.rebuilt(params[int(counted) :])])
+    test = _TracedRegion(op, condition, types, lambda params: [carry.rebuilt(params[int(counted) :])])
     if len(test.results) != 1 or test.results[0].ndim or not test.results[0].dtype.is_bool:
         shown = ", ".join(_shown(result._type) for result in test.results)
         raise DTypeError(
@@ -306,7 +306,7 @@ def scan(
     sequences = _Sequences(op, xs, length)
     count = len(carry.tensors)
     while True:
-        step = _Traced(
+        step = _TracedRegion(
             op,
             function,
             [*carry.types, *sequences.slices],
@@ -395,7 +395,9 @@ def fori_loop(
         attrs = ScanAttrs(1 + len(carry.tensors), max(0, upper - lower))
         made = apply(ops.scan, first, *carry.tensors, attrs=attrs, bodies=(onward,))
     else:
-        test = _Traced(op, lambda params: params[0] < last, [_COUNTER, *carry.types], lambda params: [params])
+        test = _TracedRegion(
+            op, lambda params: params[0] < last, [_COUNTER, *carry.types], lambda params: [params]
+        )
         made = apply(ops.while_, first, *carry.tensors, bodies=(test.body(), onward))
     return carry.rebuilt(made[1:])
 
@@ -407,7 +409,7 @@ def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:
     """
     op = "map"
     sequences = _Sequences(op, xs, None)
-    step = _Traced(op, function, sequences.slices, lambda params: [sequences.rebuilt(params)])
+    step = _TracedRegion(op, function, sequences.slices, lambda params: [sequences.rebuilt(params)])
     attrs = ScanAttrs(0, sequences.length)
     made = apply(ops.scan, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
     return tree.unflatten(step.structure, made)

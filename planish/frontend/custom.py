@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 from planish import dtypes
 from planish.errors import GraphError, PlanishError, ShapeError
 from planish.frontend import tree
-from planish.frontend.expression import Body
-from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_real_or_complex, own, shown
+from planish.frontend.expression import TracedBody
+from planish.frontend.flat import Flat, TracedTree, Tree, as_tensor, is_real_or_complex, own, shown
 from planish.frontend.markers import CHECKPOINT, CUSTOM_JVP, CUSTOM_VJP, CustomAttrs
 from planish.frontend.session import current_scope
 from planish.frontend.tensor.application import apply
@@ -77,7 +77,7 @@ def checkpoint(function: Callable[P, R]) -> Callable[P, R]:
             positional, named = given.rebuilt(params)
             return function(*positional, **named)
 
-        traced = Traced("checkpoint", call, given.types, convert=False)
+        traced = TracedTree("checkpoint", call, given.types, convert=False)
         made = apply(CHECKPOINT, *given.tensors, bodies=(traced.body,))
         result: R = traced.result.rebuilt(made)
         return result
@@ -117,7 +117,7 @@ class _Custom(ABC, Generic[P, R]):
         if current_scope() is None or depth == _DEEPEST:
             return _called(self.function, args, {})
         given = Flat(args)
-        traced = Traced(self.what, lambda params: self.function(*given.rebuilt(params)), given.types)  # type: ignore[call-arg] # as they were given
+        traced = TracedTree(self.what, lambda params: self.function(*given.rebuilt(params)), given.types)  # type: ignore[call-arg] # as they were given
         token = _DEPTH.set(_DEPTH.get() | {self: depth + 1})
         try:
             bodies = (traced.body, *self._rules(given, traced.result))
@@ -128,7 +128,7 @@ class _Custom(ABC, Generic[P, R]):
         return result
 
     @abstractmethod
-    def _rules(self, given: Flat, result: Flat) -> tuple[Body, ...]:
+    def _rules(self, given: Flat, result: Flat) -> tuple[TracedBody, ...]:
         """The bodies of the rules, for arguments and a result like these."""
 
     def _missing(self, method: str) -> GraphError:
@@ -220,7 +220,7 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801 - a decorator
         self.rule = rule
         return rule
 
-    def _rules(self, given: Flat, result: Flat) -> tuple[Body, ...]:
+    def _rules(self, given: Flat, result: Flat) -> tuple[TracedBody, ...]:
         rule = self.rule
         if rule is None:
             raise self._missing("defjvp(rule)")
@@ -236,7 +236,7 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801 - a decorator
             values = self._results(label, made[0], result)
             return [*values, *self._fitting(label, made[1], result, "the tangent of")]
 
-        return (Traced(self.what, call, [*given.types, *_moving(given.types)]).body,)
+        return (TracedTree(self.what, call, [*given.types, *_moving(given.types)]).body,)
 
 
 class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
@@ -258,7 +258,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
         """Say what to keep, and how cotangents go back."""
         self.rules = (forward, backward)
 
-    def _rules(self, given: Flat, result: Flat) -> tuple[Body, ...]:
+    def _rules(self, given: Flat, result: Flat) -> tuple[TracedBody, ...]:
         if self.rules is None:
             raise self._missing("defvjp(forward, backward)")
         forward, backward = self.rules
@@ -274,7 +274,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
             kept.append(Flat(made[1]))
             return [*self._results(_label(forward), made[0], result), *kept[0].tensors]
 
-        first = Traced(self.what, there, given.types)
+        first = TracedTree(self.what, there, given.types)
 
         def back(params: Sequence[Tensor]) -> list[Tensor]:
             count = len(kept[0].places)
@@ -289,7 +289,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - a decorator
                 )  # fmt: skip
             return self._cotangents(_label(backward), made, given)
 
-        second = Traced(self.what, back, [*kept[0].types, *_moving(result.types)])
+        second = TracedTree(self.what, back, [*kept[0].types, *_moving(result.types)])
         return first.body, second.body
 
     def _cotangents(self, rule: str, made: tuple[Tree, ...], given: Flat) -> list[Tensor]:

@@ -19,10 +19,10 @@ from planish.config import Settings
 from planish.dtypes import result_type
 from planish.errors import DTypeError, GraphError, Location, PlanishError
 from planish.frontend import execute, tree
-from planish.frontend.arguments import Call, Signature, TensorSpec, paths
+from planish.frontend.arguments import CallParts, CallSignature, TensorSpec, paths
 from planish.frontend.capture import capture_body
 from planish.frontend.devices import Device, Runnable, running
-from planish.frontend.expression import Body, Donated, Parameter, Value
+from planish.frontend.expression import Donated, LazyValue, Parameter, TracedBody
 from planish.frontend.matching import MISSED, Match, Short, Work, builder, computed, matcher, shortcut
 from planish.frontend.session import evaluate, tensor_type, tracing
 from planish.frontend.storage import Storage, overwritable
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class CapturedCall:
     """A function captured for one key."""
 
-    call: Call
+    call: CallParts
     function: ptir.Function
-    captured: tuple[Value, ...]
+    captured: tuple[LazyValue, ...]
     """Values from outside that it uses, its last parameters."""
     structure: Structure
     """Of what it returns."""
@@ -54,7 +54,7 @@ class Traced:
     donated: tuple[int, ...]
 
 
-def trace_call(signature: Signature, function: Callable[..., Any], call: Call) -> Traced:
+def trace_call(signature: CallSignature, function: Callable[..., Any], call: CallParts) -> CapturedCall:
     order: list[int] = []
     with tracing("jit") as scope:
         leaves = call.key.leaves
@@ -69,17 +69,17 @@ def trace_call(signature: Signature, function: Callable[..., Any], call: Call) -
         args, kwargs = signature.together(call.key.structure, given, call.static)
         returned = function(*args, **kwargs)
         found, structure = tree.flatten(returned)
-        results: dict[Value, int] = {}
+        results: dict[LazyValue, int] = {}
         for leaf, name in zip(found, paths(structure, "result"), strict=True):
             value = _returned(leaf, name, signature.name)._value
             order.append(results.setdefault(value, len(results)))
-    body = Body(scope, params, list(results))
+    body = TracedBody(scope, params, list(results))
     evaluate([value for value in body.free if value.storage is None])
     captured, free = capture_body(body, _identifier(signature.name), names=_identifiers(call.names))
     donated = tuple(signature.donates(call))
     # what it was called with is not kept alive
     call = replace(call, leaves=[])
-    return Traced(call, captured, free, structure, tuple(order), donated)
+    return CapturedCall(call, captured, free, structure, tuple(order), donated)
 
 
 def _returned(leaf: Any, name: str, function: str) -> Tensor:
@@ -118,10 +118,10 @@ def _identifiers(names: Sequence[str]) -> list[str]:
 # --- entries ------------------------------------------------------------------------------------------------
 
 
-class Entry:
+class CacheEntry:
     """The code for one key."""
 
-    def __init__(self, traced: Traced, settings: Settings, run: Runnable, place: Device) -> None:
+    def __init__(self, traced: CapturedCall, settings: Settings, run: Runnable, place: Device) -> None:
         self.traced = traced
         self.settings = settings
         self.exe = run if isinstance(run, Executable) else None
@@ -144,7 +144,7 @@ class Entry:
         """A whole call with arguments like the expected ones; where some are donated, `match` and `run`."""
         self.expect(traced.call)
 
-    def expect(self, call: Call) -> None:
+    def expect(self, call: CallParts) -> None:
         """Take the short way for calls like this one. Types are compared by identity there."""
         if not any(issubclass(kind, TensorSpec) for kind in call.kinds):
             key, traced = call.key, self.traced
@@ -161,7 +161,7 @@ class Entry:
                 self.short = shortcut(key.structure, key.leaves, call.kinds, call.static, work)
         self.expected = list(zip([leaf.type for leaf in call.key.leaves], call.kinds, strict=True))
 
-    def expects(self, call: Call) -> bool:
+    def expects(self, call: CallParts) -> bool:
         """Whether the short way would have taken it, but for tensors that wait."""
         return all(
             leaf.type is type and given is kind
@@ -234,10 +234,12 @@ def _lent(arrays: list[Any], number: int, tensor: Any) -> Storage:
     return storage
 
 
-def prepared(traced: Traced, settings: Settings, device: str, passes: Passes = compiler.PIPELINE) -> Entry:
+def prepared(
+    traced: CapturedCall, settings: Settings, device: str, passes: Passes = compiler.PIPELINE
+) -> CacheEntry:
     place = running(device, settings)
     try:
         run = place.compile(traced.function, passes, traced.donated)
     except MemoryError as error:
         raise GraphError("out of memory while compiling", location=Location.caller()) from error
-    return Entry(traced, settings, run, place)
+    return CacheEntry(traced, settings, run, place)

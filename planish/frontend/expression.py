@@ -1,8 +1,8 @@
 """Expressions: what a lazy tensor stands for. Values, the ops they come from, the bodies of control flow, and scopes.
 
-A `Value` is elements that never change: data, a parameter of a function that is being traced, or a result of an op (`Node`) on
+A `LazyValue` is elements that never change: data, a parameter of a function that is being traced, or a result of an op (`Node`) on
 other values. A tensor is a name that a program holds for a value, and may come to stand for another one; expressions are
-made of values alone, so that what was computed keeps its meaning. A `Body` is a Python function that was called with
+made of values alone, so that what was computed keeps its meaning. A `TracedBody` is a Python function that was called with
 parameters instead of data: the region of a loop, the function under `jit`. Everything created during that call belongs to
 the scope of the body; what it uses from outside is `free`, and stays outside.
 """
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from planish.frontend.tensor.array import Tensor
 
 
-class Scope:
+class TraceScope:
     """One call of a function with parameters: which body is being traced, and inside which other."""
 
     __slots__ = ("open", "parent", "what")
 
-    def __init__(self, what: str, parent: Scope | None) -> None:
+    def __init__(self, what: str, parent: TraceScope | None) -> None:
         self.what = what
         """What traces: `jit`, `scan` …, for messages."""
         self.parent = parent
         self.open = True
 
-    def within(self, other: Scope | None) -> bool:
+    def within(self, other: TraceScope | None) -> bool:
         """Whether it is that scope, or inside it. Everything is inside None."""
-        scope: Scope | None = self
+        scope: TraceScope | None = self
         while scope is not None:
             if scope is other:
                 return True
@@ -46,10 +46,10 @@ class Scope:
 # --- values -------------------------------------------------------------------------------------------------
 
 
-class Value:
+class LazyValue:
     """Elements that never change: known, or computed when somebody asks for them.
 
-    `Value.of` makes one. There is no `__init__`: where every operation of a program comes through, fields are set one by one.
+    `LazyValue.of` makes one. There is no `__init__`: where every operation of a program comes through, fields are set one by one.
     """
 
     __slots__ = ("device", "index", "node", "shared", "storage", "type")
@@ -87,7 +87,7 @@ class Value:
         return made
 
     @property
-    def scope(self) -> Scope | None:
+    def scope(self) -> TraceScope | None:
         """The trace that it belongs to; data belongs to none."""
         node = self.node
         return None if node is None or self.storage is not None else node.scope
@@ -98,17 +98,21 @@ class Value:
         self.node = None  # what it was computed from is no longer needed
 
 
-class Parameter(Value):
+class Settled(Exception):
+    """Another thread computed a value while an expression was being read."""
+
+
+class Parameter(LazyValue):
     """A value that is not known while a function is being traced."""
 
     __slots__ = ("name", "traced")
 
     name: str
     """What messages call it."""
-    traced: Scope
+    traced: TraceScope
 
     @classmethod
-    def new(cls, type: TensorType, scope: Scope, name: str = "a parameter") -> Parameter:
+    def new(cls, type: TensorType, scope: TraceScope, name: str = "a parameter") -> Parameter:
         """One of a function that is being traced."""
         made = cls.of(type)
         made.traced = scope
@@ -116,17 +120,17 @@ class Parameter(Value):
         return made
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> TraceScope:
         return self.traced
 
 
-class Donated(Value):
+class Donated(LazyValue):
     """What the name of a tensor stands for whose memory was donated: a type, and a complaint where more is asked of it."""
 
     __slots__ = ()
 
     @classmethod
-    def instead(cls, value: Value) -> Donated:
+    def instead(cls, value: LazyValue) -> Donated:
         """In the place of a value."""
         made = cls()
         made.type = value.type
@@ -148,7 +152,7 @@ class Donated(Value):
 # --- ops ----------------------------------------------------------------------------------------------------
 
 
-class Signature:
+class OpSignature:
     """An op with its attributes, and the types of its operands and results."""
 
     __slots__ = ("attrs", "number", "op", "operands", "types")
@@ -175,12 +179,12 @@ class Node:
 
     __slots__ = ("bodies", "depth", "inputs", "name", "others", "scope", "signature", "site")
 
-    signature: Signature
-    inputs: tuple[Value, ...]
-    bodies: tuple[Body, ...]
+    signature: OpSignature
+    inputs: tuple[LazyValue, ...]
+    bodies: tuple[TracedBody, ...]
     depth: int
     """Greater than that of every node it needs."""
-    scope: Scope | None
+    scope: TraceScope | None
     site: Site | Location | None
     name: ref[Tensor] | None
     """The tensor that stands for its result, as long as a program has it."""
@@ -207,13 +211,13 @@ class Node:
         """The user's line."""
         return self.site if isinstance(self.site, Location) else Location.at(self.site)
 
-    def needs(self) -> Iterator[Value]:
+    def needs(self) -> Iterator[LazyValue]:
         """What has to be there before it: its inputs, and what its bodies use from outside."""
         yield from self.inputs
         for body in self.bodies:
             yield from body.free
 
-    def held(self) -> Iterator[Value]:
+    def held(self) -> Iterator[LazyValue]:
         """Those of its results that a program has a name for."""
         for name in (self.name, *self.others):
             tensor = None if name is None else name()
@@ -221,12 +225,12 @@ class Node:
                 yield tensor._value
 
 
-class Body:
+class TracedBody:
     """A traced function: parameters, results, and the values from outside that it uses."""
 
     __slots__ = ("free", "params", "results", "scope")
 
-    def __init__(self, scope: Scope, params: Sequence[Value], results: Sequence[Value]) -> None:
+    def __init__(self, scope: TraceScope, params: Sequence[LazyValue], results: Sequence[LazyValue]) -> None:
         self.scope = scope
         self.params = tuple(params)
         self.results = tuple(results)
@@ -242,8 +246,8 @@ class Body:
         """The types of its results."""
         return tuple(result.type for result in self.results)
 
-    def _free(self) -> Iterator[Value]:
-        seen: set[Value] = set()
+    def _free(self) -> Iterator[LazyValue]:
+        seen: set[LazyValue] = set()
         stack = list(reversed(self.results))
         while stack:
             value = stack.pop()
@@ -264,7 +268,7 @@ class Body:
                 yield value
 
 
-def unknown(parameter: Value, what: str | None = None) -> GraphError:
+def unknown(parameter: LazyValue, what: str | None = None) -> GraphError:
     """What is raised when the elements of a parameter are asked for."""
     scope = parameter.scope
     tracer = "a transform" if scope is None else scope.what

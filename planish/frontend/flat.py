@@ -15,7 +15,7 @@ from planish import ptir
 from planish.errors import DTypeError
 from planish.frontend import tree
 from planish.frontend.capture import capture_body
-from planish.frontend.expression import Body
+from planish.frontend.expression import TracedBody
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import mistake, tensor
 from planish.frontend.trace import trace
@@ -90,12 +90,12 @@ def own(given: Tree) -> Tree:
     return tree.unflatten(structure, [leaf.snapshot() if type(leaf) is Tensor else leaf for leaf in leaves])
 
 
-class Traced:
+class TracedTree:
     """A function called once with parameters: what it computes, and the tree that it returned."""
 
     __slots__ = ("body", "result", "what")
 
-    body: Body
+    body: TracedBody
     result: Flat
 
     def __init__(
@@ -126,4 +126,4 @@ def shown(type: TensorType) -> str:
     return f"{type.dtype.name}{[dim if isinstance(dim, int) else str(dim) for dim in type.dims]}"
 
 
-__all__ = ["Flat", "Traced", "Tree", "as_tensor", "is_data", "is_real_or_complex", "own", "shown"]
+__all__ = ["Flat", "TracedTree", "Tree", "as_tensor", "is_data", "is_real_or_complex", "own", "shown"]

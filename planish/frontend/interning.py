@@ -1,6 +1,6 @@
 """Interning: one object for equal types and equal signatures.
 
-Programs apply the same ops to the same types over and over, so that is what is remembered: a `Signature` is an op with its
+Programs apply the same ops to the same types over and over, so that is what is remembered: a `OpSignature` is an op with its
 attributes on operands of certain types, inferred once. Its number stands for all of that where expressions are compared.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from planish.dtypes import DType
-from planish.frontend.expression import Body, Signature
+from planish.frontend.expression import OpSignature, TracedBody
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
 from planish.ptir.types import DimLike, TensorType
 
@@ -48,14 +48,14 @@ class Signatures:
 
     def __init__(self, types: Types) -> None:
         self.types = types
-        self.fast: dict[tuple[object, ...], Signature] = {}
+        self.fast: dict[tuple[object, ...], OpSignature] = {}
         self.alive: list[tuple[TensorType, ...]] = []
         """Types whose identity is in the table: they must not be replaced by others at the same address."""
-        self.known: dict[Hashable, Signature] = {}
+        self.known: dict[Hashable, OpSignature] = {}
         self.numbers = itertools.count(1)
         self.lock = threading.Lock()
 
-    def find(self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...]) -> Signature:
+    def find(self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...]) -> OpSignature:
         """That of an op without bodies; raises what inference raises."""
         interned = self.types.interned
         canonical = tuple([interned(type) for type in operands])
@@ -73,15 +73,15 @@ class Signatures:
         return found
 
     def with_bodies(
-        self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...], bodies: tuple[Body, ...]
-    ) -> Signature:
+        self, op: OpDef, attrs: Attrs, operands: tuple[TensorType, ...], bodies: tuple[TracedBody, ...]
+    ) -> OpSignature:
         """That of an op with bodies, which have the types of arguments and results that inference asks regions for."""
         found = op.infer(operands, attrs, cast("Sequence[Region]", bodies))
         types = tuple([self.types.interned(type) for type in found])
         key = (op, attrs, operands, types)
         return self.known.get(key) or self._new(key, op, attrs, operands, types)
 
-    def constant(self, op: OpDef, attrs: ConstantAttrs) -> Signature:
+    def constant(self, op: OpDef, attrs: ConstantAttrs) -> OpSignature:
         """That of a constant, whose attributes are its own and whose number is that of its type."""
         literal = attrs.literal
         type = (
@@ -90,7 +90,7 @@ class Signatures:
             else TensorType(literal.dtype, literal.shape, attrs.quant)
         )
         found = self.known.get((op, type)) or self._new((op, type), op, attrs, (), (type,))
-        return Signature(op, attrs, (), found.types, found.number)
+        return OpSignature(op, attrs, (), found.types, found.number)
 
     def _new(
         self,
@@ -99,11 +99,11 @@ class Signatures:
         attrs: Attrs,
         operands: tuple[TensorType, ...],
         types: tuple[TensorType, ...],
-    ) -> Signature:
+    ) -> OpSignature:
         with self.lock:
             if len(self.known) >= _LARGEST:
                 self.known.clear()
                 self.fast.clear()
                 self.alive.clear()
-            made = Signature(op, attrs, operands, types, next(self.numbers))
+            made = OpSignature(op, attrs, operands, types, next(self.numbers))
             return self.known.setdefault(key, made)

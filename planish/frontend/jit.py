@@ -26,16 +26,16 @@ from planish.config import settings as with_settings
 from planish.errors import Location, PlanishError
 from planish.frontend import tree
 from planish.frontend.arguments import (
-    Call,
+    CallParts,
+    CallSignature,
     DimSpec,
-    Leaf,
-    Signature,
+    LeafType,
     array_of,
     difference,
     known,
 )
 from planish.frontend.devices import CPU, checked, common_device, default_device, find
-from planish.frontend.entries import Entry, Traced, prepared, trace_call
+from planish.frontend.entries import CacheEntry, CapturedCall, prepared, trace_call
 from planish.frontend.flat import own
 from planish.frontend.matching import MISSED
 from planish.frontend.session import SESSION, current_scope, evaluate
@@ -105,7 +105,7 @@ class Jitted(Generic[P, R]):
     def __init__(
         self,
         function: Callable[P, R],
-        signature: Signature,
+        signature: CallSignature,
         passes: Passes = compiler.PIPELINE,
         device: str | None = None,
         schedule: str | None = None,
@@ -116,8 +116,8 @@ class Jitted(Generic[P, R]):
         self._passes = passes
         self._place = device
         self._schedule = schedule
-        self._entries: dict[object, Entry] = {}
-        self._recent: list[Entry] = []
+        self._entries: dict[object, CacheEntry] = {}
+        self._recent: list[CacheEntry] = []
         self._hits = 0
         self._misses: list[Miss] = []
         self._blamed: Counter[str] = Counter()
@@ -188,7 +188,7 @@ class Jitted(Generic[P, R]):
         made: R = own(self._function(*given, **named))
         return made
 
-    def _miss(self, call: Call, settings: Settings) -> Entry:
+    def _miss(self, call: CallParts, settings: Settings) -> CacheEntry:
         traced = trace_call(self._signature, self._function, call)
         with self._steered():
             entry = prepared(traced, settings, self._place or _device(call.key.leaves), self._passes)
@@ -202,7 +202,7 @@ class Jitted(Generic[P, R]):
         """The settings with the schedule that the function was given, if it was."""
         return nullcontext() if self._schedule is None else with_settings(schedule=self._schedule)
 
-    def _note(self, call: Call) -> None:
+    def _note(self, call: CallParts) -> None:
         """Write down why the function was traced; warn where that happens too often."""
         nearest: list[str] | None = None
         for entry in reversed(self._entries.values()):
@@ -238,12 +238,12 @@ class Jitted(Generic[P, R]):
             self._blamed.clear()
             self._hits = 0
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, **kwargs: Any) -> LoweredCall:
         """The function captured and lowered for such arguments, which may be specs; nothing is run."""
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(current()))
         traced = trace_call(self._signature, self._function, call)
         with self._steered():
-            return Lowered(self._signature, traced, self._passes)
+            return LoweredCall(self._signature, traced, self._passes)
 
 
 class _JittedObject(Jitted[P, R]):
@@ -252,7 +252,7 @@ class _JittedObject(Jitted[P, R]):
     def __init__(
         self,
         function: Callable[P, R],
-        signature: Signature,
+        signature: CallSignature,
         passes: Passes = compiler.PIPELINE,
         device: str | None = None,
         schedule: str | None = None,
@@ -263,11 +263,11 @@ class _JittedObject(Jitted[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return super().__call__(self._object, *args, **kwargs)  # type: ignore[arg-type] # as `__call__` of its class
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, **kwargs: Any) -> LoweredCall:
         return super().lower(self._object, *args, **kwargs)
 
 
-def _device(leaves: Sequence[Leaf]) -> str:
+def _device(leaves: Sequence[LeafType]) -> str:
     placed = {leaf.device for leaf in leaves if leaf.device is not None}
     return common_device("jit", placed) or default_device()
 
@@ -288,10 +288,12 @@ def _frames_to_user() -> int:
     return level - 1
 
 
-class Lowered:
+class LoweredCall:
     """A function captured for one kind of arguments; every level is made when it is asked for."""
 
-    def __init__(self, signature: Signature, traced: Traced, passes: Passes = compiler.PIPELINE) -> None:
+    def __init__(
+        self, signature: CallSignature, traced: CapturedCall, passes: Passes = compiler.PIPELINE
+    ) -> None:
         self._signature = signature
         self._traced = traced
         self._levels = Levels(traced.function, passes=passes, donate=traced.donated)
@@ -325,12 +327,14 @@ class Lowered:
 class Compiled:
     """A function compiled ahead of time: called with arguments like those it was lowered for."""
 
-    def __init__(self, signature: Signature, traced: Traced, exe: Executable, levels: Levels) -> None:
+    def __init__(
+        self, signature: CallSignature, traced: CapturedCall, exe: Executable, levels: Levels
+    ) -> None:
         self._signature = signature
         self._traced = traced
         self._exe = exe
         self._levels = levels
-        self._entry = Entry(traced, current(), exe, find(CPU))
+        self._entry = CacheEntry(traced, current(), exe, find(CPU))
 
     def __repr__(self) -> str:
         return f"<compiled {self._signature.name}: {len(self._exe.lowered.plan.kernels)} kernels>"
@@ -377,7 +381,7 @@ class Compiled:
     def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         return self._data(self._checked(args, kwargs))
 
-    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallParts:
         """A call like the one it was lowered for."""
         wanted = self._traced.call
         call = self._signature.apart(args, kwargs, wanted.key.settings)
@@ -400,7 +404,7 @@ class Compiled:
                 )
         return call
 
-    def _data(self, call: Call) -> list[Any]:
+    def _data(self, call: CallParts) -> list[Any]:
         evaluate([leaf._value for leaf in call.leaves if isinstance(leaf, Tensor)])
         return [
             leaf._value.storage if isinstance(leaf, Tensor) else array_of(leaf, described)
@@ -486,8 +490,8 @@ def jit(
             )
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames, dims)
         if tree.apart(function) is None:
-            return Jitted(function, Signature(function, *options), pipeline, place, steps)
-        named = Signature(type(function).__call__, *options)
+            return Jitted(function, CallSignature(function, *options), pipeline, place, steps)
+        named = CallSignature(type(function).__call__, *options)
         named.name = type(function).__name__
         return _JittedObject(function, named, pipeline, place, steps)
 

@@ -6,8 +6,9 @@ alone. Arguments are checked by those who call; here they are complete: one entr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Final
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, overload
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.composite import composite, composites
 from planish.frontend.tensor.operands import cast_to, from_data
 from planish.ptir import ops
-from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.library import activations, losses, normalize, pooling, random_bits, recurrent, resize
 from planish.ptir.library import attention as attentions
@@ -28,7 +28,6 @@ from planish.ptir.ops.contract import ConvolutionAttrs, default_accumulator
 from planish.ptir.ops.convert import BitcastAttrs
 from planish.ptir.ops.random import RngBitsAttrs
 
-Pairs = tuple[tuple[int, int], ...]
 _SPACE: Final = "XYZ"
 """Letters of spatial axes."""
 
@@ -63,6 +62,37 @@ def log_softmax(x: Tensor, axis: int) -> Tensor:
 def logsumexp(x: Tensor, axes: int | tuple[int, ...], keepdims: bool) -> Tensor:
     """log Σ eˣ over axes."""
     return composite(normalize.logsumexp, x, axes=axes, keepdims=keepdims)
+
+
+# --- compositions -----------------------------------------------------------------------------------------
+
+
+@overload
+def on_tensors(function: Callable[..., GraphValue], **fixed: Hashable) -> Callable[..., Tensor]: ...
+@overload
+def on_tensors(
+    function: Callable[..., tuple[GraphValue, ...]], **fixed: Hashable
+) -> Callable[..., tuple[Tensor, ...]]: ...
+def on_tensors(function: Callable[..., Any], **fixed: Hashable) -> Callable[..., Any]:
+    """A composition as a function of tensors. What is a tensor in a call is an operand, all else an option."""
+    names = tuple(inspect.signature(function).parameters)
+
+    def call(*args: Any, **options: Any) -> Any:
+        given = {**fixed, **dict(zip(names, args, strict=False)), **options}
+        operands = {name: given.pop(name) for name in names if isinstance(given.get(name), Tensor)}
+        results = composites(
+            _by_name, *operands.values(), _function=function, _operands=tuple(operands), **given
+        )
+        return results[0] if len(results) == 1 else results
+
+    call.__name__, call.__doc__ = function.__name__.strip("_"), function.__doc__
+    return call
+
+
+def _by_name(
+    *operands: GraphValue, _function: Callable[..., Any], _operands: Sequence[str], **options: Any
+) -> Any:
+    return _function(**dict(zip(_operands, operands, strict=True)), **options)
 
 
 # --- random bits ------------------------------------------------------------------------------------------
@@ -139,116 +169,20 @@ def convolution(
 # --- pooling and resizing ---------------------------------------------------------------------------------
 
 
-def max_pool(
-    x: Tensor,
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    padding: Pairs,
-    dilation: tuple[int, ...],
-    ceil: bool,
-) -> Tensor:
-    """The largest of each window of (N, C, …)."""
-    return composite(
-        pooling.max_pool,
-        x,
-        window=window,
-        strides=strides,
-        padding=padding,
-        dilation=dilation,
-        ceil=ceil,
-    )
-
-
-def average_pool(
-    x: Tensor,
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    padding: Pairs,
-    ceil: bool,
-    count_padding: bool,
-) -> Tensor:
-    """The mean of each window of (N, C, …)."""
-    return composite(
-        pooling.average_pool,
-        x,
-        window=window,
-        strides=strides,
-        padding=padding,
-        ceil=ceil,
-        count_padding=count_padding,
-    )
-
-
-def adaptive_average_pool(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """Means of windows that share out each spatial axis."""
-    return composite(pooling.adaptive_average_pool, x, sizes=sizes)
-
-
-def interpolate(
-    x: Tensor,
-    size: tuple[int, ...] | None,
-    scale_factor: tuple[float, ...] | None,
-    mode: str,
-    align_corners: bool,
-    antialias: bool,
-    recompute_scale: bool,
-) -> Tensor:
-    """(N, C, …) with other spatial sizes."""
-    return composite(
-        resize.interpolate,
-        x,
-        size=size,
-        scale_factor=scale_factor,
-        mode=mode,
-        align_corners=align_corners,
-        antialias=antialias,
-        recompute_scale=recompute_scale,
-    )
-
+max_pool = on_tensors(pooling.max_pool)
+average_pool = on_tensors(pooling.average_pool)
+adaptive_average_pool = on_tensors(pooling.adaptive_average_pool)
+interpolate = on_tensors(resize.interpolate)
 
 # --- normalisation ----------------------------------------------------------------------------------------
 
 
-def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: int, epsilon: float) -> Tensor:
-    """Over the last axes."""
-    return composite(normalize.layer_norm, x, weight, bias, axis=x.ndim - axes, epsilon=epsilon)
-
-
-def rms_norm(x: Tensor, weight: Tensor | None, axes: int, epsilon: float) -> Tensor:
-    """Over the last axes."""
-    return composite(normalize.rms_norm, x, weight, axis=x.ndim - axes, epsilon=epsilon)
-
-
-def _group_norm(
-    x: GraphValue, weight: GraphValue | None, bias: GraphValue | None, groups: int, epsilon: float
-) -> GraphValue:
-    return normalize.group_norm(x, groups, weight, bias, epsilon)
-
-
-def group_norm(x: Tensor, groups: int, weight: Tensor | None, bias: Tensor | None, epsilon: float) -> Tensor:
-    """Of (N, C, …), over groups of channels."""
-    return composite(_group_norm, x, weight, bias, groups=groups, epsilon=epsilon)
-
-
-def instance_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float) -> Tensor:
-    """Of (N, C, …), every channel of every sample on its own."""
-    return composite(normalize.instance_norm, x, weight, bias, epsilon=epsilon)
-
-
-def batch_norm(
-    x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float
-) -> Tensor:
-    """Of (N, C, …), with statistics per channel that are given."""
-    return composite(normalize.batch_norm, x, mean, variance, weight, bias, epsilon=epsilon)
-
-
-def batch_norm_training(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """With the statistics of the batch: the result, means and (biased) variances."""
-    result, mean, variance = composites(normalize.batch_norm_training, x, weight, bias, epsilon=epsilon)
-    return result, mean, variance
-
+layer_norm = on_tensors(normalize.layer_norm)
+rms_norm = on_tensors(normalize.rms_norm)
+group_norm = on_tensors(normalize.group_norm)
+instance_norm = on_tensors(normalize.instance_norm)
+batch_norm = on_tensors(normalize.batch_norm)
+batch_norm_training = on_tensors(normalize.batch_norm_training)
 
 # --- recurrence -------------------------------------------------------------------------------------------
 
@@ -271,109 +205,20 @@ def _rnn(
     activation: str,
     reverse: bool,
 ) -> tuple[GraphValue, ...]:
+    """One layer over (T, B, I): outputs (T, B, H) and the last state. The activation is tanh or relu."""
     function = GraphValue.tanh if activation == "tanh" else _relu
     return recurrent.rnn(x, state, weight, recurrence, bias, function, None, reverse)
 
 
-def rnn(
-    x: Tensor,
-    state: Tensor,
-    weight: Tensor,
-    recurrence: Tensor,
-    bias: Tensor | None,
-    activation: str,
-    reverse: bool,
-) -> tuple[Tensor, Tensor]:
-    """One layer over (T, B, I): outputs (T, B, H) and the last state. The activation is tanh or relu."""
-    outputs, last = composites(
-        _rnn, x, state, weight, recurrence, bias, activation=activation, reverse=reverse
-    )
-    return outputs, last
-
-
-def lstm(
-    x: Tensor,
-    state: Tensor,
-    cell: Tensor,
-    weight: Tensor,
-    recurrence: Tensor,
-    bias: Tensor | None,
-    reverse: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """One layer over (T, B, I), gates in torch's order: outputs, last state, last cell."""
-    outputs, last, held = composites(
-        recurrent.lstm, x, state, cell, weight, recurrence, bias, reverse=reverse, gate_activation=_sigmoid
-    )
-    return outputs, last, held
-
-
-def gru(
-    x: Tensor,
-    state: Tensor,
-    weight: Tensor,
-    recurrence: Tensor,
-    bias: Tensor | None,
-    recurrence_bias: Tensor | None,
-    reverse: bool,
-) -> tuple[Tensor, Tensor]:
-    """One layer over (T, B, I), gates in torch's order: outputs and the last state."""
-    outputs, last = composites(
-        recurrent.gru,
-        x,
-        state,
-        weight,
-        recurrence,
-        bias,
-        recurrence_bias,
-        reverse=reverse,
-        gate_activation=_sigmoid,
-    )
-    return outputs, last
-
+rnn = on_tensors(_rnn)
+lstm = on_tensors(recurrent.lstm, gate_activation=_sigmoid)
+"""Gates in torch's order: outputs, last state, last cell."""
+gru = on_tensors(recurrent.gru, gate_activation=_sigmoid)
 
 # --- attention --------------------------------------------------------------------------------------------
 
 
-def _attention(
-    query: GraphValue,
-    key: GraphValue,
-    value: GraphValue,
-    mask: GraphValue | None,
-    offset: GraphValue | None,
-    causal: bool,
-    start: DimLike,
-    scale: float | None,
-    soft_cap: float | None,
-) -> GraphValue:
-    where = start if offset is None else offset
-    return attentions.attention(query, key, value, mask, causal, where, scale, soft_cap)
-
-
-def attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    offset: Tensor | int,
-    scale: float | None,
-    soft_cap: float | None,
-) -> Tensor:
-    """(B, H, L, D) looks at (B, G, S, D) and takes from (B, G, S, E)."""
-    traced = offset if isinstance(offset, Tensor) else None
-    start = 0 if isinstance(offset, Tensor) else offset
-    return composite(
-        _attention,
-        query,
-        key,
-        value,
-        mask,
-        traced,
-        causal=causal,
-        start=start,
-        scale=scale,
-        soft_cap=soft_cap,
-    )
+attention = on_tensors(attentions.attention)
 
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import Any
 
 from planish.errors import PlanishError, ShapeError
 from planish.frontend import tree
-from planish.frontend.flat import Flat, Traced, Tree, as_tensor, own, shown
+from planish.frontend.flat import Flat, TracedTree, Tree, as_tensor, own, shown
 from planish.frontend.session import current_scope
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.operands import broadcast, mistake
@@ -58,7 +58,7 @@ def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Function:
             positional, named = tree.unflatten(given.structure, leaves)
             return function(*positional, **named)
 
-        traced = Traced(what, call, types)
+        traced = TracedTree(what, call, types)
         primal, free = traced.captured()
         given_flags = [*[True] * len(inputs), *[False] * len(free)]
         batched, flags = batch(primal, given_flags, size, guards=current_scope() is not None)

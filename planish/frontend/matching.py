@@ -18,9 +18,9 @@ from planish.compiler.object_code import pool
 from planish.config import Settings
 from planish.errors import PlanishError
 from planish.frontend import tree
-from planish.frontend.arguments import Leaf
+from planish.frontend.arguments import LeafType
 from planish.frontend.devices import Device, Runnable
-from planish.frontend.expression import Value
+from planish.frontend.expression import LazyValue
 from planish.frontend.session import tensor_type
 from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
@@ -40,13 +40,13 @@ _FILE: Final = f"{__file__} (generated)"
 """A name inside the package: the line that errors tell is the user's."""
 
 
-class _Code:
+class _SourceCode:
     """Lines of a function, and the objects they name."""
 
     def __init__(self, missed: str = "None") -> None:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
-            "__name__": __name__, "Tensor": Tensor, "Value": Value, "ndarray": np.ndarray, "array": np.array, "MISSED": MISSED
+            "__name__": __name__, "Tensor": Tensor, "LazyValue": LazyValue, "ndarray": np.ndarray, "array": np.array, "MISSED": MISSED
         }  # fmt: skip
         self.count = 0
         self.missed = missed
@@ -78,7 +78,7 @@ class _Code:
 
 def matcher(
     structure: Structure,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[LeafType],
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
     place: Device,
@@ -88,7 +88,7 @@ def matcher(
 
     Tensors must have their data where it runs. After the arrays come the donated tensors themselves.
     """
-    code = _Code()
+    code = _SourceCode()
     arrays, tensors = _matched(code, structure, leaves, kinds, static, place, donated)
     code.lines.append(f"return [{', '.join([*arrays, *tensors])}]")
     found: Match = code.function("match(args, kwargs)")
@@ -96,9 +96,9 @@ def matcher(
 
 
 def _matched(
-    code: _Code,
+    code: _SourceCode,
     structure: Structure,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[LeafType],
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
     place: Device,
@@ -189,7 +189,7 @@ def _matched(
 
 def computed(type: TensorType, storage: Storage, device: str | None) -> Tensor:
     """A tensor with its data: as `Tensor` would make it, without looking at anything. `_inline` is the same as text."""
-    value = Value()
+    value = LazyValue()
     value.type = type
     value.storage = storage
     value.node = None
@@ -203,7 +203,7 @@ def computed(type: TensorType, storage: Storage, device: str | None) -> Tensor:
 
 def _inline(result: str, type: str, storage: str, device: str) -> list[str]:
     return [
-        "value = Value()",
+        "value = LazyValue()",
         f"value.type = {type}",
         f"value.storage = {storage}",
         f"value.device = {device}",
@@ -235,13 +235,13 @@ class Work:
 
 def shortcut(
     structure: Structure,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[LeafType],
     kinds: Sequence[type],
     static: Mapping[int | str, Any],
     work: Work,
 ) -> Short:
     """For the same calls as `matcher`, where nothing is donated: the call as a whole."""
-    code = _Code("MISSED")
+    code = _SourceCode("MISSED")
     arrays, _ = _matched(code, structure, leaves, kinds, static, work.place)
     given = [array if array.isidentifier() else code.local(array) for array in arrays]
     given += [code.name(array) for array in work.captured]
@@ -279,13 +279,13 @@ def shortcut(
 
 def builder(structure: Structure, order: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
     """For results: leaf `n` of the tree is result `order[n]`."""
-    code = _Code()
+    code = _SourceCode()
     source = _built(code, structure, iter([f"r[{number}]" for number in order]))
     found: Callable[[Sequence[Any]], Any] = eval(f"lambda r: {source}", code.names)  # noqa: S307
     return found
 
 
-def _built(code: _Code, structure: Structure, rest: Iterator[str]) -> str:
+def _built(code: _SourceCode, structure: Structure, rest: Iterator[str]) -> str:
     """The expression of a tree whose leaves are those expressions."""
 
     def build(part: Structure) -> str:

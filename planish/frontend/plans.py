@@ -25,7 +25,7 @@ from planish.errors import LoweringError
 from planish.frontend import execute
 from planish.frontend.capture import capture
 from planish.frontend.devices import Device, Runnable
-from planish.frontend.expression import Body, Node, Value, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TracedBody, unknown
 from planish.frontend.storage import Storage
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
@@ -41,7 +41,7 @@ _depth: Final = attrgetter("depth")
 
 
 @dataclass(slots=True)
-class Counters:
+class PlanCounters:
     """What realisation did in this process."""
 
     runs: int = 0
@@ -91,7 +91,7 @@ class Plans:
 
     def __init__(self) -> None:
         self.families: OrderedDict[tuple[int, ...], _Family] = OrderedDict()
-        self.counters = Counters()
+        self.counters = PlanCounters()
         self._numbers: dict[Settings, int] = {}
         self._last: tuple[Settings | None, int] = (None, 0)
 
@@ -104,7 +104,7 @@ class Plans:
         return number
 
     def run(
-        self, roots: Sequence[Value], device: Device, settings: Settings, what: str | None
+        self, roots: Sequence[LazyValue], device: Device, settings: Settings, what: str | None
     ) -> Sequence[Storage]:
         """The elements of values, computed together on a device. `what` asks for them, for messages."""
         self.counters.runs += 1
@@ -136,7 +136,7 @@ class Plans:
         self,
         family: _Family,
         device: Device,
-        roots: Sequence[Value],
+        roots: Sequence[LazyValue],
         reading: _Reading,
         literals: Sequence[Literal],
     ) -> ExpressionPlan:
@@ -207,13 +207,13 @@ class _Reading:
         self.places: dict[Node, int] = {}
         self.count = 0
         """The place of the next node."""
-        self.names: dict[Value, int] = {}
+        self.names: dict[LazyValue, int] = {}
         """Of data and parameters."""
-        self.leaves: list[Value] = []
+        self.leaves: list[LazyValue] = []
         self.constants: list[Node] = []
         self.what = what
 
-    def read(self, roots: Sequence[Value]) -> tuple[int, ...]:
+    def read(self, roots: Sequence[LazyValue]) -> tuple[int, ...]:
         self._visit([root.node for root in roots])
         self._end(roots)
         return tuple(self.parts)
@@ -255,14 +255,14 @@ class _Reading:
             places[node] = self.count
             self.count += 1 << _RESULTS
 
-    def _leaf(self, x: Value) -> int:
+    def _leaf(self, x: LazyValue) -> int:
         if x.storage is None:
             raise unknown(x, self.what)
         self.leaves.append(x)
         name = self.names[x] = -1 - len(self.names)
         return name
 
-    def _body(self, body: Body) -> None:
+    def _body(self, body: TracedBody) -> None:
         for param in body.params:
             self.names[param] = -1 - len(self.names)
         self.parts.append(len(body.params))
@@ -273,8 +273,11 @@ class _Reading:
         self._visit([result.node for result in body.results])
         self._end(body.results)
 
-    def _end(self, results: Sequence[Value]) -> None:
+    def _end(self, results: Sequence[LazyValue]) -> None:
         for x in results:
             node = x.node
-            self.parts.append(self.names[x] if node is None else self.places[node] + x.index)
+            place = self.names.get(x) if node is None else self.places[node] + x.index
+            if place is None:
+                raise Settled
+            self.parts.append(place)
         self.parts.append(len(results))

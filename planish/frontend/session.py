@@ -17,7 +17,7 @@ import numpy as np
 from planish.config import current
 from planish.frontend.devices import common_device, running
 from planish.frontend.execute import no_room
-from planish.frontend.expression import Node, Scope, Value, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TraceScope, unknown
 from planish.frontend.interning import Signatures, Types
 from planish.frontend.plans import KEPT, Plans
 from planish.ptir import ops
@@ -35,7 +35,7 @@ class Session:
     """Scopes, interning and plans."""
 
     def __init__(self) -> None:
-        self.scope: ContextVar[Scope | None] = ContextVar("scope", default=None)
+        self.scope: ContextVar[TraceScope | None] = ContextVar("scope", default=None)
         """What is being traced."""
         self.types = Types()
         self.signatures = Signatures(self.types)
@@ -47,9 +47,9 @@ class Session:
     # --- scopes -------------------------------------------------------------------------------------------
 
     @contextmanager
-    def tracing(self, what: str) -> Iterator[Scope]:
+    def tracing(self, what: str) -> Iterator[TraceScope]:
         """What is created inside belongs to a new scope."""
-        scope = Scope(what, self.scope.get())
+        scope = TraceScope(what, self.scope.get())
         try:
             with self.reopened(scope):
                 yield scope
@@ -57,7 +57,7 @@ class Session:
             scope.open = False
 
     @contextmanager
-    def reopened(self, scope: Scope) -> Iterator[None]:
+    def reopened(self, scope: TraceScope) -> Iterator[None]:
         """What is created inside belongs to a scope that was there before."""
         token = self.scope.set(scope)
         try:
@@ -76,33 +76,21 @@ class Session:
 
     # --- evaluation ---------------------------------------------------------------------------------------
 
-    def evaluate(self, values: Sequence[Value], what: str | None = None) -> None:
+    def evaluate(self, values: Sequence[LazyValue], what: str | None = None) -> None:
         """Give values their elements, computed together. `what` asks for them, for messages."""
-        roots: dict[Value, None] = {}
-        for value in values:
-            if value.storage is not None:
+        while wanted := _to_compute(values, what):
+            settings = current()
+            place = running(_device(wanted) or settings.device, settings)
+            try:
+                results = self.plans.run(wanted, place, settings, what)
+            except Settled:
                 continue
-            node = value.node
-            if node is None:
-                if value.storage is None:  # another thread may have computed it just now
-                    raise unknown(value, what)
-            elif node.signature.op is ops.constant:
-                _settle_constant(value, node)
-            else:
-                roots[value] = None
-                if len(node.signature.types) > 1:
-                    # the other results that somebody has are computed on the way
-                    roots.update(dict.fromkeys(node.held()))
-        if not roots:
-            return
-        wanted, settings = list(roots), current()
-        place = running(_device(wanted) or settings.device, settings)
-        for value, storage in zip(wanted, self.plans.run(wanted, place, settings, what), strict=True):
-            value.settle(storage)
-            if not place.is_host:
-                value.device = place.name
+            for value, storage in zip(wanted, results, strict=True):
+                value.settle(storage)
+                if not place.is_host:
+                    value.device = place.name
 
-    def settle_deep(self, results: Sequence[Value], node: Node) -> None:
+    def settle_deep(self, results: Sequence[LazyValue], node: Node) -> None:
         """Compute an expression that has grown deep, and everything on the way that a program has a name for.
 
         A program that carries several values around has all of them computed at once, and none of them twice.
@@ -134,7 +122,7 @@ class Session:
                     roots.update(dict.fromkeys(source.held()))
         self.evaluate(list(roots))
 
-    def settle_many(self, values: Sequence[Value]) -> bool:
+    def settle_many(self, values: Sequence[LazyValue]) -> bool:
         """Compute a long list of operands, in groups of one size so that their plans are alike. False if there is no need."""
         if len(values) <= MANY or self.scope.get() is not None:
             return False
@@ -143,7 +131,26 @@ class Session:
         return True
 
 
-def _device(values: Sequence[Value]) -> str | None:
+def _to_compute(values: Sequence[LazyValue], what: str | None) -> list[LazyValue]:
+    """Those that are not known yet, each once, with the other results of their ops that somebody has. Constants are known now."""
+    roots: dict[LazyValue, None] = {}
+    for value in values:
+        if value.storage is not None:
+            continue
+        node = value.node
+        if node is None:
+            if value.storage is None:  # another thread may have computed it just now
+                raise unknown(value, what)
+        elif node.signature.op is ops.constant:
+            _settle_constant(value, node)
+        else:
+            roots[value] = None
+            if len(node.signature.types) > 1:
+                roots.update(dict.fromkeys(node.held()))
+    return list(roots)
+
+
+def _device(values: Sequence[LazyValue]) -> str | None:
     """The one device they are tied to."""
     found: str | None = None
     for value in values:
@@ -152,14 +159,14 @@ def _device(values: Sequence[Value]) -> str | None:
     return found
 
 
-def _settle_constant(value: Value, node: Node) -> None:
+def _settle_constant(value: LazyValue, node: Node) -> None:
     """A constant needs no computation."""
     attrs = node.signature.attrs
     if isinstance(attrs, ConstantAttrs):
         literal = attrs.literal
         try:
             value.settle(np.full(literal.shape, literal.data) if literal.splat else literal.data)
-            value.shared = not literal.splat
+            value.shared |= not literal.splat
         except (MemoryError, ValueError) as error:
             raise no_room(value.type) from error
 

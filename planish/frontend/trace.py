@@ -15,7 +15,7 @@ from operator import attrgetter
 
 from planish import ptir
 from planish.errors import PlanishError
-from planish.frontend.expression import Body, Parameter
+from planish.frontend.expression import Parameter, TracedBody
 from planish.frontend.replay import captured
 from planish.frontend.session import DEEPEST, SESSION, tracing
 from planish.frontend.tensor.application import apply
@@ -32,13 +32,13 @@ def trace(
     function: Callable[..., Sequence[Tensor]],
     types: Sequence[TensorType],
     names: Sequence[str] = (),
-) -> Body:
+) -> TracedBody:
     """Call a function with parameters of these types. `what` names the transform in messages, `names` the parameters."""
     with tracing(what) as scope:
         called = [*names, *["a parameter"] * (len(types) - len(names))]
         params = [Parameter.new(type, scope, name) for type, name in zip(types, called, strict=True)]
         results = [result._value for result in function(*map(Tensor, params))]
-    return Body(scope, params, results)
+    return TracedBody(scope, params, results)
 
 
 def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -90,9 +90,9 @@ def _apply_inst(inst: Inst, known: Known) -> None:
     known.update(zip(inst.results, results, strict=True))
 
 
-def _inlined_body(what: str, region: Region, known: Known) -> Body:
+def _inlined_body(what: str, region: Region, known: Known) -> TracedBody:
     with tracing(what) as scope:
         params = [Parameter.new(arg.type, scope) for arg in region.args]
         inner = known | dict(zip(region.args, map(Tensor, params), strict=True))
         results = _inline(region, inner)
-    return Body(scope, params, [x._value for x in results])
+    return TracedBody(scope, params, [x._value for x in results])

@@ -14,7 +14,7 @@ from typing import Any
 from planish import ptir
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend import autodiff, tree
-from planish.frontend.flat import Flat, Traced, Tree, as_tensor, is_data, is_real_or_complex, own, shown
+from planish.frontend.flat import Flat, TracedTree, Tree, as_tensor, is_data, is_real_or_complex, own, shown
 from planish.frontend.mapping import moved_to, vmap
 from planish.frontend.session import current_scope
 from planish.frontend.tensor.array import Tensor
@@ -167,7 +167,7 @@ def _gradient(
         aux.append(Flat(besides))
         return [_one_number(what, value), *aux[0].tensors]
 
-    traced = Traced(what, call, chosen.types)
+    traced = TracedTree(what, call, chosen.types)
     primal, free = traced.captured()
     program = autodiff.vjp(primal, range(len(chosen.moving)), [0])
     one = constant(1, program.results[0].type.dtype)
@@ -244,7 +244,7 @@ def _both(
         found[:] = Flat(result, what), Flat(besides)
         return [x for part in found for x in part.tensors]
 
-    primal, free = Traced(what, call, given.types).captured()
+    primal, free = TracedTree(what, call, given.types).captured()
     return found[0], found[1], primal, free
 
 
@@ -344,9 +344,9 @@ def hessian(function: Function, argnums: Argnums = 0) -> Function:
 
 def _jacobian_parts(
     what: str, function: Function, argnums: Argnums, args: Sequence[Tree], kwargs: dict[str, Tree]
-) -> tuple[_Chosen, Traced, ptir.Function, tuple[Tensor, ...]]:
+) -> tuple[_Chosen, TracedTree, ptir.Function, tuple[Tensor, ...]]:
     chosen = _Chosen(what, argnums, args, kwargs)
-    traced = Traced(what, lambda params: chosen.call(function, params), chosen.types)
+    traced = TracedTree(what, lambda params: chosen.call(function, params), chosen.types)
     return chosen, traced, *traced.captured()
 
 

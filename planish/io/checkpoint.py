@@ -87,7 +87,7 @@ def load_torch(path: PathLike) -> Checkpoint:
     found = [name for name in archive.names() if name == "data.pkl" or name.endswith("/data.pkl")]
     if len(found) != 1:
         raise refuse(place, f"a checkpoint has one data.pkl; this archive has {len(found)}")
-    reader = _Reader(place, archive, found[0].removesuffix("data.pkl"))
+    reader = _ZipReader(place, archive, found[0].removesuffix("data.pkl"))
     try:
         result: Checkpoint = pickles.read(
             archive.read(found[0]).tobytes(), reader.rebuild, reader.persistent, _named
@@ -101,7 +101,7 @@ def load_torch(path: PathLike) -> Checkpoint:
     return result
 
 
-class _Reader:
+class _ZipReader:
     def __init__(self, path: Path, archive: Archive, prefix: str) -> None:
         self.path = path
         self.archive = archive

@@ -57,12 +57,12 @@ def read(data: bytes, rebuild: Rebuild, persistent: Persistent, named: Named) ->
         with warnings.catch_warnings():
             # Python warns of odd escapes in texts, which are the file's, not the user's.
             warnings.simplefilter("ignore", DeprecationWarning)
-            return _Machine(rebuild, persistent, named).run(data)
+            return _PickleMachine(rebuild, persistent, named).run(data)
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise PickleError(f"the pickle is damaged ({type(error).__name__}: {error})") from None
 
 
-class _Machine:
+class _PickleMachine:
     def __init__(self, rebuild: Rebuild, persistent: Persistent, named: Named) -> None:
         self.rebuild = rebuild
         self.persistent = persistent
@@ -221,35 +221,35 @@ def _fill(target: dict[Any, Any], items: list[Any]) -> None:
         target[plain(items[at])] = items[at + 1]
 
 
-_STEPS: Final[dict[str, Callable[[_Machine, Any], None]]] = {
-    "PROTO": _Machine.nothing,
-    "FRAME": _Machine.nothing,
-    "MARK": _Machine.mark,
-    "POP": _Machine.pop,
-    "POP_MARK": _Machine.pop_mark,
-    "DUP": _Machine.duplicate,
-    "PUT": _Machine.put,
-    "BINPUT": _Machine.put,
-    "LONG_BINPUT": _Machine.put,
-    "MEMOIZE": _Machine.memoize,
-    "GET": _Machine.get,
-    "BINGET": _Machine.get,
-    "LONG_BINGET": _Machine.get,
-    "TUPLE": _Machine.tuple_,
-    "LIST": _Machine.list_,
-    "DICT": _Machine.dict_,
-    "FROZENSET": _Machine.frozenset_,
-    "APPEND": _Machine.append,
-    "APPENDS": _Machine.appends,
-    "ADDITEMS": _Machine.add_items,
-    "SETITEM": _Machine.set_item,
-    "SETITEMS": _Machine.set_items,
-    "GLOBAL": _Machine.global_,
-    "STACK_GLOBAL": _Machine.stack_global,
-    "BINPERSID": _Machine.persistent_id,
-    "REDUCE": _Machine.reduce,
-    "NEWOBJ": _Machine.new,
-    "BUILD": _Machine.build,
+_STEPS: Final[dict[str, Callable[[_PickleMachine, Any], None]]] = {
+    "PROTO": _PickleMachine.nothing,
+    "FRAME": _PickleMachine.nothing,
+    "MARK": _PickleMachine.mark,
+    "POP": _PickleMachine.pop,
+    "POP_MARK": _PickleMachine.pop_mark,
+    "DUP": _PickleMachine.duplicate,
+    "PUT": _PickleMachine.put,
+    "BINPUT": _PickleMachine.put,
+    "LONG_BINPUT": _PickleMachine.put,
+    "MEMOIZE": _PickleMachine.memoize,
+    "GET": _PickleMachine.get,
+    "BINGET": _PickleMachine.get,
+    "LONG_BINGET": _PickleMachine.get,
+    "TUPLE": _PickleMachine.tuple_,
+    "LIST": _PickleMachine.list_,
+    "DICT": _PickleMachine.dict_,
+    "FROZENSET": _PickleMachine.frozenset_,
+    "APPEND": _PickleMachine.append,
+    "APPENDS": _PickleMachine.appends,
+    "ADDITEMS": _PickleMachine.add_items,
+    "SETITEM": _PickleMachine.set_item,
+    "SETITEMS": _PickleMachine.set_items,
+    "GLOBAL": _PickleMachine.global_,
+    "STACK_GLOBAL": _PickleMachine.stack_global,
+    "BINPERSID": _PickleMachine.persistent_id,
+    "REDUCE": _PickleMachine.reduce,
+    "NEWOBJ": _PickleMachine.new,
+    "BUILD": _PickleMachine.build,
 }
 
 __all__ = ["Global", "PickleError", "plain", "read"]

@@ -47,7 +47,7 @@ _LONGEST: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _TensorEntry:
     dtype: DType
     shape: tuple[int, ...]
     start: int
@@ -62,7 +62,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
         self._bytes = mapped(self.path)
         self._entries, self.metadata, self._data = self._read_header()
 
-    def _read_header(self) -> tuple[dict[str, _Entry], dict[str, str], int]:
+    def _read_header(self) -> tuple[dict[str, _TensorEntry], dict[str, str], int]:
         size = self._bytes.size
         if size < _LENGTH:
             raise refuse(self.path, f"a safetensors file begins with {_LENGTH} bytes; this one has {size}")
@@ -98,7 +98,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
             raise refuse(self.path, "the header is not a JSON object")
         return header
 
-    def _entry(self, name: str, about: object) -> _Entry:
+    def _entry(self, name: str, about: object) -> _TensorEntry:
         if not isinstance(about, dict) or about.keys() != {"dtype", "shape", "data_offsets"}:
             raise refuse(self.path, f"{name!r} is not described by dtype, shape and data_offsets")
         dtype, shape, offsets = about["dtype"], about["shape"], about["data_offsets"]
@@ -108,7 +108,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
             raise refuse(self.path, f"{name!r} has no shape, but {shape!r}")
         if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
             raise refuse(self.path, f"{name!r} has no begin and end, but {offsets!r}")
-        entry = _Entry(DTYPES[dtype], tuple(shape), offsets[0], offsets[1])
+        entry = _TensorEntry(DTYPES[dtype], tuple(shape), offsets[0], offsets[1])
         wanted = prod(entry.shape) * entry.dtype.numpy.itemsize
         if entry.stop - entry.start != wanted:
             raise refuse(
@@ -117,7 +117,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
             )
         return entry
 
-    def _check_cover(self, entries: Mapping[str, _Entry], size: int) -> None:
+    def _check_cover(self, entries: Mapping[str, _TensorEntry], size: int) -> None:
         """Every byte is of one tensor: nothing is hidden, nothing shared."""
         end = 0
         for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].stop)):

@@ -184,3 +184,10 @@ def gumbel_softmax(x: Tensor, key: Tensor, tau: float = 1.0, hard: bool = False,
     count = fn.reshape(fn.arange(x.shape[axis]), [-1 if n == axis % x.ndim else 1 for n in range(x.ndim)])
     chosen = fn.where(count == best, 1.0, 0.0).astype(x.dtype)
     return stop_gradient(chosen - soft) + soft
+
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "mish", "prelu", "relu", "relu6", "selu",
+    "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanhshrink", "threshold",
+]  # fmt: skip

@@ -120,3 +120,8 @@ def attention_weights(
     if seen is None:
         return softmax(scores, -1)
     return fn.where(seen, softmax(fn.where(seen, scores, -1e30), -1), 0.0)
+
+
+__all__ = [
+    "scaled_dot_product_attention",
+]  # fmt: skip

@@ -73,3 +73,8 @@ def dropout(
     shape = tuple(1 if axis in shared else size for axis, size in enumerate(x.shape))
     kept = random.bernoulli(key, 1.0 - p, shape)
     return fn.where(kept, x * (1.0 / (1.0 - p)), 0.0)
+
+
+__all__ = [
+    "bilinear", "dropout", "embedding", "linear", "one_hot",
+]  # fmt: skip

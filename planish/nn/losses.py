@@ -353,3 +353,11 @@ def triplet_margin_loss(
     near = pairwise_distance(anchor, positive, p, epsilon)
     far = pairwise_distance(anchor, negative, p, epsilon)
     return reduced("triplet_margin_loss", _above(near - far + margin), reduction)
+
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+    "margin_ranking_loss", "mse_loss", "nll_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss",
+    "soft_margin_loss", "triplet_margin_loss",
+]  # fmt: skip

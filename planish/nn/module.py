@@ -104,8 +104,10 @@ class Module:
         return made
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        """Every class of modules is a class of trees."""
-        super().__init_subclass__(**kwargs)
+        """Every class of modules is a class of trees; keywords of its definition are attributes: `class Conv1d(_Conv, space=1)`."""
+        super().__init_subclass__()
+        for name, value in kwargs.items():
+            setattr(cls, name, value)
         tree.register(cls, _apart, functools.partial(_make, cls))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -369,3 +371,8 @@ def combine(first: M, second: M) -> M:
 
     result: M = both(first, second)  # type: ignore[assignment] # built like the first
     return result
+
+
+__all__ = [
+    "Module", "combine", "parameter_mask", "partition",
+]  # fmt: skip

@@ -38,7 +38,7 @@ def layer_norm(
 ) -> Tensor:
     """Over the last axes: (x - mean) / sqrt(variance + eps), times weight, plus bias."""
     axes = _trailing("layer_norm", x, normalized_shape, weight, bias)
-    return library.layer_norm(x, weight, bias, axes, eps)
+    return library.layer_norm(x, weight, bias, x.ndim - axes, eps)
 
 
 def rms_norm(
@@ -50,7 +50,7 @@ def rms_norm(
     """Over the last axes: x / sqrt(mean(x²) + eps), times weight. eps is the dtype's own unless given."""
     axes = _trailing("rms_norm", x, normalized_shape, weight)
     small = float(fn.finfo(x.dtype).eps) if eps is None else eps
-    return library.rms_norm(x, weight, axes, small)
+    return library.rms_norm(x, weight, x.ndim - axes, small)
 
 
 def _channels(op: str, x: Tensor, *parameters: Tensor | None) -> None:
@@ -105,7 +105,7 @@ def _given(
 ) -> Tensor:
     if mean is None or variance is None:
         raise mistake(ShapeError, op, "there are no running statistics", "normalise by those of the input")
-    return library.batch_norm(x, mean, variance, weight, bias, eps)
+    return library.batch_norm(x, mean, variance, weight, bias, epsilon=eps)
 
 
 def batch_norm(
@@ -140,7 +140,7 @@ def batch_norm_training(
             f"one value per channel of shape {x.shape} has no variance",
             "train on more than one sample, or use eval()",
         )
-    result, mean, variance = library.batch_norm_training(x, weight, bias, eps)
+    result, mean, variance = library.batch_norm_training(x, weight, bias, epsilon=eps)
     return result, stop_gradient(mean), stop_gradient(variance * (count / (count - 1)))
 
 
@@ -165,3 +165,9 @@ def local_response_norm(
     for shift in range(1, size):
         total = total + padded[:, shift : shift + x.shape[1]]
     return x / fn.pow(total * (alpha / size) + k, beta)
+
+
+__all__ = [
+    "batch_norm", "batch_norm_training", "group_norm", "instance_norm", "layer_norm", "local_response_norm",
+    "normalize", "rms_norm",
+]  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec
 
 from planish.errors import ShapeError
 from planish.frontend import library
@@ -20,6 +22,28 @@ from planish.nn.arguments import (
     same_dtype,
     unbatched,
 )
+
+P = ParamSpec("P")
+
+
+def per_space(
+    function: Callable[Concatenate[int, P], Tensor], says: str
+) -> tuple[Callable[P, Tensor], Callable[P, Tensor], Callable[P, Tensor]]:
+    """A function of the number of spatial axes for one, two and three of them: `name1d`, `name2d`, `name3d`."""
+
+    def of(space: int) -> Callable[P, Tensor]:
+        def spatial(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+            return function(space, *args, **kwargs)
+
+        _, *rest = inspect.signature(function).parameters.values()
+        spatial.__signature__ = inspect.Signature(rest, return_annotation="Tensor")  # type: ignore[attr-defined]
+        spatial.__name__ = spatial.__qualname__ = f"{function.__name__.strip('_')}{space}d"
+        x = ("(N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)")[space - 1]
+        spatial.__doc__ = says.format(x=x, k=", ".join("K" * space), n=space)
+        return spatial
+
+    return of(1), of(2), of(3)
+
 
 # --- convolution ------------------------------------------------------------------------------------------
 
@@ -41,16 +65,16 @@ def _checked(op: str, x: Tensor, weight: Tensor, bias: Tensor | None, space: int
 
 
 def _conv(
-    op: str,
     space: int,
     x: Tensor,
     weight: Tensor,
-    bias: Tensor | None,
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
 ) -> Tensor:
+    op = f"conv{space}d"
     x, alone = batched(op, x, space)
     _checked(op, x, weight, bias, space, groups)
     if weight.shape[1] * groups != x.shape[1] or weight.shape[0] % groups:
@@ -75,58 +99,19 @@ def _conv(
     return unbatched(_with_bias(op, made, bias), alone)
 
 
-def conv1d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Tensor:
-    """(N, C, L) with kernels (O, C/groups, K)."""
-    return _conv("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
-
-
-def conv2d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Tensor:
-    """(N, C, H, W) with kernels (O, C/groups, K, K)."""
-    return _conv("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
-
-
-def conv3d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Tensor:
-    """(N, C, D, H, W) with kernels (O, C/groups, K, K, K)."""
-    return _conv("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
-
-
 def _conv_transpose(
-    op: str,
     space: int,
     x: Tensor,
     weight: Tensor,
-    bias: Tensor | None,
-    stride: Sizes,
-    padding: Sizes,
-    output_padding: Sizes,
-    groups: int,
-    dilation: Sizes,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
 ) -> Tensor:
     """The transpose of a convolution: its elements are put apart, and kernels are turned around."""
+    op = f"conv_transpose{space}d"
     x, alone = batched(op, x, space)
     _checked(op, x, weight, bias, space, groups)
     if weight.shape[0] != x.shape[1]:
@@ -162,52 +147,10 @@ def _conv_transpose(
     return unbatched(_with_bias(op, made, bias), alone)
 
 
-def conv_transpose1d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Tensor:
-    """The transpose of `conv1d`, with kernels (C, O/groups, K)."""
-    return _conv_transpose(
-        "conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose2d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Tensor:
-    """The transpose of `conv2d`, with kernels (C, O/groups, K, K)."""
-    return _conv_transpose(
-        "conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose3d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Tensor:
-    """The transpose of `conv3d`, with kernels (C, O/groups, K, K, K)."""
-    return _conv_transpose(
-        "conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+conv1d, conv2d, conv3d = per_space(_conv, "{x} with kernels (O, C/groups, {k}).")
+conv_transpose1d, conv_transpose2d, conv_transpose3d = per_space(
+    _conv_transpose, "The transpose of `conv{n}d`, with kernels (C, O/groups, {k})."
+)
 
 
 # --- pooling ----------------------------------------------------------------------------------------------
@@ -224,7 +167,7 @@ def _windows(
     return window, strides, tuple((end, end) for end in ends), per_axis(op, "dilation", dilation, space)
 
 
-def max_pool(
+def _max_pool(
     space: int,
     x: Tensor,
     kernel_size: Sizes,
@@ -240,43 +183,10 @@ def max_pool(
     return unbatched(library.max_pool(x, window, strides, ends, gaps, ceil_mode), alone)
 
 
-def max_pool1d(
-    x: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The largest of each window of (N, C, L)."""
-    return max_pool(1, x, kernel_size, stride, padding, dilation, ceil_mode)
+max_pool1d, max_pool2d, max_pool3d = per_space(_max_pool, "The largest of each window of {x}.")
 
 
-def max_pool2d(
-    x: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The largest of each window of (N, C, H, W)."""
-    return max_pool(2, x, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool3d(
-    x: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The largest of each window of (N, C, D, H, W)."""
-    return max_pool(3, x, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def avg_pool(
+def _avg_pool(
     space: int,
     x: Tensor,
     kernel_size: Sizes,
@@ -289,46 +199,15 @@ def avg_pool(
     op = f"avg_pool{space}d"
     x, alone = batched(op, x, space)
     window, strides, ends, _ = _windows(op, space, kernel_size, stride, padding, 1)
-    return unbatched(library.average_pool(x, window, strides, ends, ceil_mode, count_include_pad), alone)
+    return unbatched(
+        library.average_pool(x, window, strides, ends, ceil=ceil_mode, count_padding=count_include_pad), alone
+    )
 
 
-def avg_pool1d(
-    x: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """The mean of each window of (N, C, L)."""
-    return avg_pool(1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
+avg_pool1d, avg_pool2d, avg_pool3d = per_space(_avg_pool, "The mean of each window of {x}.")
 
 
-def avg_pool2d(
-    x: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """The mean of each window of (N, C, H, W)."""
-    return avg_pool(2, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
-
-
-def avg_pool3d(
-    x: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """The mean of each window of (N, C, D, H, W)."""
-    return avg_pool(3, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
-
-
-def adaptive_avg_pool(space: int, x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+def _adaptive_avg_pool(space: int, x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
     """Means of windows that share out each of `space` axes; None keeps a size."""
     op = f"adaptive_avg_pool{space}d"
     x, alone = batched(op, x, space)
@@ -342,7 +221,7 @@ def _targets(op: str, x: Tensor, space: int, given: int | Sequence[int | None]) 
     return tuple(x.shape[2 + axis] if size is None else size for axis, size in enumerate(wanted))
 
 
-def adaptive_max_pool(space: int, x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
+def _adaptive_max_pool(space: int, x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
     """The largest of windows that share out each of `space` axes; None keeps a size."""
     op = f"adaptive_max_pool{space}d"
     x, alone = batched(op, x, space)
@@ -363,34 +242,12 @@ def adaptive_max_pool(space: int, x: Tensor, output_size: int | Sequence[int | N
     return unbatched(x, alone)
 
 
-def adaptive_avg_pool1d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
-    """(N, C, L) to a given length, by means."""
-    return adaptive_avg_pool(1, x, output_size)
-
-
-def adaptive_avg_pool2d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
-    """(N, C, H, W) to given sizes, by means."""
-    return adaptive_avg_pool(2, x, output_size)
-
-
-def adaptive_avg_pool3d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
-    """(N, C, D, H, W) to given sizes, by means."""
-    return adaptive_avg_pool(3, x, output_size)
-
-
-def adaptive_max_pool1d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
-    """(N, C, L) to a given length, by maxima."""
-    return adaptive_max_pool(1, x, output_size)
-
-
-def adaptive_max_pool2d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
-    """(N, C, H, W) to given sizes, by maxima."""
-    return adaptive_max_pool(2, x, output_size)
-
-
-def adaptive_max_pool3d(x: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
-    """(N, C, D, H, W) to given sizes, by maxima."""
-    return adaptive_max_pool(3, x, output_size)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = per_space(
+    _adaptive_avg_pool, "{x} to given sizes, by means."
+)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = per_space(
+    _adaptive_max_pool, "{x} to given sizes, by maxima."
+)
 
 
 # --- resizing ---------------------------------------------------------------------------------------------
@@ -448,3 +305,11 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     parts = x.reshape((-1, channels, height // r, r, width // r, r))
     moved = fn.permute_dims(parts, (0, 1, 3, 5, 2, 4))
     return moved.reshape((*lead, channels * r * r, height // r, width // r))
+
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d",
+    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "interpolate",
+    "max_pool1d", "max_pool2d", "max_pool3d", "pixel_shuffle", "pixel_unshuffle",
+]  # fmt: skip

@@ -31,7 +31,7 @@ def test_the_compiler_tells_which_kernels_work_in_place(monkeypatch: pytest.Monk
     told: list[bool] = []
     usual = scheduling.choose
 
-    def watched(sink: UOp, target: Target, *, in_place: bool, streams: bool) -> scheduling.Choice:
+    def watched(sink: UOp, target: Target, *, in_place: bool, streams: bool) -> scheduling.ScheduleChoice:
         told.append(in_place)
         return usual(sink, target, in_place=in_place, streams=streams)
 

@@ -14,7 +14,7 @@ import pytest
 
 import planish as pn
 from planish import ptir
-from planish.compiler.progress import Progress, is_drawn, is_watched, report
+from planish.compiler.progress import ProgressLine, is_drawn, is_watched, report
 
 # Compiling takes as long as it takes to say that a kernel is done.
 SLOW = """
@@ -93,7 +93,7 @@ def test_a_setting_turns_it_off(monkeypatch):
 
 def test_nothing_is_written_and_nothing_started_without_a_terminal(capfd):
     before = threading.active_count()
-    with Progress("compiling f") as outer:
+    with ProgressLine("compiling f") as outer:
         assert threading.active_count() == before
         assert not is_drawn()
         report(1, 2)
@@ -104,7 +104,7 @@ def test_nothing_is_written_and_nothing_started_without_a_terminal(capfd):
 
 
 def test_what_takes_a_moment_draws_nothing(capfd):
-    with Progress("compiling f", shown=True):
+    with ProgressLine("compiling f", shown=True):
         assert is_drawn()
         report(1, 2)
     assert "compiling" not in capfd.readouterr().err
@@ -113,10 +113,10 @@ def test_what_takes_a_moment_draws_nothing(capfd):
 
 def test_the_line(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: 2.5)
-    with Progress("running model.onnx", shown=False) as outer:
+    with ProgressLine("running model.onnx", shown=False) as outer:
         assert outer.line(0) == "running model.onnx [####                    ] 0.0 s"
         assert outer.line(10).index("####") == outer.line(0).index("####") + 10
-        with Progress("compiling main") as inner:
+        with ProgressLine("compiling main") as inner:
             report(3, 12)
             assert outer.line(0) == "running model.onnx [######                  ] 3 of 12 kernels, 0.0 s"
             report(doing="kernel k3, launch 2")
@@ -124,7 +124,7 @@ def test_the_line(monkeypatch):
 
 
 def test_errors_end_it():
-    with pytest.raises(ValueError, match="stop"), Progress("compiling f", shown=True):
+    with pytest.raises(ValueError, match="stop"), ProgressLine("compiling f", shown=True):
         raise ValueError("stop")
     assert not is_drawn()
 
@@ -162,14 +162,14 @@ def test_threads_that_end_in_another_order_leave_nothing():
     begun, ended = threading.Event(), threading.Event()
 
     def work():
-        with Progress("compiling g", shown=True) as own:
+        with ProgressLine("compiling g", shown=True) as own:
             report(1, 2)
             begun.set()
             ended.wait()
             assert (own.done, own.total) == (1, 2)
             assert own._thread is None  # the other one draws
 
-    with Progress("compiling f", shown=True) as first:
+    with ProgressLine("compiling f", shown=True) as first:
         thread = threading.Thread(target=work)
         thread.start()
         begun.wait()
@@ -177,6 +177,6 @@ def test_threads_that_end_in_another_order_leave_nothing():
     assert not is_drawn()
     ended.set()
     thread.join()
-    with Progress("compiling h", shown=True):
+    with ProgressLine("compiling h", shown=True):
         assert is_drawn()
     assert not is_drawn()

@@ -13,7 +13,7 @@ from planish import ptir
 from planish.errors import DTypeError, GraphError, PlanishError, ShapeError
 from planish.frontend import autodiff
 from planish.frontend.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
-from planish.frontend.flat import Flat, Traced
+from planish.frontend.flat import Flat, TracedTree
 from planish.frontend.tensor.application import apply
 from planish.frontend.trace import trace
 from planish.frontend.transforms import grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
@@ -34,7 +34,7 @@ def close(tensor, wanted, tolerance=1e-12):
 def run(function, *tensors):
     """A function on tensors, traced and run by the interpreter as a transform would see it: markers kept."""
     given = Flat(tensors)
-    program, free = Traced("test", lambda params: function(*params), given.types).captured()
+    program, free = TracedTree("test", lambda params: function(*params), given.types).captured()
     assert not free
     return ptir.interpret(program, [x.numpy() for x in tensors])
 
@@ -164,7 +164,7 @@ def test_instructions_of_derivatives_keep_the_line_they_come_from():
     def f(x):
         return pn.sum(pn.sin(x))
 
-    program, _ = Traced("test", lambda params: f(*params), [tensor(1.0)._type]).captured()
+    program, _ = TracedTree("test", lambda params: f(*params), [tensor(1.0)._type]).captured()
     lines = {inst.loc.line for inst in autodiff.vjp(program) if inst.op is ops.cos and inst.loc is not None}
     assert lines == {f.__code__.co_firstlineno + 1}
 
@@ -345,7 +345,7 @@ def count(program, *names: str) -> list[int]:
 
 def pulled(function, types):
     """The program of a function and its gradient."""
-    program, _ = Traced("test", lambda params: function(*params), types).captured()
+    program, _ = TracedTree("test", lambda params: function(*params), types).captured()
     return autodiff.vjp(program)
 
 
@@ -582,7 +582,7 @@ def test_the_compiler_never_meets_a_marker():
         return pn.sum(checkpoint(pn.sin)(clipped(loud(x, x), 1.0)))
 
     x = tensor(*X)
-    with_markers, _ = Traced("test", lambda params: f(*params), [x._type]).captured()
+    with_markers, _ = TracedTree("test", lambda params: f(*params), [x._type]).captured()
     assert {inst.op.name for inst in with_markers.walk()} & {"checkpoint", "custom_vjp", "custom_jvp"}
     body = trace("test", lambda x: [f(x)], [x._type])
     from planish.frontend.capture import capture_body

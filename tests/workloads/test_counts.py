@@ -16,7 +16,7 @@ import pytest
 import planish as pn
 from bench.kit.sides import Planish
 from bench.kit.workloads import WORKLOADS, Workload
-from planish.frontend.jit import Lowered
+from planish.frontend.jit import LoweredCall
 from tests.workloads.assembly import Code, count, functions
 
 FOLDER = Path(__file__).parents[1] / "golden" / "workloads"
@@ -24,7 +24,7 @@ TARGETS = ("x86-64-v4", "x86-64-v3")
 Counts = dict[str, Any]
 
 
-def lowered(w: Workload, target: str) -> Lowered:
+def lowered(w: Workload, target: str) -> LoweredCall:
     """A workload, compiled as far as text goes."""
     with pn.settings(target=target):
         side = Planish()
@@ -36,7 +36,7 @@ def lowered(w: Workload, target: str) -> Lowered:
         return pn.jit(formula).lower(*specs)
 
 
-def counts(low: Lowered) -> Counts:
+def counts(low: LoweredCall) -> Counts:
     codes: list[Code] = [count(lines) for lines in functions(low.as_text("asm"))]
     return {
         "kernels": len(codes),

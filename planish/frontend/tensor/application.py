@@ -11,7 +11,7 @@ from weakref import ref
 
 from planish.errors import Location, PlanishError, call_site
 from planish.frontend.devices import common_device
-from planish.frontend.expression import Body, Node, Signature, Value
+from planish.frontend.expression import LazyValue, Node, OpSignature, TracedBody
 from planish.frontend.session import DEEPEST, SESSION, SIDE, current_scope
 from planish.frontend.tensor.array import Tensor
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
@@ -22,7 +22,7 @@ _new: Final = object.__new__
 
 
 def apply(
-    op: OpDef, *inputs: Tensor, attrs: Attrs = NO_ATTRS, bodies: tuple[Body, ...] = ()
+    op: OpDef, *inputs: Tensor, attrs: Attrs = NO_ATTRS, bodies: tuple[TracedBody, ...] = ()
 ) -> tuple[Tensor, ...]:
     """An op on tensors of exactly the types it takes; its results."""
     if op.num_results == 1 and not bodies:
@@ -46,7 +46,7 @@ def applied(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> Tensor:
 
 
 def _results(
-    op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs, bodies: tuple[Body, ...]
+    op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs, bodies: tuple[TracedBody, ...]
 ) -> tuple[Tensor, ...]:
     given = tuple([x._value for x in inputs])
     types = tuple([x.type for x in given])
@@ -77,7 +77,8 @@ def _results(
             node.depth += min(below, SIDE)
     node.depth += bool(given)  # constants are at the bottom, like data
     values = [
-        Value.of(type, node=node, index=index, device=device) for index, type in enumerate(signature.types)
+        LazyValue.of(type, node=node, index=index, device=device)
+        for index, type in enumerate(signature.types)
     ]
     results = tuple([Tensor(value) for value in values])
     node.others = tuple(map(ref, results))
@@ -86,7 +87,7 @@ def _results(
     return results
 
 
-def resulting(signature: Signature, given: tuple[Value, ...]) -> Tensor:
+def resulting(signature: OpSignature, given: tuple[LazyValue, ...]) -> Tensor:
     """A known signature, of one result and no bodies, applied.
 
     Every operation of a program comes through here, so it is written out.
@@ -109,7 +110,7 @@ def resulting(signature: Signature, given: tuple[Value, ...]) -> Tensor:
     made.depth = depth + 1
     made.scope = scope = current_scope()
     made.site = call_site()
-    value = Value()
+    value = LazyValue()
     value.type = signature.types[0]
     value.storage = None
     value.node = made

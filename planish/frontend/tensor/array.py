@@ -24,10 +24,10 @@ import numpy as np
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, ShapeError
 from planish.frontend.devices import default_device
-from planish.frontend.expression import Scope, Value
+from planish.frontend.expression import LazyValue, TraceScope
 from planish.frontend.session import SESSION, current_scope
 from planish.frontend.storage import Array, Storage, fetched, host
-from planish.frontend.tensor.operators import Binary, InPlace, Reflected, Unary
+from planish.frontend.tensor.operators import BinaryOperator, InPlace, Reflected, UnaryOperator
 from planish.ptir.types import TensorType, product
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Tensor:
     __array_ufunc__ = None
     """NumPy leaves `array + tensor` to us."""
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: LazyValue) -> None:
         self._value = value
         self._scope = current_scope()
         """The trace that the name was made in."""
@@ -79,7 +79,7 @@ class Tensor:
         return self._value.storage
 
     @property
-    def scope(self) -> Scope | None:
+    def scope(self) -> TraceScope | None:
         """The trace that its elements belong to; data belongs to none."""
         return self._value.scope
 
@@ -323,38 +323,54 @@ class Tensor:
     # --- operators ---
 
     __pos__, __neg__, __abs__, __invert__ = (
-        Unary("positive"),
-        Unary("negative"),
-        Unary("abs"),
-        Unary("bitwise_invert"),
+        UnaryOperator("positive"),
+        UnaryOperator("negative"),
+        UnaryOperator("abs"),
+        UnaryOperator("bitwise_invert"),
     )
-    __add__, __radd__, __iadd__ = Binary("add"), Reflected("add"), InPlace("add", "+=")
-    __sub__, __rsub__, __isub__ = Binary("subtract"), Reflected("subtract"), InPlace("subtract", "-=")
-    __mul__, __rmul__, __imul__ = Binary("multiply"), Reflected("multiply"), InPlace("multiply", "*=")
-    __truediv__, __rtruediv__, __itruediv__ = Binary("divide"), Reflected("divide"), InPlace("divide", "/=")
-    __floordiv__, __rfloordiv__ = Binary("floor_divide"), Reflected("floor_divide")
+    __add__, __radd__, __iadd__ = BinaryOperator("add"), Reflected("add"), InPlace("add", "+=")
+    __sub__, __rsub__, __isub__ = BinaryOperator("subtract"), Reflected("subtract"), InPlace("subtract", "-=")
+    __mul__, __rmul__, __imul__ = BinaryOperator("multiply"), Reflected("multiply"), InPlace("multiply", "*=")
+    __truediv__, __rtruediv__, __itruediv__ = (
+        BinaryOperator("divide"),
+        Reflected("divide"),
+        InPlace("divide", "/="),
+    )
+    __floordiv__, __rfloordiv__ = BinaryOperator("floor_divide"), Reflected("floor_divide")
     __ifloordiv__ = InPlace("floor_divide", "//=")
-    __mod__, __rmod__, __imod__ = Binary("remainder"), Reflected("remainder"), InPlace("remainder", "%=")
-    __pow__, __rpow__, __ipow__ = Binary("pow"), Reflected("pow"), InPlace("pow", "**=")
+    __mod__, __rmod__, __imod__ = (
+        BinaryOperator("remainder"),
+        Reflected("remainder"),
+        InPlace("remainder", "%="),
+    )
+    __pow__, __rpow__, __ipow__ = BinaryOperator("pow"), Reflected("pow"), InPlace("pow", "**=")
     __and__, __rand__, __iand__ = (
-        Binary("bitwise_and"),
+        BinaryOperator("bitwise_and"),
         Reflected("bitwise_and"),
         InPlace("bitwise_and", "&="),
     )
-    __or__, __ror__, __ior__ = Binary("bitwise_or"), Reflected("bitwise_or"), InPlace("bitwise_or", "|=")
+    __or__, __ror__, __ior__ = (
+        BinaryOperator("bitwise_or"),
+        Reflected("bitwise_or"),
+        InPlace("bitwise_or", "|="),
+    )
     __xor__, __rxor__, __ixor__ = (
-        Binary("bitwise_xor"),
+        BinaryOperator("bitwise_xor"),
         Reflected("bitwise_xor"),
         InPlace("bitwise_xor", "^="),
     )
-    __lshift__, __rlshift__ = Binary("bitwise_left_shift"), Reflected("bitwise_left_shift")
+    __lshift__, __rlshift__ = BinaryOperator("bitwise_left_shift"), Reflected("bitwise_left_shift")
     __ilshift__ = InPlace("bitwise_left_shift", "<<=")
-    __rshift__, __rrshift__ = Binary("bitwise_right_shift"), Reflected("bitwise_right_shift")
+    __rshift__, __rrshift__ = BinaryOperator("bitwise_right_shift"), Reflected("bitwise_right_shift")
     __irshift__ = InPlace("bitwise_right_shift", ">>=")
-    __matmul__, __rmatmul__, __imatmul__ = Binary("matmul"), Reflected("matmul"), InPlace("matmul", "@=")
-    __lt__, __le__ = Binary("less"), Binary("less_equal")
-    __gt__, __ge__ = Binary("greater"), Binary("greater_equal")
-    __eq__, __ne__ = Binary("equal"), Binary("not_equal")  # type: ignore[assignment] # elementwise
+    __matmul__, __rmatmul__, __imatmul__ = (
+        BinaryOperator("matmul"),
+        Reflected("matmul"),
+        InPlace("matmul", "@="),
+    )
+    __lt__, __le__ = BinaryOperator("less"), BinaryOperator("less_equal")
+    __gt__, __ge__ = BinaryOperator("greater"), BinaryOperator("greater_equal")
+    __eq__, __ne__ = BinaryOperator("equal"), BinaryOperator("not_equal")  # type: ignore[assignment] # elementwise
 
     def __round__(self, digits: int | None = None) -> Tensor:
         return functions.round(self, 0 if digits is None else digits)
@@ -436,6 +452,6 @@ def bind(namespace: ModuleType, apply: Callable[..., Tensor]) -> None:
     globals()["functions"] = namespace
     Tensor.apply = staticmethod(apply)  # type: ignore[method-assign] # declared above
     for name, member in list(vars(Tensor).items()):
-        if isinstance(member, Unary | Binary):
+        if isinstance(member, UnaryOperator | BinaryOperator):
             # the function itself where it is one: one call less
             setattr(Tensor, name, member.bound(getattr(namespace, member.function)))

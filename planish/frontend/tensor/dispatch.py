@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, cast
 
 from planish.errors import Location, PlanishError
-from planish.frontend.expression import Signature, Value
+from planish.frontend.expression import LazyValue, OpSignature
 from planish.frontend.session import SESSION, current_scope
 from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply_one, resulting
@@ -23,17 +23,17 @@ from planish.ptir.ops.literal import Literal
 from planish.ptir.types import TensorType
 
 Operand: TypeAlias = Tensor | Scalar | Array
-Steps: TypeAlias = tuple[Signature, ...]
+Steps: TypeAlias = tuple[OpSignature, ...]
 """Ops from one type to another."""
 _LARGEST: Final = 4096
-_NUMBERS: Final[dict[tuple[int, type, object], Value]] = {}
+_NUMBERS: Final[dict[tuple[int, type, object], LazyValue]] = {}
 """Constants by the identity of their type. Each keeps its type alive."""
 _ON_NUMBERS: Final = frozenset({ops.neg, ops.abs})
 """What Python itself does to a number."""
 _PYTHON: Final = frozenset({bool, int, float, complex})
 
 
-def number(type: TensorType, value: Scalar) -> Value:
+def number(type: TensorType, value: Scalar) -> LazyValue:
     """A number everywhere in a tensor of a static type."""
     kind = value.__class__
     # 0.0 and -0.0 are equal, and two constants
@@ -60,7 +60,7 @@ def binary(
     op: OpDef, prepare: Callable[[Operand, Operand], Sequence[Tensor]]
 ) -> Callable[[Operand, Operand], Tensor]:
     """An op on two operands that `prepare` makes into what it takes."""
-    pairs: dict[tuple[object, object], _Pair] = {}
+    pairs: dict[tuple[object, object], _PreparedPair] = {}
 
     def function(x1: Operand, x2: Operand, /) -> Tensor:
         if x1.__class__ is Tensor:
@@ -93,19 +93,19 @@ def binary(
         if len(pairs) >= _LARGEST:
             pairs.clear()
         signature = SESSION.signatures.find(op, NO_ATTRS, (first._type, second._type))
-        pairs[_key(x1), _key(x2)] = _Pair(signature, ways[0], ways[1], (x1, x2))
+        pairs[_key(x1), _key(x2)] = _PreparedPair(signature, ways[0], ways[1], (x1, x2))
         return function(x1, x2)  # so that the first expression is like all others
 
     return function
 
 
-class _Pair:
+class _PreparedPair:
     """What is done to two operands of certain types."""
 
     __slots__ = ("kept", "left", "right", "signature", "steps", "types")
 
     def __init__(
-        self, signature: Signature, left: Steps, right: Steps, operands: tuple[Operand, Operand]
+        self, signature: OpSignature, left: Steps, right: Steps, operands: tuple[Operand, Operand]
     ) -> None:
         self.signature = signature
         self.left = left
@@ -118,7 +118,7 @@ class _Pair:
 
 def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """An op on one operand that `prepare` makes into what it takes."""
-    known: dict[int, tuple[Steps, Signature, TensorType]] = {}
+    known: dict[int, tuple[Steps, OpSignature, TensorType]] = {}
 
     def function(x: Tensor, /) -> Tensor:
         if x.__class__ is Tensor:
@@ -140,7 +140,7 @@ def unary(op: OpDef, prepare: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
     return function
 
 
-def _ready(x: Value, steps: Steps) -> Value:
+def _ready(x: LazyValue, steps: Steps) -> LazyValue:
     """An operand as its op takes it."""
     for step in steps:
         x = resulting(step, (x,))._value
@@ -155,7 +155,7 @@ def _way(given: Operand, ready: Tensor) -> Steps | None:
     """How an operand was made ready; None where that depends on more than its type. A number becomes a constant."""
     if given.__class__ is Tensor:
         start = given._value
-        steps: list[Signature] = []
+        steps: list[OpSignature] = []
         now = ready._value
         while now is not start:
             node = now.node

@@ -33,7 +33,7 @@ Nonzero: TypeAlias = Callable[[Tensor], tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class IndexSteps:
     """How an index is carried out."""
 
     basic: IndexPlan
@@ -48,7 +48,7 @@ class Plan:
     """Whether the regular part is the whole tensor."""
 
 
-def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, Plan]:
+def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, IndexSteps]:
     """The tensor (with new axes for masks without axes) and the plan."""
     items = [_item(one) for one in (key if isinstance(key, tuple) else (key,))]
     x, items = _without_masks(x, items, nonzero)
@@ -62,11 +62,11 @@ def plan(x: Tensor, key: Index, nonzero: Nonzero) -> tuple[Tensor, Plan]:
         raise mistake(IndexOutOfRange, "x[…]", error.message, error.remedy) from None
     whole = all(item == slice(None) for item in regular)
     if not arrays:
-        return x, Plan(basic, (), (), 0, whole)
+        return x, IndexSteps(basic, (), (), 0, whole)
     indices = _broadcast([cast("Tensor", spelt[at]) for at in arrays])
     places, own = _axes_of(spelt)
     wrapped = tuple(_inside(index, x, own[at]) for index, at in zip(indices, arrays, strict=True))
-    return x, Plan(basic, wrapped, tuple(places[at] for at in arrays), _front(spelt), whole)
+    return x, IndexSteps(basic, wrapped, tuple(places[at] for at in arrays), _front(spelt), whole)
 
 
 def _item(item: object) -> Item:

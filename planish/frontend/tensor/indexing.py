@@ -19,7 +19,7 @@ from planish.frontend.tensor.array import Index, Scalar, Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import where
-from planish.frontend.tensor.index_plan import Plan, counted_from_front, plan
+from planish.frontend.tensor.index_plan import IndexSteps, counted_from_front, plan
 from planish.frontend.tensor.operands import (
     IndexOutOfRange,
     Operand,
@@ -81,7 +81,7 @@ def _seen(x: Tensor, known: Array, basic: IndexPlan) -> Tensor:
     return view(x, np.ascontiguousarray(part).reshape(dims))
 
 
-def gathered(x: Tensor, steps: Plan) -> Tensor:
+def gathered(x: Tensor, steps: IndexSteps) -> Tensor:
     """The part chosen by arrays."""
     if not steps.indices:
         return x

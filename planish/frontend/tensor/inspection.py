@@ -33,7 +33,7 @@ _STANDARD = (
 )
 
 
-class Info:
+class NamespaceInfo:
     """Capabilities, devices and dtypes."""
 
     __slots__ = ()
@@ -66,9 +66,9 @@ class Info:
         return devices.devices()
 
 
-def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 - the standard's name
     """What the namespace says about itself."""
-    return Info()
+    return NamespaceInfo()
 
 
 __all__ = [

@@ -16,7 +16,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend.devices import placed
-from planish.frontend.expression import Value
+from planish.frontend.expression import LazyValue
 from planish.frontend.session import tensor_type
 from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Axis, Scalar, Tensor
@@ -69,7 +69,7 @@ def from_data(array: Array, device: str | None = None) -> Tensor:
     """A tensor of an array that nobody else writes to."""
     array.flags.writeable = False
     type = tensor_type(dtypes.from_numpy(array.dtype), array.shape)
-    return Tensor(Value.of(type, placed(array, device), device=device))
+    return Tensor(LazyValue.of(type, placed(array, device), device=device))
 
 
 def view(x: Tensor, array: Array) -> Tensor:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Operand: TypeAlias = Tensor | Scalar | Array
 
 
-class Unary:
+class UnaryOperator:
     """`-x` is negative(x)."""
 
     def __init__(self, function: str) -> None:
@@ -32,7 +32,7 @@ class Unary:
         return function
 
 
-class Binary:
+class BinaryOperator:
     """`x + y` is add(x, y)."""
 
     def __init__(self, function: str) -> None:
@@ -47,14 +47,14 @@ class Binary:
         return function
 
 
-class Reflected(Binary):
+class Reflected(BinaryOperator):
     """`2 + x` is add(2, x)."""
 
     def bound(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda x, other, /: function(other, x)
 
 
-class InPlace(Binary):
+class InPlace(BinaryOperator):
     """`x += y` is add(x, y) where that has the shape and dtype of x."""
 
     def __init__(self, function: str, symbol: str) -> None:

@@ -19,7 +19,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError, Location, PlanishError, ShapeError
 from planish.frontend import devices, tree
-from planish.frontend.expression import Parameter, Value
+from planish.frontend.expression import LazyValue, Parameter
 from planish.frontend.session import evaluate, tensor_type
 from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
@@ -155,7 +155,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool |
 
 def _of_array(array: Array, dtype: DType, device: str | None, shared: bool) -> Tensor:
     type, storage = tensor_type(dtype, array.shape), devices.placed(array, device)
-    return Tensor(Value.of(type, storage, device=device, shared=shared))
+    return Tensor(LazyValue.of(type, storage, device=device, shared=shared))
 
 
 def to_dlpack(
@@ -213,7 +213,7 @@ def to_device(x: Tensor, device: str, stream: int | None = None) -> Tensor:
     storage = None if value.storage is None else devices.find(target).moved(value.storage)
     value.shared = True
     return Tensor(
-        Value.of(value.type, storage, node=value.node, index=value.index, device=target, shared=True)
+        LazyValue.of(value.type, storage, node=value.node, index=value.index, device=target, shared=True)
     )
 
 

@@ -6,34 +6,23 @@ from planish.dtypes import DType, float32
 from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import activations, init
+from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
 
-class ReLU(Module):
+class ReLU(FunctionLayer, function=activations.relu):
     """max(x, 0)."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.relu(x)
 
-
-class ReLU6(Module):
+class ReLU6(FunctionLayer, function=activations.relu6):
     """x between 0 and 6."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.relu6(x)
 
-
-class LeakyReLU(Module):
+class LeakyReLU(FunctionLayer, function=activations.leaky_relu):
     """x where positive, else negative_slope · x."""
 
     def __init__(self, negative_slope: float = 0.01) -> None:
         self.negative_slope = negative_slope
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.leaky_relu(x, self.negative_slope)
 
 
 class PReLU(Module):
@@ -47,205 +36,150 @@ class PReLU(Module):
         return activations.prelu(x, self.weight)
 
 
-class ELU(Module):
+class ELU(FunctionLayer, function=activations.elu):
     """x where positive, else alpha · (eˣ - 1)."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.elu(x, self.alpha)
 
-
-class CELU(Module):
+class CELU(FunctionLayer, function=activations.celu):
     """x where positive, else alpha · (exp(x/alpha) - 1)."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.celu(x, self.alpha)
 
-
-class SELU(Module):
+class SELU(FunctionLayer, function=activations.selu):
     """`ELU`, scaled."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.selu(x)
 
-
-class GELU(Module):
+class GELU(FunctionLayer, function=activations.gelu):
     """x·Φ(x)."""
 
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.gelu(x, self.approximate)
 
-
-class SiLU(Module):
+class SiLU(FunctionLayer, function=activations.silu):
     """x · sigmoid(x)."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.silu(x)
 
-
-class Mish(Module):
+class Mish(FunctionLayer, function=activations.mish):
     """x · tanh(softplus(x))."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.mish(x)
 
-
-class Sigmoid(Module):
+class Sigmoid(FunctionLayer, function=activations.sigmoid):
     """1 / (1 + e⁻ˣ)."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.sigmoid(x)
 
-
-class LogSigmoid(Module):
+class LogSigmoid(FunctionLayer, function=activations.log_sigmoid):
     """log(sigmoid(x))."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.log_sigmoid(x)
 
-
-class Tanh(Module):
+class Tanh(FunctionLayer, function=fn.tanh):
     """The hyperbolic tangent."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return fn.tanh(x)
 
-
-class Tanhshrink(Module):
+class Tanhshrink(FunctionLayer, function=activations.tanhshrink):
     """x - tanh(x)."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.tanhshrink(x)
 
-
-class Softplus(Module):
+class Softplus(FunctionLayer, function=activations.softplus):
     """log(1 + exp(beta·x)) / beta."""
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta = beta
         self.threshold = threshold
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.softplus(x, self.beta, self.threshold)
 
-
-class Softsign(Module):
+class Softsign(FunctionLayer, function=activations.softsign):
     """x / (1 + |x|)."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.softsign(x)
 
-
-class Softshrink(Module):
+class Softshrink(FunctionLayer, function=activations.softshrink):
     """x moved towards 0."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.softshrink(x, self.lambd)
 
-
-class Hardshrink(Module):
+class Hardshrink(FunctionLayer, function=activations.hardshrink):
     """0 near 0, x elsewhere."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.hardshrink(x, self.lambd)
 
-
-class Hardtanh(Module):
+class Hardtanh(FunctionLayer, function=activations.hardtanh):
     """x between two bounds."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         self.min_val = min_val
         self.max_val = max_val
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.hardtanh(x, self.min_val, self.max_val)
 
-
-class Hardsigmoid(Module):
+class Hardsigmoid(FunctionLayer, function=activations.hardsigmoid):
     """x/6 + 1/2, between 0 and 1."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.hardsigmoid(x)
 
-
-class Hardswish(Module):
+class Hardswish(FunctionLayer, function=activations.hardswish):
     """x · hardsigmoid(x)."""
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.hardswish(x)
 
-
-class Threshold(Module):
+class Threshold(FunctionLayer, function=activations.threshold):
     """x above a threshold, a value elsewhere."""
 
     def __init__(self, threshold: float, value: float) -> None:
         self.threshold = threshold
         self.value = value
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Element by element."""
-        return activations.threshold(x, self.threshold, self.value)
 
-
-class GLU(Module):
+class GLU(FunctionLayer, function=activations.glu):
     """One half along an axis gated by the other."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Half as long along the axis."""
-        return activations.glu(x, self.axis)
 
-
-class Softmax(Module):
+class Softmax(FunctionLayer, function=activations.softmax):
     """eˣ / Σ eˣ along an axis."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Along the axis."""
-        return activations.softmax(x, self.axis)
 
-
-class LogSoftmax(Module):
+class LogSoftmax(FunctionLayer, function=activations.log_softmax):
     """log(softmax(x)) along an axis."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Along the axis."""
-        return activations.log_softmax(x, self.axis)
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "SELU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]  # fmt: skip

@@ -155,3 +155,8 @@ class MultiHeadAttention(Module):
             for part in parts
         ]
         return added[0] if len(added) == 1 else added[0] + added[1]
+
+
+__all__ = [
+    "MultiHeadAttention",
+]  # fmt: skip

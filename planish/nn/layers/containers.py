@@ -128,3 +128,8 @@ class ModuleDict(Module):
     def items(self) -> list[tuple[str, Module]]:
         """Names and modules."""
         return list(self.children().items())
+
+
+__all__ = [
+    "ModuleDict", "ModuleList", "Sequential",
+]  # fmt: skip

@@ -18,9 +18,34 @@ from planish.nn.module import Module
 _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-class _Conv(Module):
+class _Convolution(Module):
+    """Kernels that are learnt, moved over `space` axes."""
+
     space: ClassVar[int]
 
+    def _set(
+        self, channels: tuple[int, int], groups: int, kernel_size: Sizes, stride: Sizes, dilation: Sizes
+    ) -> None:
+        name = type(self).__name__
+        self.in_channels, self.out_channels = channels
+        if groups < 1 or self.in_channels % groups or self.out_channels % groups:
+            raise mistake(
+                ShapeError, name, f"{channels[0]} and {channels[1]} channels do not make {groups} groups"
+            )
+        self.groups = groups
+        self.kernel_size = per_axis(name, "kernel_size", kernel_size, self.space)
+        self.stride = per_axis(name, "stride", stride, self.space)
+        self.dilation = per_axis(name, "dilation", dilation, self.space)
+
+    def _learn(self, key: Key, first: int, second: int, bias: bool, dtype: DType) -> None:
+        """Kernels of so many first channels, each of so many second ones."""
+        keys = keys_of(key, 2)
+        inputs = second * math.prod(self.kernel_size)
+        self.weight = small(keys[0], (first, second, *self.kernel_size), inputs, dtype)
+        self.bias = small(keys[1], (self.out_channels,), inputs, dtype) if bias else None
+
+
+class _Conv(_Convolution):
     def __init__(
         self,
         in_channels: int,
@@ -37,26 +62,14 @@ class _Conv(Module):
         dtype: DType = float32,
     ) -> None:
         name = type(self).__name__
-        if groups < 1 or in_channels % groups or out_channels % groups:
-            raise mistake(
-                ShapeError, name, f"{in_channels} and {out_channels} channels do not make {groups} groups"
-            )
         if padding_mode not in _MODES:
             raise mistake(
                 ShapeError, name, f"there is no padding_mode {padding_mode!r}", f"one of {', '.join(_MODES)}"
             )
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = per_axis(name, "kernel_size", kernel_size, self.space)
-        self.stride = per_axis(name, "stride", stride, self.space)
-        self.dilation = per_axis(name, "dilation", dilation, self.space)
+        self._set((in_channels, out_channels), groups, kernel_size, stride, dilation)
         self.padding = pairs(name, padding, self.kernel_size, self.stride, self.dilation)
-        self.groups = groups
         self.padding_mode = padding_mode
-        first, second = keys_of(key, 2)
-        inputs = in_channels // groups * math.prod(self.kernel_size)
-        self.weight = small(first, (out_channels, in_channels // groups, *self.kernel_size), inputs, dtype)
-        self.bias = small(second, (out_channels,), inputs, dtype) if bias else None
+        self._learn(key, out_channels, in_channels // groups, bias, dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Of (N, C, …) or (C, …)."""
@@ -69,59 +82,29 @@ class _Conv(Module):
         return function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
-class Conv1d(_Conv):
+class Conv1d(_Conv, space=1):
     """Convolution of (N, C, L)."""
 
-    space = 1
 
-
-class Conv2d(_Conv):
+class Conv2d(_Conv, space=2):
     """Convolution of (N, C, H, W)."""
 
-    space = 2
 
-
-class Conv3d(_Conv):
+class Conv3d(_Conv, space=3):
     """Convolution of (N, C, D, H, W)."""
 
-    space = 3
 
-
-class _ConvTranspose(Module):
-    space: ClassVar[int]
-
+class _ConvTranspose(_Convolution):
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Sizes = 1,
-        *,
-        key: Key,
+        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0,
+        output_padding: Sizes = 0, groups: int = 1, bias: bool = True, dilation: Sizes = 1, *, key: Key,
         dtype: DType = float32,
-    ) -> None:
+    ) -> None:  # fmt: skip
         name = type(self).__name__
-        if groups < 1 or in_channels % groups or out_channels % groups:
-            raise mistake(
-                ShapeError, name, f"{in_channels} and {out_channels} channels do not make {groups} groups"
-            )
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = per_axis(name, "kernel_size", kernel_size, self.space)
-        self.stride = per_axis(name, "stride", stride, self.space)
+        self._set((in_channels, out_channels), groups, kernel_size, stride, dilation)
         self.padding = per_axis(name, "padding", padding, self.space, least=0)
         self.output_padding = per_axis(name, "output_padding", output_padding, self.space, least=0)
-        self.dilation = per_axis(name, "dilation", dilation, self.space)
-        self.groups = groups
-        first, second = keys_of(key, 2)
-        inputs = out_channels // groups * math.prod(self.kernel_size)
-        self.weight = small(first, (in_channels, out_channels // groups, *self.kernel_size), inputs, dtype)
-        self.bias = small(second, (out_channels,), inputs, dtype) if bias else None
+        self._learn(key, in_channels, out_channels // groups, bias, dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Of (N, C, …) or (C, …)."""
@@ -138,19 +121,18 @@ class _ConvTranspose(Module):
         )
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTranspose, space=1):
     """The transpose of `Conv1d`."""
 
-    space = 1
 
-
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTranspose, space=2):
     """The transpose of `Conv2d`."""
 
-    space = 2
 
-
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTranspose, space=3):
     """The transpose of `Conv3d`."""
 
-    space = 3
+
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+]  # fmt: skip

@@ -9,6 +9,7 @@ from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import elementary, init
 from planish.nn.init import Key, keys_of
+from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
 
@@ -94,16 +95,12 @@ class Embedding(Module):
         return elementary.embedding(indices, self.weight, self.padding_idx)
 
 
-class Flatten(Module):
+class Flatten(FunctionLayer, function=fn.flatten):
     """Axes from `start_dim` to `end_dim` as one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim = start_dim
         self.end_dim = end_dim
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Fewer axes."""
-        return fn.flatten(x, self.start_dim, self.end_dim)
 
 
 class Unflatten(Module):
@@ -148,13 +145,15 @@ class Dropout1d(_ChannelDropout):
     """Drops whole channels of (N, C, L)."""
 
 
-class Dropout2d(_ChannelDropout):
+class Dropout2d(_ChannelDropout, space=2):
     """Drops whole channels of (N, C, H, W)."""
 
-    space = 2
 
-
-class Dropout3d(_ChannelDropout):
+class Dropout3d(_ChannelDropout, space=3):
     """Drops whole channels of (N, C, D, H, W)."""
 
-    space = 3
+
+__all__ = [
+    "Bilinear", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "Flatten", "Identity",
+    "Linear", "Unflatten",
+]  # fmt: skip

@@ -16,6 +16,7 @@ from planish.frontend.tensor import functions as fn
 from planish.frontend.tensor.array import Tensor
 from planish.nn import init, normalization
 from planish.nn.arguments import mistake
+from planish.nn.layers.applied import FunctionLayer
 from planish.nn.module import Module
 
 
@@ -99,11 +100,11 @@ class _Tracking(Module):
     def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        dtype: DType,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: DType = float32,
     ) -> None:
         self.num_features = num_features
         self.eps = eps
@@ -145,17 +146,6 @@ class _Tracking(Module):
 
 
 class _BatchNorm(_Tracking):
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        dtype: DType = float32,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
-
     def __call__(self, x: Tensor) -> Tensor:
         """By the statistics of the batch in training, which are then tracked; by the tracked ones otherwise."""
         self._check(x)
@@ -169,22 +159,16 @@ class _BatchNorm(_Tracking):
         )
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(_BatchNorm, axes=(2, 3)):
     """Batch normalisation of (N, C) or (N, C, L)."""
 
-    axes = (2, 3)
 
-
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(_BatchNorm, axes=(4,)):
     """Batch normalisation of (N, C, H, W)."""
 
-    axes = (4,)
 
-
-class BatchNorm3d(_BatchNorm):
+class BatchNorm3d(_BatchNorm, axes=(5,)):
     """Batch normalisation of (N, C, D, H, W)."""
-
-    axes = (5,)
 
 
 class _InstanceNorm(_Tracking):
@@ -218,25 +202,19 @@ class _InstanceNorm(_Tracking):
         return made.reshape(made.shape[1:]) if alone else made
 
 
-class InstanceNorm1d(_InstanceNorm):
+class InstanceNorm1d(_InstanceNorm, axes=(3,)):
     """Instance normalisation of (N, C, L)."""
 
-    axes = (3,)
 
-
-class InstanceNorm2d(_InstanceNorm):
+class InstanceNorm2d(_InstanceNorm, axes=(4,)):
     """Instance normalisation of (N, C, H, W)."""
 
-    axes = (4,)
 
-
-class InstanceNorm3d(_InstanceNorm):
+class InstanceNorm3d(_InstanceNorm, axes=(5,)):
     """Instance normalisation of (N, C, D, H, W)."""
 
-    axes = (5,)
 
-
-class LocalResponseNorm(Module):
+class LocalResponseNorm(FunctionLayer, function=normalization.local_response_norm):
     """By the squares of neighbouring channels."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
@@ -245,6 +223,8 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Of (N, C, …)."""
-        return normalization.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm",
+]  # fmt: skip

@@ -162,7 +162,7 @@ class RNN(_Recurrent):
             getattr(self, f"weight_hh{suffix}"),
             _sum(*self._biases(suffix)),
             self.nonlinearity,
-            reverse,
+            reverse=reverse,
         )
         return outputs, (last,)
 
@@ -188,7 +188,7 @@ class LSTM(_Recurrent):
             getattr(self, f"weight_ih{suffix}"),
             getattr(self, f"weight_hh{suffix}"),
             _sum(*self._biases(suffix)),
-            reverse,
+            reverse=reverse,
         )
         return outputs, (last, cell)
 
@@ -214,7 +214,7 @@ class GRU(_Recurrent):
             getattr(self, f"weight_hh{suffix}"),
             bias,
             recurrence_bias,
-            reverse,
+            reverse=reverse,
         )
         return outputs, (last,)
 
@@ -224,3 +224,8 @@ class GRU(_Recurrent):
         """Outputs and last states."""
         outputs, (last,) = self._run(x, None if h_0 is None else (h_0,), key)
         return outputs, last
+
+
+__all__ = [
+    "GRU", "LSTM", "RNN",
+]  # fmt: skip
