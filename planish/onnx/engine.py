@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -27,72 +26,16 @@ from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import Entry, Unsupported
 from planish.onnx.scope import Scope, Value, graphs_of, last_uses
 from planish.onnx.segment import Segment, arrays_in, lazy_in, on_device, trimmed, with_arrays
+from planish.onnx.site import CannotTrace, NodeSite, failure_at, label_of, title_of
 from planish.onnx.symbols import as_numbers, follow
 from planish.onnx.tape import Call, Recorder
 from planish.onnx.tensors import dense, to_array
-from planish.ptir.builder import Graph
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import TensorType
 
 Array = NDArray[Any]
 Compile = Callable[[ptir.Function], Call]
-
-
-class CannotTrace(PlanishError):
-    """Data is needed inside a region, where nothing can be computed beforehand."""
-
-
-@dataclass(slots=True)
-class At:
-    """Where a handler is: the node, its attributes, the graph it writes to."""
-
-    engine: Engine
-    node: NodeProto
-    attributes: Attributes
-    version: int
-    scope: Scope
-
-    @property
-    def graph(self) -> Graph:
-        return self.engine.segment.graph
-
-    def attr(self, name: str, default: Any = None) -> Any:
-        """An attribute of the node."""
-        return self.attributes.get(name, default)
-
-    def constant(self, value: Any, dtype: Any = None) -> GraphValue:
-        """A small constant."""
-        return self.graph.constant(np.asarray(value, dtype))
-
-    def value(self, value: GraphValue | Array) -> GraphValue:
-        """An array or value, as a value."""
-        return self.engine.segment.value(value) if isinstance(value, np.ndarray) else value
-
-    def refuse(self, why: str) -> Unsupported:
-        """An error that names the node."""
-        return Unsupported(f"{title_of(self.node)}: {why}", op=self.node.op_type)
-
-    def room(self, elements: int, itemsize: int = 8) -> None:
-        """Make sure that so many elements can be had at all: a number in a file may be anything."""
-        if elements * itemsize > work.largest():
-            raise self.refuse(f"{elements} elements of {itemsize} bytes are more than this machine holds")
-
-    def work(self, operations: int, elements: int | None = None) -> None:
-        """Make sure that so many operations are what elements (those that the node reads, if not told) may ask for."""
-        if elements is None:
-            elements = self.elements
-        why = work.excess(operations, elements)
-        if why is not None:
-            causes = work.blamed(self.attributes.given)
-            error = self.refuse(f"{why}{f' ({causes})' if causes else ''}")
-            error.remedy = "smaller attributes and sizes, or settings(work_limit=None)"
-            raise error
-
-    @property
-    def elements(self) -> int:
-        """How many elements the node reads."""
-        return sum(work.elements_of(self.scope.find(name)) for name in self.node.input if name)
 
 
 class Engine:
@@ -150,7 +93,7 @@ class Engine:
         for number, (node, ended) in enumerate(zip(nodes, ends, strict=True), 1):
             if not around:
                 self.number = number
-            self.segment.graph.place = Location(self.name, self.number, None, _label(node))
+            self.segment.graph.place = Location(self.name, self.number, None, label_of(node))
             self.run_node(node, scope, used)
             for name in ended:
                 scope.names.pop(name, None)  # nobody asks for it again: a cut need not keep it
@@ -191,9 +134,9 @@ class Engine:
                     error.message = f"{title_of(node)}: {error.message}"
             raise
         except (RecursionError, MemoryError) as error:
-            raise _named(node, f"takes too much ({type(error).__name__})") from None
+            raise failure_at(node, f"takes too much ({type(error).__name__})") from None
         except Exception as error:
-            raise _named(node, f"{type(error).__name__}: {error}") from error
+            raise failure_at(node, f"{type(error).__name__}: {error}") from error
         for name, value in zip(node.output, outputs, strict=False):
             if name and name in used:
                 scope.names[name] = value
@@ -212,7 +155,7 @@ class Engine:
             if body is None:
                 raise Unsupported(f"there is no import of {domain or 'ai.onnx'}:{node.op_type} {version}")
             return self.run_function(body, node, attributes, inputs, scope)
-        at = At(self, node, attributes, version, scope)
+        at = NodeSite(self, node, attributes, version, scope)
         before = self.segment
         last = before.graph.region.end.prev
         outputs = self.call(entry, at, inputs)
@@ -259,7 +202,7 @@ class Engine:
 
     # -- one node ------------------------------------------------------------------------------------------------------
 
-    def call(self, entry: Entry, at: At, inputs: Sequence[Value]) -> Sequence[Value]:
+    def call(self, entry: Entry, at: NodeSite, inputs: Sequence[Value]) -> Sequence[Value]:
         """The outputs of a node."""
         given = list(inputs)
         if not self.symbols:
@@ -275,7 +218,7 @@ class Engine:
             self.symbols[outputs[0].id] = (outputs[0], sizes)
         return outputs
 
-    def _sizes(self, at: At, given: Sequence[Value]) -> Array | None:
+    def _sizes(self, at: NodeSite, given: Sequence[Value]) -> Array | None:
         """The sizes, some with names, that a node makes of sizes with names."""
         found = [self.named(value) for value in given]
         if not any(value is not None and value.dtype == object for value in found):
@@ -291,7 +234,7 @@ class Engine:
             return kept[1] if kept is not None and kept[0] is value else None
         return value if isinstance(value, np.ndarray) else None
 
-    def _called(self, entry: Entry, at: At, given: list[Value]) -> Sequence[Value]:
+    def _called(self, entry: Entry, at: NodeSite, given: list[Value]) -> Sequence[Value]:
         if entry.sequences:
             return _several(entry.handler(at, *given))
         if entry.host:
@@ -313,7 +256,7 @@ class Engine:
             self.recorder.keeps = False  # numbers it drew while importing are of this run alone
         return outputs
 
-    def _on_host(self, entry: Entry, at: At, given: Sequence[Value]) -> Sequence[Value]:
+    def _on_host(self, entry: Entry, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """An op on arrays. What it makes of data is data: no later step may count on what it was this time."""
         unknown = any(isinstance(value, GraphValue) for value in given)
         known = self.known(at, range(len(given)), given, look=False)
@@ -346,7 +289,7 @@ class Engine:
         self.draws += 1
         return self.segment.parameter(self.recorder.call(lambda: [make()], [], True)[0])
 
-    def _positions(self, entry: Entry, at: At, given: Sequence[Value]) -> set[int]:
+    def _positions(self, entry: Entry, at: NodeSite, given: Sequence[Value]) -> set[int]:
         chosen = (
             range(len(given))
             if entry.known == "all"
@@ -356,7 +299,7 @@ class Engine:
         )
         return {n % len(given) if n < 0 else n for n in chosen if -len(given) <= n < len(given)}
 
-    def fold(self, entry: Entry, at: At, given: Sequence[Value]) -> Sequence[Value] | None:
+    def fold(self, entry: Entry, at: NodeSite, given: Sequence[Value]) -> Sequence[Value] | None:
         """A node of which everything is known: computed now, by the interpreter. None if that is too much."""
         positions = self._positions(entry, at, given)
         before, self.segment = self.segment, Segment("fold")
@@ -411,7 +354,7 @@ class Engine:
 
     def known(
         self,
-        at: At,
+        at: NodeSite,
         positions: Sequence[int] | range | set[int],
         given: Sequence[Value],
         look: bool = True,
@@ -430,12 +373,12 @@ class Engine:
                     values[n] = arrays[name] if n in positions else at.scope.find(name)
         return values
 
-    def require(self, at: At, scope: Scope, name: str) -> Array:
+    def require(self, at: NodeSite, scope: Scope, name: str) -> Array:
         """The data of a name, whatever it takes."""
         found: Array = self.data(at, scope, [name], True)[name]
         return found
 
-    def data(self, at: At, scope: Scope, names: Sequence[str], look: bool) -> dict[str, Value]:
+    def data(self, at: NodeSite, scope: Scope, names: Sequence[str], look: bool) -> dict[str, Value]:
         """The arrays of names. What is looked at is data from now on; the rest stay parameters of the program."""
         lazy = [name for name in names if lazy_in(scope.find(name))]
         if lazy and self.recorder is None:
@@ -468,7 +411,7 @@ class Engine:
         if where is not None:
             where.names[name] = value
 
-    def cut(self, at: At, scope: Scope) -> None:
+    def cut(self, at: NodeSite, scope: Scope) -> None:
         """Run what has been written; a new segment begins, its parameters what is still asked for."""
         if self.recorder is None or self.depth:
             raise CannotTrace(f"{title_of(at.node)} needs data that is computed around it")
@@ -528,32 +471,12 @@ def _several(outputs: Any) -> list[Value]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
-def title_of(node: NodeProto) -> str:
-    """A node, as messages name it."""
-    return (
-        f"node {node.name!r} ({node.op_type})"
-        if node.name
-        else f"a {node.op_type} node (for {', '.join(node.output)})"
-    )
-
-
-def _label(node: NodeProto) -> str:
-    """A node in short: its type, and its name or what it makes."""
-    return f"{node.op_type} {node.name or ', '.join(node.output)!r}"
-
-
-def _named(node: NodeProto, why: str) -> PlanishError:
-    error = PlanishError(f"{title_of(node)}: {why}", op=node.op_type)
-    error.names_node = True  # type: ignore[attr-defined]
-    return error
-
-
-def _makes_noise(at: At) -> bool:
+def _makes_noise(at: NodeSite) -> bool:
     """Random ops have no inputs, and are not constants for that."""
     return at.node.op_type.startswith(_RANDOM) or any(graphs_of(at.node))
 
 
-def _draws(at: At) -> bool:
+def _draws(at: NodeSite) -> bool:
     return at.node.op_type.startswith(_RANDOM) and "seed" not in at.attributes
 
 

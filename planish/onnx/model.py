@@ -24,11 +24,12 @@ from planish.compiler import Lowered, compile, lower
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import wire
 from planish.onnx.checking import check, domain_of, key_of
-from planish.onnx.engine import CannotTrace, Compile, Engine
+from planish.onnx.engine import Compile, Engine
 from planish.onnx.information import Bounds, DimSizes, Info, checked, describe
 from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.scope import Scope
 from planish.onnx.segment import on_device
+from planish.onnx.site import CannotTrace
 from planish.onnx.tape import Call, Recorder, Tape
 from planish.onnx.tensors import dense, to_array
 from planish.onnx.whole import Dynamic, Program

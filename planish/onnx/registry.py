@@ -1,7 +1,7 @@
 """How ONNX ops become PTIR: one table, keyed by domain, name and the opset version since which a form holds.
 
     @op("Reshape", since=5, known=(1,))
-    def reshape(at: At, x: V, shape: Array) -> V: ...
+    def reshape(at: NodeSite, x: V, shape: Array) -> V: ...
 
 A handler gets its inputs as values of the graph under construction; those in `known` as NumPy arrays (the engine finds out what
 they are, by computing everything before if need be), absent ones as None. It returns a value, or as many as the node has
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from planish.errors import PlanishError
 
 if TYPE_CHECKING:
-    from planish.onnx.engine import At
+    from planish.onnx.site import NodeSite
 
 Handler: TypeAlias = Callable[..., Any]
-Known: TypeAlias = tuple[int, ...] | Literal["all"] | Callable[["At", Sequence[Any]], Sequence[int]]
+Known: TypeAlias = tuple[int, ...] | Literal["all"] | Callable[["NodeSite", Sequence[Any]], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,24 +47,9 @@ from planish.ptir.printer import FunctionPrinter, symbols_in
 from planish.ptir.types import Dim, DimLike, Quant, Symbol, TensorType
 
 RULES: Final = (
-    "links",
-    "regions",
-    "ids",
-    "definition",
-    "uses",
-    "terminator",
-    "dominance",
-    "visibility",
-    "arity",
-    "attributes",
-    "element-type",
-    "types",
-    "region-types",
-    "op",
-    "dims",
-    "calls",
-    "functions",
-)
+    "links", "regions", "ids", "definition", "uses", "terminator", "dominance", "visibility", "arity", "attributes",
+    "element-type", "types", "region-types", "op", "dims", "calls", "functions",
+)  # fmt: skip
 
 _BINDS_SIZES: Final = (BindDimAttrs, CallAttrs, CustomCallAttrs)
 _CONTEXT: Final = 2

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
+from planish.cursor import IDENTIFIER
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError
 from planish.uop.node import Number, Table, UOp
@@ -40,7 +41,7 @@ from planish.uop.ops import (
     TensorCore,
     Variable,
 )
-from planish.uop.reader import KEY_FORM, NAME_FORM, REF_FORM, Reader
+from planish.uop.reader import KEY_FORM, REF_FORM, Reader
 
 VERSION: Final = 1
 
@@ -98,7 +99,7 @@ class _Form(NamedTuple):
 
 def _write_name(value: object, names: Names) -> str:
     text = cast("str", value)
-    return text if NAME_FORM.fullmatch(text) else json.dumps(text)
+    return text if IDENTIFIER.fullmatch(text) else json.dumps(text)
 
 
 def _write_value(value: object, names: Names) -> str:
@@ -360,7 +361,7 @@ class _Lines(Reader):
         start = self.position
         name = self.match(REF_FORM)
         if name is None:
-            self.fail(self.found(), "a line such as %3 = add %1, %2 : index")
+            self.unexpected("a line such as %3 = add %1, %2 : index")
         if name.group() in self.nodes:
             self.fail(
                 f"{name.group()} is defined twice", offset=start, remedy="give each line its own number"
@@ -374,18 +375,12 @@ class _Lines(Reader):
         if op is Ops.VCONST:
             literal = self.lane_constants()
         elif op is Ops.CONST:
-            self.skip()
-            offset = self.position
-            literal = self.constant()
-            if literal is None:
-                self.fail("invalid is not a number", "a number", offset=offset)
+            literal = self.plain_number()
         else:
             operands = self.operands()
         arg = literal if op in CONSTANTS else self.attributes(op)
         dtype = self.dtype() if self.take(":") else dtypes.void
-        if not self.at_end():
-            expected = ["','"] if operands and arg is None and dtype is dtypes.void else []
-            self.fail(self.found(), *expected, "the end of the line")
+        self.line_ends(*["','"] if operands and arg is None and dtype is dtypes.void else [])
         node = self.make(op, dtype, operands, arg, op_offset)
         self.nodes[name.group()] = node
         self.defined[name.group()] = start
@@ -393,16 +388,7 @@ class _Lines(Reader):
 
     def lane_constants(self) -> tuple[Number, ...]:
         self.expect("[")
-        lanes: list[Number] = []
-        while not self.take("]"):
-            if lanes:
-                self.expect(",")
-            offset = self.position
-            value = self.constant()
-            if value is None:
-                self.fail("invalid is not a number", "a number", offset=offset)
-            lanes.append(value)
-        return tuple(lanes)
+        return tuple(self.until("]", self.plain_number))
 
     def operands(self) -> list[UOp | _Literal]:
         found: list[UOp | _Literal] = []
@@ -476,23 +462,12 @@ class _Lines(Reader):
 
     def read(self) -> list[UOp]:
         """All lines."""
-        lines: list[UOp] = []
-        with_header = False
-        start = 0
-        while start <= len(self.text):
-            stop = self.text.find("\n", start)
-            self.position, self.end = start, len(self.text) if stop < 0 else stop
-            start = self.end + 1
-            if self.at_end():
-                continue
-            if with_header:
-                lines.append(self.line())
-            else:
-                self.header()
-                with_header = True
-        self.position = self.end = len(self.text)
-        if not with_header:
+        if not self.next_line():
             self.fail("the text is empty", f"the header 'uop {VERSION}'")
+        self.header()
+        lines: list[UOp] = []
+        while self.next_line():
+            lines.append(self.line())
         if not lines:
             self.fail("the text ends", "a line such as %3 = add %1, %2 : index")
         return lines

@@ -264,7 +264,7 @@ ERRORS = [
     (HEAD + "%1 = const 12ab : index", "found '12ab', expected %n, a number", 3, 12),
     (HEAD + "%1 = const complex(1.0 2.0) : c64", "found '2.0', expected ','", 3, 24),
     (HEAD + "%1 = const " + "9" * 5000 + " : index", "too many digits", 3, 12),
-    (HEAD + "%1 = vconst [1, invalid] : indexx2", "invalid is not a number", 3, 16),
+    (HEAD + "%1 = vconst [1, invalid] : indexx2", "invalid is not a number", 3, 17),
     (HEAD + "%1 = vconst [1, 2] : indexx3", "arg must hold a number per lane", 3, 6),
     (HEAD + "%1 = gep %0 lanes=(0, ", "the line ends, expected a number", 3, 23),
     (HEAD + "%1 = reshape %0 shape=" + "(" * 40, "tuples nest more than 16 deep", 3, 39),

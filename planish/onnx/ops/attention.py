@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import broadcast_dims, stretched
 from planish.onnx.ops.common import (
     cast,
@@ -15,6 +14,7 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.registry import op
 from planish.onnx.scope import Scope
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
@@ -23,7 +23,7 @@ from planish.ptir.library.normalize import widened
 _NEVER = -math.inf
 
 
-def heads_first(at: At, x: V, heads: int | None) -> V:
+def heads_first(at: NodeSite, x: V, heads: int | None) -> V:
     """(B, L, H·D) as (B, H, L, D); four axes stay."""
     if x.rank == 4:
         return x
@@ -32,7 +32,7 @@ def heads_first(at: At, x: V, heads: int | None) -> V:
     return x.reshape((*x.dims[:2], heads, size_of(at, x, 2) // heads)).transpose((0, 2, 1, 3))
 
 
-def heads_last(at: At, x: V) -> V:
+def heads_last(at: NodeSite, x: V) -> V:
     """(B, H, L, D) as (B, L, H·D)."""
     batch, _, length, _ = x.dims
     return x.transpose((0, 2, 1, 3)).reshape((batch, length, size_of(at, x, 1) * size_of(at, x, 3)))
@@ -65,7 +65,7 @@ def allowed_bias(allowed: V, dtype: V) -> V:
     return allowed.select(zero, _NEVER)
 
 
-def _bias(at: At, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V | None:
+def _bias(at: NodeSite, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V | None:
     """Everything that is added to the scores: mask, causality, window and padding; broadcasts to (B, H, L, S)."""
     graph = at.graph
     length, size = size_of(at, q, 2), size_of(at, k, 2)
@@ -110,7 +110,7 @@ def _added(a: V | None, b: V) -> V:
 
 @op("Attention")
 def attention(
-    at: At,
+    at: NodeSite,
     q: V,
     k: V,
     v: V,
@@ -159,7 +159,7 @@ def attention(
 
 
 @op("FlexAttention", domain="ai.onnx.preview")
-def flex_attention(at: At, q: V, k: V, v: V) -> V:
+def flex_attention(at: NodeSite, q: V, k: V, v: V) -> V:
     scale, precision = at.attr("scale"), at.attr("softmax_precision")
     half = math.sqrt(1 / math.sqrt(size_of(at, q, 3)) if scale is None else scale)
     scores = product(q.mul(half), k.mul(half), 3)
@@ -176,7 +176,7 @@ def flex_attention(at: At, q: V, k: V, v: V) -> V:
     return cast(product(weights, cast(v, computed), 2), v.dtype)
 
 
-def _through(at: At, graph: object, x: V) -> V:
+def _through(at: NodeSite, graph: object, x: V) -> V:
     """What a graph attribute makes of a value."""
     from onnx import GraphProto
 
@@ -188,7 +188,7 @@ def _through(at: At, graph: object, x: V) -> V:
 
 @op("LinearAttention")
 def linear_attention(
-    at: At, q: V, k: V, v: V, past: V | None = None, decay: V | None = None, beta: V | None = None
+    at: NodeSite, q: V, k: V, v: V, past: V | None = None, decay: V | None = None, beta: V | None = None
 ) -> tuple[V, V]:
     """A state (B, G, D, E) that forgets by the decay, takes in key and value of each step and is read by the query."""
     rule = at.attr("update_rule", "gated_delta")
@@ -236,7 +236,7 @@ def linear_attention(
 
 
 @op("RotaryEmbedding")
-def rotary_embedding(at: At, x: V, cosine: V, sine: V, positions: V | None = None) -> V:
+def rotary_embedding(at: NodeSite, x: V, cosine: V, sine: V, positions: V | None = None) -> V:
     interleaved, width = bool(at.attr("interleaved", 0)), at.attr("rotary_embedding_dim", 0)
     heads = at.attr("num_heads", 0)
     flat = x.rank == 3
@@ -244,7 +244,7 @@ def rotary_embedding(at: At, x: V, cosine: V, sine: V, positions: V | None = Non
 
 
 def turned(
-    at: At,
+    at: NodeSite,
     x: V,
     caches: tuple[V, V],
     positions: V | None,

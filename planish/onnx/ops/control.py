@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto
 
 from planish.errors import PlanishError
-from planish.onnx.engine import At, CannotTrace
 from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import op
 from planish.onnx.scope import Scope, graphs_of, names_used
 from planish.onnx.segment import on_device
+from planish.onnx.site import CannotTrace, NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.types import TensorType
 
@@ -33,7 +33,7 @@ _STEPS: Final = 10_000
 """Steps that are written out where nothing but their number ends a loop."""
 
 
-def _values(at: At, values: Sequence[Value]) -> list[V]:
+def _values(at: NodeSite, values: Sequence[Value]) -> list[V]:
     """Outputs of a body as values of the graph; a sequence cannot leave a region."""
     if any(isinstance(value, list) or value is None for value in values):
         raise CannotTrace("a sequence leaves a region")
@@ -42,7 +42,7 @@ def _values(at: At, values: Sequence[Value]) -> list[V]:
     return [at.value(value) for value in values]
 
 
-def _inside(at: At, graph: GraphProto, names: dict[str, Value]) -> list[V]:
+def _inside(at: NodeSite, graph: GraphProto, names: dict[str, Value]) -> list[V]:
     """A body imported into the region under construction."""
     at.engine.depth += 1
     try:
@@ -52,7 +52,7 @@ def _inside(at: At, graph: GraphProto, names: dict[str, Value]) -> list[V]:
 
 
 @op("If", since=1, sequences=True)
-def if_(at: At, condition: Value) -> tuple[Value, ...]:
+def if_(at: NodeSite, condition: Value) -> tuple[Value, ...]:
     """One of two graphs."""
     then, otherwise = at.attr("then_branch"), at.attr("else_branch")
     if isinstance(condition, V):
@@ -69,7 +69,7 @@ def if_(at: At, condition: Value) -> tuple[Value, ...]:
 
 
 def _known_steps(
-    at: At, body: GraphProto, most: int | None, condition: Value, carried: Sequence[Value]
+    at: NodeSite, body: GraphProto, most: int | None, condition: Value, carried: Sequence[Value]
 ) -> int | None:
     """How many steps a loop takes, if what ends it follows from known values alone; None if data ends it.
 
@@ -119,7 +119,7 @@ def _known_steps(
     return step
 
 
-def _as_scan(at: At, body: GraphProto, steps: int, carried: Sequence[V]) -> tuple[V, ...]:
+def _as_scan(at: NodeSite, body: GraphProto, steps: int, carried: Sequence[V]) -> tuple[V, ...]:
     """A loop of a known number of steps; its condition has been seen to hold until then."""
     number, flag, *names = [i.name for i in body.input]
 
@@ -138,7 +138,12 @@ def _as_scan(at: At, body: GraphProto, steps: int, carried: Sequence[V]) -> tupl
 
 
 def _as_while(
-    at: At, body: GraphProto, most: V | None, start: V | Array | None, carried: Sequence[V], limit: int | None
+    at: NodeSite,
+    body: GraphProto,
+    most: V | None,
+    start: V | Array | None,
+    carried: Sequence[V],
+    limit: int | None,
 ) -> tuple[V, ...]:
     """A loop that data ends: the number of steps it took, what it carried, and the rows that steps stacked.
 
@@ -175,7 +180,7 @@ def _as_while(
     return (made[0], *made[2:])
 
 
-def _row_types(at: At, body: GraphProto, carried: Sequence[V]) -> list[TensorType]:
+def _row_types(at: NodeSite, body: GraphProto, carried: Sequence[V]) -> list[TensorType]:
     """The types of what a step stacks: a step is written once to see, and forgotten."""
     number, flag, *names = [i.name for i in body.input]
     types: list[TensorType] = []
@@ -197,7 +202,7 @@ class _Seen(Exception):
 
 
 @op("Loop", since=1, sequences=True)
-def loop(at: At, most: Value, condition: Value = None, *carried: Value) -> tuple[Value, ...]:
+def loop(at: NodeSite, most: Value, condition: Value = None, *carried: Value) -> tuple[Value, ...]:
     """At most so many steps, while a condition holds; results of steps are stacked."""
     body = at.attr("body")
     if len(body.input) != 2 + len(carried) or len(body.output) < 1 + len(carried):
@@ -230,7 +235,7 @@ def loop(at: At, most: Value, condition: Value = None, *carried: Value) -> tuple
     return _unrolled(at, body, most, condition, carried)
 
 
-def _counted(at: At, count: V, made: Sequence[V], carried: int) -> tuple[Value, ...]:
+def _counted(at: NodeSite, count: V, made: Sequence[V], carried: int) -> tuple[Value, ...]:
     """The rows that were written, of those there was room for."""
     if len(made) == carried:
         return tuple(made)
@@ -241,7 +246,7 @@ def _counted(at: At, count: V, made: Sequence[V], carried: int) -> tuple[Value, 
 
 
 def _unrolled(
-    at: At, body: GraphProto, most: Value, condition: Value, carried: Sequence[Value]
+    at: NodeSite, body: GraphProto, most: Value, condition: Value, carried: Sequence[Value]
 ) -> tuple[Value, ...]:
     """One step after another. The names of the loop live in a scope of their own, where a cut finds them."""
     number, flag, *names = [i.name for i in body.input]
@@ -278,7 +283,7 @@ def _unrolled(
     )
 
 
-def _stacked(at: At, values: Sequence[Value], body: GraphProto, position: int) -> Value:
+def _stacked(at: NodeSite, values: Sequence[Value], body: GraphProto, position: int) -> Value:
     if not values:
         tensor = body.output[position].type.tensor_type
         dims = [d.dim_value for d in tensor.shape.dim]
@@ -296,7 +301,7 @@ def _flipped(value: V, axis: int, backwards: bool) -> V:
 
 
 @op("Scan", since=9, sequences=True)
-def scan(at: At, *inputs: Value) -> tuple[Value, ...]:
+def scan(at: NodeSite, *inputs: Value) -> tuple[Value, ...]:
     """Steps along an axis of sequences."""
     body, count = at.attr("body"), at.attributes.require("num_scan_inputs")
     if not 0 < count <= len(inputs) or len(body.input) != len(inputs):
@@ -323,7 +328,7 @@ def scan(at: At, *inputs: Value) -> tuple[Value, ...]:
     return (*made[: len(states)], *placed)
 
 
-def _scanned(at: At, body: GraphProto, states: Sequence[V], given: Sequence[V]) -> list[V]:
+def _scanned(at: NodeSite, body: GraphProto, states: Sequence[V], given: Sequence[V]) -> list[V]:
     """A region, or step by step where the body needs data or changes the types of its states."""
     names = [i.name for i in body.input]
 
@@ -352,7 +357,7 @@ def _scanned(at: At, body: GraphProto, states: Sequence[V], given: Sequence[V]) 
 
 
 @op("Scan", since=8, sequences=True)
-def scan_batched(at: At, lengths: Value, *inputs: Value) -> tuple[Value, ...]:
+def scan_batched(at: NodeSite, lengths: Value, *inputs: Value) -> tuple[Value, ...]:
     """The old form: a batch in front, and lengths of the sequences, which may be left out."""
     if lengths is not None:
         raise at.refuse("sequence lengths of an old Scan")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import cast
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import normalize
 from planish.ptir.library.common import gather
 
 
-def _nll(at: At, log_shares: V, target: V, weight: V | None) -> V:
+def _nll(at: NodeSite, log_shares: V, target: V, weight: V | None) -> V:
     """-log of the share of the class that the target names; weighted, and nothing for the class to ignore."""
     reduction, ignored = at.attr("reduction", "mean"), at.attr("ignore_index")
     if reduction not in ("none", "sum", "mean"):
@@ -43,11 +43,11 @@ def _nll(at: At, log_shares: V, target: V, weight: V | None) -> V:
 
 
 @op("NegativeLogLikelihoodLoss")
-def negative_log_likelihood_loss(at: At, x: V, target: V, weight: V | None = None) -> V:
+def negative_log_likelihood_loss(at: NodeSite, x: V, target: V, weight: V | None = None) -> V:
     return _nll(at, x, target, weight)
 
 
 @op("SoftmaxCrossEntropyLoss")
-def softmax_cross_entropy_loss(at: At, x: V, target: V, weight: V | None = None) -> tuple[V, V]:
+def softmax_cross_entropy_loss(at: NodeSite, x: V, target: V, weight: V | None = None) -> tuple[V, V]:
     shares = normalize.log_softmax(x, 1)
     return _nll(at, shares, target, weight), shares

@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     cast,
@@ -19,6 +18,7 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.ops.windows import Window, window_of
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import pooling
 from planish.ptir.library.normalize import widened
@@ -27,7 +27,7 @@ _PER_TAP = 4096
 """Operations in the time in which the instructions for one tap are written."""
 
 
-def _room(at: At, x: V, window: Window) -> Window:
+def _room(at: NodeSite, x: V, window: Window) -> Window:
     """The window with what rounding up adds to the padding behind."""
     if not at.attr("ceil_mode", 0):
         return window
@@ -53,7 +53,7 @@ def _windowed(x: V, kind: str, window: Window) -> V:
 
 
 @op("MaxPool")
-def max_pool(at: At, x: V) -> V | tuple[V, V]:
+def max_pool(at: NodeSite, x: V) -> V | tuple[V, V]:
     window = _room(at, x, window_of(at, sizes(at, x, 2)))
     column_major = bool(at.attr("storage_order", 0))
     best = _windowed(x, "max", window)
@@ -62,7 +62,7 @@ def max_pool(at: At, x: V) -> V | tuple[V, V]:
     return best, _places(at, x, window, best, column_major)
 
 
-def _places(at: At, x: V, window: Window, best: V, column_major: bool) -> V:
+def _places(at: NodeSite, x: V, window: Window, best: V, column_major: bool) -> V:
     """Where in the whole tensor the largest of each window stands, the first of equals."""
     space = sizes(at, x, 2)
     at.work(math.prod(window.shape) * _PER_TAP)
@@ -114,7 +114,7 @@ def _factors(space: list[int], column_major: bool) -> list[int]:
 
 
 @op("AveragePool")
-def average_pool(at: At, x: V) -> V:
+def average_pool(at: NodeSite, x: V) -> V:
     given = window_of(at, sizes(at, x, 2))
     window = _room(at, x, given)
     counted = bool(at.attr("count_include_pad", 0))
@@ -134,7 +134,7 @@ def average_pool(at: At, x: V) -> V:
 
 
 @op("LpPool")
-def lp_pool(at: At, x: V) -> V:
+def lp_pool(at: NodeSite, x: V) -> V:
     window = _room(at, x, window_of(at, sizes(at, x, 2)))
     p = at.attr("p", 2)
     total = _windowed(widened(x).abs().pow(float(p)), "sum", window)
@@ -142,24 +142,24 @@ def lp_pool(at: At, x: V) -> V:
 
 
 @op("GlobalAveragePool")
-def global_average_pool(at: At, x: V) -> V:
+def global_average_pool(at: NodeSite, x: V) -> V:
     return pooling.global_average_pool(x)
 
 
 @op("GlobalMaxPool")
-def global_max_pool(at: At, x: V) -> V:
+def global_max_pool(at: NodeSite, x: V) -> V:
     return pooling.global_max_pool(x)
 
 
 @op("GlobalLpPool")
-def global_lp_pool(at: At, x: V) -> V:
+def global_lp_pool(at: NodeSite, x: V) -> V:
     p = at.attr("p", 2)
     total = widened(x).abs().pow(float(p)).reduce_sum(list(range(2, x.rank)), keepdims=True)
     return cast(total.pow(1 / p), x.dtype)
 
 
 @op("MaxUnpool", known=(2,))
-def max_unpool(at: At, x: V, index: V, wanted: Array | None = None) -> V:
+def max_unpool(at: NodeSite, x: V, index: V, wanted: Array | None = None) -> V:
     kernel = at.attributes.require("kernel_shape")
     count = len(kernel)
     strides = at.attr("strides") or [1] * count

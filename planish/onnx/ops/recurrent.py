@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from planish.onnx.engine import At
 from planish.onnx.ops.activations import thresholded
 from planish.onnx.ops.common import (
     size_of,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations as act
 from planish.ptir.library import recurrent
@@ -35,7 +35,7 @@ _FORMULAS: dict[str, Callable[[V, float, float], V]] = {
 }
 
 
-def _activations(at: At, default: Sequence[str], directions: int) -> list[list[Activation]]:
+def _activations(at: NodeSite, default: Sequence[str], directions: int) -> list[list[Activation]]:
     """Per direction the activations in the order of the op."""
     names = at.attr("activations") or list(default) * directions
     alphas, betas = list(at.attr("activation_alpha") or []), list(at.attr("activation_beta") or [])
@@ -48,7 +48,7 @@ def _activations(at: At, default: Sequence[str], directions: int) -> list[list[A
 
 
 def _activation(
-    at: At, name: str, alphas: list[float], betas: list[float], clip: float | None
+    at: NodeSite, name: str, alphas: list[float], betas: list[float], clip: float | None
 ) -> Activation:  # fmt: skip
     key = name.lower()
     formula = _FORMULAS.get(key)
@@ -71,7 +71,7 @@ class Layer:
     """What the three have in common: directions, layouts, and inputs that may be left out."""
 
     def __init__(
-        self, at: At, x: V, recurrence: V, lengths: V | None, bias: V | None, gates: int
+        self, at: NodeSite, x: V, recurrence: V, lengths: V | None, bias: V | None, gates: int
     ) -> None:  # fmt: skip
         self.at = at
         direction = at.attr("direction", "forward")
@@ -129,7 +129,7 @@ def _sum(pair: tuple[V | None, V | None]) -> V | None:
 
 @op("RNN")
 def rnn(
-    at: At, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
+    at: NodeSite, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
 ) -> tuple[V, ...]:  # fmt: skip
     layer = Layer(at, x, r, lengths, b, 1)
     functions = _activations(at, ["Tanh"], len(layer.reversed))
@@ -152,7 +152,7 @@ def rnn(
 
 @op("GRU")
 def gru(
-    at: At, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
+    at: NodeSite, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
 ) -> tuple[V, ...]:  # fmt: skip
     layer = Layer(at, x, r, lengths, b, 3)
     functions = _activations(at, ["Sigmoid", "Tanh"], len(layer.reversed))
@@ -181,7 +181,7 @@ def gru(
 
 @op("LSTM")
 def lstm(
-    at: At,
+    at: NodeSite,
     x: V,
     w: V,
     r: V,

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     cast,
@@ -16,6 +15,7 @@ from planish.onnx.ops.common import (
     sizes,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import gather
@@ -62,7 +62,7 @@ def _weights(mode: str, x: V) -> list[tuple[int, V | None]]:
 
 
 @op("GridSample")
-def grid_sample(at: At, x: V, grid: V) -> V:
+def grid_sample(at: NodeSite, x: V, grid: V) -> V:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
         at.attr("mode", "linear"), at.attr("mode", "linear")
     )  # fmt: skip
@@ -118,7 +118,7 @@ def grid_sample(at: At, x: V, grid: V) -> V:
 
 
 @op("AffineGrid", known=(1,))
-def affine_grid(at: At, theta: V, size: Array) -> V:
+def affine_grid(at: NodeSite, theta: V, size: Array) -> V:
     """theta · (x, y, …, 1) for every point of a regular grid from -1 to 1."""
     batch, _, *space = ints(size)
     aligned = at.attr("align_corners", 0)
@@ -140,7 +140,7 @@ def affine_grid(at: At, theta: V, size: Array) -> V:
 
 
 @op("RoiAlign", host=True)
-def roi_align(at: At, x: Array, regions: Array, batches: Array) -> Array:
+def roi_align(at: NodeSite, x: Array, regions: Array, batches: Array) -> Array:
     """On the host: how many samples a region has may depend on it."""
     mode = at.attr("mode", "avg").lower()
     default = "half_pixel" if at.version >= 16 else "output_half_pixel"
@@ -203,7 +203,7 @@ _PER_BIN = 64
 
 
 @op("MaxRoiPool", host=True)
-def max_roi_pool(at: At, x: Array, regions: Array) -> Array:
+def max_roi_pool(at: NodeSite, x: Array, regions: Array) -> Array:
     height, width = at.attributes.require("pooled_shape")
     scale = at.attr("spatial_scale", 1.0)
     at.work(len(regions) * height * width * _PER_BIN)

@@ -9,16 +9,16 @@ from onnx import NodeProto
 
 from planish import dtypes
 from planish.frontend.autodiff.reverse import vjp
-from planish.onnx.engine import At
 from planish.onnx.ops.common import cast, scalar
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.function import Value
 from planish.ptir.graph_value import GraphValue as V
 
 _DOMAIN = "ai.onnx.preview.training"
 
 
-def _lists(at: At, values: tuple[V, ...], kinds: int) -> list[tuple[V, ...]]:
+def _lists(at: NodeSite, values: tuple[V, ...], kinds: int) -> list[tuple[V, ...]]:
     """Tensors, gradients and states come one list after the other: one tuple per tensor."""
     count = len(values) // kinds
     if count * kinds != len(values):
@@ -35,7 +35,7 @@ def _everywhere(number: V, like: V) -> V:
 
 
 @op("Adagrad", domain=_DOMAIN)
-def adagrad(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
+def adagrad(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
     decay, epsilon = at.attr("decay_factor", 0.0), at.attr("epsilon", 0.0)
     norm = at.attr("norm_coefficient", 0.0)
     adjusted = scalar(rate).div(cast(scalar(step), rate.dtype).mul(decay).add(1.0))
@@ -49,7 +49,7 @@ def adagrad(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
 
 
 @op("Adam", domain=_DOMAIN)
-def adam(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
+def adam(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
     alpha, beta = at.attr("alpha", 0.9), at.attr("beta", 0.999)
     epsilon, norm = at.attr("epsilon", 0.0), at.attr("norm_coefficient", 0.0)
     after = at.attr("norm_coefficient_post", 0.0)
@@ -69,7 +69,7 @@ def adam(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
 
 
 @op("Momentum", domain=_DOMAIN)
-def momentum(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
+def momentum(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
     alpha, beta = at.attributes.require("alpha"), at.attributes.require("beta")
     norm, mode = at.attr("norm_coefficient", 0.0), at.attr("mode", "standard")
     if mode not in ("standard", "nesterov"):
@@ -87,7 +87,7 @@ def momentum(at: At, rate: V, step: V, *values: V) -> tuple[V, ...]:
 
 
 @op("Gradient", domain=_DOMAIN, sequences=True)
-def gradient(at: At, *values: Any) -> tuple[V, ...]:
+def gradient(at: NodeSite, *values: Any) -> tuple[V, ...]:
     """The derivatives of one name by others, at the values given for these and for what else it depends on.
 
     The nodes between them are imported once more, as a function, and that is differentiated.
@@ -113,7 +113,7 @@ def gradient(at: At, *values: Any) -> tuple[V, ...]:
     return tuple(inside[value] for value in pulled.results[1:])
 
 
-def _between(at: At, names: Sequence[str], y: str) -> list[NodeProto]:
+def _between(at: NodeSite, names: Sequence[str], y: str) -> list[NodeProto]:
     """The nodes that lead from names to y, in order."""
     nodes = list(at.engine.nodes)
     makers = {output: n for n, node in enumerate(nodes) for output in node.output if output}

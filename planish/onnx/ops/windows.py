@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planish.onnx.engine import At
+from planish.onnx.site import NodeSite
 
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -38,7 +38,7 @@ def same_padding(size: int, span: int, stride: int, upper: bool) -> tuple[int, i
     return (less, more) if upper else (more, less)
 
 
-def window_of(at: At, space: Sequence[int], kernel: Sequence[int] | None = None) -> Window:
+def window_of(at: NodeSite, space: Sequence[int], kernel: Sequence[int] | None = None) -> Window:
     """The window that a node describes over axes of these sizes."""
     count = len(space)
     given = at.attr("kernel_shape")
