@@ -21,7 +21,7 @@ from planish import ptir
 from planish.errors import Location, PlanishError
 from planish.onnx import registry, work
 from planish.onnx.attributes import Attributes
-from planish.onnx.functions import body_of
+from planish.onnx.functions import body_of, defaults_of
 from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import Entry, Unsupported
 from planish.onnx.scope import Scope, Value, graphs_of, last_uses
@@ -151,9 +151,11 @@ class Engine:
         version = self.versions.get(domain, 1)
         entry = registry.find(domain, node.op_type, version)
         if entry is None:
-            body = body_of(domain, node, version, [_kind(value) for value in inputs])
+            body = body_of(domain, attributes.said(), version, [_kind(value) for value in inputs])
             if body is None:
                 raise Unsupported(f"there is no import of {domain or 'ai.onnx'}:{node.op_type} {version}")
+            for default in defaults_of(domain, node, version):
+                attributes.default(default.name, Attributes(NodeProto(attribute=[default])).get(default.name))
             return self.run_function(body, node, attributes, inputs, scope)
         at = NodeSite(self, node, attributes, version, scope)
         before = self.segment
@@ -184,9 +186,7 @@ class Engine:
             inner.names[name] = inputs[position] if position < len(inputs) else None
         for default in function.attribute_proto:
             attributes.default(default.name, Attributes(NodeProto(attribute=[default])).get(default.name))
-        unread = (
-            set(attributes.unread()) - set(function.attribute) - {a.name for a in function.attribute_proto}
-        )
+        unread = set(attributes.unread()) - set(function.attribute)
         if unread:
             raise Unsupported(
                 f"{title_of(node)}: attribute {', '.join(sorted(unread))} is not understood", op=node.op_type
@@ -194,11 +194,13 @@ class Engine:
         before = self.versions
         own = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in function.opset_import}
         self.versions = {**before, **own}
+        # what nobody asks for need not even be defined
+        asked = [name for name, given in zip(function.output, node.output, strict=False) if given]
         try:
-            self.run_nodes(function.node, inner, list(function.output))
+            self.run_nodes(function.node, inner, asked)
         finally:
             self.versions = before
-        return [inner.find(name) for name in function.output]
+        return [inner.find(name) if name in asked else None for name in function.output]
 
     # -- one node ------------------------------------------------------------------------------------------------------
 

@@ -87,21 +87,6 @@ def gelu(at: NodeSite, x: V) -> V:
     return wide(lambda v: act.gelu(v, how), x)
 
 
-@op("Shrink")
-def shrink(at: NodeSite, x: V) -> V:
-    bias, edge = at.attr("bias", 0.0), at.attr("lambd", 0.5)
-    v = x if x.dtype.is_float else x.cast(dtypes.float32)
-    zero = at.graph.full(v.dims, 0, v.dtype)
-    return cast(v.lt(-edge).select(v.add(bias), v.gt(edge).select(v.sub(bias), zero)), x.dtype)
-
-
-@op("SwiGLU")
-def swiglu(at: NodeSite, a: V, b: V) -> V:
-    alpha = at.attr("alpha", 1.0)
-    wide_a, wide_b = normalize.widened(a), normalize.widened(b)
-    return cast(swish(wide_a, alpha).mul(wide_b), a.dtype)
-
-
 # -- along an axis ---------------------------------------------------------------------------------------------------
 
 

@@ -186,55 +186,6 @@ def _through(at: NodeSite, graph: object, x: V) -> V:
     return at.value(found)
 
 
-@op("LinearAttention")
-def linear_attention(
-    at: NodeSite, q: V, k: V, v: V, past: V | None = None, decay: V | None = None, beta: V | None = None
-) -> tuple[V, V]:
-    """A state (B, G, D, E) that forgets by the decay, takes in key and value of each step and is read by the query."""
-    rule = at.attr("update_rule", "gated_delta")
-    at.attr("chunk_size")
-    heads, groups = at.attributes.require("q_num_heads"), at.attributes.require("kv_num_heads")
-    if rule not in ("linear", "gated", "delta", "gated_delta"):
-        raise at.refuse(f"there is no update rule {rule!r}")
-    if (decay is None) == ("gated" in rule) or (beta is None) == ("delta" in rule):
-        raise at.refuse(f"rule {rule!r} does not go with the inputs given")
-    batch, length, _ = sizes(at, q)
-    depth, width = size_of(at, q, 2) // heads, size_of(at, v, 2) // groups
-    scale = at.attr("scale", 0.0) or 1 / math.sqrt(depth)
-    f32 = dtypes.float32
-
-    def steps(x: V, count: int) -> V:
-        """(B, T, H·D) as (T, B, H, D) in float32."""
-        shape = (batch, length, count, size_of(at, x, 2) // count)
-        return cast(x, f32).reshape(shape).transpose((1, 0, 2, 3))
-
-    sequences = [steps(q, heads), steps(k, groups), steps(v, groups)]
-    if decay is not None:
-        faded = steps(decay, groups).exp()
-        sequences.append(faded.broadcast_to((length, batch, groups, depth)))
-    if beta is not None:
-        rates = steps(beta, size_of(at, beta, 2))
-        sequences.append(rates.broadcast_to((length, batch, groups, width)))
-    dims = (batch, groups, depth, width)
-    state = at.graph.full(dims, 0.0, f32) if past is None else cast(past, f32)
-
-    def body(held: V, query: V, key: V, value: V, *rest: V) -> tuple[V, V]:
-        more = list(rest)
-        if decay is not None:
-            held = held.mul(more.pop(0).expand_dims(3).broadcast_to(dims))
-        if beta is not None:
-            known = held.mul(key.expand_dims(3).broadcast_to(dims)).reduce_sum([2])
-            value = value.sub(known).mul(more.pop(0))
-        taken = key.expand_dims(3).broadcast_to(dims).mul(value.expand_dims(2).broadcast_to(dims))
-        held = held.add(taken)
-        rows = query.reshape((batch, groups, heads // groups, depth))
-        read = rows.dot_general(held, ops.DotDims((0, 1), (3,), (2,))).mul(scale)
-        return held, read.reshape((batch, heads * width))
-
-    last, outputs = at.graph.scan(body, [state], sequences)
-    return cast(outputs.transpose((1, 0, 2)), q.dtype), cast(last, q.dtype if past is None else past.dtype)
-
-
 @op("RotaryEmbedding")
 def rotary_embedding(at: NodeSite, x: V, cosine: V, sine: V, positions: V | None = None) -> V:
     interleaved, width = bool(at.attr("interleaved", 0)), at.attr("rotary_embedding_dim", 0)

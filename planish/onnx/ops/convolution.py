@@ -11,7 +11,6 @@ from planish.onnx.ops.common import (
     Array,
     cast,
     ints,
-    size_of,
     sizes,
 )
 from planish.onnx.ops.sampling import picked
@@ -90,24 +89,6 @@ def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
         groups=groups,
     )
     return with_bias(result, bias)
-
-
-@op("CausalConvWithState")
-def causal_conv(at: NodeSite, x: V, kernel: V, bias: V | None = None, past: V | None = None) -> tuple[V, V]:
-    activation = at.attr("activation", "none")
-    if activation not in ("none", "silu", "swish"):
-        raise at.refuse(f"there is no activation {activation!r}")
-    batch, channels, length = sizes(at, x)
-    width = size_of(at, kernel, 2)
-    before = at.graph.full((batch, channels, width - 1), 0, x.dtype) if past is None else past
-    padded = at.graph.concat([before, x], 2) if width > 1 else x
-    plain = Window((width,), (1,), (1,), ((0, 0),))
-    result = with_bias(convolve(padded, kernel, plain, channels), bias)
-    if activation != "none":
-        wide = widened(result)
-        result = cast(wide.mul(wide.sigmoid()), x.dtype)
-    state = padded.slice([0, 0, length], [batch, channels, length + width - 1])
-    return result, state
 
 
 @op("Col2Im", known=(1, 2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planish.onnx.ops.common import (
-    axes_of,
     axis_of,
     cast,
     kind,
@@ -155,12 +154,3 @@ def lrn(at: NodeSite, x: V) -> V:
     padding = [(0, 0), ((size - 1) // 2, size // 2), *[(0, 0)] * (x.rank - 2)]
     near = wide.square().reduce_window("sum", window, padding=padding)
     return cast(wide.div(near.mul(alpha / size).add(bias).pow(beta)), x.dtype)
-
-
-@op("MeanVarianceNormalization")
-def mean_variance_normalization(at: NodeSite, x: V) -> V:
-    axes = axes_of(at, at.attr("axes") or [0, 2, 3], x.rank)
-    wide = widened(x)
-    centred = wide.sub(normalize.mean(wide, axes, True).broadcast_like(wide))
-    deviation = normalize.mean(centred.square(), axes, True).sqrt().add(1e-9)
-    return cast(centred.div(deviation.broadcast_like(wide)), x.dtype)

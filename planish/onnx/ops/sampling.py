@@ -11,12 +11,10 @@ from planish import dtypes
 from planish.onnx.ops.common import (
     Array,
     cast,
-    ints,
     sizes,
 )
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
-from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import gather
 from planish.ptir.library.normalize import widened
@@ -115,25 +113,6 @@ def grid_sample(at: NodeSite, x: V, grid: V) -> V:
     if total is None:
         raise at.refuse("has no spatial axes")
     return cast(total.transpose((0, len(dims), *range(1, len(dims)))), x.dtype)
-
-
-@op("AffineGrid", known=(1,))
-def affine_grid(at: NodeSite, theta: V, size: Array) -> V:
-    """theta · (x, y, …, 1) for every point of a regular grid from -1 to 1."""
-    batch, _, *space = ints(size)
-    aligned = at.attr("align_corners", 0)
-    axes = []
-    for length in space:
-        line = np.arange(length, dtype=np.float64)
-        axes.append(
-            line * (2 / (length - 1)) - 1 if aligned and length > 1 else (2 * line + 1) / length - 1
-        )  # fmt: skip
-    mesh = np.meshgrid(*axes, indexing="ij")
-    points = np.stack([*mesh[::-1], np.ones(space)], -1).reshape(-1, len(space) + 1)
-    wide = widened(theta)
-    grid = at.value(points.astype(wide.dtype.numpy))
-    result = wide.dot_general(grid, ops.DotDims((), (2,), (1,)))
-    return cast(result.transpose((0, 2, 1)).reshape((batch, *space, len(space))), theta.dtype)
 
 
 # -- regions of interest ---------------------------------------------------------------------------------------------

@@ -319,19 +319,6 @@ def pad(at: NodeSite, x: V, pads: Array, value: V | None = None, axes: Array | N
     return _padded(at, x, ints(pads), filler, chosen)
 
 
-@op("CenterCropPad", known=(1,))
-def center_crop_pad(at: NodeSite, x: V, wanted: Array) -> V:
-    axes = at.attr("axes")
-    chosen = list(range(x.rank)) if axes is None else axes_of(at, axes, x.rank)
-    low, high = [0] * x.rank, [0] * x.rank
-    for axis, target in zip(chosen, ints(wanted), strict=True):
-        size = size_of(at, x, axis)
-        # The odd element lies behind: a crop begins half way (down), and so does padding.
-        before = (target - size) // 2 if target >= size else -((size - target) // 2)
-        low[axis], high[axis] = before, target - size - before
-    return x.pad(low, high, value=False if x.dtype.is_bool else 0)
-
-
 # -- blocks, diagonals, counting -------------------------------------------------------------------------------------
 
 

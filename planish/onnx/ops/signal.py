@@ -1,4 +1,4 @@
-"""Signals: Fourier transforms, windows, mel weights."""
+"""Signals: Fourier transforms, mel weights. (Windows are functions of ONNX's own.)"""
 
 from __future__ import annotations
 
@@ -103,30 +103,6 @@ def stft(at: NodeSite, x: V, step: Array, window: V | None = None, length: Array
     if half:
         result = result.slice([0] * 4, [batch, count, frame // 2 + 1, 2])
     return cast(result, x.dtype)
-
-
-_WINDOWS = {
-    "HannWindow": (0.5, -0.5, 0.0),
-    "HammingWindow": (25 / 46, -21 / 46, 0.0),
-    "BlackmanWindow": (0.42, -0.5, 0.08),
-}
-
-
-def _window(name: str, terms: tuple[float, float, float]) -> None:
-    def handler(at: NodeSite, size: Array) -> Array:
-        count = int(number(size))
-        at.room(count, 8)
-        dtype = numpy_kind(at, at.attr("output_datatype", 1))
-        period = count if at.attr("periodic", 1) else count - 1
-        turn = 2 * np.pi * np.arange(count) / max(period, 1)
-        found = terms[0] + terms[1] * np.cos(turn) + terms[2] * np.cos(2 * turn)
-        return np.asarray(found).astype(dtype)
-
-    op(name, known=(0,))(handler)
-
-
-for _name, _terms in _WINDOWS.items():
-    _window(_name, _terms)
 
 
 @op("MelWeightMatrix", known="all")
