@@ -19,7 +19,8 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
-from planish.cli.console import OK, CommandError, Console, Parser, UsageError, examples
+from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.deployment import Port
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.lower import add_entry_argument, enter
 from planish.cli.models import random_inputs, read_dims
@@ -44,8 +45,8 @@ _SECONDS: Final = 0.3
 """How long the whole program is run."""
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def _parser() -> Options:
+    parser = Options(
         "planish bench", "Time a program and its kernels; search for better schedules.", examples(__doc__)
     )
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="prog.ptir or model.onnx")
@@ -148,11 +149,11 @@ def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subjec
     program = parse_source(read_source(args.program, console))
     check_input(program, console)
     enter(program, args.entry)
-    ports = [_Port(f"argument {n}", type) for n, type in enumerate(program.entry.param_types)]
-    arrays = [
-        array
-        for _, array in sorted(random_inputs(ports, sizes, {}, args.seed).items(), key=lambda i: _place(i[0]))
-    ]
+    ports = [
+        Port(f"argument {n}", type.dtype.numpy.name, tuple(d if isinstance(d, int) else str(d) for d in type.dims))
+        for n, type in enumerate(program.entry.param_types)
+    ]  # fmt: skip
+    arrays = list(random_inputs(ports, sizes, {}, args.seed).values())
 
     def function() -> _Subject:
         executable = compiler.compile(program)
@@ -160,24 +161,6 @@ def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subjec
         return _Subject([executable], lambda: executable(*arrays))
 
     return function
-
-
-def _place(name: str) -> int:
-    return int(name.rpartition(" ")[2])
-
-
-class _Port:
-    """A parameter of a function, as inputs of models are described."""
-
-    def __init__(self, name: str, type: ptir.TensorType) -> None:
-        self.name = name
-        self.dtype = type.dtype.numpy.name
-        self.dims: tuple[int | str | None, ...] = tuple(
-            d if isinstance(d, int) else str(d) for d in type.dims
-        )
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.dims))}]"
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------

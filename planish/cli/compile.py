@@ -12,7 +12,7 @@ from typing import Any
 
 from planish.cli import deployment
 from planish.cli.cache import size
-from planish.cli.console import OK, CommandError, Console, Parser, UsageError, examples
+from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
 from planish.cli.models import read_dims
 from planish.cli.run import open_model
 from planish.compiler.progress import Progress
@@ -20,7 +20,7 @@ from planish.compiler.progress import Progress
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parser = Parser(
+    parser = Options(
         "planish compile",
         "Compile an ONNX model into a folder: program, weights, machine code.",
         examples(__doc__),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from planish.cli.console import UsageError
-from planish.cli.files import Source
+from planish.cli.files import SourceFile
 from planish.cli.pipeline import known_patterns
 from planish.errors import did_you_mean
 from planish.ptir import Inst, Program, explain
@@ -17,7 +17,7 @@ from planish.ptir.rewrite.explain import printed_names
 ALL = "all"
 
 
-def explanation(program: Program, source: Source, where: str, pattern: str) -> str:
+def explanation(program: Program, source: SourceFile, where: str, pattern: str) -> str:
     """One line per pattern; `all` stands for every pattern whose root the instruction is."""
     patterns = known_patterns()
     inst = find_instruction(program, source, where)
@@ -36,7 +36,7 @@ def explanation(program: Program, source: Source, where: str, pattern: str) -> s
     return "\n".join(str(explain(program, inst, name, patterns, called)) for name in names)
 
 
-def find_instruction(program: Program, source: Source, where: str) -> Inst:
+def find_instruction(program: Program, source: SourceFile, where: str) -> Inst:
     """The instruction called `%name`, `#id` or `:line`, optionally with its function: `@f:%name`."""
     form = re.fullmatch(r"(?:@([^:]+):)?(%.+|#?\d+|:\d+)", where)
     if form is None:
@@ -75,7 +75,7 @@ def find_instruction(program: Program, source: Source, where: str) -> Inst:
     return found[0]
 
 
-def names_in(function: Function, source: Source) -> dict[int, str]:
+def names_in(function: Function, source: SourceFile) -> dict[int, str]:
     """What the source calls the values of a function, by their ids; as they print where it is not that text."""
     found = printed_names(function)
     written = source.text.split("\n")
@@ -87,7 +87,7 @@ def names_in(function: Function, source: Source) -> dict[int, str]:
     return found
 
 
-def _line(inst: Inst, source: Source, written: Sequence[str]) -> int | None:
+def _line(inst: Inst, source: SourceFile, written: Sequence[str]) -> int | None:
     """Where the instruction stands in the source; None if its location is another file or another text's."""
     place = inst.loc
     if place is None or place.file != source.name or place.line > len(written):

@@ -17,7 +17,7 @@ STDIN: Final = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """An input as it was read, and what locations call it."""
 
     name: str
@@ -39,7 +39,7 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_source(path: str, console: Console) -> Source:
+def read_source(path: str, console: Console) -> SourceFile:
     """The contents of a file, or of standard input for `-`."""
     name = STDIN if path == "-" else path
     if path == "-" and sys.stdin.isatty():
@@ -57,7 +57,7 @@ def read_source(path: str, console: Console) -> Source:
             )
         raise CommandError(f"{name} is no text: byte {error.start} is not UTF-8", remedy=remedy) from None
     console.sources[name] = contents
-    return Source(name, contents)
+    return SourceFile(name, contents)
 
 
 def _standard_input() -> bytes:
@@ -65,7 +65,7 @@ def _standard_input() -> bytes:
     return sys.stdin.read().encode() if binary is None else bytes(binary.read())
 
 
-def parse_source(source: Source) -> Program:
+def parse_source(source: SourceFile) -> Program:
     """The program of a source, in either form; errors name the file."""
     if not source.is_json:
         return text.parse(source.text, file=source.name)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from planish._version import __version__
-from planish.cli.console import OK, Console, Parser
+from planish.cli.console import OK, Console, Options
 from planish.compiler.progress import Progress, report
 from planish.config import Settings, current, default_folder, from_environment, settings
 from planish.runtime.calibrate import measure
@@ -34,7 +34,7 @@ FEATURES: Final = (
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parser = Parser("planish info", "Versions, machine and settings, as bug reports want them.")
+    parser = Options("planish info", "Versions, machine and settings, as bug reports want them.")
     parser.add_argument("--json", action="store_true", help="write JSON")
     parser.add_argument(
         "--calibrate",

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 DimSizes = dict[str, int | tuple[int, int]]
 
 
-class Port(Protocol):
+class PortLike(Protocol):
     """An input or output of a model."""
 
     @property
@@ -46,7 +46,7 @@ def read_dims(words: Sequence[str]) -> DimSizes:
     return found
 
 
-def read_inputs(words: Sequence[str], ports: Sequence[Port]) -> dict[str, Array]:
+def read_inputs(words: Sequence[str], ports: Sequence[PortLike]) -> dict[str, Array]:
     """`name=file.npy`, or `name=file.npz:key`."""
     found: dict[str, Array] = {}
     for word in words:
@@ -99,7 +99,7 @@ def read_arrays(file: str) -> Array | dict[str, Array]:
 
 
 def random_inputs(
-    ports: Sequence[Port],
+    ports: Sequence[PortLike],
     sizes: Mapping[str, int | tuple[int, int]],
     given: Mapping[str, Array],
     seed: int = 0,

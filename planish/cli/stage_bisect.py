@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import compiler
-from planish.cli.console import FAILED, OK, CommandError, Console, Parser
+from planish.cli.console import FAILED, OK, CommandError, Console, Options
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
@@ -35,8 +35,8 @@ the results are compared with each other and with those of the PTIR interpreter.
 """
 
 
-def _parser() -> Parser:
-    parser = Parser("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
+def _parser() -> Options:
+    parser = Options("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
     parser.add_argument(
         "file", nargs="?", default="-", metavar="FILE", help="the program; - or nothing: standard input"
     )

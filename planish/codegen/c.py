@@ -19,7 +19,7 @@ from planish.codegen.c_table import (
     memory_type,
     scalar_type,
 )
-from planish.codegen.c_values import Values, is_wide
+from planish.codegen.c_values import CValues, is_wide
 from planish.codegen.questions import may_stream, maybe_outside, refuse_threads
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
@@ -41,7 +41,7 @@ _UNROLL: Final = """#if defined(__clang__)
 #define TEXT(x) #x"""
 
 
-class _Writer(Values):
+class _CWriter(CValues):
     """Writes one file."""
 
     def __init__(self, program: Program, scratch: bool) -> None:
@@ -96,7 +96,7 @@ class _Writer(Values):
 
     def function(self, called: Function) -> str:
         """A function: its parameters are memory of its own."""
-        inner = _Writer(called.body, False)
+        inner = _CWriter(called.body, False)
         inner.types, inner.helpers = self.types, self.helpers
         kind, (result, *operands) = self.type(called.dtype), called.body.params
         for buffer in called.body.params:
@@ -258,7 +258,7 @@ class _Writer(Values):
         refuse_threads(self.program)
 
 
-_WRITE: Final = handlers(_Writer)
+_WRITE: Final = handlers(_CWriter)
 
 
 def render(program: Program, *, scratch: bool = False) -> str:
@@ -266,4 +266,4 @@ def render(program: Program, *, scratch: bool = False) -> str:
 
     With `scratch`, LOCAL memory is not on the stack but where a last parameter points.
     """
-    return _Writer(program, scratch).write()
+    return _CWriter(program, scratch).write()

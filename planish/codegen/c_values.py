@@ -1,4 +1,4 @@
-"""Values in C: types, helper functions, operands and lanes as text, and the statements that compute, convert and rearrange.
+"""CValues in C: types, helper functions, operands and lanes as text, and the statements that compute, convert and rearrange.
 
 Vectors are vector types where C has the operation; else a loop over the lanes.
 """
@@ -66,7 +66,7 @@ _MOST_SHUFFLED: Final = 128
 """Lanes of a vector that compilers are asked to shuffle as one; of longer ones, some do not survive it (GCC 12)."""
 
 
-class Values:
+class CValues:
     """Writes statements, and keeps the types and helper functions that they need."""
 
     def __init__(self) -> None:
@@ -398,7 +398,7 @@ class Values:
         lanes = i.operand.dtype.lanes
         self.emit(f"for (int l = 0; l < {lanes}; l++) r{i.result.number} |= {self.lane(i.operand, 'l')};")
 
-    def tile_steps(self, steps: Iterable[amx.Step]) -> None:
+    def tile_steps(self, steps: Iterable[amx.TileStep]) -> None:
         for step in steps:
             kind, value = (
                 ("", "") if step.value is None else (self.type(step.value.dtype), self.value(step.value))

@@ -29,14 +29,14 @@ from planish.llir import program as ir
 from planish.llir.instruction import handlers
 from planish.llir.program import COMPARISONS, MIN_ALIGNMENT, Ops
 
-__all__ = ["Signature", "llvm_type", "render", "scratch_bytes", "signature"]
+__all__ = ["KernelSignature", "llvm_type", "render", "scratch_bytes", "signature"]
 
 _EXACT: Final = {Ops.ADD: "add", Ops.SUB: "sub", Ops.MUL: "mul", Ops.SHL: "shl"}
 """What is told to LLVM if it does not wrap."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class KernelSignature:
     """What a rendered function takes: pointers, then integers of 64 bits."""
 
     buffers: tuple[str, ...]
@@ -44,16 +44,16 @@ class Signature:
     specials: tuple[str, ...]
 
 
-def signature(program: ir.Program) -> Signature:
+def signature(program: ir.Program) -> KernelSignature:
     """The parameters of the function that `render` makes of a program, in order."""
-    return Signature(
+    return KernelSignature(
         tuple(b.name for b in program.params),
         tuple(v.name for v in program.variables),
         tuple(dict.fromkeys(s.name for s in program.specials)),
     )
 
 
-class _Writer(LaneMoves):
+class _LlvmWriter(LaneMoves):
     """Writes one function."""
 
     def __init__(
@@ -105,7 +105,7 @@ class _Writer(LaneMoves):
 
     def function(self, called: ir.Function) -> str:
         """A function: its parameters are memory of its own, which LLVM then does without."""
-        inner = _Writer(called.body, spans_of(called.body), (), False, self.avx512)
+        inner = _LlvmWriter(called.body, spans_of(called.body), (), False, self.avx512)
         inner.declared, inner.metadata = self.declared, self.metadata
         kind, (result, *operands) = llvm_type(called.dtype), called.body.params
         for buffer in called.body.params:
@@ -225,7 +225,7 @@ class _Writer(LaneMoves):
         refuse_threads(self.program)
 
 
-_WRITE: Final = handlers(_Writer)
+_WRITE: Final = handlers(_LlvmWriter)
 
 
 def render(
@@ -237,4 +237,4 @@ def render(
     where a last parameter points. With `avx512`, instructions that only such processors have may be named; without, the text is
     good for any.
     """
-    return _Writer(*widened(program), aliased, scratch, avx512).write()
+    return _LlvmWriter(*widened(program), aliased, scratch, avx512).write()

@@ -10,7 +10,7 @@ from planish import dtypes
 from planish.codegen import symbols
 from planish.codegen.blocks import block_bytes, points
 from planish.codegen.llvm_table import constant, element_type, immediate, llvm_type, memory_type, suffix
-from planish.codegen.llvm_values import Values
+from planish.codegen.llvm_values import LlvmValues
 from planish.codegen.questions import may_stream
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
@@ -21,7 +21,7 @@ _STACK: Final = 4 << 20
 """Memory of its own that a kernel may keep on the stack."""
 
 
-class MemoryAccesses(Values):
+class MemoryAccesses(LlvmValues):
     """Writes memory and its accesses."""
 
     program: ir.Program

@@ -1,4 +1,4 @@
-"""Values in LLVM IR: arithmetic and conversions, on operands that are already text.
+"""LlvmValues in LLVM IR: arithmetic and conversions, on operands that are already text.
 
 Everything has a value for every operand: shifts beyond the width, divisions by zero, floats out of range. Narrow floats are
 computed in float32 and rounded once.
@@ -39,7 +39,7 @@ _INFINITY: Final = 0xFF << 23
 """The bits of 2**-100 and of infinity."""
 
 
-class Values(Lines):
+class LlvmValues(Lines):
     """Writes arithmetic and conversions."""
 
     def __init__(self, *, avx512: bool = False) -> None:
@@ -413,11 +413,11 @@ def _is_harmless(divisor: str) -> bool:
     return number.lstrip("-").isdigit() and number not in {"0", "-1"}
 
 
-_OWN: Final[dict[Ops, Callable[[Values, Ops, DType, Sequence[str], str | None], str]]] = {
-    Ops.MULACC: Values.fused,
-    Ops.SHL: Values.shift,
-    Ops.SHR: Values.shift,
-    Ops.TRUNCDIV: Values.divide,
-    Ops.TRUNCMOD: Values.divide,
+_OWN: Final[dict[Ops, Callable[[LlvmValues, Ops, DType, Sequence[str], str | None], str]]] = {
+    Ops.MULACC: LlvmValues.fused,
+    Ops.SHL: LlvmValues.shift,
+    Ops.SHR: LlvmValues.shift,
+    Ops.TRUNCDIV: LlvmValues.divide,
+    Ops.TRUNCMOD: LlvmValues.divide,
 }
 """Integer ops that take more than an instruction."""

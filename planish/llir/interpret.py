@@ -64,7 +64,7 @@ def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: tuple[DType, DT
 # -- launches --------------------------------------------------------------------------------------------------
 
 
-class _Launch:
+class _BlockRun:
     """One kernel, its memory and its grid."""
 
     def __init__(self, program: Program, arguments: Sequence[Array], variables: Mapping[str, int]) -> None:
@@ -274,7 +274,7 @@ def interpret(
     `reverse` lets the threads of a block take turns in reverse order: a result that depends on it is a missing barrier.
     """
     verify(program, allocated=program.is_allocated)
-    launch = _Launch(program, arguments, variables)
+    launch = _BlockRun(program, arguments, variables)
     with np.errstate(all="ignore"):
         launch.run(reverse)
     return launch.counters()

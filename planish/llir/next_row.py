@@ -20,7 +20,7 @@ from typing import Final
 
 from planish import dtypes
 from planish.llir.makers import Sum
-from planish.llir.nests import LINE, Nest, Nests
+from planish.llir.nests import LINE, InstructionNest, Nests
 from planish.llir.program import (
     Address,
     Buffer,
@@ -40,7 +40,7 @@ _NEAR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _NextRow:
     """A piece of a parameter that a loop reads, one element after another, and the next iteration of the loop around reads another of."""
 
     buffer: Buffer
@@ -62,7 +62,7 @@ def ask_for_next_rows(nests: Nests) -> set[int]:
         loops = [loop for loop in around.children if loop.is_innermost and loop.length > 1]
         if len(loops) < 2:
             continue
-        rows: list[_Row] = []
+        rows: list[_NextRow] = []
         for loop in loops:
             found = _rows(nests, loop, around)
             rows += [
@@ -81,7 +81,7 @@ def ask_for_next_rows(nests: Nests) -> set[int]:
     return done
 
 
-def _rows(nests: Nests, loop: Nest, around: Nest) -> list[_Row]:
+def _rows(nests: Nests, loop: InstructionNest, around: InstructionNest) -> list[_NextRow]:
     """What a loop reads of large parameters, from end to end, and elsewhere in each iteration of the loop around."""
     makers = nests.makers
     pieces: dict[tuple[Buffer, frozenset[tuple[Register, int]]], list[tuple[int, int, int]]] = {}
@@ -104,7 +104,7 @@ def _rows(nests: Nests, loop: Nest, around: Nest) -> list[_Row]:
             elements = min(along * loop.length, abs(across))
             if 0 < along <= last[0] + last[1] - first[0] and along * (loop.length - 1) < elements:
                 start = Sum(first[0] + across, {**index.terms, around.header.counter: across})
-                found.append(_Row(buffer, start, elements, tuple(part[2] for part in run)))
+                found.append(_NextRow(buffer, start, elements, tuple(part[2] for part in run)))
     return found
 
 
@@ -121,7 +121,7 @@ def _runs(parts: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]
     return runs
 
 
-def _walks_over(nests: Nests, loop: Nest, elements: int) -> bool:
+def _walks_over(nests: Nests, loop: InstructionNest, elements: int) -> bool:
     """Whether a loop reads or writes as many elements, one after another; up to two iterations more, for its edges."""
     addresses = [i.address for _, i in nests.loads_of(loop)] + [i.address for _, i in nests.stores_of(loop)]
     steps = (nests.makers.step(address, loop.header.counter, loop.start) for address in addresses)
@@ -130,7 +130,7 @@ def _walks_over(nests: Nests, loop: Nest, elements: int) -> bool:
     )
 
 
-def _ask(nests: Nests, around: Nest, rows: list[_Row], loops: list[Nest]) -> None:
+def _ask(nests: Nests, around: InstructionNest, rows: list[_NextRow], loops: list[InstructionNest]) -> None:
     """Let loops ask for next rows, in order, each for as much as it takes of the time."""
     total = sum(row.nbytes for row in rows)
     locality = _NEAREST if 3 * total <= nests.target.caches[0] else _NEAR
@@ -164,7 +164,7 @@ def _asked(nests: Nests, place: Register, elements: int, itemsize: int, locality
     return found
 
 
-def _start(nests: Nests, around: Nest, row: _Row) -> Register:
+def _start(nests: Nests, around: InstructionNest, row: _NextRow) -> Register:
     """The address of the next row, computed where the loop around begins an iteration."""
     fits = row.buffer.elements + 2 * abs(row.index.terms[around.header.counter]) < 1 << 31
     kind = around.header.counter.dtype if fits else dtypes.int64

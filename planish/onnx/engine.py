@@ -23,12 +23,12 @@ from planish.onnx import registry, work
 from planish.onnx.attributes import Attributes
 from planish.onnx.functions import body_of, defaults_of
 from planish.onnx.preparing import Prepared, prepared
-from planish.onnx.registry import Entry, Unsupported
-from planish.onnx.scope import Scope, Value, graphs_of, last_uses
+from planish.onnx.registry import OpForm, Unsupported
+from planish.onnx.scope import NameScope, Value, graphs_of, last_uses
 from planish.onnx.segment import Segment, arrays_in, lazy_in, on_device, trimmed, with_arrays
 from planish.onnx.site import CannotTrace, NodeSite, failure_at, label_of, title_of
 from planish.onnx.symbols import as_numbers, follow
-from planish.onnx.tape import Call, Recorder
+from planish.onnx.tape import Call, TapeRecorder
 from planish.onnx.tensors import dense, to_array
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
@@ -38,14 +38,14 @@ Array = NDArray[Any]
 Compile = Callable[[ptir.Function], Call]
 
 
-class Engine:
+class Importer:
     """One import. Without a recorder (a program for given types is wanted) nothing can be run, and nothing cut."""
 
     def __init__(
         self,
         versions: Mapping[str, int],
         functions: Mapping[tuple[str, str, str], FunctionProto],
-        recorder: Recorder | None,
+        recorder: TapeRecorder | None,
         compile: Compile | None,
         name: str = "model",
         folder: str | None = None,
@@ -77,13 +77,13 @@ class Engine:
         self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}
 
     @property
-    def execute(self) -> Recorder | None:
+    def execute(self) -> TapeRecorder | None:
         """Whether something can be run: None if not."""
         return self.recorder
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 
-    def run_nodes(self, nodes: Sequence[NodeProto], scope: Scope, needed: Sequence[str]) -> None:
+    def run_nodes(self, nodes: Sequence[NodeProto], scope: NameScope, needed: Sequence[str]) -> None:
         """Import nodes in order; `needed` are the names that must be there afterwards."""
         kept = self._ends.get(id(nodes))
         if kept is None or kept[0] is not nodes:
@@ -99,7 +99,7 @@ class Engine:
                 scope.names.pop(name, None)  # nobody asks for it again: a cut need not keep it
         self.nodes = around
 
-    def run_graph(self, graph: GraphProto, scope: Scope) -> list[Value]:
+    def run_graph(self, graph: GraphProto, scope: NameScope) -> list[Value]:
         """Import a graph whose inputs are in the scope already; the values of its outputs."""
         if graph.initializer or graph.sparse_initializer:
             for name, array in self.initializers(graph).items():
@@ -121,7 +121,7 @@ class Engine:
             kept = self._initial[id(graph)] = (graph, arrays)
         return kept[1]
 
-    def run_node(self, node: NodeProto, scope: Scope, used: set[str]) -> None:
+    def run_node(self, node: NodeProto, scope: NameScope, used: set[str]) -> None:
         """Import one node; only names in `used` are kept."""
         try:
             outputs = self._outputs(node, scope)
@@ -141,7 +141,7 @@ class Engine:
             if name and name in used:
                 scope.names[name] = value
 
-    def _outputs(self, node: NodeProto, scope: Scope) -> Sequence[Value]:
+    def _outputs(self, node: NodeProto, scope: NameScope) -> Sequence[Value]:
         domain = "" if node.domain == "ai.onnx" else node.domain
         attributes = Attributes(node, scope.call(), self.folder)
         inputs = [scope.find(name) if name else None for name in node.input]
@@ -178,10 +178,10 @@ class Engine:
         node: NodeProto,
         attributes: Attributes,
         inputs: Sequence[Value],
-        scope: Scope,
+        scope: NameScope,
     ) -> list[Value]:
         """A function of the model, or of a function op, in place of its call."""
-        inner = Scope(caller=scope, attributes=attributes)
+        inner = NameScope(caller=scope, attributes=attributes)
         for position, name in enumerate(function.input):
             inner.names[name] = inputs[position] if position < len(inputs) else None
         for default in function.attribute_proto:
@@ -204,7 +204,7 @@ class Engine:
 
     # -- one node ------------------------------------------------------------------------------------------------------
 
-    def call(self, entry: Entry, at: NodeSite, inputs: Sequence[Value]) -> Sequence[Value]:
+    def call(self, entry: OpForm, at: NodeSite, inputs: Sequence[Value]) -> Sequence[Value]:
         """The outputs of a node."""
         given = list(inputs)
         if not self.symbols:
@@ -236,7 +236,7 @@ class Engine:
             return kept[1] if kept is not None and kept[0] is value else None
         return value if isinstance(value, np.ndarray) else None
 
-    def _called(self, entry: Entry, at: NodeSite, given: list[Value]) -> Sequence[Value]:
+    def _called(self, entry: OpForm, at: NodeSite, given: list[Value]) -> Sequence[Value]:
         if entry.sequences:
             return _several(entry.handler(at, *given))
         if entry.host:
@@ -258,7 +258,7 @@ class Engine:
             self.recorder.keeps = False  # numbers it drew while importing are of this run alone
         return outputs
 
-    def _on_host(self, entry: Entry, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
+    def _on_host(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """An op on arrays. What it makes of data is data: no later step may count on what it was this time."""
         unknown = any(isinstance(value, GraphValue) for value in given)
         known = self.known(at, range(len(given)), given, look=False)
@@ -291,7 +291,7 @@ class Engine:
         self.draws += 1
         return self.segment.parameter(self.recorder.call(lambda: [make()], [], True)[0])
 
-    def _positions(self, entry: Entry, at: NodeSite, given: Sequence[Value]) -> set[int]:
+    def _positions(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> set[int]:
         chosen = (
             range(len(given))
             if entry.known == "all"
@@ -301,7 +301,7 @@ class Engine:
         )
         return {n % len(given) if n < 0 else n for n in chosen if -len(given) <= n < len(given)}
 
-    def fold(self, entry: Entry, at: NodeSite, given: Sequence[Value]) -> Sequence[Value] | None:
+    def fold(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value] | None:
         """A node of which everything is known: computed now, by the interpreter. None if that is too much."""
         positions = self._positions(entry, at, given)
         before, self.segment = self.segment, Segment("fold")
@@ -328,14 +328,14 @@ class Engine:
             self.segment = before
 
     def apart(
-        self, scope: Scope, nodes: Sequence[NodeProto], given: Mapping[str, TensorType], result: str
+        self, scope: NameScope, nodes: Sequence[NodeProto], given: Mapping[str, TensorType], result: str
     ) -> tuple[ptir.Function, list[Array]]:
         """Some nodes as a function of names with types, and then of arrays; other names are those of the scope, known ones."""
         before, self.segment = self.segment, Segment("apart")
         self.depth += 1
         try:
             graph = self.segment.graph
-            inner = Scope({name: graph.input(name, type) for name, type in given.items()}, outer=scope)
+            inner = NameScope({name: graph.input(name, type) for name, type in given.items()}, outer=scope)
             self.run_nodes(nodes, inner, [result])
             found = inner.find(result)
             value = self.segment.value(found) if isinstance(found, np.ndarray) else found
@@ -375,12 +375,12 @@ class Engine:
                     values[n] = arrays[name] if n in positions else at.scope.find(name)
         return values
 
-    def require(self, at: NodeSite, scope: Scope, name: str) -> Array:
+    def require(self, at: NodeSite, scope: NameScope, name: str) -> Array:
         """The data of a name, whatever it takes."""
         found: Array = self.data(at, scope, [name], True)[name]
         return found
 
-    def data(self, at: NodeSite, scope: Scope, names: Sequence[str], look: bool) -> dict[str, Value]:
+    def data(self, at: NodeSite, scope: NameScope, names: Sequence[str], look: bool) -> dict[str, Value]:
         """The arrays of names. What is looked at is data from now on; the rest stay parameters of the program."""
         lazy = [name for name in names if lazy_in(scope.find(name))]
         if lazy and self.recorder is None:
@@ -406,14 +406,14 @@ class Engine:
         return self.segment.data[value.id] if isinstance(value, GraphValue) else value
 
     @staticmethod
-    def _replace(scope: Scope, name: str, value: Value) -> None:
-        where: Scope | None = scope
+    def _replace(scope: NameScope, name: str, value: Value) -> None:
+        where: NameScope | None = scope
         while where is not None and name not in where.names:
             where = where.outer
         if where is not None:
             where.names[name] = value
 
-    def cut(self, at: NodeSite, scope: Scope) -> None:
+    def cut(self, at: NodeSite, scope: NameScope) -> None:
         """Run what has been written; a new segment begins, its parameters what is still asked for."""
         if self.recorder is None or self.depth:
             raise CannotTrace(f"{title_of(at.node)} needs data that is computed around it")

@@ -24,15 +24,15 @@ from planish.compiler import Lowered, compile, lower
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import wire
 from planish.onnx.checking import check, domain_of, key_of
-from planish.onnx.engine import Compile, Engine
-from planish.onnx.information import Bounds, DimSizes, Info, checked, describe
+from planish.onnx.engine import Compile, Importer
+from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.preparing import Prepared, prepared
-from planish.onnx.scope import Scope
+from planish.onnx.scope import NameScope
 from planish.onnx.segment import on_device
 from planish.onnx.site import CannotTrace
-from planish.onnx.tape import Call, Recorder, Tape
+from planish.onnx.tape import Call, Tape, TapeRecorder
 from planish.onnx.tensors import dense, to_array
-from planish.onnx.whole import Dynamic, Program
+from planish.onnx.whole import Dynamic, WholeProgram
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import MAX_RANK, Dim, DimLike
 
@@ -66,14 +66,14 @@ class Model:
             t.name: to_array(t, folder, kept.get(n)) for n, t in enumerate(graph.initializer)
         }
         self._initial |= {s.values.name: dense(s, folder) for s in graph.sparse_initializer}
-        self.inputs: tuple[Info, ...] = tuple(
+        self.inputs: tuple[PortInfo, ...] = tuple(
             describe(i) for i in graph.input if i.name not in self._initial
         )  # fmt: skip
-        self.optional_inputs: tuple[Info, ...] = tuple(
+        self.optional_inputs: tuple[PortInfo, ...] = tuple(
             describe(i) for i in graph.input if i.name in self._initial
         )
         """Inputs that need not be given: the model has values for them."""
-        self.outputs: tuple[Info, ...] = tuple(describe(o) for o in graph.output)
+        self.outputs: tuple[PortInfo, ...] = tuple(describe(o) for o in graph.output)
         self._tapes: dict[Signature, Tape] = {}
         self._right: dict[tuple[object, ...], tuple[str, ...]] = {}
         """The order of inputs whose dtypes and shapes were found right."""
@@ -142,15 +142,15 @@ class Model:
 
     def _record(self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]) -> list[Any]:
         """Import the model for these inputs, running it on the way."""
-        engine = self._engine(Recorder(tape, flat))
+        engine = self._engine(TapeRecorder(tape, flat))
         names: dict[str, Any] = {}
         for name, value in given.items():
             names[name] = _entered(engine, value)
-        outputs = engine.run_graph(self._graph, Scope(names))
+        outputs = engine.run_graph(self._graph, NameScope(names))
         return engine.outputs(outputs)
 
-    def _engine(self, recorder: Recorder | None) -> Engine:
-        engine = Engine(
+    def _engine(self, recorder: TapeRecorder | None) -> Importer:
+        engine = Importer(
             self._versions, self._functions, recorder, self._compile, name_of(self.proto), self._folder
         )
         engine.give_initializers(self._graph, self._initial)
@@ -229,13 +229,13 @@ class Model:
 
     def _whole(
         self, given: Mapping[str, Array], dims: Mapping[str, Sequence[DimLike]] | None = None
-    ) -> Program:
+    ) -> WholeProgram:
         """The model as one function of inputs of these types."""
         engine = self._engine(None)
         names: dict[str, Any] = {}
         for name, array in given.items():
             names[name] = engine.segment.parameter(array, (dims or {}).get(name))
-        outputs = engine.run_graph(self._graph, Scope(names))
+        outputs = engine.run_graph(self._graph, NameScope(names))
         if any(not isinstance(v, np.ndarray | GraphValue) for v in outputs):
             raise CannotTrace("an output of the model is a sequence")
         if any(isinstance(v, np.ndarray) and not on_device(v.dtype) for v in outputs):
@@ -244,9 +244,9 @@ class Model:
         function, arrays = engine.segment.graph.build(*values), engine.segment.arrays
         fixed = [n >= len(given) for n in range(len(arrays))]
         function, arrays = prepared(function, arrays, fixed, self._prepared)
-        return Program(function, arrays[len(given) :])
+        return WholeProgram(function, arrays[len(given) :])
 
-    def program(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:
+    def program(self, shapes: Mapping[str, Sequence[int]] | None = None) -> WholeProgram:
         """The model as one PTIR function for inputs of given shapes, and the weights to give it after them."""
         given: dict[str, Array] = {}
         dims: dict[str, tuple[DimLike, ...]] = {}
@@ -269,7 +269,7 @@ class Model:
         return lower(self.program(shapes).function)
 
 
-def _nothing(shape: Sequence[int], info: Info) -> Array:
+def _nothing(shape: Sequence[int], info: PortInfo) -> Array:
     """An array that stands for an input of a shape, and has no memory of its own."""
     dtype = np.dtype(dtypes.from_numpy(np.dtype(info.dtype)).numpy)
     if len(shape) > MAX_RANK or math.prod(shape) * dtype.itemsize >= 1 << 63:
@@ -297,7 +297,7 @@ def _signature(value: Any, flat: list[Array]) -> Any:
     return value.dtype, value.shape, None if on_device(value.dtype) else repr(value.tolist())
 
 
-def _entered(engine: Engine, value: Any) -> Any:
+def _entered(engine: Importer, value: Any) -> Any:
     if isinstance(value, list):
         return [_entered(engine, item) for item in value]
     if isinstance(value, np.ndarray) and on_device(value.dtype):

@@ -24,7 +24,7 @@ Known: TypeAlias = tuple[int, ...] | Literal["all"] | Callable[["NodeSite", Sequ
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OpForm:
     """One form of an op."""
 
     domain: str
@@ -38,7 +38,7 @@ class Entry:
     """Whether it deals with sequences and optionals, which are Python lists and None."""
 
 
-_TABLE: Final[dict[tuple[str, str], list[Entry]]] = {}
+_TABLE: Final[dict[tuple[str, str], list[OpForm]]] = {}
 
 
 def op(
@@ -54,14 +54,14 @@ def op(
     def register(handler: Handler) -> Handler:
         for name in names:
             forms = _TABLE.setdefault((domain, name), [])
-            forms.append(Entry(domain, name, since, handler, known, host, sequences))
+            forms.append(OpForm(domain, name, since, handler, known, host, sequences))
             forms.sort(key=lambda entry: entry.since)
         return handler
 
     return register
 
 
-def find(domain: str, name: str, version: int) -> Entry | None:
+def find(domain: str, name: str, version: int) -> OpForm | None:
     """The form of an op that holds at an opset version."""
     domain = "" if domain == "ai.onnx" else domain
     forms = [entry for entry in _TABLE.get((domain, name), ()) if entry.since <= version]

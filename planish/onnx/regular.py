@@ -20,7 +20,7 @@ _CATEGORIES: Final = {"DIGIT": frozenset("0123456789"), "SPACE": frozenset(" \t\
 Test = Callable[[str], bool]
 
 
-class Pattern:
+class RegularExpression:
     """A pattern, ready to match whole texts."""
 
     def __init__(self, text: str) -> None:

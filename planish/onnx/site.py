@@ -13,12 +13,12 @@ from planish.errors import PlanishError
 from planish.onnx import work
 from planish.onnx.attributes import Attributes
 from planish.onnx.registry import Unsupported
-from planish.onnx.scope import Scope
+from planish.onnx.scope import NameScope
 from planish.ptir.builder import Graph
 from planish.ptir.graph_value import GraphValue
 
 if TYPE_CHECKING:
-    from planish.onnx.engine import Engine
+    from planish.onnx.engine import Importer
 
 Array = NDArray[Any]
 
@@ -31,11 +31,11 @@ class CannotTrace(PlanishError):
 class NodeSite:
     """Where a handler is: the node, its attributes, the graph it writes to."""
 
-    engine: Engine
+    engine: Importer
     node: NodeProto
     attributes: Attributes
     version: int
-    scope: Scope
+    scope: NameScope
 
     @property
     def graph(self) -> Graph:

@@ -30,7 +30,7 @@ class _Frame:
     defined: list[str] = field(default_factory=list)
 
 
-class Parser(InstructionReader):
+class PtirParser(InstructionReader):
     """Reads programs and functions."""
 
     # --- programs and functions ---
@@ -221,7 +221,7 @@ class Parser(InstructionReader):
 
 def parse_program(text: str, *, file: str | None = None) -> Program:
     """A program from its text form."""
-    return Parser(text, file=file).program()
+    return PtirParser(text, file=file).program()
 
 
-__all__ = ["MAX_NESTING", "ParseError", "Parser", "parse_program"]
+__all__ = ["MAX_NESTING", "ParseError", "PtirParser", "parse_program"]

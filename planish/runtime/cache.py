@@ -54,7 +54,7 @@ class CacheStats:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheInfo:
+class DiskCacheInfo:
     """What is on disk."""
 
     folder: Path
@@ -128,12 +128,12 @@ class DiskCache:
             self._unswept = 0
             self.sweep()
 
-    def info(self) -> CacheInfo:
+    def info(self) -> DiskCacheInfo:
         """How much is there."""
         found = self._entries()
-        return CacheInfo(self.folder, len(found), sum(size for _, size, _ in found))
+        return DiskCacheInfo(self.folder, len(found), sum(size for _, size, _ in found))
 
-    def clear(self) -> CacheInfo:
+    def clear(self) -> DiskCacheInfo:
         """Remove every entry; what was there is returned."""
         before = self.info()
         for _, _, path in self._entries(unfinished=True):

@@ -53,7 +53,7 @@ class _Section(NamedTuple):
     entry: int
 
 
-class _Symbol(NamedTuple):
+class _ElfSymbol(NamedTuple):
     name: int
     info: int
     other: int
@@ -109,14 +109,14 @@ class _Object:
         table = next(s for s in self.sections if s.kind == 2)
         self.strings = self.sections[table.link].offset
         self.symbols = [
-            _Symbol(*struct.unpack_from("<IBBHQQ", image, table.offset + n * 24))
+            _ElfSymbol(*struct.unpack_from("<IBBHQQ", image, table.offset + n * 24))
             for n in range(table.size // 24)
         ]
 
     def text(self, start: int) -> str:
         return self.image[start : self.image.index(0, start)].decode()
 
-    def name(self, symbol: _Symbol) -> str:
+    def name(self, symbol: _ElfSymbol) -> str:
         return self.text(self.strings + symbol.name)
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class PlainTensor:
     """A parameter or result: its dtype, where its address goes in the frame, and its sizes (~slot for a variable)."""
 
     dtype: np.dtype[Any]
@@ -34,8 +34,8 @@ class Description:
 
     def __init__(
         self,
-        params: Sequence[Tensor],
-        results: Sequence[Tensor],
+        params: Sequence[PlainTensor],
+        results: Sequence[PlainTensor],
         template: Sequence[int],
         bounds: Sequence[tuple[int, int]],
         run: int,
@@ -64,7 +64,7 @@ class Description:
         self._kept.append(made)
         return ctypes.addressof(made)
 
-    def _tensors(self, tensors: Sequence[Tensor]) -> int:
+    def _tensors(self, tensors: Sequence[PlainTensor]) -> int:
         words: list[int] = []
         for t in tensors:
             words += (id(t.dtype), len(t.dims), t.slot, self._array(t.dims), t.argument, t.dtype.itemsize)

@@ -13,7 +13,7 @@ from planish.onnx.ops.common import (
     sizes,
 )
 from planish.onnx.registry import op
-from planish.onnx.scope import Scope
+from planish.onnx.scope import NameScope
 from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
@@ -182,7 +182,7 @@ def _through(at: NodeSite, graph: object, x: V) -> V:
 
     if not isinstance(graph, GraphProto) or len(graph.input) != 1 or len(graph.output) != 1:
         raise at.refuse("its graphs must take one tensor and give one")
-    (found,) = at.engine.run_graph(graph, Scope({graph.input[0].name: x}, at.scope))
+    (found,) = at.engine.run_graph(graph, NameScope({graph.input[0].name: x}, at.scope))
     return at.value(found)
 
 

@@ -19,7 +19,7 @@ from onnx import GraphProto, NodeProto
 from planish.errors import PlanishError
 from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import op
-from planish.onnx.scope import Scope, graphs_of, names_used
+from planish.onnx.scope import NameScope, graphs_of, names_used
 from planish.onnx.segment import on_device
 from planish.onnx.site import CannotTrace, NodeSite
 from planish.ptir.graph_value import GraphValue as V
@@ -46,7 +46,7 @@ def _inside(at: NodeSite, graph: GraphProto, names: dict[str, Value]) -> list[V]
     """A body imported into the region under construction."""
     at.engine.depth += 1
     try:
-        return _values(at, at.engine.run_graph(graph, Scope(names, at.scope)))
+        return _values(at, at.engine.run_graph(graph, NameScope(names, at.scope)))
     finally:
         at.engine.depth -= 1
 
@@ -65,7 +65,7 @@ def if_(at: NodeSite, condition: Value) -> tuple[Value, ...]:
             pass  # the branches differ in their types, or need data: find out which it is
         condition = at.engine.known(at, [0], [condition])[0]
     chosen = then if bool(np.asarray(condition).reshape(-1)[0]) else otherwise
-    return tuple(at.engine.run_graph(chosen, Scope({}, at.scope)))
+    return tuple(at.engine.run_graph(chosen, NameScope({}, at.scope)))
 
 
 def _known_steps(
@@ -106,7 +106,7 @@ def _known_steps(
     while going and (most is None or step < most):
         if step >= _STEPS:
             return None
-        scope = Scope({**constants, **values, number: np.array(step), flag: np.array(True)}, at.scope)
+        scope = NameScope({**constants, **values, number: np.array(step), flag: np.array(True)}, at.scope)
         at.engine.run_nodes(nodes, scope, wanted)
         results = [scope.find(name) for name in wanted]
         if not all(isinstance(value, np.ndarray) for value in results):
@@ -128,7 +128,7 @@ def _as_scan(at: NodeSite, body: GraphProto, steps: int, carried: Sequence[V]) -
         scope = {number: counter, flag: np.array(True), **dict(zip(names, carries, strict=True))}
         at.engine.depth += 1
         try:
-            outputs = at.engine.run_graph(body, Scope(scope, at.scope))
+            outputs = at.engine.run_graph(body, NameScope(scope, at.scope))
         finally:
             at.engine.depth -= 1
         return _values(at, outputs[1:])
@@ -239,7 +239,7 @@ def _counted(at: NodeSite, count: V, made: Sequence[V], carried: int) -> tuple[V
     """The rows that were written, of those there was room for."""
     if len(made) == carried:
         return tuple(made)
-    own = Scope({"$count": count, "$made": list(made)}, at.scope)
+    own = NameScope({"$count": count, "$made": list(made)}, at.scope)
     steps = int(at.engine.require(at, own, "$count").reshape(-1)[0])
     values = [at.value(value) for value in own.names["$made"]]
     return (*values[:carried], *(value[:steps] for value in values[carried:]))
@@ -251,7 +251,7 @@ def _unrolled(
     """One step after another. The names of the loop live in a scope of their own, where a cut finds them."""
     number, flag, *names = [i.name for i in body.input]
     stacks = len(body.output) - 1 - len(names)
-    own = Scope({}, at.scope)
+    own = NameScope({}, at.scope)
     own.names["$most"], own.names["$going"] = most, condition
     own.names["$carried"] = list(carried)
     for k in range(stacks):
@@ -266,7 +266,7 @@ def _unrolled(
         counter = np.array(step, np.int64)
         # what a step knows is given to the program, not written into it: every step is the same one then
         engine.vary([counter, *own.names["$carried"]])
-        inner = Scope({number: counter, flag: np.array(True)}, own)
+        inner = NameScope({number: counter, flag: np.array(True)}, own)
         inner.names.update(zip(names, own.names["$carried"], strict=True))
         own.names["$carried"] = []
         outputs = engine.run_graph(body, inner)
@@ -343,9 +343,9 @@ def _scanned(at: NodeSite, body: GraphProto, states: Sequence[V], given: Sequenc
     length = given[0].dims[0]
     if not isinstance(length, int) or length == 0:
         raise at.refuse("a scan that cannot be a region needs a length that is known")
-    own = Scope({"$states": list(states), "$given": list(given), "$rows": []}, at.scope)
+    own = NameScope({"$states": list(states), "$given": list(given), "$rows": []}, at.scope)
     for k in range(length):
-        inner = Scope({}, own)
+        inner = NameScope({}, own)
         slices = [value[k] for value in own.names["$given"]]
         inner.names.update(zip(names, [*own.names["$states"], *slices], strict=True))
         outputs = at.engine.run_graph(body, inner)

@@ -14,7 +14,7 @@ from planish.onnx.ops.common import (
     sizes,
 )
 from planish.onnx.ops.sampling import picked
-from planish.onnx.ops.windows import Window, spatial_letters, window_of
+from planish.onnx.ops.windows import NodeWindow, spatial_letters, window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir import ops
@@ -23,7 +23,7 @@ from planish.ptir.library.common import along
 from planish.ptir.library.normalize import widened
 
 
-def convolve(x: V, kernel: V, window: Window, groups: int, attrs: ops.DotAttrs | None = None) -> V:
+def convolve(x: V, kernel: V, window: NodeWindow, groups: int, attrs: ops.DotAttrs | None = None) -> V:
     """(N, C, …) with (M, C/g, …)."""
     space = spatial_letters(x.rank - 2)
     return x.convolution(

@@ -16,7 +16,7 @@ from planish.onnx.ops.common import (
     size_of,
     sizes,
 )
-from planish.onnx.ops.windows import Window, window_of
+from planish.onnx.ops.windows import NodeWindow, window_of
 from planish.onnx.registry import op
 from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
@@ -27,7 +27,7 @@ _PER_TAP = 4096
 """Operations in the time in which the instructions for one tap are written."""
 
 
-def _room(at: NodeSite, x: V, window: Window) -> Window:
+def _room(at: NodeSite, x: V, window: NodeWindow) -> NodeWindow:
     """The window with what rounding up adds to the padding behind."""
     if not at.attr("ceil_mode", 0):
         return window
@@ -38,10 +38,10 @@ def _room(at: NodeSite, x: V, window: Window) -> Window:
         start = size + low + high - span + over
         # A window that would begin in the padding behind is left out.
         padding.append((low, high if start >= size + low else high + over))
-    return Window(window.shape, window.strides, window.dilations, tuple(padding))
+    return NodeWindow(window.shape, window.strides, window.dilations, tuple(padding))
 
 
-def _windowed(x: V, kind: str, window: Window) -> V:
+def _windowed(x: V, kind: str, window: NodeWindow) -> V:
     return x.reduce_window(
         kind,
         [1, 1, *window.shape],
@@ -62,7 +62,7 @@ def max_pool(at: NodeSite, x: V) -> V | tuple[V, V]:
     return best, _places(at, x, window, best, column_major)
 
 
-def _places(at: NodeSite, x: V, window: Window, best: V, column_major: bool) -> V:
+def _places(at: NodeSite, x: V, window: NodeWindow, best: V, column_major: bool) -> V:
     """Where in the whole tensor the largest of each window stands, the first of equals."""
     space = sizes(at, x, 2)
     at.work(math.prod(window.shape) * _PER_TAP)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.onnx.registry import op
-from planish.onnx.scope import Scope
+from planish.onnx.scope import NameScope
 from planish.onnx.site import NodeSite
 
 Array = NDArray[Any]
@@ -116,11 +116,11 @@ def sequence_map(at: NodeSite, sequence: list[Value], *others: Value) -> tuple[l
     body = at.attr("body")
     names = [i.name for i in body.input]
     # in a scope of its own, where a cut inside the body finds what is still needed
-    own = Scope({"$given": [sequence, *others], "$made": [[] for _ in body.output]}, at.scope)
+    own = NameScope({"$given": [sequence, *others], "$made": [[] for _ in body.output]}, at.scope)
     for k in range(len(sequence)):
         first, *rest = own.names["$given"]
         given = [first[k], *(other[k] if isinstance(other, list) else other for other in rest)]
-        results = at.engine.run_graph(body, Scope(dict(zip(names, given, strict=True)), own))
+        results = at.engine.run_graph(body, NameScope(dict(zip(names, given, strict=True)), own))
         own.names["$made"] = [
             [*found, result] for found, result in zip(own.names["$made"], results, strict=True)
         ]

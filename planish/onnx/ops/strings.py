@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.onnx.registry import op
-from planish.onnx.regular import Pattern
+from planish.onnx.regular import RegularExpression
 from planish.onnx.site import NodeSite
 
 Array = NDArray[Any]
@@ -69,7 +69,7 @@ def string_normalizer(at: NodeSite, x: Array) -> Array:
 @op("RegexFullMatch", since=20, host=True)
 def regex_full_match(at: NodeSite, x: Array) -> Array:
     try:
-        pattern = Pattern(at.attributes.require("pattern"))
+        pattern = RegularExpression(at.attributes.require("pattern"))
     except re.error as error:
         raise at.refuse(f"its pattern is none: {error}") from None
     found = [pattern.fullmatch(_text(value)) for value in x.reshape(-1)]

@@ -19,7 +19,7 @@ from typing import Final
 from planish.runtime.routines.butterflies import Number, passes
 from planish.runtime.routines.lines import line_functions
 from planish.runtime.routines.sorting import address, word
-from planish.runtime.routines.writer import Function, Module, Value, vector
+from planish.runtime.routines.writer import Emitter, RoutineModule, Term, vector
 
 KINDS: Final = {"float32": ("float", 16), "float64": ("double", 8)}
 """Parts of numbers, and how many lines are transformed together."""
@@ -49,48 +49,48 @@ LANES, CONVOLUTION, LONG = range(3)
 class _Transform:
     """The routine in the making."""
 
-    f: Function
+    f: Emitter
     kind: str
     lanes: int
-    head: dict[str, Value]
-    plan: Value
-    roots: Value
-    a: Value
-    b: Value
+    head: dict[str, Term]
+    plan: Term
+    roots: Term
+    a: Term
+    b: Term
 
     @property
     def wide(self) -> str:
         return vector(self.kind, self.lanes)
 
-    def number(self, base: Value, index: Value) -> Number:
+    def number(self, base: Term, index: Term) -> Number:
         """A number of all lines."""
         at = self.f.at(base, index * (2 * self.lanes), self.kind)
         return self.f.load(self.wide, at), self.f.load(self.wide, at, self.lanes)
 
-    def put(self, base: Value, index: Value, value: Number) -> None:
+    def put(self, base: Term, index: Term, value: Number) -> None:
         at = self.f.at(base, index * (2 * self.lanes), self.kind)
         self.f.store(value[0], at)
         self.f.store(value[1], at, self.lanes)
 
-    def root(self, table: str, index: Value) -> Number:
+    def root(self, table: str, index: Term) -> Number:
         """A root of unity, the same for all lines."""
         re, im = self.one_root(table, index)
         return self.f.splat(re, self.lanes), self.f.splat(im, self.lanes)
 
-    def one_root(self, table: str, index: Value) -> Number:
+    def one_root(self, table: str, index: Term) -> Number:
         at = self.f.at(self.roots, self.head[table] + index * 2, self.kind)
         return self.f.load(self.kind, at), self.f.load(self.kind, at, 1)
 
     @property
-    def scale(self) -> Value:
+    def scale(self) -> Term:
         return self.f.load(self.kind, self.roots)
 
-    def passes(self, a: Value, b: Value, first: str) -> Value:
+    def passes(self, a: Term, b: Term, first: str) -> Term:
         return self.f.call(
             "transform", "ptr", a, b, self.f.at(self.plan, self.head[first], "i64"), self.roots
         )
 
-    def convolved(self) -> Value:
+    def convolved(self) -> Term:
         """The transform of what is in the first buffer, by a convolution with a chirp."""
         f, n, longer = self.f, self.head["n"], self.head["longer"]
         with f.range(0, n) as i:
@@ -114,7 +114,7 @@ def _times(a: Number, b: Number) -> Number:
     return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
 
 
-def fft(module: Module, dtype: str) -> None:
+def fft(module: RoutineModule, dtype: str) -> None:
     """See above."""
     kind, lanes = KINDS[dtype]
     passes(module, kind, lanes)
@@ -150,13 +150,13 @@ def fft(module: Module, dtype: str) -> None:
             )
 
 
-def _in_lanes(t: _Transform, x: Value, out: Value, stride: Value, out_stride: Value, lines: Value) -> None:
+def _in_lanes(t: _Transform, x: Term, out: Term, stride: Term, out_stride: Term, lines: Term) -> None:
     f, n, mode, flip = t.f, t.head["n"], t.head["mode"], t.head["flip"]
     zero, one, two = (f.value(number, "i64") for number in (0, 1, 2))
     half = n // 2 + 1
     wide_zero = f.value(0.0, t.wide)
 
-    def load(into: Value, count: Value, step: Value, flip: Value) -> None:
+    def load(into: Term, count: Term, step: Term, flip: Term) -> None:
         f.call("load_rows", "void", into, x, count, stride, lines, step, zero, flip)
 
     with f.if_(mode <= REAL_EVEN):
@@ -194,7 +194,7 @@ def _in_lanes(t: _Transform, x: Value, out: Value, stride: Value, out_stride: Va
             t.put(other, k, _split(t.number(result, here), t.number(result, there), t.root("edge", k)))
         found.set(other)
 
-    def store(count: Value, step: Value, flip: Value) -> None:
+    def store(count: Term, step: Term, flip: Term) -> None:
         f.call("store_rows", "void", out, found.now, count, out_stride, lines, step, zero, flip, t.scale)
 
     with f.if_(mode.eq(COMPLEX)):
@@ -224,7 +224,7 @@ def _joined(z: Number, c: Number, w: Number) -> Number:
     return even[0] - odd[1], even[1] + odd[0]
 
 
-def _long(t: _Transform, x: Value, out: Value, room: Value, sets: str) -> None:
+def _long(t: _Transform, x: Term, out: Term, room: Term, sets: str) -> None:
     """One line."""
     rest = (t.plan, t.roots, t.a, t.b)
     f, kind, n, mode = t.f, t.kind, t.head["n"], t.head["mode"]
@@ -235,10 +235,10 @@ def _long(t: _Transform, x: Value, out: Value, room: Value, sets: str) -> None:
     planes = f.at(after, length * 2 + 2, kind)
     flip = t.head["flip"]
 
-    def at(base: Value, index: Value) -> Number:
+    def at(base: Term, index: Term) -> Number:
         return f.load(kind, base, index * 2), f.load(kind, base, index * 2 + 1)
 
-    def put(base: Value, index: Value, value: Number) -> None:
+    def put(base: Term, index: Term, value: Number) -> None:
         f.store(value[0], base, index * 2)
         f.store(value[1], base, index * 2 + 1)
 
@@ -286,7 +286,7 @@ def _long(t: _Transform, x: Value, out: Value, room: Value, sets: str) -> None:
         f.store(at(after, i)[0], out, i)
 
 
-def _two_sets(module: Module, kind: str, lanes: int) -> str:
+def _two_sets(module: RoutineModule, kind: str, lanes: int) -> str:
     """Writes `sets`: n2 columns of n1, roots of unity, n1 rows of n2.
 
     What is between lies in a plane of real and one of imaginary parts.
