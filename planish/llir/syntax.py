@@ -26,7 +26,7 @@ from planish.llir.values import Immediate, Operand
 from planish.uop.text import number_text
 
 if TYPE_CHECKING:
-    from planish.llir.parser import Parser
+    from planish.llir.parser import LlirParser
 
 _TOKEN: Final = re.compile(
     r"\((?P<group>[^)]*)\)|(?P<key>\w+)=(?P<keyed>\w+)|(?P<word>\w+)(?::(?P<of>[\w.]+))?|(?P<text>\W+)"
@@ -140,7 +140,7 @@ def _implied(spelt: str, dtype_of: Any) -> DType | None:
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-def read(parser: Parser, form: type[Instruction], name: re.Match[str] | None) -> Instruction:
+def read(parser: LlirParser, form: type[Instruction], name: re.Match[str] | None) -> Instruction:
     """An instruction whose mnemonic has been read; `name` is the register in front."""
     template = _template(form)
     held: dict[str, Any] = {}

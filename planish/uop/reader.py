@@ -21,7 +21,6 @@ _WORDS: Final[dict[str, object]] = {"none": None, "true": True, "false": False}
 _MAX_NESTING: Final = 16
 """Tuples in arguments nest two or three deep; the limit keeps the reader's recursion bounded."""
 
-NAME_FORM: Final = IDENTIFIER
 REF_FORM: Final = re.compile(r"%([0-9]+)(?![0-9A-Za-z_])")
 _NUMBER: Final = re.compile(
     r"[-+]?(?:nan|inf|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![0-9A-Za-z_]|\.[0-9])"
