@@ -98,14 +98,14 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
 def _import(path: str, console: Console) -> None:
     try:
-        found = tuning.import_winners(Path(path))
+        winners = tuning.import_winners(Path(path))
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}") from None
     except PlanishError as error:
         raise CommandError(f"{path}: {error.message}", remedy=error.remedy) from None
-    left = [f"{found.elsewhere} for other machines"] if found.elsewhere else []
-    left += [f"{found.outdated} of another version of planish"] if found.outdated else []
-    console.say(f"{found.usable} winners for this machine imported" + "".join(f", {each}" for each in left))
+    left = [f"{winners.elsewhere} for other machines"] if winners.elsewhere else []
+    left += [f"{winners.outdated} of another version of planish"] if winners.outdated else []
+    console.say(f"{winners.usable} winners for this machine imported" + "".join(f", {each}" for each in left))
 
 
 def _export(path: str, console: Console) -> None:
@@ -133,17 +133,17 @@ def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subjec
     if args.program.endswith(".onnx"):
 
         def model() -> _Subject:
-            made: list[Executable] = []
+            executables: list[Executable] = []
             opened = open_model(args.program, sizes)
 
             def make(function: ptir.Function) -> Executable:
-                made.append(compiler.compile(function))
-                return made[-1]
+                executables.append(compiler.compile(function))
+                return executables[-1]
 
             opened.make = make
             feeds = random_inputs(opened.inputs, sizes, {}, args.seed)
             opened.run(None, feeds)
-            return _Subject(made, lambda: opened.run(None, feeds))
+            return _Subject(executables, lambda: opened.run(None, feeds))
 
         return model
     program = parse_source(read_source(args.program, console))
@@ -208,37 +208,37 @@ def _searches(subject: _Subject, console: Console) -> None:
         lowered = executable.lowered
         for number, program in enumerate(lowered.programs):
             choice = lowered.choice(number)
-            found = choice.search
-            if found is None:
+            search = choice.search
+            if search is None:
                 console.say(f"{program.name}: {choice.origin}")
                 continue
-            seen = f"{len(found.trials)} measured of {found.considered}, {found.rounds} rounds, {found.ended}"
+            seen = f"{len(search.trials)} measured of {search.considered}, {search.rounds} rounds, {search.ended}"
             console.say(f"{program.name}: {choice.origin} ({seen})")
-            for trial in found.rejected:
+            for trial in search.rejected:
                 console.say(f"  rejected: {trial}")
 
 
 def _kernels(subject: _Subject, sandbox: Sandbox) -> dict[tuple[int, int], float]:
     """Seconds of one launch of each kernel, on made-up data."""
-    found: dict[tuple[int, int], float] = {}
+    seconds: dict[tuple[int, int], float] = {}
     for number, executable in enumerate(subject.executables):
         for place, kernel in enumerate(tuning.ready_kernels(executable.lowered)):
             sandbox.use(kernel.places)
             (report,) = sandbox.time([kernel.kernel])
-            found[number, place] = report.seconds
-    return found
+            seconds[number, place] = report.seconds
+    return seconds
 
 
 def _shares(
     subject: _Subject, seconds: dict[tuple[int, int], float], meter: Meter
 ) -> dict[tuple[int, int], float | None]:
     """How near each kernel comes to what the machine can do under the same conditions; None if that is not known."""
-    found: dict[tuple[int, int], float | None] = {}
+    shares: dict[tuple[int, int], float | None] = {}
     for (number, place), spent in seconds.items():
         program = subject.executables[number].lowered.programs[place]
         work = float_work(program)
-        found[number, place] = None if work is None else meter.share(work, touched_bytes(program), spent)
-    return found
+        shares[number, place] = None if work is None else meter.share(work, touched_bytes(program), spent)
+    return shares
 
 
 def _best(call: Callable[[], object]) -> float:

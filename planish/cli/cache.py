@@ -22,8 +22,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
     parser.add_argument("--json", action="store_true", help="write JSON")
     args = parser.parse(arguments, console)
     cache = own_cache()
-    found = cache.clear() if args.action == "clear" else cache.info()
-    console.write(_record(found, cache) if args.json else _text(found, cache, args.action))
+    info = cache.clear() if args.action == "clear" else cache.info()
+    console.write(_record(info, cache) if args.json else _text(info, cache, args.action))
     return OK
 
 

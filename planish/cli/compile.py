@@ -60,13 +60,13 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
 
 def _shapes(words: Sequence[str]) -> dict[str, list[int]]:
-    found = {}
+    shapes = {}
     for word in words:
         name, equals, text = word.rpartition("=")
         if not equals or not all(part.isdigit() for part in text.split("x")):
             raise UsageError(f"{word!r} is no shape", remedy="write NAME=1x3x224x224")
-        found[name] = [int(part) for part in text.split("x")]
-    return found
+        shapes[name] = [int(part) for part in text.split("x")]
+    return shapes
 
 
 def _dims(info: Any, shapes: dict[str, list[int]], known: Any) -> tuple[int | str | None, ...] | None:

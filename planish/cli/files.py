@@ -83,13 +83,15 @@ def parse_source(source: SourceFile) -> Program:
 
 def check_input(program: Program, console: Console) -> None:
     """Report every invariant that an input breaks, each under its line, and give up."""
-    found = problems(program)
-    if not found:
+    broken = problems(program)
+    if not broken:
         return
-    for problem in found:
+    for problem in broken:
         console.complain(_described(problem), location=problem.location)
     # Where the lines themselves cannot be shown, the program as it was understood can.
-    for window in windows([p for p in found if p.location is None or p.location.file not in console.sources]):
+    for window in windows(
+        [p for p in broken if p.location is None or p.location.file not in console.sources]
+    ):
         console.say(window)
     raise CommandError
 

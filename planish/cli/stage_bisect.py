@@ -74,11 +74,11 @@ def run(arguments: Sequence[str], console: Console) -> int:
     arrays = _arrays(function, args)
     target = find_target(current().target if args.target is None else args.target)
     with Progress(f"bisecting @{function.name}"):
-        found = bisect(program, arrays, target, rules=args.rules, passes=passes)
-    if found is None:
+        culprit = bisect(program, arrays, target, rules=args.rules, passes=passes)
+    if culprit is None:
         console.write(f"@{function.name}: every stage gives the result of the interpreter\n")
         return OK
-    console.write(report(function, found))
+    console.write(report(function, culprit))
     return FAILED
 
 
@@ -122,14 +122,14 @@ _KINDS: Final = {
 def _arrays(function: Function, args: argparse.Namespace) -> list[Array]:
     if not args.input:
         return random_arrays(function, args.seed)
-    found: list[Array] = []
+    inputs: list[Array] = []
     named: dict[str, Array] = {}
     for name in args.input:
         loaded = read_arrays(name)
         if isinstance(loaded, dict):
             named.update(loaded)
         else:
-            found.append(loaded)
+            inputs.append(loaded)
     arrays = []
     for position, param in enumerate(function.params):
         for key in (param.name, f"arg_{position}", str(position)):
@@ -137,12 +137,12 @@ def _arrays(function: Function, args: argparse.Namespace) -> list[Array]:
                 arrays.append(named[key])
                 break
         else:
-            if not found:
+            if not inputs:
                 raise CommandError(
                     f"parameter {position} ({param.name}: {param.type}) has no input",
                     remedy="give one --input per parameter, or an .npz with all of them",
                 )
-            arrays.append(found.pop(0))
+            arrays.append(inputs.pop(0))
     return arrays
 
 

@@ -131,7 +131,7 @@ class _TileUses:
 
     def operands(self) -> dict[Register, list[int]]:
         """Loads of whole operands, and the tiles that take them: nothing else does, and no loop or branch is in between."""
-        found: dict[Register, list[int]] = {}
+        operands: dict[Register, list[int]] = {}
         for register, position in self.made.items():
             i, uses = self.body[position], self.uses.get(register, [])
             if not isinstance(i, ir.Load) or i.gate is not None or i.address.dtype.lanes > 1 or not uses:
@@ -142,15 +142,15 @@ class _TileUses:
             if any(t is None or t.c == register for t in users):
                 continue
             if all(self.run[p] == self.run[position] for p in uses):
-                found[register] = uses
-        return found
+                operands[register] = uses
+        return operands
 
     def accumulators(self) -> list[_TileAccumulator]:
         """REG buffers that can be tile registers."""
-        found: dict[Buffer, _TileAccumulator] = {}
+        accumulators: dict[Buffer, _TileAccumulator] = {}
         for position, i in enumerate(self.body):
             if isinstance(i, ir.Address) and isinstance(i.base, Buffer) and i.base.space is AddrSpace.REG:
-                own = found.setdefault(i.base, _TileAccumulator(i.base))
+                own = accumulators.setdefault(i.base, _TileAccumulator(i.base))
                 own.fits &= all(
                     isinstance(self.body[p], ir.Load | ir.Store) for p in self.uses.get(i.result, [])
                 )
@@ -158,8 +158,8 @@ class _TileUses:
                 address = self.bases[i.address]
                 buffer = address.base
                 if isinstance(buffer, Buffer) and buffer.space is AddrSpace.REG:
-                    self._access(found[buffer], position, i, address)
-        return [each for each in found.values() if each.is_consistent]
+                    self._access(accumulators[buffer], position, i, address)
+        return [each for each in accumulators.values() if each.is_consistent]
 
     def _access(
         self, own: _TileAccumulator, position: int, i: ir.Load | ir.Store, address: ir.Address
@@ -182,12 +182,12 @@ class _TileUses:
             own.fits &= zero and math.copysign(1, float(value.value)) > 0  # type: ignore[arg-type]
             own.zeros.add(position)
         else:
-            made = self.made.get(value, -1)
+            maker = self.made.get(value, -1)
             single = self.uses[value] == [position]
-            if made < 0 or self.tile(made) is None or self.run[made] != self.run[position] or not single:
+            if maker < 0 or self.tile(maker) is None or self.run[maker] != self.run[position] or not single:
                 own.fits = False
             else:
-                own.results[position] = made
+                own.results[position] = maker
 
 
 def _most_at_once(operands: Mapping[Register, list[int]], made: Mapping[Register, int]) -> int:

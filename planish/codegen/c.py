@@ -186,10 +186,10 @@ class _CWriter(CValues):
         plain = dtype.bits >= 8 and not dtype.is_bool
         gate = None if i.gate is None or i.alternative is None else i.gate
         if not is_wide(dtype):
-            found = self.loaded(f"*{self.value(i.address)}", dtype)
+            text = self.loaded(f"*{self.value(i.address)}", dtype)
             if gate is not None and i.alternative is not None:
-                found = f"{self.lane(gate, '0')} ? {found} : {self.value(i.alternative)}"
-            self.let(register, found)
+                text = f"{self.lane(gate, '0')} ? {text} : {self.value(i.alternative)}"
+            self.let(register, text)
         elif plain and gate is None and not is_wide(i.address.dtype):
             wide = self.type(dtype)
             if lanes_in_c(dtype.lanes) == dtype.lanes:
@@ -200,10 +200,10 @@ class _CWriter(CValues):
                     f"memcpy(&r{register.number}, {self.value(i.address)}, {dtype.itemsize * dtype.lanes});"
                 )
         else:
-            found = self.loaded(self.place(i, "l"), dtype)
+            text = self.loaded(self.place(i, "l"), dtype)
             if gate is not None and i.alternative is not None:
-                found = f"{self.lane(gate, 'l')} ? {found} : {self.lane(i.alternative, 'l')}"
-            self.each_lane(register, found)
+                text = f"{self.lane(gate, 'l')} ? {text} : {self.lane(i.alternative, 'l')}"
+            self.each_lane(register, text)
 
     def store(self, i: ir.Store) -> None:
         dtype, value = i.value.dtype, i.value

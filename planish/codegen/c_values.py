@@ -200,8 +200,8 @@ class CValues:
             self.let(i.result, self.where(dtype, [*i.inputs]))
         elif i.op in COMPARISONS and not (is_narrow(dtype) or dtype.is_bool):
             template = template_of(i.op, dtype)
-            found = (template or "").format(*map(self.value, i.inputs))
-            self.let(i.result, f"__builtin_convertvector{found[:-1]}, {self.type(i.result.dtype)})")
+            text = (template or "").format(*map(self.value, i.inputs))
+            self.let(i.result, f"__builtin_convertvector{text[:-1]}, {self.type(i.result.dtype)})")
         elif i.op is Ops.SCALE and _is_whole(dtype):
             self.helper_for("scale", dtype)
             operands = ", ".join(map(self.value, i.inputs))
@@ -212,8 +212,8 @@ class CValues:
                 self.each_lane(i.result, self.scalar(i.op, dtype, [self.lane(x, "l") for x in i.inputs]))
             else:
                 unsigned = self.unsigned_like(dtype) if dtype.is_int else ""
-                found = template.format(*map(self.value, i.inputs), t=self.type(dtype), u=unsigned)
-                self.let(i.result, f"({self.type(dtype)}){found}" if dtype.is_bool else found)
+                text = template.format(*map(self.value, i.inputs), t=self.type(dtype), u=unsigned)
+                self.let(i.result, f"({self.type(dtype)}){text}" if dtype.is_bool else text)
 
     def where(self, dtype: DType, inputs: list[Operand]) -> str:
         """A choice by the bits of a mask as wide as the values."""
@@ -245,8 +245,8 @@ class CValues:
         template = template_of(op, dtype)
         if template is not None:
             wide = wrap_type(dtype) if dtype.is_int else ""
-            found = template.format(*x, t=scalar_type(dtype), u=wide)
-            return found if op in COMPARISONS else self.wrapped(found, dtype)
+            text = template.format(*x, t=scalar_type(dtype), u=wide)
+            return text if op in COMPARISONS else self.wrapped(text, dtype)
         function = MATH.get(op)
         if function is None or not dtype.is_float:
             raise LoweringError(f"{op.name} on {dtype} has no C form", op=op.name)

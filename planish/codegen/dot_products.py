@@ -44,8 +44,8 @@ def add_quads(to: LlvmValues, i: Tile, a: str, b: str, c: str, into: str) -> Non
     kind, quads = llvm_type(dtypes.int32.vec(count)), llvm_type(dtypes.int8.vec(4 * count))
     left = to.splat(to.let(f"bitcast <4 x i8> {a} to i32"), dtypes.int32, count)
     right = to.let(f"bitcast {quads} {b} to {kind}")
-    found = to.call(kind, "llvm.x86.avx512.vpdpbusd.512", (kind, c), (kind, left), (kind, right))
-    to.let(found, into)
+    sums = to.call(kind, "llvm.x86.avx512.vpdpbusd.512", (kind, c), (kind, left), (kind, right))
+    to.let(sums, into)
 
 
 def add_pairs(to: LlvmValues, i: Tile, a: str, b: str, c: str, into: str) -> None:

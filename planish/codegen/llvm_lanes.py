@@ -67,20 +67,20 @@ class LaneMoves(MemoryAccesses):
 
     def transpose(self, wanted: Transposition) -> list[str]:
         """The rows of a transposition; made where the first is asked for, which is before all others."""
-        found = self.turned.get(id(wanted))
-        if found is None:
+        rows = self.turned.get(id(wanted))
+        if rows is None:
             kind = llvm_type(wanted.rows[0].dtype)
-            found = [self.value(row) for row in wanted.rows]
-            for round_ in transposition.rounds(len(found), wanted.lanes, wanted.rows[0].dtype.itemsize):
-                found = [
+            rows = [self.value(row) for row in wanted.rows]
+            for round_ in transposition.rounds(len(rows), wanted.lanes, wanted.rows[0].dtype.itemsize):
+                rows = [
                     self.let(
-                        f"shufflevector {kind} {found[a]}, {kind} {found[b]}, "
+                        f"shufflevector {kind} {rows[a]}, {kind} {rows[b]}, "
                         f"<{wanted.lanes} x i32> <{', '.join(f'i32 {lane}' for lane in mask)}>"
                     )
                     for a, b, mask in round_
                 ]
-            self.turned[id(wanted)] = found
-        return found
+            self.turned[id(wanted)] = rows
+        return rows
 
     def concat(self, i: ir.Concat) -> None:
         parts = [(self.value(x), x.dtype.lanes) for x in i.inputs]
@@ -103,14 +103,14 @@ class LaneMoves(MemoryAccesses):
             last = self.value(i.result) if lane + 1 == index.dtype.lanes else None
             single = last if index.dtype.lanes == 1 else None
             if table.dtype.lanes == 1:
-                found = self.select(self.value(table), table.dtype, [0], single)
+                element = self.select(self.value(table), table.dtype, [0], single)
             else:
-                found = self.let(
+                element = self.let(
                     f"extractelement {self.typed(table)}, {llvm_type(index.dtype.scalar)} {place}", single
                 )
             if index.dtype.lanes > 1:
                 kind = llvm_type(i.result.dtype)
-                whole = self.let(f"insertelement {kind} {whole}, {scalar} {found}, i32 {lane}", last)
+                whole = self.let(f"insertelement {kind} {whole}, {scalar} {element}, i32 {lane}", last)
 
     def permute(self, i: ir.Lookup) -> None:
         """A lookup in one register; an index of fewer lanes is the beginning of one."""
@@ -118,11 +118,11 @@ class LaneMoves(MemoryAccesses):
         name = f"llvm.x86.avx512.permvar.{'sf' if table.bits == 32 else 'df'}.512"
         places = self.widen(self.value(i.index), lanes, table.lanes, i.index.dtype.scalar)
         kind, whole = llvm_type(table), llvm_type(i.index.dtype.scalar.vec(table.lanes))
-        found = self.call(kind, name, (kind, self.value(i.table)), (whole, places))
+        permuted = self.call(kind, name, (kind, self.value(i.table)), (whole, places))
         if lanes == table.lanes:
-            self.let(found, self.value(i.result))
+            self.let(permuted, self.value(i.result))
         else:
-            self.select(self.let(found), table, range(lanes), self.value(i.result))
+            self.select(self.let(permuted), table, range(lanes), self.value(i.result))
 
     def any(self, i: ir.AnyLane) -> None:
         lanes, value = i.operand.dtype.lanes, self.value(i.operand)

@@ -89,27 +89,27 @@ class MemoryAccesses(LlvmValues):
         small = dtype.bits < 8
         into = None if small or i.gate is not None else result
         if i.gate is None or i.alternative is None:
-            found = self.load_memory(i, dtype, None, into)
+            loaded = self.load_memory(i, dtype, None, into)
             if small:
-                self.from_memory(found, dtype, result)
+                self.from_memory(loaded, dtype, result)
         elif i.gate.dtype.lanes > 1 or i.address.dtype.lanes > 1:
             passed = self.to_memory(self.value(i.alternative), dtype)
-            found = self.load_memory(
+            loaded = self.load_memory(
                 i, dtype, (self.mask(i.gate, dtype.lanes), passed), None if small else result
             )
             if small:
-                self.from_memory(found, dtype, result)
+                self.from_memory(loaded, dtype, result)
         else:
             before, name = self.block, f"load{i.result.number}"
             self.emit(f"br i1 {self.value(i.gate)}, label %{name}.then, label %{name}.join")
             self.label(f"{name}.then")
-            found = self.load_memory(i, dtype, None, None)
+            loaded = self.load_memory(i, dtype, None, None)
             if small:
-                found = self.from_memory(found, dtype, None)
+                loaded = self.from_memory(loaded, dtype, None)
             self.emit(f"br label %{name}.join")
             self.label(f"{name}.join")
             kind, otherwise = llvm_type(dtype), self.value(i.alternative)
-            self.let(f"phi {kind} [ {found}, %{name}.then ], [ {otherwise}, %{before} ]", result)
+            self.let(f"phi {kind} [ {loaded}, %{name}.then ], [ {otherwise}, %{before} ]", result)
 
     def load_memory(self, i: ir.Load, dtype: DType, masked: tuple[str, str] | None, into: str | None) -> str:
         kind, align = memory_type(dtype), i.align or dtype.itemsize
@@ -215,18 +215,18 @@ class MemoryAccesses(LlvmValues):
     def whole(self, i: ir.Store) -> str | None:
         """Whether a store may go past the caches: its address aligned, all of its lanes written. None: it may."""
         lanes, size = i.value.dtype.lanes, i.value.dtype.lanes * i.value.dtype.itemsize
-        found: list[str] = []
+        conditions: list[str] = []
         if i.align < size:
             number = self.let(f"ptrtoint ptr {self.value(i.address)} to i64")
-            found.append(self.let(f"icmp eq i64 {self.let(f'and i64 {number}, {size - 1}')}, 0"))
+            conditions.append(self.let(f"icmp eq i64 {self.let(f'and i64 {number}, {size - 1}')}, 0"))
         if i.gate is not None and i.gate.dtype.lanes > 1:
             bits = self.let(f"bitcast {self.typed(i.gate)} to i{lanes}")
-            found.append(self.let(f"icmp eq i{lanes} {bits}, -1"))
+            conditions.append(self.let(f"icmp eq i{lanes} {bits}, -1"))
         elif i.gate is not None:
-            found.append(self.value(i.gate))
-        if len(found) == 2:
-            found = [self.let(f"and i1 {found[0]}, {found[1]}")]
-        return found[0] if found else None
+            conditions.append(self.value(i.gate))
+        if len(conditions) == 2:
+            conditions = [self.let(f"and i1 {conditions[0]}, {conditions[1]}")]
+        return conditions[0] if conditions else None
 
     def mask(self, gate: ir.Operand | None, lanes: int) -> str:
         if gate is None:

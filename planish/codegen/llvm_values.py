@@ -140,7 +140,7 @@ class LlvmValues(Lines):
         whole = dtypes.int32.vec(lanes)
         power = self.convert_value(self.alu(Ops.FLOOR, dtype, [y]), dtype, whole)
         word = f"llvm.ldexp.{suffix(dtype)}.{suffix(whole)}"
-        found = self.let(self.call(kind, word, (kind, x), (llvm_type(whole), power)))
+        scaled = self.let(self.call(kind, word, (kind, x), (llvm_type(whole), power)))
         # 2**inf times 0, and 2**-inf times infinity: as the product of the powers themselves
         end = self.alu(Ops.WHERE, dtype, [
             self.let(f"fcmp ogt {kind} {y}, {constant(0.0, dtype)}"), y, constant(0.0, dtype)
@@ -149,7 +149,7 @@ class LlvmValues(Lines):
         is_nan = self.let(f"fcmp uno {kind} {x}, {x}")
         endless = self.alu(Ops.WHERE, dtype, [is_nan, end, self.alu(Ops.MUL, dtype, [x, end])])
         lost = self.alu(Ops.WHERE, dtype, [self.let(f"fcmp uno {kind} {y}, {y}"), y, endless])
-        return self.alu(Ops.WHERE, dtype, [finite, found, lost], into)
+        return self.alu(Ops.WHERE, dtype, [finite, scaled, lost], into)
 
     def extreme(self, op: Ops, dtype: DType, x: str, y: str, into: str | None) -> str:
         """The larger or smaller one; NaN if either is. The instruction of AVX-512 knows -0 from 0, and leaves NaN to us.
@@ -165,9 +165,9 @@ class LlvmValues(Lines):
         every = (f"i{max(dtype.lanes, 8)}", "-1")
         rounding = (("i32", "4"),) if bits == 512 else ()
         arguments = ((kind, x), (kind, y), ("i32", _RANGE[op]), (kind, "poison"), every, *rounding)
-        found = self.let(self.call(kind, name, *arguments))
+        chosen = self.let(self.call(kind, name, *arguments))
         lost = self.let(f"fcmp uno {kind} {x}, {y}")
-        return self.alu(Ops.WHERE, dtype, [lost, self.alu(Ops.ADD, dtype, [x, y]), found], into)
+        return self.alu(Ops.WHERE, dtype, [lost, self.alu(Ops.ADD, dtype, [x, y]), chosen], into)
 
     def refined_root(self, dtype: DType, x: str, into: str | None) -> str:
         """The root by an estimate and two steps that double its bits: half the time of the instruction, and the same bits.
@@ -298,10 +298,10 @@ class LlvmValues(Lines):
         beyond = constant(float("nan"), single)
         if source.scalar is dtypes.float8_e5m2:
             beyond = self.alu(Ops.WHERE, single, [infinite, constant(float("inf"), single), beyond])
-        found = self.alu(Ops.WHERE, single, [special, beyond, scaled])
-        found = self.let(f"bitcast {llvm_type(single)} {found} to {llvm_type(whole)}")
+        number = self.alu(Ops.WHERE, single, [special, beyond, scaled])
+        number = self.let(f"bitcast {llvm_type(single)} {number} to {llvm_type(whole)}")
         return self.let(
-            f"bitcast {llvm_type(whole)} {self.alu(Ops.OR, whole, [found, sign])} to {llvm_type(single)}",
+            f"bitcast {llvm_type(whole)} {self.alu(Ops.OR, whole, [number, sign])} to {llvm_type(single)}",
             into,
         )
 
@@ -331,12 +331,12 @@ class LlvmValues(Lines):
         start = 127 + 24 - bias - mantissa << 23
         small = self.alu(Ops.SUB, whole, [raw, constant(start, whole)])
         least = constant(127 + 1 - bias << 23, whole)
-        found = self.alu(Ops.WHERE, whole, [self.alu(Ops.CMPLT, whole, [size, least]), small, normal])
-        found = self.alu(Ops.MIN, whole, [found, constant(largest, whole)])
+        number = self.alu(Ops.WHERE, whole, [self.alu(Ops.CMPLT, whole, [size, least]), small, normal])
+        number = self.alu(Ops.MIN, whole, [number, constant(largest, whole)])
         is_nan = self.let(f"fcmp uno {llvm_type(single)} {value}, {value}")
-        found = self.alu(Ops.WHERE, whole, [is_nan, constant(0x7F, whole), found])
+        number = self.alu(Ops.WHERE, whole, [is_nan, constant(0x7F, whole), number])
         return self.let(
-            f"trunc {llvm_type(whole)} {self.alu(Ops.OR, whole, [found, sign])} to {vector_of('i8', target.lanes)}",
+            f"trunc {llvm_type(whole)} {self.alu(Ops.OR, whole, [number, sign])} to {vector_of('i8', target.lanes)}",
             into,
         )
 

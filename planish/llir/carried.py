@@ -129,24 +129,24 @@ class _Carrying:
 
     def _varying(self, program: Program) -> set[Register]:
         """Registers that depend on the turn."""
-        found: set[Register] = set() if self.position is None else {self.position}
+        varying: set[Register] = set() if self.position is None else {self.position}
         self.bases = bases = dict[Register, Buffer]()
         for i in program.body:
             if isinstance(i, ir.Address):
                 bases[i.result] = base = i.base if isinstance(i.base, Buffer) else bases[i.base]
                 if base in self.sliced:
-                    found.add(i.result)
+                    varying.add(i.result)
             elif isinstance(i, ir.Load) and bases[i.address] in self.old:
-                found.add(i.result)
-            if i.target is not None and any(register in found for register in i.registers):
-                found.add(i.target)
+                varying.add(i.result)
+            if i.target is not None and any(register in varying for register in i.registers):
+                varying.add(i.target)
         stored = {bases[i.address] for i in program.body if isinstance(i, ir.Store)}
         read = {bases[i.address] for i in program.body if isinstance(i, ir.Load)}
         moved = {*self.old, *self.kept}
         strange = stored & read or stored - {*self.sliced, *self.kept} or self.kept - stored
-        if strange or any(r in found and base in moved for r, base in bases.items()):
+        if strange or any(r in varying and base in moved for r, base in bases.items()):
             raise Refused  # what is read is written elsewhere, or is at another place in every turn
-        return found
+        return varying
 
     # -- loops over elements ---------------------------------------------------------------------------------------
 
@@ -222,12 +222,12 @@ class _Carrying:
 
     def _named(self, names: dict[Register, Register], copy: int, register: Register) -> Register:
         """The register of a copy; what is known of it is what is known of the first."""
-        found = names[register] = Register(register.number + (copy + 1) * _APART, register.dtype)
+        renamed = names[register] = Register(register.number + (copy + 1) * _APART, register.dtype)
         if register in self.varies:
-            self.varies.add(found)
+            self.varies.add(renamed)
         if register in self.bases:
-            self.bases[found] = self.bases[register]
-        return found
+            self.bases[renamed] = self.bases[register]
+        return renamed
 
     # -- the loop over turns ---------------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class _Carrying:
         self, items: Sequence[Instruction], addresses: Mapping[Register, ir.Address]
     ) -> dict[_StoredPlace, dict[Buffer, Operand]]:
         """Where elements are stored, and what each parameter is given there."""
-        found: dict[_StoredPlace, dict[Buffer, Operand]] = {}
+        places: dict[_StoredPlace, dict[Buffer, Operand]] = {}
         depth = 0
         for i in items:
             depth += isinstance(i, ir.If) - isinstance(i, ir.EndIf)
@@ -278,14 +278,14 @@ class _Carrying:
                 or address.result.dtype.lanes > 1
             ):
                 raise Refused
-            given = found.setdefault(_StoredPlace(address.index, i.gate, i.value.dtype.lanes), {})
+            given = places.setdefault(_StoredPlace(address.index, i.gate, i.value.dtype.lanes), {})
             varies = isinstance(i.gate, Register) and i.gate in self.varies
             if address.base in given or varies:
                 raise Refused
             given[address.base] = i.value
-        if len({place.index for place in found}) < len(found):
+        if len({place.index for place in places}) < len(places):
             raise Refused  # parameters are stored in pieces of different sizes
-        return found
+        return places
 
     def begin(self, each: Carried, place: _StoredPlace) -> Buffer:
         """A register for what is carried at a place, with what is there."""
@@ -337,10 +337,10 @@ class _Carrying:
             ) -> Operand:
                 if source.stored is None:
                     return before[source.carried, place]
-                found = given.get(self.inlining.program.params[source.stored])
-                if found is None:
+                given_value = given.get(self.inlining.program.params[source.stored])
+                if given_value is None:
                     raise Refused
-                return self.inlining.operand(found)
+                return self.inlining.operand(given_value)
 
             for source, start in self.turns.moves:
                 self.put(start(position), place, value(source))

@@ -92,9 +92,9 @@ class _BlockRun:
 
     def _bounds(self) -> dict[str, int]:
         """The size of the grid along each special index: a constant, or computed from variables at the start."""
-        found: dict[str, int] = {}
+        bounds: dict[str, int] = {}
         if not self.program.specials:
-            return found
+            return bounds
         slot = self.decoder.slot
         registers = list(self.initial)
         probe = Thread(0, registers, {}, {})
@@ -105,14 +105,14 @@ class _BlockRun:
                     raise VerifyError(
                         f"{self.program.name}: the bound of {instruction.name} is not known at launch"
                     )
-                found[instruction.name] = int(registers[slot(instruction.bound)])
+                bounds[instruction.name] = int(registers[slot(instruction.bound)])
             if isinstance(instruction, Reload):
                 known = instruction.slot in probe.slots
             if known and isinstance(instruction, Compute | Convert | Spill | Reload):
                 step(probe)
             elif instruction.target is not None:
                 registers[slot(instruction.target)] = None
-        return found
+        return bounds
 
     def run(self, reverse: bool) -> None:
         names = [name for name in self.bounds if not name.startswith("lidx")]
@@ -129,14 +129,14 @@ class _BlockRun:
     def _local_memory(self) -> dict[Buffer, Memory]:
         raw = np.full(self.arena.nbytes, GARBAGE, np.uint8)
         own = [b for b in self.program.locals if b.space is AddrSpace.LOCAL]
-        found: dict[Buffer, Memory] = {}
+        memories: dict[Buffer, Memory] = {}
         for buffer, placed in zip(own, self.arena.buffers, strict=True):
             start = placed.offset or 0
             data = raw[start : start + buffer.nbytes].view(buffer.dtype.numpy)
             if buffer.dtype.is_bool or buffer.dtype.bits < 8:
                 data[:] = garbage(buffer.dtype, data.size)
-            found[buffer] = Memory(buffer, data)
-        return found
+            memories[buffer] = Memory(buffer, data)
+        return memories
 
     def _thread(self, number: int, specials: dict[str, int], local: dict[Buffer, Memory]) -> Thread:
         memory = self.globals | local

@@ -108,15 +108,15 @@ class Nests:
 
     def around(self) -> list[tuple[int, ...]]:
         """Per instruction, the headers of the loops and ifs that it stands in."""
-        found: list[tuple[int, ...]] = []
+        outer: list[tuple[int, ...]] = []
         headers: tuple[int, ...] = ()
         for position, i in enumerate(self.body):
             if isinstance(i, EndLoop | EndIf):
                 headers = headers[:-1]
-            found.append(headers)
+            outer.append(headers)
             if isinstance(i, Loop | If):
                 headers += (position,)
-        return found
+        return outer
 
     def store_past_caches(self, positions: Collection[int]) -> None:
         """Let stores go past the caches; that takes them longer."""

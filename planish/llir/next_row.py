@@ -64,9 +64,9 @@ def ask_for_next_rows(nests: Nests) -> set[int]:
             continue
         rows: list[_NextRow] = []
         for loop in loops:
-            found = _rows(nests, loop, around)
+            nearby = _rows(nests, loop, around)
             rows += [
-                row for row in found if all((row.buffer, row.index) != (r.buffer, r.index) for r in rows)
+                row for row in nearby if all((row.buffer, row.index) != (r.buffer, r.index) for r in rows)
             ]
         for elements in dict.fromkeys(row.elements for row in rows):
             same = [row for row in rows if row.elements == elements]
@@ -92,7 +92,7 @@ def _rows(nests: Nests, loop: InstructionNest, around: InstructionNest) -> list[
         if i.result.dtype.lanes > 1:
             key = buffer, frozenset(index.terms.items())
             pieces.setdefault(key, []).append((index.constant, i.result.dtype.lanes, position))
-    found = []
+    rows = []
     for (buffer, terms), parts in pieces.items():
         index = Sum(0, dict(terms))
         along, across = (index.terms.pop(nest.header.counter, 0) for nest in (loop, around))
@@ -104,8 +104,8 @@ def _rows(nests: Nests, loop: InstructionNest, around: InstructionNest) -> list[
             elements = min(along * loop.length, abs(across))
             if 0 < along <= last[0] + last[1] - first[0] and along * (loop.length - 1) < elements:
                 start = Sum(first[0] + across, {**index.terms, around.header.counter: across})
-                found.append(_NextRow(buffer, start, elements, tuple(part[2] for part in run)))
-    return found
+                rows.append(_NextRow(buffer, start, elements, tuple(part[2] for part in run)))
+    return rows
 
 
 def _runs(parts: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
@@ -154,30 +154,30 @@ def _ask(nests: Nests, around: InstructionNest, rows: list[_NextRow], loops: lis
 
 def _asked(nests: Nests, place: Register, elements: int, itemsize: int, locality: int) -> list[Instruction]:
     """Prefetches of so many elements at a place, line by line."""
-    found: list[Instruction] = [Prefetch(place, locality=locality)]
+    written: list[Instruction] = [Prefetch(place, locality=locality)]
     for further in range(LINE // itemsize, elements, LINE // itemsize):
         address = nests.makers.fresh(place.dtype)
-        found += [
+        written += [
             Address(address, place, Immediate(further, dtypes.int64)),
             Prefetch(address, locality=locality),
         ]
-    return found
+    return written
 
 
 def _start(nests: Nests, around: InstructionNest, row: _NextRow) -> Register:
     """The address of the next row, computed where the loop around begins an iteration."""
     fits = row.buffer.elements + 2 * abs(row.index.terms[around.header.counter]) < 1 << 31
     kind = around.header.counter.dtype if fits else dtypes.int64
-    made: list[Instruction] = []
+    written: list[Instruction] = []
     total: Register | Immediate = Immediate(row.index.constant, kind)
     for register, factor in row.index.terms.items():
         operand = register
         if register.dtype is not kind:
             operand = nests.makers.fresh(kind)
-            made.append(Convert(operand, register))
+            written.append(Convert(operand, register))
         following = nests.makers.fresh(kind)
-        made.append(Compute(following, Ops.MULACC, (operand, Immediate(factor, kind), total)))
+        written.append(Compute(following, Ops.MULACC, (operand, Immediate(factor, kind), total)))
         total = following
     result = nests.makers.fresh(row.buffer.pointer)
-    nests.add_behind(around.start, *made, Address(result, row.buffer, total))
+    nests.add_behind(around.start, *written, Address(result, row.buffer, total))
     return result

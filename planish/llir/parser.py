@@ -78,13 +78,13 @@ class LlirParser(Reader):
     # -- programs --------------------------------------------------------------------------------------------------
 
     def one_program(self) -> Program:
-        found = self.programs()
-        if len(found) > 1:
-            self.fail(f"the text holds {len(found)} programs", "one program", offset=0)
-        return found[0]
+        programs = self.programs()
+        if len(programs) > 1:
+            self.fail(f"the text holds {len(programs)} programs", "one program", offset=0)
+        return programs[0]
 
     def programs(self) -> tuple[Program, ...]:
-        found: list[Program] = []
+        programs: list[Program] = []
         more = self.next_line()
         if not more:
             self.fail("the text is empty", f"llir {VERSION}", offset=0)
@@ -96,8 +96,8 @@ class LlirParser(Reader):
                 self._line()
             params = tuple(b for b in self.buffers.values() if b.space is AddrSpace.GLOBAL)
             own = tuple(b for b in self.buffers.values() if b.space is not AddrSpace.GLOBAL)
-            found.append(Program(name, params, own, tuple(self.body), tuple(self.variables)))
-        return tuple(found)
+            programs.append(Program(name, params, own, tuple(self.body), tuple(self.variables)))
+        return tuple(programs)
 
     def _header(self) -> None:
         if not self.take_word("llir"):
@@ -138,12 +138,12 @@ class LlirParser(Reader):
         return self.need(_REGISTER, "a register such as %3")
 
     def _register(self) -> Register:
-        found = self._register_name()
-        register = self.registers.get(found.group())
+        name = self._register_name()
+        register = self.registers.get(name.group())
         if register is None:
             self.fail(
-                f"{found.group()} is not defined above",
-                offset=found.start(),
+                f"{name.group()} is not defined above",
+                offset=name.start(),
                 remedy="a register is assigned before it is used",
             )
         return register
@@ -158,14 +158,14 @@ class LlirParser(Reader):
         return self.dtype()
 
     def _buffer(self) -> Buffer:
-        found = self.need(_BUFFER, "a buffer such as @arg0")
-        buffer = self.buffers.get(found.group(1))
+        name = self.need(_BUFFER, "a buffer such as @arg0")
+        buffer = self.buffers.get(name.group(1))
         if buffer is None:
-            close = did_you_mean(found.group(1), self.buffers)
+            close = did_you_mean(name.group(1), self.buffers)
             hint = f"declared: {', '.join(map(str, self.buffers.values())) or 'none'}"
             self.fail(
-                f"unknown buffer {found.group()}",
-                offset=found.start(),
+                f"unknown buffer {name.group()}",
+                offset=name.start(),
                 remedy=hint if close is None else f"did you mean @{close}?",
             )
         return buffer
@@ -222,10 +222,10 @@ class LlirParser(Reader):
         return self._list(self._value) if kind.startswith("tuple") else self._value()
 
     def _list(self, item: Callable[[], T]) -> list[T]:
-        found = [item()]
+        items = [item()]
         while self.take(","):
-            found.append(item())
-        return found
+            items.append(item())
+        return items
 
     def _tile(self) -> TileOp:
         offset = self.here()

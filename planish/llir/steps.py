@@ -98,11 +98,11 @@ class Decoder:
 
     def slot(self, operand: Operand) -> int:
         key: object = operand if isinstance(operand, Immediate) else operand.name
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = len(self.initial)
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = len(self.initial)
             self.initial.append(_constant(operand) if isinstance(operand, Immediate) else None)
-        return found
+        return number
 
     def outside(self, thread: Thread, memory: Memory, place: object) -> NoReturn:
         """An access that is not in its buffer."""
@@ -122,8 +122,8 @@ class Decoder:
             buffer, step = i.base, i.base.dtype.lanes
 
             def from_buffer(t: Thread) -> None:
-                found = t.registers[index]
-                place = found.astype(np.int64) * step if wide else int(found) * step
+                pointers = t.registers[index]
+                place = pointers.astype(np.int64) * step if wide else int(pointers) * step
                 t.registers[out] = Pointer(t.memory[buffer], place)
 
             return from_buffer
@@ -131,8 +131,8 @@ class Decoder:
 
         def from_address(t: Thread) -> None:
             memory, place = t.registers[base]
-            found = t.registers[index]
-            distance = found.astype(np.int64) if wide else int(found)
+            pointers = t.registers[index]
+            distance = pointers.astype(np.int64) if wide else int(pointers)
             t.registers[out] = Pointer(memory, place + distance * memory.buffer.dtype.lanes)
 
         return from_address

@@ -118,5 +118,5 @@ def _streams_by(nests: Nests, i: Load, nest: InstructionNest) -> bool:
 
 
 def _is_global(nests: Nests, address: Register) -> bool:
-    found = nests.makers.buffer(address)
-    return found is not None and found.space is AddrSpace.GLOBAL
+    buffer = nests.makers.buffer(address)
+    return buffer is not None and buffer.space is AddrSpace.GLOBAL

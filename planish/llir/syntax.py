@@ -56,27 +56,27 @@ _TEMPLATES: Final[dict[type[Instruction], _Template]] = {}
 
 
 def _template(form: type[Instruction]) -> _Template:
-    found = _TEMPLATES.get(form)
-    if found is None:
+    template = _TEMPLATES.get(form)
+    if template is None:
         kinds = {field.name: str(field.type) for field in fields(cast("Any", form))}
         body, _, ending = form.syntax.partition(" : ")
-        found = _Template(tuple(_parts(body, kinds)), tuple(ending.split(" -> ")) if ending else ())
-        _TEMPLATES[form] = found
-    return found
+        template = _Template(tuple(_parts(body, kinds)), tuple(ending.split(" -> ")) if ending else ())
+        _TEMPLATES[form] = template
+    return template
 
 
 def _parts(body: str, kinds: dict[str, str], optional: bool = False) -> Iterator[_Part]:
-    for found in _TOKEN.finditer(body):
-        if found["group"] is not None:
-            yield from _parts(found["group"], kinds, optional=True)
-        elif found["key"] is not None:
+    for token in _TOKEN.finditer(body):
+        if token["group"] is not None:
+            yield from _parts(token["group"], kinds, optional=True)
+        elif token["key"] is not None:
             yield _Part(
-                f"{found['key']}=", found["keyed"], kinds[found["keyed"]], key=True, optional=optional
+                f"{token['key']}=", token["keyed"], kinds[token["keyed"]], key=True, optional=optional
             )
-        elif found["word"] in kinds:
-            yield _Part("", found["word"], kinds[found["word"]], found["of"] or "", optional=optional)
+        elif token["word"] in kinds:
+            yield _Part("", token["word"], kinds[token["word"]], token["of"] or "", optional=optional)
         else:
-            yield _Part(found.group(), optional=optional)
+            yield _Part(token.group(), optional=optional)
 
 
 # -- printing --------------------------------------------------------------------------------------------------

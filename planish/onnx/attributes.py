@@ -92,8 +92,8 @@ def _value(attribute: AttributeProto, folder: str | None = None) -> Any:
         return [s.decode("utf-8", "surrogateescape") for s in attribute.strings]
     if kind == AttributeProto.SPARSE_TENSOR:
         return dense(attribute.sparse_tensor, folder)
-    found = onnx.helper.get_attribute_value(attribute)
-    return list(found) if kind in (AttributeProto.INTS, AttributeProto.FLOATS) else found
+    value = onnx.helper.get_attribute_value(attribute)
+    return list(value) if kind in (AttributeProto.INTS, AttributeProto.FLOATS) else value
 
 
 __all__ = ["Array", "Attributes", "GraphProto", "dense", "to_array"]

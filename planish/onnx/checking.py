@@ -67,12 +67,12 @@ def check(
             *function.attribute,
             *(a.name for a in function.attribute_proto),
         )
-        found = _Census(missing=total.missing)
+        census = _Census(missing=total.missing)
         what = f"function {function.name!r}"
         _walk(
-            function.node, function.output, set(function.input), functions, {**versions, **own}, found, what
+            function.node, function.output, set(function.input), functions, {**versions, **own}, census, what
         )
-        bodies[key] = found
+        bodies[key] = census
     _expanded(total, bodies)
     if total.missing:
         raise Unsupported(f"the model uses ops that planish does not import: {_told(total.missing)}")

@@ -156,14 +156,21 @@ class Importer:
                 raise Unsupported(f"there is no import of {domain or 'ai.onnx'}:{node.op_type} {version}")
             for default in defaults_of(domain, node, version):
                 attributes.default(default.name, Attributes(NodeProto(attribute=[default])).get(default.name))
-            return self.run_function(body, node, attributes, inputs, scope)
+            try:
+                return self.run_function(body, node, attributes, inputs, scope)
+            except CannotTrace:
+                raise
+            except PlanishError as error:
+                # the user wrote this node, not those that it stands for
+                error.message = f"{title_of(node)}: {error.message}"
+                raise
         at = NodeSite(self, node, attributes, version, scope)
         before = self.segment
         last = before.graph.region.end.prev
         outputs = self.call(entry, at, inputs)
         region = self.segment.graph.region
-        made = work.since(region, last if self.segment is before else None)
-        at.work(sum(map(work.work_of, made)), at.elements + work.elements_of(outputs))
+        written = work.since(region, last if self.segment is before else None)
+        at.work(sum(map(work.work_of, written)), at.elements + work.elements_of(outputs))
         unread = attributes.unread()
         if unread:
             raise at.refuse(f"attribute {', '.join(unread)} is not understood")
@@ -222,12 +229,12 @@ class Importer:
 
     def _sizes(self, at: NodeSite, given: Sequence[Value]) -> Array | None:
         """The sizes, some with names, that a node makes of sizes with names."""
-        found = [self.named(value) for value in given]
-        if not any(value is not None and value.dtype == object for value in found):
+        known = [self.named(value) for value in given]
+        if not any(value is not None and value.dtype == object for value in known):
             return None
-        if any(a is None and b is not None for a, b in zip(found, given, strict=True)):
+        if any(a is None and b is not None for a, b in zip(known, given, strict=True)):
             return None
-        return follow(at.node.op_type, at.attributes, found)
+        return follow(at.node.op_type, at.attributes, known)
 
     def named(self, value: Value) -> Array | None:
         """A known array, or the sizes, some with names, that a value holds."""
@@ -279,10 +286,10 @@ class Importer:
                 values[n] = array
             return [np.asarray(result) for result in _several(entry.handler(at, *values))]
 
-        made = recorder.call(call, [known[n] for n in places], False)
-        if not all(on_device(array.dtype) for array in made):
+        results = recorder.call(call, [known[n] for n in places], False)
+        if not all(on_device(array.dtype) for array in results):
             recorder.keeps = False  # text is not looked at
-        return [self.segment.parameter(array) if on_device(array.dtype) else array for array in made]
+        return [self.segment.parameter(array) if on_device(array.dtype) else array for array in results]
 
     def fresh(self, make: Callable[[], Array]) -> GraphValue:
         """Data that each run makes anew: the key of random numbers without a seed."""
@@ -337,8 +344,8 @@ class Importer:
             graph = self.segment.graph
             inner = NameScope({name: graph.input(name, type) for name, type in given.items()}, outer=scope)
             self.run_nodes(nodes, inner, [result])
-            found = inner.find(result)
-            value = self.segment.value(found) if isinstance(found, np.ndarray) else found
+            computed = inner.find(result)
+            value = self.segment.value(computed) if isinstance(computed, np.ndarray) else computed
             return graph.build(value), self.segment.arrays
         finally:
             self.segment = before
@@ -365,8 +372,8 @@ class Importer:
         values = list(given)
         if self.symbols and self.recorder is None:
             for n in positions:
-                found = self.named(values[n])
-                values[n] = values[n] if found is None else found
+                array = self.named(values[n])
+                values[n] = values[n] if array is None else array
         if any(isinstance(values[n], GraphValue) for n in positions):
             names = [at.node.input[n] for n in positions if n < len(at.node.input) and at.node.input[n]]
             arrays = self.data(at, at.scope, names, look)
@@ -377,8 +384,8 @@ class Importer:
 
     def require(self, at: NodeSite, scope: NameScope, name: str) -> Array:
         """The data of a name, whatever it takes."""
-        found: Array = self.data(at, scope, [name], True)[name]
-        return found
+        array: Array = self.data(at, scope, [name], True)[name]
+        return array
 
     def data(self, at: NodeSite, scope: NameScope, names: Sequence[str], look: bool) -> dict[str, Value]:
         """The arrays of names. What is looked at is data from now on; the rest stay parameters of the program."""
@@ -389,16 +396,16 @@ class Importer:
             )
         if any(value.id not in self.segment.data for name in lazy for value in lazy_in(scope.find(name))):
             self.cut(at, scope)
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for name in names:
             value = scope.find(name)
-            found[name] = self._arrays(value)
+            values[name] = self._arrays(value)
             if look:
-                self._replace(scope, name, found[name])
+                self._replace(scope, name, values[name])
         if look and self.recorder is not None:
-            flat = [array for name in lazy for array in arrays_in(found[name])]
+            flat = [array for name in lazy for array in arrays_in(values[name])]
             self.recorder.look(flat)
-        return found
+        return values
 
     def _arrays(self, value: Value) -> Value:
         if isinstance(value, list):
@@ -420,12 +427,12 @@ class Importer:
         live: dict[int, GraphValue] = {}
         for each in scope.alive():
             for value in each.names.values():
-                live.update((found.id, found) for found in lazy_in(value))
+                live.update((lazy.id, lazy) for lazy in lazy_in(value))
         before = self.segment
         wanted = [value for value in live.values() if value.id not in before.data]
-        made = self.finish(wanted)
+        computed = self.finish(wanted)
         arrays = dict(before.data)
-        arrays.update((value.id, array) for value, array in zip(wanted, made, strict=True))
+        arrays.update((value.id, array) for value, array in zip(wanted, computed, strict=True))
         for each in scope.alive():
             for name, value in each.names.items():
                 if lazy_in(value):

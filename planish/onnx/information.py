@@ -42,7 +42,7 @@ class PortInfo:
             if self.dims is not None and len(given) != len(self.dims):
                 raise ShapeError(f"input {self} is given the shape {list(given)}")
             return [int(size) for size in given]
-        found: list[Size] = []
+        sizes: list[Size] = []
         if self.dims is None:
             raise ShapeError(f"the shape of {self} is not known", remedy="give it")
         for dim in self.dims:
@@ -50,8 +50,8 @@ class PortInfo:
             if size is None:
                 remedy = f"--dim {dim}=… or dims={{{dim!r}: …}}" if dim else "give the shape of the input"
                 raise ShapeError(f"the size of {dim or 'a dim'} in {self} is not known", remedy=remedy)
-            found.append(size if isinstance(size, int) else (str(dim), size))
-        return found
+            sizes.append(size if isinstance(size, int) else (str(dim), size))
+        return sizes
 
 
 def describe(value: ValueInfoProto) -> PortInfo:

@@ -87,8 +87,8 @@ class Model:
                 raise ShapeError(f"no input of the model has a dim {name!r}", remedy=self._named_dims())
 
     def _named_dims(self) -> str:
-        found = dict.fromkeys(d for info in self.inputs for d in info.dims or () if isinstance(d, str))
-        return f"its named dims are {', '.join(found)}" if found else "it has no named dims"
+        names = dict.fromkeys(d for info in self.inputs for d in info.dims or () if isinstance(d, str))
+        return f"its named dims are {', '.join(names)}" if names else "it has no named dims"
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -135,9 +135,9 @@ class Model:
         if tape is None:
             tape = self._tapes[signature] = Tape()
         else:
-            found = tape.replay(flat)
-            if found is not None:
-                return found
+            outputs = tape.replay(flat)
+            if outputs is not None:
+                return outputs
         return self._record(given, tape, flat)
 
     def _record(self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]) -> list[Any]:
@@ -159,11 +159,11 @@ class Model:
 
     def _compile(self, function: ptir.Function) -> Call:
         text = ptir.print(function)
-        found = self._compiled.get(text)
-        if found is None:
+        call = self._compiled.get(text)
+        if call is None:
             self.compilations += 1
-            found = self._compiled[text] = self.make(function)
-        return found
+            call = self._compiled[text] = self.make(function)
+        return call
 
     def _given(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """What is given for the inputs, checked; arrays of dtypes and shapes that were right before are not checked again."""
@@ -200,16 +200,16 @@ class Model:
         ranges = {name: size for name, size in self.dims.items() if not isinstance(size, int)}
         if not ranges:
             return {}
-        found: dict[str, tuple[DimLike, ...]] = {}
+        dims: dict[str, tuple[DimLike, ...]] = {}
         for info in self.inputs:
             value = given.get(info.name)
             if not isinstance(value, np.ndarray) or info.dims is None:
                 continue
-            found[info.name] = tuple(
+            dims[info.name] = tuple(
                 Dim.named(_letters(d), *ranges[d]) if isinstance(d, str) and d in ranges else size
                 for d, size in zip(info.dims, value.shape, strict=True)
             )
-        return found
+        return dims
 
     def _for_bounds(
         self, given: Mapping[str, Any], dims: Mapping[str, tuple[DimLike, ...]]
@@ -334,15 +334,15 @@ def load(source: str | Path | bytes | ModelProto, dims: DimSizes | None = None) 
 
 def _parsed(data: memoryview, what: str, dims: DimSizes | None, folder: str | None) -> Model:
     try:
-        found = wire.slim(data)
-        proto = onnx.load_model_from_string(found.message)
+        slimmed = wire.slim(data)
+        proto = onnx.load_model_from_string(slimmed.message)
     except PlanishError as error:
         raise PlanishError(f"{what} is not an ONNX model: {error.message}") from None
     except Exception as error:  # noqa: BLE001 - protobuf has several ways to say so
         raise PlanishError(f"{what} is not an ONNX model: {error}") from None
     if not proto.HasField("graph"):
         raise PlanishError(f"{what} is not an ONNX model: it has no graph")
-    weights = {n: data[start:end] for n, (start, end) in found.weights.items()}
+    weights = {n: data[start:end] for n, (start, end) in slimmed.weights.items()}
     return Model(proto, dims, folder, weights=weights)
 
 

@@ -77,13 +77,13 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
 
 def names_used(node: NodeProto) -> set[str]:
     """Names that a node and the graphs inside it ask for."""
-    found = {name for name in node.input if name}
+    names = {name for name in node.input if name}
     waiting = list(graphs_of(node))
     while waiting:
         graph = waiting.pop()
-        found |= {output.name for output in graph.output}
+        names |= {output.name for output in graph.output}
         for inner in graph.node:
-            found.update(name for name in inner.input if name)
+            names.update(name for name in inner.input if name)
             if inner.attribute:
                 waiting += graphs_of(inner)
-    return found
+    return names

@@ -59,9 +59,9 @@ class Tape:
             if step.call is None:
                 key = contents(given)
             else:
-                made = step.call(*given)
-                slots += made
-                key = () if step.is_static else shapes(made)
+                results = step.call(*given)
+                slots += results
+                key = () if step.is_static else shapes(results)
             step = step.after.get(key)
         return None if step is None else [_output(shape, slots, len(inputs)) for shape in step.outputs]
 
@@ -84,12 +84,12 @@ class TapeRecorder:
 
     def call(self, call: Call, arguments: Sequence[Array], is_static: bool) -> list[Array]:
         """Call something; its results."""
-        made = [np.asarray(result) for result in call(*arguments)]
-        for array in made:
+        results = [np.asarray(result) for result in call(*arguments)]
+        for array in results:
             self.numbers.setdefault(id(array), len(self.slots))
             self.slots.append(array)
-        self._step(TapeStep(call, self._sources(arguments), is_static), () if is_static else shapes(made))
-        return made
+        self._step(TapeStep(call, self._sources(arguments), is_static), () if is_static else shapes(results))
+        return results
 
     def look(self, arrays: Sequence[Array]) -> None:
         """What follows depends on this data."""
@@ -112,8 +112,8 @@ class TapeRecorder:
         if isinstance(value, list):
             return [self._shape(item) for item in value]
         number = self.numbers.get(id(value))
-        found: Shape = value if number is None else number
-        return found
+        shape: Shape = value if number is None else number
+        return shape
 
     def _sources(self, arrays: Sequence[Array]) -> tuple[Source, ...]:
         return tuple(self.numbers.get(id(array), array) for array in arrays)
@@ -121,11 +121,11 @@ class TapeRecorder:
     def _step(self, step: TapeStep, key: Hashable) -> None:
         if not self.keeps:
             return
-        found = self._where.get(self._key)
-        if not isinstance(found, TapeStep):
-            self._where[self._key] = found = step
+        following = self._where.get(self._key)
+        if not isinstance(following, TapeStep):
+            self._where[self._key] = following = step
             self.tape.steps += 1
-        self._where, self._key = found.after, key
+        self._where, self._key = following.after, key
 
 
 def contents(arrays: Sequence[Array]) -> Hashable:

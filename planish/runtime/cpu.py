@@ -139,8 +139,8 @@ class CompiledModule:
         kinds = [ctypes.c_void_p] * pointers + [ctypes.c_int64] * integers + [ctypes.c_void_p] * scratch
         function = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
         function.code = self._loaded  # type: ignore[attr-defined]  # it lives as long as the function does
-        found: Function = function
-        return found
+        kernel: Function = function
+        return kernel
 
     def kernel(self, name: str, parameters: int) -> Callable[[Sequence[NDArray[Any]]], None]:
         """A kernel as a function of as many flat, contiguous arrays."""

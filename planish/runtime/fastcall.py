@@ -60,9 +60,9 @@ class Description:
         )
 
     def _array(self, numbers: Sequence[int]) -> int:
-        made = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
-        self._kept.append(made)
-        return ctypes.addressof(made)
+        words = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        self._kept.append(words)
+        return ctypes.addressof(words)
 
     def _tensors(self, tensors: Sequence[PlainTensor]) -> int:
         words: list[int] = []

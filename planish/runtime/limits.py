@@ -87,8 +87,8 @@ class Meter:
             _fma_source(lanes, _KINDS[bits]), cpu.host(), (0,), (), (threads,), 0, 1_000_000_000
         )
         (report,) = self.sandbox.time([work])
-        found = 2.0 * lanes * _ACCUMULATORS * _ITERATIONS * threads / report.seconds
-        self._flops[bits] = max(found, self._flops.get(bits, 0.0))
+        flops = 2.0 * lanes * _ACCUMULATORS * _ITERATIONS * threads / report.seconds
+        self._flops[bits] = max(flops, self._flops.get(bits, 0.0))
 
     def _measure_bandwidth(self, size: int) -> None:
         self.sandbox.use((_out(self.sandbox.setup.threads), TrialBuffer("in", "float32", size // 4, False)))

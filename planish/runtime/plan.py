@@ -139,10 +139,10 @@ class Read:
     high: int
 
     def step(self, state: PlanState) -> int | None:
-        found = int(state.memory[self.buffer][0])
-        if not self.low <= found <= self.high:
-            raise ShapeError(f"a size is {found}, outside {self.low}..{self.high}")
-        state.slots[self.target] = found
+        size = int(state.memory[self.buffer][0])
+        if not self.low <= size <= self.high:
+            raise ShapeError(f"a size is {size}, outside {self.low}..{self.high}")
+        state.slots[self.target] = size
         return None
 
 

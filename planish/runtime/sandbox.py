@@ -168,19 +168,19 @@ class Worker:
 
     def _read(self, count: int, until: float) -> bytes:
         source = cast("IO[bytes]", self._process.stdout).fileno()
-        found = b""
-        while len(found) < count:
+        received = b""
+        while len(received) < count:
             left = until - time.monotonic()
             if left <= 0 or not select.select([source], [], [], left)[0]:
                 self.end()
                 raise Gone("hung", "no answer in time")
-            part = os.read(source, count - len(found))
+            part = os.read(source, count - len(received))
             if not part:
                 status = self._process.wait()
                 self.end()
                 raise Gone("crashed", _ending(status))
-            found += part
-        return found
+            received += part
+        return received
 
     def end(self) -> None:
         """Kill it, if it is there."""
@@ -304,11 +304,11 @@ class Sandbox:
                 return [[] for _ in kernels]
             if reply[0] != "times":
                 return [[] for _ in kernels]
-            for n, found in zip(order, reply[1], strict=True):
-                times[n] += found
-                if not found:
+            for n, took in zip(order, reply[1], strict=True):
+                times[n] += took
+                if not took:
                     wrong.add(n)
-        return [[] if n in wrong else found for n, found in enumerate(times)]
+        return [[] if n in wrong else took for n, took in enumerate(times)]
 
     def _batches(self, kernels: Sequence[TimedKernel], best: float, how: str) -> list[Report]:
         reports: list[Report] = []

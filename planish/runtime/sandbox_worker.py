@@ -233,10 +233,10 @@ class Bench:
                 self.once(which)
             seconds = time.perf_counter() - begin
             for number in written:
-                found = self.array(number, which)
-                found.view(np.uint8).tofile(reference(self.setup, number, which))
+                data = self.array(number, which)
+                data.view(np.uint8).tofile(reference(self.setup, number, which))
                 if points:
-                    (_bits(found) == _bits(before[number])).tofile(sampled(self.setup, number, which))
+                    (_bits(data) == _bits(before[number])).tofile(sampled(self.setup, number, which))
         return seconds
 
     def extend(self) -> None:

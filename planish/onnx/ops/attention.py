@@ -45,8 +45,8 @@ def product(left: V, right: V, over: int, out: ops.DotAttrs | None = None) -> V:
     if not isinstance(heads, int) or not isinstance(groups, int):
         return left.dot_general(right, ops.DotDims((0, 1), (3,), (over,)), out)
     rows = left.reshape((batch, groups, heads // groups, length, depth))
-    found = rows.dot_general(right, ops.DotDims((0, 1), (4,), (over,)), out)
-    return found.reshape((batch, heads, length, found.dims[-1]))
+    products = rows.dot_general(right, ops.DotDims((0, 1), (4,), (over,)), out)
+    return products.reshape((batch, heads, length, products.dims[-1]))
 
 
 def shares(scores: V) -> V:
@@ -182,8 +182,8 @@ def _through(at: NodeSite, graph: object, x: V) -> V:
 
     if not isinstance(graph, GraphProto) or len(graph.input) != 1 or len(graph.output) != 1:
         raise at.refuse("its graphs must take one tensor and give one")
-    (found,) = at.engine.run_graph(graph, NameScope({graph.input[0].name: x}, at.scope))
-    return at.value(found)
+    (result,) = at.engine.run_graph(graph, NameScope({graph.input[0].name: x}, at.scope))
+    return at.value(result)
 
 
 @op("RotaryEmbedding")

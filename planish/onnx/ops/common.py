@@ -58,10 +58,10 @@ def numpy_kind(at: NodeSite, number: int) -> np.dtype[Any]:
 
 def kind(at: NodeSite, number: int) -> DType:
     """The dtype of ONNX's number of an element type."""
-    found = numpy_kind(at, number)
-    if not is_device(found):
-        raise at.refuse(f"{found} is not a dtype that programs have")
-    return dtypes.from_numpy(found)
+    dtype = numpy_kind(at, number)
+    if not is_device(dtype):
+        raise at.refuse(f"{dtype} is not a dtype that programs have")
+    return dtypes.from_numpy(dtype)
 
 
 def ints(array: Array | Sequence[int]) -> list[int]:

@@ -89,12 +89,12 @@ def _known_steps(
                 nodes.append(node)
                 needed.update(names_used(node))
         needed.update(outputs[1 + k] for k, name in enumerate(names) if name in needed)
-    made = {name for node in body.node for name in node.output}
+    defined = {name for node in body.node for name in node.output}
     start = dict(zip(names, carried, strict=True))
     inside = {number, flag, *start, *(t.name for t in body.initializer)}
     around = [
         start.get(name) if name in start else at.scope.find(name)
-        for name in needed - made - (inside - set(start))
+        for name in needed - defined - (inside - set(start))
     ]
     if any(any(graphs_of(node)) for node in nodes) or not all(isinstance(v, np.ndarray) for v in around):
         return None
@@ -176,8 +176,8 @@ def _as_while(
         return [counter.add(1), goes_on.reshape([]), *rest[: len(names)], *written]
 
     zero = at.graph.constant(np.array(0, np.int64))
-    made = at.graph.while_loop(test, step, zero, first, *carried, *rows)
-    return (made[0], *made[2:])
+    results = at.graph.while_loop(test, step, zero, first, *carried, *rows)
+    return (results[0], *results[2:])
 
 
 def _row_types(at: NodeSite, body: GraphProto, carried: Sequence[V]) -> list[TensorType]:
@@ -228,8 +228,8 @@ def loop(at: NodeSite, most: Value, condition: Value = None, *carried: Value) ->
             end = None if most is None else at.value(most).reshape([]).cast("i64")
             stacks = len(body.output) - 1 - len(carried)
             if not stacks or (at.engine.recorder is not None and not at.engine.depth):
-                count, *made = _as_while(at, body, end, condition, values, limit)
-                return _counted(at, count, made, len(carried))
+                count, *results = _as_while(at, body, end, condition, values, limit)
+                return _counted(at, count, results, len(carried))
         except PlanishError:
             pass
     return _unrolled(at, body, most, condition, carried)
@@ -314,8 +314,8 @@ def scan(at: NodeSite, *inputs: Value) -> tuple[Value, ...]:
         _flipped(value, axis % value.rank, bool(way))
         for value, axis, way in zip(sequences, axes, ways, strict=True)
     ]
-    made = _scanned(at, body, states, given)
-    stacks = made[len(states) :]
+    results = _scanned(at, body, states, given)
+    stacks = results[len(states) :]
     out_ways = at.attr("scan_output_directions") or [0] * len(stacks)
     out_axes = at.attr("scan_output_axes") or [0] * len(stacks)
     placed = []
@@ -325,7 +325,7 @@ def scan(at: NodeSite, *inputs: Value) -> tuple[Value, ...]:
         order = list(range(1, turned.rank))
         order.insert(place, 0)
         placed.append(turned.transpose(order))
-    return (*made[: len(states)], *placed)
+    return (*results[: len(states)], *placed)
 
 
 def _scanned(at: NodeSite, body: GraphProto, states: Sequence[V], given: Sequence[V]) -> list[V]:

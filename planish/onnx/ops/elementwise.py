@@ -127,12 +127,12 @@ def where(at: NodeSite, condition: V, x: V, y: V) -> V:
 @op("IsInf")
 def is_inf(at: NodeSite, x: V) -> V:
     below, above = at.attr("detect_negative", 1), at.attr("detect_positive", 1)
-    found = x.is_inf()
+    infinite = x.is_inf()
     if below and above:
-        return found
+        return infinite
     if not below and not above:
         return at.graph.full(x.dims, False, dtypes.bool_)
-    return found.and_(x.gt(0) if above else x.lt(0))
+    return infinite.and_(x.gt(0) if above else x.lt(0))
 
 
 @op("Clip")

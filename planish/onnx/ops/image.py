@@ -74,8 +74,8 @@ def _along_axis(at: NodeSite, x: V, axis: int, where: Array, scale: float, how: 
         return x if total is None else total
     matrix = np.zeros((size, len(where)))
     np.add.at(matrix, (places, np.arange(len(where))[None, :]), weights)
-    found = x.dot_general(at.value(matrix.astype(dtype)), ops.DotDims((), (axis,), (0,)))
-    return move_axis(found, x.rank - 1, axis)
+    resized = x.dot_general(at.value(matrix.astype(dtype)), ops.DotDims((), (axis,), (0,)))
+    return move_axis(resized, x.rank - 1, axis)
 
 
 def resized(

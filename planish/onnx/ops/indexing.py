@@ -66,11 +66,11 @@ def _columns(at: NodeSite, x: V, index: V, batch: int) -> tuple[list[V], list[in
     *lead, depth = sizes(at, index)
     if batch + depth > x.rank:
         raise at.refuse(f"{depth} indices for the {x.rank - batch} axes of {x.type}")
-    found = [at.graph.iota(lead, axis, dtypes.int64) for axis in range(batch)]
+    columns = [at.graph.iota(lead, axis, dtypes.int64) for axis in range(batch)]
     for n in range(depth):
         one = index.slice([0] * len(lead) + [n], [*lead, n + 1]).reshape(lead)
-        found.append(cast(wrapped(one, size_of(at, x, batch + n)), dtypes.int64))
-    return found, list(range(batch + depth))
+        columns.append(cast(wrapped(one, size_of(at, x, batch + n)), dtypes.int64))
+    return columns, list(range(batch + depth))
 
 
 @op("GatherND")
@@ -202,7 +202,7 @@ def non_max_suppression(
     batches, classes, count = scores.shape
     most = 0 if limit is None else max(0, min(int(number(limit)), count))
     at.room(batches * classes * most * 3)
-    rows, found = np.empty((batches * classes * most, 3), np.int64), np.zeros(1, np.int64)
+    rows, selected = np.empty((batches * classes * most, 3), np.int64), np.zeros(1, np.int64)
     if rows.size:
         # without a threshold no score is too low, and one that is no number is the last choice
         given = (
@@ -216,7 +216,7 @@ def non_max_suppression(
         ]
         buffers = [np.ascontiguousarray(x, kind) for x in (boxes, given)]
         thresholds = np.array(numbers, kind)
-        buffers += [np.array([most]), thresholds, thresholds[1:], rows, found]
+        buffers += [np.array([most]), thresholds, thresholds[1:], rows, selected]
         integers = (batches, classes, count, most, int(threshold is None))
         call_routine(f"suppress.{kind}.{form}", buffers, integers, 48 * count + 40 * (most + 16))
-    return rows[: int(found[0])]
+    return rows[: int(selected[0])]

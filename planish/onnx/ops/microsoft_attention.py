@@ -267,8 +267,8 @@ def _continued(at: NodeSite, past: V | None, new: V, starts: V, size: int) -> V:
     start = starts.broadcast_to(dims)
     index = place.lt(start).select(place, place.sub(start).add(old)).clamp(0, old + length - 1)
     index = index.add(at.graph.iota(dims, 0, dtypes.int64).mul(old + length))
-    found = rows.take(index, 0).reshape((batch, size, heads, depth))
-    return found.transpose((0, 2, 1, 3))
+    cached = rows.take(index, 0).reshape((batch, size, heads, depth))
+    return cached.transpose((0, 2, 1, 3))
 
 
 @op("RotaryEmbedding", domain=_DOMAIN)

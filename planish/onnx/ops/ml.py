@@ -16,8 +16,8 @@ _DOMAIN = "ai.onnx.ml"
 
 def _given(at: NodeSite, *names: str) -> Any:
     """The attribute that is there, of several that say the same."""
-    found = [at.attr(name) for name in names]
-    return next((value for value in found if value is not None), None)
+    lists = [at.attr(name) for name in names]
+    return next((value for value in lists if value is not None), None)
 
 
 @op("LabelEncoder", domain=_DOMAIN, since=2, host=True)
@@ -143,14 +143,14 @@ def tree_ensemble(at: NodeSite, x: Array) -> Array:
 
 def _members(values: Array, modes: list[int]) -> dict[int, Array]:
     """The sets of the nodes that ask for membership; NaN ends each."""
-    found: dict[int, Array] = {}
+    members: dict[int, Array] = {}
     ends = np.flatnonzero(np.isnan(values.astype(np.float64)))
     asking = [n for n, mode in enumerate(modes) if mode == _MEMBER]
     start = 0
     for node, end in zip(asking, ends, strict=False):
-        found[node] = values[start:end]
+        members[node] = values[start:end]
         start = int(end) + 1
-    return found
+    return members
 
 
 def _walk(

@@ -75,7 +75,7 @@ def _places(at: NodeSite, x: V, window: NodeWindow, best: V, column_major: bool)
         for n in range(len(space))
     ]
     padded = x.pad([0, 0, *low], [0, 0, *room], value=lowest)
-    found: V | None = None
+    places: V | None = None
     for tap in itertools.product(*(range(k) for k in window.shape)):
         first = [t * d for t, d in zip(tap, window.dilations, strict=True)]
         starts = [0, 0, *first]
@@ -98,12 +98,12 @@ def _places(at: NodeSite, x: V, window: NodeWindow, best: V, column_major: bool)
         hit = seen.eq(best).and_(inside)
         none = graph.full(dims, np.iinfo(np.int64).max, dtypes.int64)
         mine = hit.select(place, none)
-        found = mine if found is None else found.eq(none).select(mine, found)
-    if found is None:
+        places = mine if places is None else places.eq(none).select(mine, places)
+    if places is None:
         raise at.refuse("has an empty window")
     plane = int(np.prod(space))
     batch, channels = (graph.iota(dims, n, dtypes.int64) for n in range(2))
-    return found.add(batch.mul(size_of(at, x, 1)).add(channels).mul(plane))
+    return places.add(batch.mul(size_of(at, x, 1)).add(channels).mul(plane))
 
 
 def _factors(space: list[int], column_major: bool) -> list[int]:

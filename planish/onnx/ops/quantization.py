@@ -126,11 +126,11 @@ def _zero_of(at: NodeSite) -> Any:
 
 def _steps_of(at: NodeSite, x: V, axis: int, block: int) -> V | None:
     """The whole steps that a value was made of, if a node quantised it around the zero point of this one."""
-    found = at.engine.steps.get(x.id)
-    if found is None or found[0] is not x:
+    kept = at.engine.steps.get(x.id)
+    if kept is None or kept[0] is not x:
         return None
-    steps: V = found[1]
-    zero, layout = found[2], [*found[3:]]
+    steps: V = kept[1]
+    zero, layout = kept[2], [*kept[3:]]
     mine = _zero_of(at)
     same = (
         np.array_equal(zero, mine)

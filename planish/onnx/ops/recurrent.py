@@ -42,9 +42,9 @@ def _activations(at: NodeSite, default: Sequence[str], directions: int) -> list[
     clip = at.attr("clip")
     if len(names) != len(default) * directions:
         raise at.refuse(f"{len(names)} activations, not {len(default) * directions}")
-    made = [_activation(at, name, alphas, betas, clip) for name in names]
+    functions = [_activation(at, name, alphas, betas, clip) for name in names]
     count = len(default)
-    return [made[n * count : (n + 1) * count] for n in range(directions)]
+    return [functions[n * count : (n + 1) * count] for n in range(directions)]
 
 
 def _activation(
@@ -112,9 +112,9 @@ class Layer:
 
     def together(self, per_direction: Sequence[Sequence[V]]) -> tuple[V, ...]:
         """Outputs (T, directions, B, H) and last states (directions, B, H), or batch first."""
-        whole = stack([found[0] for found in per_direction], 1)
+        whole = stack([results[0] for results in per_direction], 1)
         states = [
-            stack([found[n] for found in per_direction], 0) for n in range(1, len(per_direction[0]))
+            stack([results[n] for results in per_direction], 0) for n in range(1, len(per_direction[0]))
         ]  # fmt: skip
         if self.batch_first:
             whole = whole.transpose((2, 0, 1, 3))
@@ -157,10 +157,10 @@ def gru(
     layer = Layer(at, x, r, lengths, b, 3)
     functions = _activations(at, ["Sigmoid", "Tanh"], len(layer.reversed))
     after = bool(at.attr("linear_before_reset", 0))
-    found = []
+    directions = []
     for n, backwards in enumerate(layer.reversed):
         inner, outer = layer.biases(n)
-        found.append(
+        directions.append(
             recurrent.gru(
                 layer.x,
                 layer.state(h, n),
@@ -176,7 +176,7 @@ def gru(
                 functions[n][1],
             )
         )
-    return layer.together(found)
+    return layer.together(directions)
 
 
 @op("LSTM")
@@ -206,7 +206,7 @@ def long_short(
     """An LSTM whose weights, of the input and of the recurrence, are given per direction."""
     functions = _activations(layer.at, ["Sigmoid", "Tanh", "Tanh"], len(layer.reversed))
     coupled = bool(layer.at.attr("input_forget", 0))
-    found = []
+    directions = []
     for n, backwards in enumerate(layer.reversed):
         looks: dict[str, V] | None = None
         if p is not None:
@@ -214,7 +214,7 @@ def long_short(
             looks = {
                 gate: line.slice([k * layer.size], [(k + 1) * layer.size]) for k, gate in enumerate("iof")
             }  # fmt: skip
-        found.append(
+        directions.append(
             recurrent.lstm(
                 layer.x,
                 layer.state(h, n),
@@ -231,4 +231,4 @@ def long_short(
                 coupled,
             )
         )
-    return layer.together(found)
+    return layer.together(directions)

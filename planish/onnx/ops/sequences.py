@@ -122,7 +122,7 @@ def sequence_map(at: NodeSite, sequence: list[Value], *others: Value) -> tuple[l
         given = [first[k], *(other[k] if isinstance(other, list) else other for other in rest)]
         results = at.engine.run_graph(body, NameScope(dict(zip(names, given, strict=True)), own))
         own.names["$made"] = [
-            [*found, result] for found, result in zip(own.names["$made"], results, strict=True)
+            [*items, result] for items, result in zip(own.names["$made"], results, strict=True)
         ]
     return tuple(own.names["$made"])
 

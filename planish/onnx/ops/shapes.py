@@ -44,14 +44,14 @@ def identity(at: NodeSite, x: Any) -> Any:
 @op("Constant", host=True)
 def constant(at: NodeSite) -> Array:
     for name in ("value", "sparse_value"):
-        found = at.attr(name)
-        if found is not None:
-            return np.asarray(found)
+        value = at.attr(name)
+        if value is not None:
+            return np.asarray(value)
     for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64),
                         ("value_ints", np.int64), ("value_string", object), ("value_strings", object)):  # fmt: skip
-        found = at.attr(name)
-        if found is not None:
-            return np.array(found, dtype)
+        value = at.attr(name)
+        if value is not None:
+            return np.array(value, dtype)
     raise at.refuse("has no value")
 
 
@@ -80,11 +80,11 @@ def shape(at: NodeSite, x: Tensor) -> Tensor:
     dims = [x.dims[axis] for axis in wanted]
     if all(isinstance(dim, int) for dim in dims):
         return np.array(dims, np.int64)
-    made = shaping.stack([x.dimension_size(axis) for axis in wanted])
+    stacked = shaping.stack([x.dimension_size(axis) for axis in wanted])
     named = np.empty(len(dims), object)
     named[:] = dims
-    at.engine.symbols[made.id] = (made, named)
-    return made
+    at.engine.symbols[stacked.id] = (stacked, named)
+    return stacked
 
 
 @op("Size", known=_all_host)

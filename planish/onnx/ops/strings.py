@@ -62,8 +62,8 @@ def string_normalizer(at: NodeSite, x: Array) -> Array:
     changed = [
         word.lower() if action == "LOWER" else word.upper() if action == "UPPER" else word for word in kept
     ]
-    found = changed or [""]
-    return _texts(found, (1, len(found)) if x.ndim == 2 else (len(found),))
+    results = changed or [""]
+    return _texts(results, (1, len(results)) if x.ndim == 2 else (len(results),))
 
 
 @op("RegexFullMatch", since=20, host=True)
@@ -72,8 +72,8 @@ def regex_full_match(at: NodeSite, x: Array) -> Array:
         pattern = RegularExpression(at.attributes.require("pattern"))
     except re.error as error:
         raise at.refuse(f"its pattern is none: {error}") from None
-    found = [pattern.fullmatch(_text(value)) for value in x.reshape(-1)]
-    return np.array(found, bool).reshape(x.shape)
+    matches = [pattern.fullmatch(_text(value)) for value in x.reshape(-1)]
+    return np.array(matches, bool).reshape(x.shape)
 
 
 @op("TfIdfVectorizer", since=9, host=True)
@@ -112,7 +112,7 @@ def tf_idf_vectorizer(at: NodeSite, x: Array) -> Array:
 def _grams(
     tokens: Sequence[Any], places: dict[tuple[Any, ...], int], shortest: int, longest: int, gaps: int
 ) -> Counter[int]:
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for length in sorted({len(words) for words in places}):
         if not shortest <= length <= longest:
             continue
@@ -122,5 +122,5 @@ def _grams(
             for begin in range(len(tokens) - reach):
                 number = places.get(tuple(tokens[begin : begin + reach + 1 : gap]))
                 if number is not None:
-                    found[number] += 1
-    return found
+                    counts[number] += 1
+    return counts

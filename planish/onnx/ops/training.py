@@ -39,13 +39,13 @@ def adagrad(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
     decay, epsilon = at.attr("decay_factor", 0.0), at.attr("epsilon", 0.0)
     norm = at.attr("norm_coefficient", 0.0)
     adjusted = scalar(rate).div(cast(scalar(step), rate.dtype).mul(decay).add(1.0))
-    found = []
+    results = []
     for x, gradient, squares in _lists(at, values, 3):
         slope = x.mul(norm).add(gradient)
         sums = squares.add(slope.square())
         moved = _everywhere(adjusted, x).mul(slope).div(sums.sqrt().add(epsilon))
-        found.append((x.sub(moved), sums))
-    return _in_order(found)
+        results.append((x.sub(moved), sums))
+    return _in_order(results)
 
 
 @op("Adam", domain=_DOMAIN)
@@ -58,14 +58,14 @@ def adam(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
     left = [b.pow(time).neg().add(1.0) for b in base]
     wide = cast(scalar(rate), dtypes.float64)
     adjusted = time.gt(0.0).select(wide.mul(left[1].sqrt()).div(left[0]), wide)
-    found = []
+    results = []
     for x, gradient, speed, squares in _lists(at, values, 4):
         slope = x.mul(norm).add(gradient)
         new_speed = speed.mul(alpha).add(slope.mul(1 - alpha))
         new_squares = squares.mul(beta).add(slope.square().mul(1 - beta))
         moved = _everywhere(adjusted, x).mul(new_speed.div(new_squares.sqrt().add(epsilon)))
-        found.append((x.sub(moved).mul(1 - after), new_speed, new_squares))
-    return _in_order(found)
+        results.append((x.sub(moved).mul(1 - after), new_speed, new_squares))
+    return _in_order(results)
 
 
 @op("Momentum", domain=_DOMAIN)
@@ -74,7 +74,7 @@ def momentum(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
     norm, mode = at.attr("norm_coefficient", 0.0), at.attr("mode", "standard")
     if mode not in ("standard", "nesterov"):
         raise at.refuse(f"there is no mode {mode!r}")
-    found = []
+    results = []
     for x, gradient, speed in _lists(at, values, 3):
         slope = x.mul(norm).add(gradient)
         # At the first step the gradient counts in full.
@@ -82,8 +82,8 @@ def momentum(at: NodeSite, rate: V, step: V, *values: V) -> tuple[V, ...]:
         share = first.select(slope.mul(beta), slope)
         new_speed = speed.mul(alpha).add(share)
         direction = new_speed if mode == "standard" else slope.add(new_speed.mul(alpha))
-        found.append((x.sub(_everywhere(rate, x).mul(direction)), new_speed))
-    return _in_order(found)
+        results.append((x.sub(_everywhere(rate, x).mul(direction)), new_speed))
+    return _in_order(results)
 
 
 @op("Gradient", domain=_DOMAIN, sequences=True)
@@ -108,8 +108,8 @@ def gradient(at: NodeSite, *values: Any) -> tuple[V, ...]:
     for inst in pulled.body:
         if inst.regions:
             raise at.refuse(f"goes through {inst.op.name}, a region")
-        made = at.graph.emit_many(inst.op, [inside[value] for value in inst.operands], inst.attrs)
-        inside.update(zip(inst.results, made, strict=True))
+        copies = at.graph.emit_many(inst.op, [inside[value] for value in inst.operands], inst.attrs)
+        inside.update(zip(inst.results, copies, strict=True))
     return tuple(inside[value] for value in pulled.results[1:])
 
 
@@ -121,11 +121,11 @@ def _between(at: NodeSite, names: Sequence[str], y: str) -> list[NodeProto]:
     waiting = [y]
     while waiting:
         name = waiting.pop()
-        found = makers.get(name)
-        if name in names or found is None or found in needed or nodes[found].op_type == "Constant":
+        maker = makers.get(name)
+        if name in names or maker is None or maker in needed or nodes[maker].op_type == "Constant":
             continue
-        needed.add(found)
-        waiting += [each for each in nodes[found].input if each]
+        needed.add(maker)
+        waiting += [each for each in nodes[maker].input if each]
     if not needed:
         raise at.refuse(f"no node makes {y!r}")
     return [nodes[n] for n in sorted(needed)]

@@ -116,17 +116,17 @@ def _prime_pass(module: RoutineModule, kind: str, lanes: int) -> str:
         f.store(total[0].now, to)
         f.store(total[1].now, to, lanes)
         with f.range(0, half, _TOGETHER) as m:
-            found = [[f.variable(wide, start) for start in (*first, 0.0, 0.0)] for _ in range(_TOGETHER)]
+            running = [[f.variable(wide, start) for start in (*first, 0.0, 0.0)] for _ in range(_TOGETHER)]
             with f.range(0, half) as j:
                 parts = [f.load(wide, pairs, (j * 4 + n) * lanes) for n in range(4)]
                 table = f.at(waves, (m * half + j * _TOGETHER) * 2, kind)
-                for number, sums_ in enumerate(found):
+                for number, sums_ in enumerate(running):
                     cosine, sine = (
                         f.splat(f.load(kind, table, number + n * _TOGETHER), lanes) for n in range(2)
                     )
                     for each, part, wave in zip(sums_, parts, (cosine, cosine, sine, sine), strict=True):
                         each.add(part * wave)
-            for number, sums_ in enumerate(found):
+            for number, sums_ in enumerate(running):
                 with f.if_((m + number) < half):
                     a_re, a_im, b_re, b_im = (each.now for each in sums_)
                     store(m + (number + 1), _plus_turned((a_re, a_im), (b_re, b_im)))
@@ -163,7 +163,7 @@ def _odd(x: list[Number]) -> list[Number]:
     total = x[0]
     for each in sums:
         total = _plus(total, each)
-    found: list[Number] = [total] * radix
+    outputs: list[Number] = [total] * radix
     for k in range(1, half + 1):
         waves = [2 * math.pi * (j * k % radix) / radix for j in range(1, half + 1)]
         (a_re, a_im), (b_re, b_im) = x[0], _scaled(differences[0], math.sin(waves[0]))
@@ -173,9 +173,9 @@ def _odd(x: list[Number]) -> list[Number]:
             if j:
                 re, im = _scaled(differences[j], math.sin(angle))
                 b_re, b_im = b_re + re, b_im + im
-        found[k] = _plus_turned((a_re, a_im), (b_re, b_im))
-        found[radix - k] = _minus_turned((a_re, a_im), (b_re, b_im))
-    return found
+        outputs[k] = _plus_turned((a_re, a_im), (b_re, b_im))
+        outputs[radix - k] = _minus_turned((a_re, a_im), (b_re, b_im))
+    return outputs
 
 
 def _scaled(a: Number, by: float) -> Number:

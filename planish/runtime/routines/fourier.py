@@ -98,12 +98,12 @@ class _Transform:
         zero = f.value(0.0, self.wide)
         with f.range(n, longer) as i:
             self.put(self.a, i, (zero, zero))
-        found = self.passes(self.a, self.b, "first")
-        other = f.select(f.let("i1", f"icmp eq ptr {found.text}, {self.a.text}"), self.b, self.a)
+        place = self.passes(self.a, self.b, "first")
+        other = f.select(f.let("i1", f"icmp eq ptr {place.text}, {self.a.text}"), self.b, self.a)
         with f.range(0, longer) as i:
-            re, im = _times(self.number(found, i), self.root("spectrum", i))
-            self.put(found, i, (im, re))
-        last = self.passes(found, other, "first")
+            re, im = _times(self.number(place, i), self.root("spectrum", i))
+            self.put(place, i, (im, re))
+        last = self.passes(place, other, "first")
         with f.range(0, n) as i:
             im, re = self.number(last, i)
             self.put(last, i, _times((re, im), self.root("chirp", i)))
@@ -180,22 +180,22 @@ def _in_lanes(t: _Transform, x: Term, out: Term, stride: Term, out_stride: Term,
             t.put(t.a, k, (im, re))
             with f.if_(k.ne(0)):
                 t.put(t.a, n - k, (-im, re))
-    found = f.variable("ptr", t.a)
+    place = f.variable("ptr", t.a)
     with f.choice(t.head["way"].eq(CONVOLUTION)) as convolution:
-        found.set(t.convolved())
+        place.set(t.convolved())
         convolution.otherwise()
-        found.set(t.passes(t.a, t.b, "first"))
-    result = found.now
+        place.set(t.passes(t.a, t.b, "first"))
+    result = place.now
     with f.if_(mode.eq(REAL_EVEN)):
         other = f.select(f.let("i1", f"icmp eq ptr {result.text}, {t.a.text}"), t.b, t.a)
         with f.range(0, n + 1) as k:
             last = k.eq(n)
             here, there = f.select(last, zero, k), f.select(k.eq(0), zero, n - k)
             t.put(other, k, _split(t.number(result, here), t.number(result, there), t.root("edge", k)))
-        found.set(other)
+        place.set(other)
 
     def store(count: Term, step: Term, flip: Term) -> None:
-        f.call("store_rows", "void", out, found.now, count, out_stride, lines, step, zero, flip, t.scale)
+        f.call("store_rows", "void", out, place.now, count, out_stride, lines, step, zero, flip, t.scale)
 
     with f.if_(mode.eq(COMPLEX)):
         store(n * 2, one, flip)
@@ -307,7 +307,7 @@ def _two_sets(module: RoutineModule, kind: str, lanes: int) -> str:
     with f.range(0, n2, lanes) as column:
         lines = f.least(n2 - column, lanes)
         f.call("load_columns", "void", t.a, f.at(x, column * 2, kind), n1, n2 * 2, lines, flip, scale)
-        found = t.passes(t.a, t.b, "first")
+        place = t.passes(t.a, t.b, "first")
         with f.range(0, n1) as k:
             at = k * padded + column
             # the root of the first column of the lanes, times those of the others
@@ -315,7 +315,7 @@ def _two_sets(module: RoutineModule, kind: str, lanes: int) -> str:
             start = tuple(f.splat(f.load(kind, first, part), lanes) for part in range(2))
             others = f.at(middle, k * (2 * lanes), kind)
             root = _times((f.load(t.wide, others), f.load(t.wide, others, lanes)), (start[0], start[1]))
-            for plane, part in zip(planes_, _times(t.number(found, k), root), strict=True):
+            for plane, part in zip(planes_, _times(t.number(place, k), root), strict=True):
                 f.store(part, plane, at)
     with f.range(0, n1, lanes) as row:
         lines = f.least(n1 - row, lanes)
@@ -323,6 +323,6 @@ def _two_sets(module: RoutineModule, kind: str, lanes: int) -> str:
             offset = f.value(number, "i64")
             rows = f.at(plane, row * padded, kind)
             f.call("load_rows", "void", t.a, rows, n2, padded, lines, two, offset, zero)
-        found = t.passes(t.a, t.b, "second")
-        f.call("store_columns", "void", found, f.at(out, row * 2, kind), n2, n1 * 2, lines, flip, scale)
+        place = t.passes(t.a, t.b, "second")
+        f.call("store_columns", "void", place, f.at(out, row * 2, kind), n2, n1 * 2, lines, flip, scale)
     return "sets"

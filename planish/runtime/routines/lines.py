@@ -34,8 +34,8 @@ def _load_rows(module: RoutineModule, kind: str, lanes: int) -> None:
     whole = f.select(lines.eq(lanes), count // lanes * lanes, f.value(0, "i64"))
     with f.range(0, whole, lanes) as i:
         rows = [f.load(vector(kind, lanes), x, stride * n + i) for n in range(lanes)]
-        for n, found in enumerate(exchanged(f, rows)):
-            f.store(found, a, _place(f, lanes, i + n, step, offset, flip))
+        for n, column in enumerate(exchanged(f, rows)):
+            f.store(column, a, _place(f, lanes, i + n, step, offset, flip))
     with f.range(0, lines) as line, f.range(whole, count) as i:
         at = _place(f, lanes, i, step, offset, flip) + line
         f.store(f.load(kind, x, stride * line + i), a, at)
@@ -53,8 +53,8 @@ def _store_rows(module: RoutineModule, kind: str, lanes: int) -> None:
             f.load(wide, a, _place(f, lanes, i + n, step, offset, flip)) * f.splat(scale, lanes)
             for n in range(lanes)
         ]
-        for n, found in enumerate(exchanged(f, rows)):
-            f.store(found, x, stride * n + i)
+        for n, column in enumerate(exchanged(f, rows)):
+            f.store(column, x, stride * n + i)
     with f.range(0, lines) as line, f.range(whole, count) as i:
         at = _place(f, lanes, i, step, offset, flip) + line
         f.store(f.load(kind, a, at) * scale, x, stride * line + i)

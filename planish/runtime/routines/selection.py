@@ -34,8 +34,8 @@ class _SelectedRow:
 
     def wide(self, i: Term) -> Term:
         """A key as 64 bits."""
-        found = self.key_at(i)
-        return self.f.convert(found, "i64", "zext")
+        keys = self.key_at(i)
+        return self.f.convert(keys, "i64", "zext")
 
     def search(self, start: Term, found: Callable[[Term], None], between: Callable[[], None]) -> None:
         """`found(i)` for every element from `start` on that may beat the limit; `between()` after each few."""
@@ -74,8 +74,8 @@ def _rows(
     begin, end = rows_of(f, rows, chunks)
     with f.range(begin, end) as number:
         source = f.at(x, number * (count * key.nbytes))
-        made = [f.at(values, number * (k * key.nbytes)), f.at(positions, number * (k * 8))]
-        yield _SelectedRow(f, key, source, count, descending=direction == "descending"), k, own, made, room
+        results = [f.at(values, number * (k * key.nbytes)), f.at(positions, number * (k * 8))]
+        yield _SelectedRow(f, key, source, count, descending=direction == "descending"), k, own, results, room
 
 
 def _give(row: _SelectedRow, positions: Term, k: Term, made: list[Term]) -> None:
@@ -95,7 +95,7 @@ def top_k_few(module: RoutineModule, dtype: str, direction: str) -> None:
     """Of (x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
     rank = ranking(module)
     bound = _bounding(module, KEYS[dtype], rank, descending=direction == "descending")
-    with _rows(module, dtype, direction) as (row, k, own, made, room):
+    with _rows(module, dtype, direction) as (row, k, own, results, room):
         f = row.f
         quarter = room // 4
         # The place before the first is below every key.
@@ -129,7 +129,7 @@ def top_k_few(module: RoutineModule, dtype: str, direction: str) -> None:
                 row.limit.set(f.select(low, worst, ceiling.now))
 
         row.search(k, found, lambda: None)
-        _give(row, positions, k, made)
+        _give(row, positions, k, results)
 
 
 def _bounding(module: RoutineModule, key: SortKey, rank: str, *, descending: bool) -> str:
@@ -142,8 +142,8 @@ def _bounding(module: RoutineModule, key: SortKey, rank: str, *, descending: boo
     end = begin + (count - begin) // _GROUPS * _GROUPS
     with f.range(begin, end, _GROUPS) as i:
         for number, each in enumerate(best):
-            found = key.encode(f, f.load(kind, source, i + number * _LANES), descending=descending)
-            each.set(f.select(found.compare("<", each.now, unsigned=True), found, each.now))
+            keys = key.encode(f, f.load(kind, source, i + number * _LANES), descending=descending)
+            each.set(f.select(keys.compare("<", each.now, unsigned=True), keys, each.now))
     bests, places, ranked, ranks = (f.stack("i64", _GROUPS + _WIDE) for _ in range(4))
     for number, each in enumerate(best):
         f.store(f.convert(each.now, vector("i64", _LANES), "zext"), bests, number * _LANES)
@@ -184,7 +184,7 @@ def many_bytes(k: int) -> int:
 def top_k_many(module: RoutineModule, dtype: str, direction: str) -> None:
     """Of (x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
     shrink = _shrinking(module, KEYS[dtype])
-    with _rows(module, dtype, direction) as (row, k, own, made, room):
+    with _rows(module, dtype, direction) as (row, k, own, results, room):
         f = row.f
         places = room // (5 * 8 + 24)
         keys, positions, *rest = (f.at(own, places * (8 * n)) for n in range(6))
@@ -210,7 +210,7 @@ def top_k_many(module: RoutineModule, dtype: str, direction: str) -> None:
         shrunk()
         row.search(k, found, between)
         shrunk()
-        _give(row, positions, k, made)
+        _give(row, positions, k, results)
 
 
 def _shrinking(module: RoutineModule, key: SortKey) -> str:

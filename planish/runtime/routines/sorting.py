@@ -78,9 +78,9 @@ class RadixPasses:
             place = f.variable("i64", 0)
             with f.range(0, _BINS) as bin_:
                 at = f.at(self.bins, number * _BINS + bin_, "i64")
-                found = f.load("i64", at)
+                count = f.load("i64", at)
                 f.store(place.now, at)
-                place.add(found)
+                place.add(count)
             yield number
             self.is_first.set(0)
             self.left.add(-1)

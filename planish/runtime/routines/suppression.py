@@ -41,7 +41,7 @@ def suppress(module: RoutineModule, dtype: str, form: str) -> None:
     rank = ranking(module)
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
     kind, key = _KINDS[dtype], KEYS[dtype]
-    boxes, scores, limit_at, overlap_at, threshold_at, rows, found, scratch = (
+    boxes, scores, limit_at, overlap_at, threshold_at, rows, selected, scratch = (
         address(f, n) for n in range(8)
     )
     batches, classes, count, most, everything = (word(f, n) for n in range(8, 13))
@@ -88,7 +88,7 @@ def suppress(module: RoutineModule, dtype: str, form: str) -> None:
                 order_row(f, key, lambda i: f.load(key.kind, keys, i), order, work, number.now)
             line_.choose(number.now, rows, total, line, classes)
     f.clear(f.at(rows, total.now * 24), (batches * classes * most - total.now) * 24)
-    f.store(total.now, found)
+    f.store(total.now, selected)
 
 
 def _each(
@@ -110,15 +110,15 @@ def _each(
 def _pivot(f: Emitter, key: SortKey, rank: str, row: Term, count: Term, limit: Term) -> Term:
     """A key that some multiple of the wanted boxes are not behind, guessed from a few; the last key if all will be needed."""
     wanted = limit * 2 + 64
-    found = f.variable(key.kind, -1)
+    pivot = f.variable(key.kind, -1)
     with f.if_(count > wanted * 2):
         samples, places, ranked, ranks = (f.stack("i64", _SAMPLES + 8) for _ in range(4))
         with f.range(0, _SAMPLES) as n:
             raw = f.load(key.kind, row, n * count // _SAMPLES)
             f.store(f.convert(key.encode(f, raw, descending=True), "i64", "zext"), samples, n)
         f.call(rank, "void", samples, places, ranked, ranks, f.value(_SAMPLES, "i64"))
-        found.set(f.convert(f.load("i64", ranked, wanted * _SAMPLES // count + 2), key.kind))
-    return found.now
+        pivot.set(f.convert(f.load("i64", ranked, wanted * _SAMPLES // count + 2), key.kind))
+    return pivot.now
 
 
 @dataclass(slots=True)

@@ -13,15 +13,15 @@ def exchanged(f: Emitter, rows: list[Term]) -> list[Term]:
     """Rows of lanes, as many as lanes, become columns."""
     count, step = len(rows), 1
     while step < count:
-        made: list[Term] = [rows[0]] * count
+        columns: list[Term] = [rows[0]] * count
         for i in range(count):
             if i & step:
                 continue
             a, b = rows[i], rows[i + step]
             low = [n if not n & step else count + n - step for n in range(count)]
             high = [n + step if not n & step else count + n for n in range(count)]
-            made[i], made[i + step] = f.shuffle(a, b, low), f.shuffle(a, b, high)
-        rows, step = made, step * 2
+            columns[i], columns[i + step] = f.shuffle(a, b, low), f.shuffle(a, b, high)
+        rows, step = columns, step * 2
     return rows
 
 

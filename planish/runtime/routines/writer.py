@@ -198,9 +198,9 @@ class RoutineModule:
         contract: bool = False,
     ) -> Emitter:
         """A new function; `parameters` are (name, kind). `contract` lets products and sums be fused."""
-        made = Emitter(self, name, tuple(parameters), result, internal, contract)
-        self.functions.append(made)
-        return made
+        emitter = Emitter(self, name, tuple(parameters), result, internal, contract)
+        self.functions.append(emitter)
+        return emitter
 
     @property
     def source(self) -> str:
@@ -341,9 +341,9 @@ class Emitter:
         """A value that changes."""
         self.count += 1
         self.slots.append(f"  %v{self.count} = alloca {kind}")
-        made = RoutineVariable(self, kind, Term(self, "ptr", f"%v{self.count}"))
-        made.set(start)
-        return made
+        variable = RoutineVariable(self, kind, Term(self, "ptr", f"%v{self.count}"))
+        variable.set(start)
+        return variable
 
     def copy(self, target: Term, source: Term, nbytes: Term) -> None:
         """Bytes to memory that does not overlap."""
@@ -421,10 +421,10 @@ class Emitter:
         then, other, after = self.label(), self.label(), self.label()
         self.branch(condition, then, other)
         self.begin(then)
-        found = RoutineChoice(self, other, after)
-        yield found
-        if not found.turned:
-            found.otherwise()
+        choice = RoutineChoice(self, other, after)
+        yield choice
+        if not choice.turned:
+            choice.otherwise()
         self.go(after)
         self.begin(after)
 
