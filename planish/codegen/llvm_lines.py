@@ -1,4 +1,4 @@
-"""Lines of LLVM IR: instructions and the names of their results, calls, metadata, and lanes of vectors."""
+"""LlvmLines of LLVM IR: instructions and the names of their results, calls, metadata, and lanes of vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planish.codegen.llvm_table import llvm_type, vector_of
 from planish.dtypes import DType
 
 
-class Lines:
+class LlvmLines:
     """Writes instructions, and names their results."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from planish import dtypes
 from planish.codegen import symbols
-from planish.codegen.llvm_lines import Lines
+from planish.codegen.llvm_lines import LlvmLines
 from planish.codegen.llvm_table import (
     FLAGGED,
     constant,
@@ -39,7 +39,7 @@ _INFINITY: Final = 0xFF << 23
 """The bits of 2**-100 and of infinity."""
 
 
-class LlvmValues(Lines):
+class LlvmValues(LlvmLines):
     """Writes arithmetic and conversions."""
 
     def __init__(self, *, avx512: bool = False) -> None:

@@ -34,7 +34,7 @@ _TOKEN: Final = re.compile(
 _FIXED: Final = {"bool": dtypes.bool_, "i32": dtypes.int32}
 
 
-class _Part(NamedTuple):
+class _TemplatePart(NamedTuple):
     """A piece of a template."""
 
     text: str = ""
@@ -47,7 +47,7 @@ class _Part(NamedTuple):
 
 
 class _Template(NamedTuple):
-    parts: tuple[_Part, ...]
+    parts: tuple[_TemplatePart, ...]
     dtypes: tuple[str, ...]
     """The fields whose dtypes stand behind the colon."""
 
@@ -65,18 +65,18 @@ def _template(form: type[Instruction]) -> _Template:
     return template
 
 
-def _parts(body: str, kinds: dict[str, str], optional: bool = False) -> Iterator[_Part]:
+def _parts(body: str, kinds: dict[str, str], optional: bool = False) -> Iterator[_TemplatePart]:
     for token in _TOKEN.finditer(body):
         if token["group"] is not None:
             yield from _parts(token["group"], kinds, optional=True)
         elif token["key"] is not None:
-            yield _Part(
+            yield _TemplatePart(
                 f"{token['key']}=", token["keyed"], kinds[token["keyed"]], key=True, optional=optional
             )
         elif token["word"] in kinds:
-            yield _Part("", token["word"], kinds[token["word"]], token["of"] or "", optional=optional)
+            yield _TemplatePart("", token["word"], kinds[token["word"]], token["of"] or "", optional=optional)
         else:
-            yield _Part(token.group(), optional=optional)
+            yield _TemplatePart(token.group(), optional=optional)
 
 
 # -- printing --------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def line(i: Instruction) -> str:
     return f"{front}{i.mnemonic}{' ' if said else ''}{said}{f' : {stated}' if stated else ''}"
 
 
-def _field_text(i: Instruction, part: _Part, value: Any) -> str:
+def _field_text(i: Instruction, part: _TemplatePart, value: Any) -> str:
     if part.key:
         return f"{part.text}{value}"
     if part.kind == "bool":

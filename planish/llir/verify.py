@@ -135,7 +135,7 @@ def _immediate(operand: Immediate) -> str | None:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _BodyWalk:
     """One pass over the body: which registers are visible, what is open."""
 
     program: Program
@@ -223,7 +223,7 @@ class _Walk:
 def problems(program: Program, *, allocated: bool = False) -> list[Problem]:
     """Every broken invariant. `allocated`: of a program on physical registers."""
     broken = [Problem(None, *complaint) for complaint in _header(program)]
-    walk = _Walk(program, allocated)
+    walk = _BodyWalk(program, allocated)
     for variable in program.variables:
         broken += [
             Problem(None, *complaint) for complaint in walk._assign(variable.result) if complaint[0] != "bank"

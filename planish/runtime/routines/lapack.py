@@ -19,7 +19,7 @@ from planish.runtime.routines.writer import Emitter, RoutineModule, Term, vector
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class LapackScalar:
     """A dtype as LAPACK knows it."""
 
     letter: str
@@ -33,10 +33,10 @@ class Scalar:
 
 
 SCALARS: Final = {
-    "float32": Scalar("s", "float"),
-    "float64": Scalar("d", "double"),
-    "complex64": Scalar("c", "float", 2),
-    "complex128": Scalar("z", "double", 2),
+    "float32": LapackScalar("s", "float"),
+    "float64": LapackScalar("d", "double"),
+    "complex64": LapackScalar("c", "float", 2),
+    "complex128": LapackScalar("z", "double", 2),
 }
 _LANES: Final = 8
 _LARGE: Final = 100_000_000
@@ -46,7 +46,7 @@ _LARGE: Final = 100_000_000
 class Library:
     """Calls of LAPACK: everything by address, lengths of texts at the end."""
 
-    def __init__(self, f: Emitter, scalar: Scalar) -> None:
+    def __init__(self, f: Emitter, scalar: LapackScalar) -> None:
         self.f, self.scalar = f, scalar
         self.info = f.stack("i64")
 
@@ -108,7 +108,7 @@ def is_finite(f: Emitter, kind: str, base: Term, count: Term) -> Term:
     return lanes & narrow.now.eq(0.0)
 
 
-def fill_nan(f: Emitter, scalar: Scalar, base: Term, count: Term) -> None:
+def fill_nan(f: Emitter, scalar: LapackScalar, base: Term, count: Term) -> None:
     """So many numbers become NaN."""
     with f.range(0, count) as i:
         f.store(f.value(float("nan"), scalar.part), base, i * scalar.parts)
