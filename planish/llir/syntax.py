@@ -23,7 +23,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.llir.instruction import Instruction
 from planish.llir.values import Immediate, Operand
-from planish.uop.text import number_text
+from planish.uop.argument_text import number_text
 
 if TYPE_CHECKING:
     from planish.llir.parser import LlirParser
