@@ -84,6 +84,15 @@ class LlvmValues(LlvmLines):
             self.call(kind, f"llvm.{function}.{suffix(dtype)}", *((kind, v) for v in x), *flag), into
         )
 
+    def arithmetic(self, dtype: DType) -> Callable[..., str]:
+        """Ops on values of one dtype, with plain numbers for its constants."""
+        return lambda op, *x: self.alu(
+            op, dtype, [v if isinstance(v, str) else constant(v, dtype) for v in x]
+        )
+
+    def same_bits(self, value: str, source: DType, target: DType, into: str | None = None) -> str:
+        return self.let(f"bitcast {llvm_type(source)} {value} to {llvm_type(target)}", into)
+
     def narrow_alu(self, op: Ops, dtype: DType, x: Sequence[str], into: str | None) -> str:
         """float16 and bfloat16: computed in float32 and rounded once."""
         if op is Ops.MULACC:
@@ -98,12 +107,12 @@ class LlvmValues(LlvmLines):
         """x·y + z of narrow floats in float64, its last bit set where the sum is not exact: rounding it is rounding once."""
         double = dtypes.float64.vec(dtype.lanes)
         a, b, c = (self.convert_value(v, dtype, double) for v in x)
-        product = self.alu(Ops.MUL, double, [a, b])  # exact
-        total = self.alu(Ops.ADD, double, [product, c])
-        virtual = self.alu(Ops.SUB, double, [total, product])
-        rest = self.alu(Ops.SUB, double, [c, virtual])
-        back = self.alu(Ops.SUB, double, [total, virtual])
-        error = self.alu(Ops.ADD, double, [self.alu(Ops.SUB, double, [product, back]), rest])
+        number = self.arithmetic(double)
+        product = number(Ops.MUL, a, b)  # exact
+        total = number(Ops.ADD, product, c)
+        virtual = number(Ops.SUB, total, product)
+        rest, back = number(Ops.SUB, c, virtual), number(Ops.SUB, total, virtual)
+        error = number(Ops.ADD, number(Ops.SUB, product, back), rest)
         zero, kind = constant(0.0, double), llvm_type(double)
         inexact = self.let(f"fcmp one {kind} {error}, {zero}")
         error_down = self.let(f"fcmp olt {kind} {error}, {zero}")
@@ -113,15 +122,10 @@ class LlvmValues(LlvmLines):
 
     def make_odd(self, value: str, dtype: DType, inexact: str, beyond: str) -> str:
         """A float whose magnitude was rounded, up where `beyond`, brought toward zero and marked in its last bit."""
-        kind = llvm_type(dtype)
         whole = (dtypes.int64 if dtype.bits == 64 else dtypes.int32).vec(dtype.lanes)
-        bits = self.let(f"bitcast {kind} {value} to {llvm_type(whole)}")
-        lower = self.alu(Ops.SUB, whole, [bits, constant(1, whole)])
-        inward = self.alu(
-            Ops.OR, whole, [self.alu(Ops.WHERE, whole, [beyond, lower, bits]), constant(1, whole)]
-        )
-        chosen = self.alu(Ops.WHERE, whole, [inexact, inward, bits])
-        return self.let(f"bitcast {llvm_type(whole)} {chosen} to {kind}")
+        bits, word = self.same_bits(value, dtype, whole), self.arithmetic(whole)
+        inward = word(Ops.OR, word(Ops.WHERE, beyond, word(Ops.SUB, bits, 1), bits), 1)
+        return self.same_bits(word(Ops.WHERE, inexact, inward, bits), whole, dtype)
 
     def scale(self, dtype: DType, x: str, y: str, into: str | None) -> str:
         """x * 2 ** floor(y): one instruction of AVX-512; elsewhere a function of the C library."""
@@ -286,59 +290,40 @@ class LlvmValues(LlvmLines):
         """Eight bits, as integers of 32: their exponent read as that of a float32, which a power of two puts right."""
         mantissa, bias, largest = _EIGHT_BITS[source.scalar]
         whole, single = dtypes.uint32.vec(source.lanes), dtypes.float32.vec(source.lanes)
-        size = self.alu(Ops.AND, whole, [bits, constant(0x7F, whole)])
-        sign = self.alu(
-            Ops.SHL, whole, [self.alu(Ops.AND, whole, [bits, constant(0x80, whole)]), constant(24, whole)]
-        )
-        placed = self.alu(Ops.SHL, whole, [size, constant(23 - mantissa, whole)])
-        raw = self.let(f"bitcast {llvm_type(whole)} {placed} to {llvm_type(single)}")
-        scaled = self.alu(Ops.MUL, single, [raw, constant(2.0 ** (127 - bias), single)])
-        special = self.alu(Ops.CMPLE, whole, [constant(largest, whole), size])
-        infinite = self.alu(Ops.CMPEQ, whole, [size, constant(0x7C, whole)])
+        word, number = self.arithmetic(whole), self.arithmetic(single)
+        size = word(Ops.AND, bits, 0x7F)
+        sign = word(Ops.SHL, word(Ops.AND, bits, 0x80), 24)
+        placed = word(Ops.SHL, size, 23 - mantissa)
+        scaled = number(Ops.MUL, self.same_bits(placed, whole, single), 2.0 ** (127 - bias))
+        special = word(Ops.CMPLE, largest, size)
+        infinite = word(Ops.CMPEQ, size, 0x7C)
         beyond = constant(float("nan"), single)
         if source.scalar is dtypes.float8_e5m2:
-            beyond = self.alu(Ops.WHERE, single, [infinite, constant(float("inf"), single), beyond])
-        number = self.alu(Ops.WHERE, single, [special, beyond, scaled])
-        number = self.let(f"bitcast {llvm_type(single)} {number} to {llvm_type(whole)}")
-        return self.let(
-            f"bitcast {llvm_type(whole)} {self.alu(Ops.OR, whole, [number, sign])} to {llvm_type(single)}",
-            into,
-        )
+            beyond = number(Ops.WHERE, infinite, float("inf"), beyond)
+        magnitude = self.same_bits(number(Ops.WHERE, special, beyond, scaled), single, whole)
+        return self.same_bits(word(Ops.OR, magnitude, sign), whole, single, into)
 
     def round_eight(self, value: str, target: DType, into: str | None) -> str:
         """float32 to eight bits, to nearest, ties to even."""
         mantissa, bias, largest = _EIGHT_BITS[target.scalar]
         whole, single = dtypes.uint32.vec(target.lanes), dtypes.float32.vec(target.lanes)
-        bits = self.let(f"bitcast {llvm_type(single)} {value} to {llvm_type(whole)}")
-        size = self.alu(Ops.AND, whole, [bits, constant(0x7FFFFFFF, whole)])
-        sign = self.alu(
-            Ops.AND, whole, [self.alu(Ops.SHR, whole, [bits, constant(24, whole)]), constant(0x80, whole)]
-        )
+        word, number = self.arithmetic(whole), self.arithmetic(single)
+        bits = self.same_bits(value, single, whole)
+        size = word(Ops.AND, bits, 0x7FFFFFFF)
+        sign = word(Ops.AND, word(Ops.SHR, bits, 24), 0x80)
         drop = 23 - mantissa
-        even = self.alu(
-            Ops.AND, whole, [self.alu(Ops.SHR, whole, [size, constant(drop, whole)]), constant(1, whole)]
-        )
-        nudged = self.alu(
-            Ops.ADD, whole, [self.alu(Ops.ADD, whole, [size, constant((1 << drop - 1) - 1, whole)]), even]
-        )
-        shifted = self.alu(Ops.SHR, whole, [nudged, constant(drop, whole)])
-        normal = self.alu(Ops.SUB, whole, [shifted, constant(127 - bias << mantissa, whole)])
+        even = word(Ops.AND, word(Ops.SHR, size, drop), 1)
+        nudged = word(Ops.ADD, word(Ops.ADD, size, (1 << drop - 1) - 1), even)
+        normal = word(Ops.SUB, word(Ops.SHR, nudged, drop), 127 - bias << mantissa)
         # a subnormal is a whole number of the least one: adding a large number rounds it there
-        step = 2.0 ** (24 - bias - mantissa)
-        absolute = self.let(f"bitcast {llvm_type(whole)} {size} to {llvm_type(single)}")
-        total = self.alu(Ops.ADD, single, [absolute, constant(step, single)])
-        raw = self.let(f"bitcast {llvm_type(single)} {total} to {llvm_type(whole)}")
-        start = 127 + 24 - bias - mantissa << 23
-        small = self.alu(Ops.SUB, whole, [raw, constant(start, whole)])
-        least = constant(127 + 1 - bias << 23, whole)
-        number = self.alu(Ops.WHERE, whole, [self.alu(Ops.CMPLT, whole, [size, least]), small, normal])
-        number = self.alu(Ops.MIN, whole, [number, constant(largest, whole)])
+        total = number(Ops.ADD, self.same_bits(size, whole, single), 2.0 ** (24 - bias - mantissa))
+        small = word(Ops.SUB, self.same_bits(total, single, whole), 127 + 24 - bias - mantissa << 23)
+        magnitude = word(Ops.WHERE, word(Ops.CMPLT, size, 127 + 1 - bias << 23), small, normal)
+        magnitude = word(Ops.MIN, magnitude, largest)
         is_nan = self.let(f"fcmp uno {llvm_type(single)} {value}, {value}")
-        number = self.alu(Ops.WHERE, whole, [is_nan, constant(0x7F, whole), number])
-        return self.let(
-            f"trunc {llvm_type(whole)} {self.alu(Ops.OR, whole, [number, sign])} to {vector_of('i8', target.lanes)}",
-            into,
-        )
+        magnitude = word(Ops.WHERE, is_nan, 0x7F, magnitude)
+        byte = vector_of("i8", target.lanes)
+        return self.let(f"trunc {llvm_type(whole)} {word(Ops.OR, magnitude, sign)} to {byte}", into)
 
     def to_odd_single(self, value: str, source: DType) -> str:
         """float64 to float32 such that rounding on to fewer bits is rounding once."""
@@ -364,14 +349,14 @@ class LlvmValues(LlvmLines):
         if target.scalar in _EIGHT_BITS:
             return self.round_eight(value, target, into)
         # by hand: the machine's own conversion to bfloat16 flushes subnormals
-        bits = self.let(f"bitcast {llvm_type(single)} {value} to {llvm_type(whole)}")
+        bits, word = self.same_bits(value, single, whole), self.arithmetic(whole)
         high = self.let(f"lshr {llvm_type(whole)} {bits}, {constant(16, whole)}")
-        even = self.alu(Ops.AND, whole, [high, constant(1, whole)])
-        nudged = self.alu(Ops.ADD, whole, [self.alu(Ops.ADD, whole, [bits, constant(0x7FFF, whole)]), even])
+        even = word(Ops.AND, high, 1)
+        nudged = word(Ops.ADD, word(Ops.ADD, bits, 0x7FFF), even)
         rounded = self.let(f"lshr {llvm_type(whole)} {nudged}, {constant(16, whole)}")
-        quiet = self.alu(Ops.OR, whole, [high, constant(0x40, whole)])
+        quiet = word(Ops.OR, high, 0x40)
         is_nan = self.let(f"fcmp uno {llvm_type(single)} {value}, {value}")
-        chosen = self.alu(Ops.WHERE, whole, [is_nan, quiet, rounded])
+        chosen = word(Ops.WHERE, is_nan, quiet, rounded)
         return self.let(f"trunc {llvm_type(whole)} {chosen} to {llvm_type(half)}", into)
 
     def convert_integer(self, value: str, source: DType, target: DType, into: str | None) -> str:
