@@ -12,7 +12,7 @@ to the right with a sign unless `unsigned` or `lshr` is asked for. Variables are
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -56,6 +56,22 @@ def literal(kind: str, value: float) -> str:
     return f"<{', '.join([f'{one} {text}'] * count)}>" if count else text
 
 
+def _operator(word: str, float_word: str = "", *, swapped: bool = False) -> Callable[[Term, Operand], Term]:
+    def method(self: Term, other: Operand) -> Term:
+        left, right = self, self.of.value(other, self.kind)
+        if swapped:
+            left, right = right, left
+        is_float = element(self.kind) in _FLOATS
+        name = f"{float_word}{' contract' if self.of.contract else ''}" if is_float else word
+        return self.of.let(self.kind, f"{name} {self.kind} {left.text}, {right.text}")
+
+    return method
+
+
+def _comparison(op: str) -> Callable[[Term, Operand], Term]:
+    return lambda self, other: self.compare(op, other)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
     """Something a function has computed."""
@@ -64,61 +80,19 @@ class Term:
     kind: str
     text: str
 
-    def _binary(self, op: tuple[str, str], other: Operand, *, swapped: bool = False) -> Term:
-        left, right = self, self.of.value(other, self.kind)
-        if swapped:
-            left, right = right, left
-        is_float = element(self.kind) in _FLOATS
-        name = op[is_float] + (" contract" if is_float and self.of.contract else "")
-        return self.of.let(self.kind, f"{name} {self.kind} {left.text}, {right.text}")
-
-    def __add__(self, other: Operand) -> Term:
-        return self._binary(("add", "fadd"), other)
-
-    def __radd__(self, other: Operand) -> Term:
-        return self + other
-
-    def __sub__(self, other: Operand) -> Term:
-        return self._binary(("sub", "fsub"), other)
-
-    def __rsub__(self, other: Operand) -> Term:
-        return self._binary(("sub", "fsub"), other, swapped=True)
-
-    def __mul__(self, other: Operand) -> Term:
-        return self._binary(("mul", "fmul"), other)
-
-    def __rmul__(self, other: Operand) -> Term:
-        return self * other
-
-    def __truediv__(self, other: Operand) -> Term:
-        return self._binary(("sdiv", "fdiv"), other)
-
-    def __floordiv__(self, other: Operand) -> Term:
-        """Of integers that are not negative."""
-        return self._binary(("udiv", "fdiv"), other)
-
-    def __mod__(self, other: Operand) -> Term:
-        """Of integers that are not negative."""
-        return self._binary(("urem", "frem"), other)
-
-    def __and__(self, other: Operand) -> Term:
-        return self._binary(("and", ""), other)
-
-    def __or__(self, other: Operand) -> Term:
-        return self._binary(("or", ""), other)
-
-    def __xor__(self, other: Operand) -> Term:
-        return self._binary(("xor", ""), other)
-
-    def __lshift__(self, other: Operand) -> Term:
-        return self._binary(("shl", ""), other)
-
-    def __rshift__(self, other: Operand) -> Term:
-        return self._binary(("ashr", ""), other)
-
-    def lshr(self, other: Operand) -> Term:
-        """Shifted to the right, zeros moving in."""
-        return self._binary(("lshr", ""), other)
+    __add__ = __radd__ = _operator("add", "fadd")
+    __sub__ = _operator("sub", "fsub")
+    __rsub__ = _operator("sub", "fsub", swapped=True)
+    __mul__ = __rmul__ = _operator("mul", "fmul")
+    __truediv__ = _operator("sdiv", "fdiv")
+    __floordiv__ = _operator("udiv", "fdiv")
+    """Of integers that are not negative."""
+    __mod__ = _operator("urem", "frem")
+    """Of integers that are not negative."""
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("ashr")
+    lshr = _operator("lshr")
+    """Shifted to the right, zeros moving in."""
 
     def __neg__(self) -> Term:
         if element(self.kind) in _FLOATS:
@@ -137,23 +111,9 @@ class Term:
             vector("i1", lanes(self.kind)), f"{word} {name} {self.kind} {self.text}, {right.text}"
         )
 
-    def __lt__(self, other: Operand) -> Term:
-        return self.compare("<", other)
-
-    def __le__(self, other: Operand) -> Term:
-        return self.compare("<=", other)
-
-    def __gt__(self, other: Operand) -> Term:
-        return self.compare(">", other)
-
-    def __ge__(self, other: Operand) -> Term:
-        return self.compare(">=", other)
-
-    def eq(self, other: Operand) -> Term:
-        return self.compare("==", other)
-
-    def ne(self, other: Operand) -> Term:
-        return self.compare("!=", other)
+    __lt__, __le__ = _comparison("<"), _comparison("<=")
+    __gt__, __ge__ = _comparison(">"), _comparison(">=")
+    eq, ne = _comparison("=="), _comparison("!=")
 
 
 Operand: TypeAlias = Term | int | float
