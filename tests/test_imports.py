@@ -17,7 +17,9 @@ PACKAGE = Path(__file__).parent.parent / "planish"
 
 # What everybody may lean on. `target` is one of the common modules, but the IRs are meant to be independent
 # of any machine, and a target's matchers are written in uop, so it stands one step higher.
-BASE = frozenset({"collector", "config", "dtypes", "errors", "filenames", "forking", "records", "scalars"})
+BASE = frozenset(
+    {"collector", "config", "cursor", "dtypes", "errors", "filenames", "forking", "records", "scalars"}
+)
 PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
 PHASES = frozenset({"schedule", "actions", "stages", "optimize", "codegen", "runtime"})
@@ -29,6 +31,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "_version": frozenset(),
     "errors": frozenset(),
     "dtypes": frozenset({"errors", "records"}),
+    "cursor": frozenset({"errors", "dtypes"}),
     "config": frozenset({"errors", "records"}),
     "collector": frozenset(),
     "filenames": frozenset(),

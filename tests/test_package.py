@@ -85,7 +85,7 @@ def test_wheel_and_source_distribution_build_install_and_import(tmp_path: Path):
         in_source = {name.partition("/")[2] for name in archive.getnames()}
     assert modules | {"planish/py.typed", "LICENSE", "README.md", "pyproject.toml"} <= in_source
     # What is needed to read, try and test it, too: all that the repository has.
-    kept = run("git", "ls-files", cwd=ROOT).stdout.split()
+    kept = run("git", "ls-files", cwd=ROOT).stdout.splitlines()
     assert not {name for name in kept if name != ".gitignore"} - in_source
 
     home = tmp_path / "venv"

@@ -19,7 +19,8 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
-from planish.cli.console import OK, CommandError, Console, Parser, UsageError, examples
+from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
+from planish.cli.deployment import Port
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.lower import add_entry_argument, enter
 from planish.cli.models import random_inputs, read_dims
@@ -44,8 +45,8 @@ _SECONDS: Final = 0.3
 """How long the whole program is run."""
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def _parser() -> Options:
+    parser = Options(
         "planish bench", "Time a program and its kernels; search for better schedules.", examples(__doc__)
     )
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="prog.ptir or model.onnx")
@@ -97,14 +98,14 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
 def _import(path: str, console: Console) -> None:
     try:
-        found = tuning.import_winners(Path(path))
+        winners = tuning.import_winners(Path(path))
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}") from None
     except PlanishError as error:
         raise CommandError(f"{path}: {error.message}", remedy=error.remedy) from None
-    left = [f"{found.elsewhere} for other machines"] if found.elsewhere else []
-    left += [f"{found.outdated} of another version of planish"] if found.outdated else []
-    console.say(f"{found.usable} winners for this machine imported" + "".join(f", {each}" for each in left))
+    left = [f"{winners.elsewhere} for other machines"] if winners.elsewhere else []
+    left += [f"{winners.outdated} of another version of planish"] if winners.outdated else []
+    console.say(f"{winners.usable} winners for this machine imported" + "".join(f", {each}" for each in left))
 
 
 def _export(path: str, console: Console) -> None:
@@ -132,27 +133,27 @@ def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subjec
     if args.program.endswith(".onnx"):
 
         def model() -> _Subject:
-            made: list[Executable] = []
+            executables: list[Executable] = []
             opened = open_model(args.program, sizes)
 
             def make(function: ptir.Function) -> Executable:
-                made.append(compiler.compile(function))
-                return made[-1]
+                executables.append(compiler.compile(function))
+                return executables[-1]
 
             opened.make = make
             feeds = random_inputs(opened.inputs, sizes, {}, args.seed)
             opened.run(None, feeds)
-            return _Subject(made, lambda: opened.run(None, feeds))
+            return _Subject(executables, lambda: opened.run(None, feeds))
 
         return model
     program = parse_source(read_source(args.program, console))
     check_input(program, console)
     enter(program, args.entry)
-    ports = [_Port(f"argument {n}", type) for n, type in enumerate(program.entry.param_types)]
-    arrays = [
-        array
-        for _, array in sorted(random_inputs(ports, sizes, {}, args.seed).items(), key=lambda i: _place(i[0]))
-    ]
+    ports = [
+        Port(f"argument {n}", type.dtype.numpy.name, tuple(d if isinstance(d, int) else str(d) for d in type.dims))
+        for n, type in enumerate(program.entry.param_types)
+    ]  # fmt: skip
+    arrays = list(random_inputs(ports, sizes, {}, args.seed).values())
 
     def function() -> _Subject:
         executable = compiler.compile(program)
@@ -160,24 +161,6 @@ def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subjec
         return _Subject([executable], lambda: executable(*arrays))
 
     return function
-
-
-def _place(name: str) -> int:
-    return int(name.rpartition(" ")[2])
-
-
-class _Port:
-    """A parameter of a function, as inputs of models are described."""
-
-    def __init__(self, name: str, type: ptir.TensorType) -> None:
-        self.name = name
-        self.dtype = type.dtype.numpy.name
-        self.dims: tuple[int | str | None, ...] = tuple(
-            d if isinstance(d, int) else str(d) for d in type.dims
-        )
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.dims))}]"
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------
@@ -225,37 +208,37 @@ def _searches(subject: _Subject, console: Console) -> None:
         lowered = executable.lowered
         for number, program in enumerate(lowered.programs):
             choice = lowered.choice(number)
-            found = choice.search
-            if found is None:
+            search = choice.search
+            if search is None:
                 console.say(f"{program.name}: {choice.origin}")
                 continue
-            seen = f"{len(found.trials)} measured of {found.considered}, {found.rounds} rounds, {found.ended}"
+            seen = f"{len(search.trials)} measured of {search.considered}, {search.rounds} rounds, {search.ended}"
             console.say(f"{program.name}: {choice.origin} ({seen})")
-            for trial in found.rejected:
+            for trial in search.rejected:
                 console.say(f"  rejected: {trial}")
 
 
 def _kernels(subject: _Subject, sandbox: Sandbox) -> dict[tuple[int, int], float]:
     """Seconds of one launch of each kernel, on made-up data."""
-    found: dict[tuple[int, int], float] = {}
+    seconds: dict[tuple[int, int], float] = {}
     for number, executable in enumerate(subject.executables):
         for place, kernel in enumerate(tuning.ready_kernels(executable.lowered)):
             sandbox.use(kernel.places)
             (report,) = sandbox.time([kernel.kernel])
-            found[number, place] = report.seconds
-    return found
+            seconds[number, place] = report.seconds
+    return seconds
 
 
 def _shares(
     subject: _Subject, seconds: dict[tuple[int, int], float], meter: Meter
 ) -> dict[tuple[int, int], float | None]:
     """How near each kernel comes to what the machine can do under the same conditions; None if that is not known."""
-    found: dict[tuple[int, int], float | None] = {}
+    shares: dict[tuple[int, int], float | None] = {}
     for (number, place), spent in seconds.items():
         program = subject.executables[number].lowered.programs[place]
         work = float_work(program)
-        found[number, place] = None if work is None else meter.share(work, touched_bytes(program), spent)
-    return found
+        shares[number, place] = None if work is None else meter.share(work, touched_bytes(program), spent)
+    return shares
 
 
 def _best(call: Callable[[], object]) -> float:

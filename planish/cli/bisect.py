@@ -57,7 +57,7 @@ def bisect(program: Program, passes: Sequence[Pass], command: str, *, quiet: boo
         oracle = Oracle(command, Path(folder), quiet=quiet)
         if not oracle.good(program):
             raise CommandError("the command fails on the input already: there is nothing to bisect")
-        watch = _Watch(oracle, program)
+        watch = _FirstFailure(oracle, program)
         PassManager(passes, instruments=[watch]).run(program)
         if watch.step is None:
             raise CommandError("the command succeeds on the result too: there is nothing to bisect")
@@ -69,7 +69,7 @@ def bisect(program: Program, passes: Sequence[Pass], command: str, *, quiet: boo
         return "\n".join([*lines, f"the command was asked {oracle.asked} times"])
 
 
-class _Watch(Instrument):
+class _FirstFailure(Instrument):
     """Asks the command after every pass that changed something, until it fails."""
 
     __slots__ = ("after", "before", "number", "oracle", "ran", "step")

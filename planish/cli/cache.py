@@ -6,35 +6,35 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from planish.cli.console import OK, Console, Parser
+from planish.cli.console import OK, Console, Options
 from planish.config import current
-from planish.runtime.cache import CacheInfo, DiskCache, own_cache
+from planish.runtime.cache import DiskCache, DiskCacheInfo, own_cache
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB")
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parser = Parser("planish cache", "Show or clear what is kept of earlier compilations.")
+    parser = Options("planish cache", "Show or clear what is kept of earlier compilations.")
     parser.add_argument(
         "action", nargs="?", choices=("info", "clear"), default="info", help="info (default) or clear"
     )
     parser.add_argument("--json", action="store_true", help="write JSON")
     args = parser.parse(arguments, console)
     cache = own_cache()
-    found = cache.clear() if args.action == "clear" else cache.info()
-    console.write(_record(found, cache) if args.json else _text(found, cache, args.action))
+    info = cache.clear() if args.action == "clear" else cache.info()
+    console.write(_record(info, cache) if args.json else _text(info, cache, args.action))
     return OK
 
 
-def _record(found: CacheInfo, cache: DiskCache) -> str:
+def _record(found: DiskCacheInfo, cache: DiskCache) -> str:
     record = {
         "folder": str(found.folder), "entries": found.entries, "bytes": found.nbytes, "limit": cache.limit, "on": current().cache,
     }  # fmt: skip
     return json.dumps(record, indent=2) + "\n"
 
 
-def _text(found: CacheInfo, cache: DiskCache, action: str) -> str:
+def _text(found: DiskCacheInfo, cache: DiskCache, action: str) -> str:
     if not current().cache:
         return "the cache is off (setting cache)\n"
     held = f"{found.entries} {'entry' if found.entries == 1 else 'entries'}, {size(found.nbytes)}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from planish.cli import deployment
 from planish.cli.cache import size
-from planish.cli.console import OK, CommandError, Console, Parser, UsageError, examples
+from planish.cli.console import OK, CommandError, Console, Options, UsageError, examples
 from planish.cli.models import read_dims
 from planish.cli.run import open_model
 from planish.compiler.progress import ProgressLine
@@ -20,7 +20,7 @@ from planish.compiler.progress import ProgressLine
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parser = Parser(
+    parser = Options(
         "planish compile",
         "Compile an ONNX model into a folder: program, weights, machine code.",
         examples(__doc__),
@@ -60,13 +60,13 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
 
 def _shapes(words: Sequence[str]) -> dict[str, list[int]]:
-    found = {}
+    shapes = {}
     for word in words:
         name, equals, text = word.rpartition("=")
         if not equals or not all(part.isdigit() for part in text.split("x")):
             raise UsageError(f"{word!r} is no shape", remedy="write NAME=1x3x224x224")
-        found[name] = [int(part) for part in text.split("x")]
-    return found
+        shapes[name] = [int(part) for part in text.split("x")]
+    return shapes
 
 
 def _dims(info: Any, shapes: dict[str, list[int]], known: Any) -> tuple[int | str | None, ...] | None:

@@ -73,7 +73,7 @@ def examples(doc: str | None) -> str:
     return "\n".join(["examples:", *(f"  {line}" for line in lines if line.strip())])
 
 
-class Parser(argparse.ArgumentParser):
+class Options(argparse.ArgumentParser):
     """An argument parser that knows near misses and keeps its complaints short."""
 
     def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:

@@ -94,8 +94,8 @@ def save(
 ) -> int:
     """Compile a function and write it with its weights; how many bytes the weights have."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="planish-compile-") as made:
-        with settings(cache=True, cache_dir=made):
+    with tempfile.TemporaryDirectory(prefix="planish-compile-") as staging:
+        with settings(cache=True, cache_dir=staging):
             compile(function)
             # what every function needs may have been loaded before, from elsewhere
             support.__wrapped__()
@@ -103,8 +103,8 @@ def save(
         if code.exists():
             shutil.rmtree(code)
         # a folder to be given away: others may read it, as far as the user lets them
-        for entry in sorted(path for path in Path(made).glob("??/*") if path.is_file()):
-            place = code / entry.relative_to(made)
+        for entry in sorted(path for path in Path(staging).glob("??/*") if path.is_file()):
+            place = code / entry.relative_to(staging)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(entry, place)
     program = ptir.print(function).encode()
@@ -205,5 +205,5 @@ def _weight(raw: Array, record: Mapping[str, Any]) -> Array:
     end = offset + math.prod(shape) * dtype.itemsize
     if end > raw.size:
         raise ValueError(f"{_WEIGHTS} has {raw.size} bytes, a weight ends at {str(end)[:40]}")
-    found: Array = raw[offset:end].view(dtype).reshape(shape)
-    return found
+    weight: Array = raw[offset:end].view(dtype).reshape(shape)
+    return weight

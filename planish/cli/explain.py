@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from planish.cli.console import UsageError
-from planish.cli.files import Source
+from planish.cli.files import SourceFile
 from planish.cli.pipeline import known_patterns
 from planish.errors import did_you_mean
 from planish.ptir import Inst, Program, explain
@@ -17,7 +17,7 @@ from planish.ptir.rewrite.explain import printed_names
 ALL = "all"
 
 
-def explanation(program: Program, source: Source, where: str, pattern: str) -> str:
+def explanation(program: Program, source: SourceFile, where: str, pattern: str) -> str:
     """One line per pattern; `all` stands for every pattern whose root the instruction is."""
     patterns = known_patterns()
     inst = find_instruction(program, source, where)
@@ -36,7 +36,7 @@ def explanation(program: Program, source: Source, where: str, pattern: str) -> s
     return "\n".join(str(explain(program, inst, name, patterns, called)) for name in names)
 
 
-def find_instruction(program: Program, source: Source, where: str) -> Inst:
+def find_instruction(program: Program, source: SourceFile, where: str) -> Inst:
     """The instruction called `%name`, `#id` or `:line`, optionally with its function: `@f:%name`."""
     form = re.fullmatch(r"(?:@([^:]+):)?(%.+|#?\d+|:\d+)", where)
     if form is None:
@@ -50,7 +50,7 @@ def find_instruction(program: Program, source: Source, where: str) -> Inst:
         raise UsageError(
             f"there is no function @{function_name}", remedy=f"did you mean @{close}?" if close else None
         )
-    found: list[Inst] = []
+    matches: list[Inst] = []
     names: list[str] = []
     written = source.text.split("\n")
     for function in program:
@@ -63,31 +63,31 @@ def find_instruction(program: Program, source: Source, where: str) -> Inst:
             called = _names(lines[printer.line_of[inst]] if number is None else written[number - 1])
             names += called
             if rest in called or rest.lstrip("#") == str(inst.id) or rest == f":{number}":
-                found.append(inst)
-    if not found:
+                matches.append(inst)
+    if not matches:
         close = did_you_mean(rest, names)
         raise UsageError(
             f"there is no instruction {where}", remedy=f"did you mean {close}?" if close else None
         )
-    if len(found) > 1:
-        choices = ", ".join(f"@{inst.function.name}:#{inst.id}" for inst in found)
+    if len(matches) > 1:
+        choices = ", ".join(f"@{inst.function.name}:#{inst.id}" for inst in matches)
         raise UsageError(f"{where} could be several instructions", remedy=f"say which: {choices}")
-    return found[0]
+    return matches[0]
 
 
-def names_in(function: Function, source: Source) -> dict[int, str]:
+def names_in(function: Function, source: SourceFile) -> dict[int, str]:
     """What the source calls the values of a function, by their ids; as they print where it is not that text."""
-    found = printed_names(function)
+    printed = printed_names(function)
     written = source.text.split("\n")
     for inst in function.walk():
         number = _line(inst, source, written)
         if number is not None:
             names = _names(written[number - 1].lstrip())
-            found |= {value.id: name for value, name in zip(inst.results, names, strict=False)}
-    return found
+            printed |= {value.id: name for value, name in zip(inst.results, names, strict=False)}
+    return printed
 
 
-def _line(inst: Inst, source: Source, written: Sequence[str]) -> int | None:
+def _line(inst: Inst, source: SourceFile, written: Sequence[str]) -> int | None:
     """Where the instruction stands in the source; None if its location is another file or another text's."""
     place = inst.loc
     if place is None or place.file != source.name or place.line > len(written):

@@ -17,7 +17,7 @@ STDIN: Final = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """An input as it was read, and what locations call it."""
 
     name: str
@@ -39,7 +39,7 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_source(path: str, console: Console) -> Source:
+def read_source(path: str, console: Console) -> SourceFile:
     """The contents of a file, or of standard input for `-`."""
     name = STDIN if path == "-" else path
     if path == "-" and sys.stdin.isatty():
@@ -57,7 +57,7 @@ def read_source(path: str, console: Console) -> Source:
             )
         raise CommandError(f"{name} is no text: byte {error.start} is not UTF-8", remedy=remedy) from None
     console.sources[name] = contents
-    return Source(name, contents)
+    return SourceFile(name, contents)
 
 
 def _standard_input() -> bytes:
@@ -65,7 +65,7 @@ def _standard_input() -> bytes:
     return sys.stdin.read().encode() if binary is None else bytes(binary.read())
 
 
-def parse_source(source: Source) -> Program:
+def parse_source(source: SourceFile) -> Program:
     """The program of a source, in either form; errors name the file."""
     if not source.is_json:
         return text.parse(source.text, file=source.name)
@@ -83,13 +83,15 @@ def parse_source(source: Source) -> Program:
 
 def check_input(program: Program, console: Console) -> None:
     """Report every invariant that an input breaks, each under its line, and give up."""
-    found = problems(program)
-    if not found:
+    broken = problems(program)
+    if not broken:
         return
-    for problem in found:
+    for problem in broken:
         console.complain(_described(problem), location=problem.location)
     # Where the lines themselves cannot be shown, the program as it was understood can.
-    for window in windows([p for p in found if p.location is None or p.location.file not in console.sources]):
+    for window in windows(
+        [p for p in broken if p.location is None or p.location.file not in console.sources]
+    ):
         console.say(window)
     raise CommandError
 

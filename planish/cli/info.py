@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from planish._version import __version__
-from planish.cli.console import OK, Console, Parser
+from planish.cli.console import OK, Console, Options
 from planish.compiler.progress import ProgressLine, report
 from planish.config import Settings, current, default_folder, from_environment, settings
 from planish.runtime.calibrate import measure
@@ -34,7 +34,7 @@ FEATURES: Final = (
 
 def run(arguments: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parser = Parser("planish info", "Versions, machine and settings, as bug reports want them.")
+    parser = Options("planish info", "Versions, machine and settings, as bug reports want them.")
     parser.add_argument("--json", action="store_true", help="write JSON")
     parser.add_argument(
         "--calibrate",
@@ -57,29 +57,29 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
 def versions() -> dict[str, str | None]:
     """The versions of planish and what it stands on; None for what is not installed."""
-    found: dict[str, str | None] = {"planish": __version__, "python": platform.python_version()}
+    installed: dict[str, str | None] = {"planish": __version__, "python": platform.python_version()}
     for name in (*REQUIRED, *OPTIONAL):
         # From the metadata: nothing has to be imported for it, and a broken package still has a version.
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = None
-    return found
+            installed[name] = None
+    return installed
 
 
 def machine() -> dict[str, str | int | list[str]]:
     """The host as planish compiles for it."""
-    found: dict[str, str | int | list[str]] = {
+    facts: dict[str, str | int | list[str]] = {
         "platform": platform.platform(), "cores": os.cpu_count() or 1, "threads": wanted_threads(),
         "memory": f"{available_memory() >> 20} MiB, up to {wanted_limit() >> 20} MiB kept between calls",
     }  # fmt: skip
     try:
         from llvmlite import binding
     except (ImportError, OSError) as error:
-        return {**found, "llvm": f"cannot be loaded: {error}"}
+        return {**facts, "llvm": f"cannot be loaded: {error}"}
     has = binding.get_host_cpu_features()
     return {
-        **found,
+        **facts,
         "llvm": ".".join(map(str, binding.llvm_version_info)),
         "triple": (triple := binding.get_process_triple()),
         "runs": why_nothing_runs(triple) or "compiled code",
@@ -105,19 +105,19 @@ def calibrated() -> dict[str, str]:
         plain = host()
     numbers = calibration.load(place, model_name(), len(plain.bytes_per_cycle))
     used = bool(numbers) and current().calibration
-    found = {
+    facts = {
         "source": str(place) if used else f"those of any {plain.name}; `planish info --calibrate` measures"
     }
     for name in (*calibration.RATES, calibration.LEVELS):
         value = numbers.get(name) if used else None
-        found[name] = str(getattr(plain, name) if value is None else value)
-    return found
+        facts[name] = str(getattr(plain, name) if value is None else value)
+    return facts
 
 
 def settings_in_force(environment: Mapping[str, str]) -> dict[str, dict[str, str | int | bool | None]]:
     """Every setting with its value and where that comes from."""
     now, outside = current(), from_environment(environment)
-    found: dict[str, dict[str, str | int | bool | None]] = {}
+    settings: dict[str, dict[str, str | int | bool | None]] = {}
     for item in dataclasses.fields(Settings):
         value = getattr(now, item.name)
         variable = f"PLANISH_{item.name.upper()}"
@@ -125,8 +125,8 @@ def settings_in_force(environment: Mapping[str, str]) -> dict[str, dict[str, str
             origin = "set in this process"
         else:
             origin = variable if variable in environment else "default"
-        found[item.name] = {"value": value, "source": origin}
-    return found
+        settings[item.name] = {"value": value, "source": origin}
+    return settings
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:

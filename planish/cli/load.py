@@ -36,7 +36,7 @@ def add_load_argument(parser: argparse.ArgumentParser) -> None:
 
 def load_files(paths: Sequence[str]) -> tuple[str, ...]:
     """Run the files; the names of the patterns that they have registered."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for path in paths:
         before = {id(table): dict(table) for table in (PASSES, PATTERNS, COST_MODELS)}
         _run(Path(path))
@@ -51,8 +51,8 @@ def load_files(paths: Sequence[str]) -> tuple[str, ...]:
                 f"{path} registers nothing",
                 remedy="put @planish.ptir.register_pass or @planish.ptir.register_pattern in front of its classes",
             )
-        found |= {name: None for name in new if name in PATTERNS}
-    return tuple(found)
+        names |= {name: None for name in new if name in PATTERNS}
+    return tuple(names)
 
 
 def _run(path: Path) -> None:

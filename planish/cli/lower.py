@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from planish import compiler
-from planish.cli.console import OK, Console, Parser, UsageError
+from planish.cli.console import OK, Console, Options, UsageError
 from planish.cli.files import add_file_arguments, check_input, parse_source, read_source, write_output
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, read_passes, reproducer_directory
@@ -54,8 +54,8 @@ levels:
 """
 
 
-def _parser() -> Parser:
-    parser = Parser("planish lower", "Lower a program's entry and show it at one level.", _EPILOG)
+def _parser() -> Options:
+    parser = Options("planish lower", "Lower a program's entry and show it at one level.", _EPILOG)
     add_file_arguments(parser)
     parser.add_argument(
         "--to", metavar="LEVEL", type=_level, required=True, help=", ".join(LEVELS) + " or uop:NN"

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 DimSizes = dict[str, int | tuple[int, int]]
 
 
-class Port(Protocol):
+class PortLike(Protocol):
     """An input or output of a model."""
 
     @property
@@ -34,7 +34,7 @@ class Port(Protocol):
 
 def read_dims(words: Sequence[str]) -> DimSizes:
     """`batch=4`, or `batch=1..64`."""
-    found: DimSizes = {}
+    sizes: DimSizes = {}
     for word in words:
         match = re.fullmatch(r"(.+)=(\d+)(?:\.\.(\d+))?", word)
         if match is None:
@@ -42,13 +42,13 @@ def read_dims(words: Sequence[str]) -> DimSizes:
         name, low, high = match.groups()
         if high is not None and int(high) < int(low):
             raise UsageError(f"{word!r} has no sizes")
-        found[name] = int(low) if high is None else (int(low), int(high))
-    return found
+        sizes[name] = int(low) if high is None else (int(low), int(high))
+    return sizes
 
 
-def read_inputs(words: Sequence[str], ports: Sequence[Port]) -> dict[str, Array]:
+def read_inputs(words: Sequence[str], ports: Sequence[PortLike]) -> dict[str, Array]:
     """`name=file.npy`, or `name=file.npz:key`."""
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for word in words:
         name, equals, file = word.rpartition("=")
         if not equals:
@@ -60,8 +60,8 @@ def read_inputs(words: Sequence[str], ports: Sequence[Port]) -> dict[str, Array]
                 f"the model has no input {name!r}",
                 remedy=f"{hint}it has {', '.join(port.name for port in ports)}",
             )
-        found[name] = read_array(file)
-    return found
+        arrays[name] = read_array(file)
+    return arrays
 
 
 def read_array(file: str) -> Array:
@@ -99,16 +99,16 @@ def read_arrays(file: str) -> Array | dict[str, Array]:
 
 
 def random_inputs(
-    ports: Sequence[Port],
+    ports: Sequence[PortLike],
     sizes: Mapping[str, int | tuple[int, int]],
     given: Mapping[str, Array],
     seed: int = 0,
 ) -> dict[str, Array]:
     """Arrays for every input that is not given: normal floats, small integers, the same ones every time."""
     rng = np.random.default_rng(seed)
-    found = dict(given)
+    arrays = dict(given)
     for port in ports:
-        if port.name in found:
+        if port.name in arrays:
             continue
         shape = []
         for dim in port.dims or ():
@@ -122,13 +122,13 @@ def random_inputs(
         if port.dims is None:
             raise UsageError(f"the shape of {port} is not known", remedy=f"--input {port.name}=FILE.npy")
         try:
-            found[port.name] = _random(rng, port.dtype, shape)
+            arrays[port.name] = _random(rng, port.dtype, shape)
         except (MemoryError, ValueError):  # a size beyond what an index can say is a ValueError
             text = "x".join(map(str, shape))
             raise CommandError(
                 f"there is no memory for {port} of {text}", remedy="smaller sizes by --dim"
             ) from None
-    return found
+    return arrays
 
 
 def _random(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> Array:
@@ -148,12 +148,12 @@ def _random(rng: np.random.Generator, dtype: str, shape: Sequence[int]) -> Array
 
 def _members(names: Iterable[str]) -> list[str]:
     """Outputs in an archive: whoever unpacks it gets files of one folder. Slashes, which are common, become underscores."""
-    found: list[str] = []
+    members: list[str] = []
     for name in names:
         plain = name.replace("/", "_")
-        fits = re.fullmatch(r"[\w:][\w:. +-]{0,99}", plain) and plain not in found
-        found.append(plain if fits else file_name(f"{name}/"))  # the slash: always with a digest
-    return found
+        fits = re.fullmatch(r"[\w:][\w:. +-]{0,99}", plain) and plain not in members
+        members.append(plain if fits else file_name(f"{name}/"))  # the slash: always with a digest
+    return members
 
 
 def check_output(path: str | None, count: int) -> None:

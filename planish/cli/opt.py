@@ -8,9 +8,16 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from planish.cli.bisect import bisect
-from planish.cli.console import OK, CommandError, Console, Parser, UsageError
+from planish.cli.console import OK, CommandError, Console, Options, UsageError
 from planish.cli.explain import explanation
-from planish.cli.files import Source, add_file_arguments, check_input, parse_source, read_source, write_output
+from planish.cli.files import (
+    SourceFile,
+    add_file_arguments,
+    check_input,
+    parse_source,
+    read_source,
+    write_output,
+)
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.pipeline import adjust, passes_text, patterns_text, read_passes, reproducer_directory
 from planish.cli.watch import DiffChanged, StepInstrument, StepPrinter, statistics_text, timing_text
@@ -35,8 +42,8 @@ examples:
 """
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def _parser() -> Options:
+    parser = Options(
         "planish opt", "Run a pipeline of passes over a program (PTIR, as text or JSON).", _EPILOG
     )
     add_file_arguments(parser)
@@ -170,7 +177,7 @@ class _Clock:
         return result
 
 
-def _reproducer(source: Source, *, required: bool) -> Reproducer | None:
+def _reproducer(source: SourceFile, *, required: bool) -> Reproducer | None:
     """What a reproducer says; None for any other program."""
     try:
         return read_reproducer(source.text)
@@ -180,7 +187,7 @@ def _reproducer(source: Source, *, required: bool) -> Reproducer | None:
         return None
 
 
-def _default_passes(source: Source, reproducer: Reproducer | None) -> list[Pass]:
+def _default_passes(source: SourceFile, reproducer: Reproducer | None) -> list[Pass]:
     if reproducer is None:
         return read_passes(DEFAULT_PIPELINE)
     try:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.cli import deployment
-from planish.cli.console import FAILED, OK, CommandError, Console, Parser, UsageError, examples
+from planish.cli.console import FAILED, OK, CommandError, Console, Options, UsageError, examples
 from planish.cli.models import (
     DimSizes,
     check_output,
@@ -40,8 +40,8 @@ _TOLERANCE: Final = 1e-3
 """Of the largest element of an output: what order of summation may change."""
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def _parser() -> Options:
+    parser = Options(
         "planish run", "Run an ONNX model, or the folder that `planish compile` wrote.", examples(__doc__)
     )
     parser.add_argument("model", metavar="MODEL", help="model.onnx, or a folder of a compiled model")

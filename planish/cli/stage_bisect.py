@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import compiler
-from planish.cli.console import FAILED, OK, CommandError, Console, Parser
+from planish.cli.console import FAILED, OK, CommandError, Console, Options
 from planish.cli.files import check_input, parse_source, read_source
 from planish.cli.load import add_load_argument, load_files
 from planish.cli.lower import add_entry_argument, add_target_argument, enter
@@ -35,8 +35,8 @@ the results are compared with each other and with those of the PTIR interpreter.
 """
 
 
-def _parser() -> Parser:
-    parser = Parser("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
+def _parser() -> Options:
+    parser = Options("planish bisect", "Find the stage that makes a program's result wrong.", _EPILOG)
     parser.add_argument(
         "file", nargs="?", default="-", metavar="FILE", help="the program; - or nothing: standard input"
     )
@@ -74,11 +74,11 @@ def run(arguments: Sequence[str], console: Console) -> int:
     arrays = _arrays(function, args)
     target = find_target(current().target if args.target is None else args.target)
     with ProgressLine(f"bisecting @{function.name}"):
-        found = bisect(program, arrays, target, rules=args.rules, passes=passes)
-    if found is None:
+        culprit = bisect(program, arrays, target, rules=args.rules, passes=passes)
+    if culprit is None:
         console.write(f"@{function.name}: every stage gives the result of the interpreter\n")
         return OK
-    console.write(report(function, found))
+    console.write(report(function, culprit))
     return FAILED
 
 
@@ -122,14 +122,14 @@ _KINDS: Final = {
 def _arrays(function: Function, args: argparse.Namespace) -> list[Array]:
     if not args.input:
         return random_arrays(function, args.seed)
-    found: list[Array] = []
+    inputs: list[Array] = []
     named: dict[str, Array] = {}
     for name in args.input:
         loaded = read_arrays(name)
         if isinstance(loaded, dict):
             named.update(loaded)
         else:
-            found.append(loaded)
+            inputs.append(loaded)
     arrays = []
     for position, param in enumerate(function.params):
         for key in (param.name, f"arg_{position}", str(position)):
@@ -137,12 +137,12 @@ def _arrays(function: Function, args: argparse.Namespace) -> list[Array]:
                 arrays.append(named[key])
                 break
         else:
-            if not found:
+            if not inputs:
                 raise CommandError(
                     f"parameter {position} ({param.name}: {param.type}) has no input",
                     remedy="give one --input per parameter, or an .npz with all of them",
                 )
-            arrays.append(found.pop(0))
+            arrays.append(inputs.pop(0))
     return arrays
 
 

@@ -46,7 +46,7 @@ _PASSING: Final = 3
 """The tile registers that a `Tile` needs whose operands and result pass through memory."""
 
 
-class Step(NamedTuple):
+class TileStep(NamedTuple):
     """One thing to write.
 
     | verb | tile | what |
@@ -67,16 +67,16 @@ class Step(NamedTuple):
 
 
 @dataclass(slots=True)
-class Plan:
+class TilePlan:
     """What to write for a program that has tiles."""
 
-    before: dict[int, list[Step]] = field(default_factory=dict)
+    before: dict[int, list[TileStep]] = field(default_factory=dict)
     """By the position of an instruction: what comes before it, or instead of it."""
     replaced: set[int] = field(default_factory=set)
     """The positions of instructions that are not written themselves."""
 
 
-class _Accumulator:
+class _TileAccumulator:
     """What happens to a REG buffer of one tile, by position."""
 
     def __init__(self, buffer: Buffer) -> None:
@@ -103,7 +103,7 @@ class _Accumulator:
         return True
 
 
-class _Facts:
+class _TileUses:
     """Who uses what, and which runs of instructions have no loop or branch inside."""
 
     def __init__(self, program: Program) -> None:
@@ -131,7 +131,7 @@ class _Facts:
 
     def operands(self) -> dict[Register, list[int]]:
         """Loads of whole operands, and the tiles that take them: nothing else does, and no loop or branch is in between."""
-        found: dict[Register, list[int]] = {}
+        operands: dict[Register, list[int]] = {}
         for register, position in self.made.items():
             i, uses = self.body[position], self.uses.get(register, [])
             if not isinstance(i, ir.Load) or i.gate is not None or i.address.dtype.lanes > 1 or not uses:
@@ -142,15 +142,15 @@ class _Facts:
             if any(t is None or t.c == register for t in users):
                 continue
             if all(self.run[p] == self.run[position] for p in uses):
-                found[register] = uses
-        return found
+                operands[register] = uses
+        return operands
 
-    def accumulators(self) -> list[_Accumulator]:
+    def accumulators(self) -> list[_TileAccumulator]:
         """REG buffers that can be tile registers."""
-        found: dict[Buffer, _Accumulator] = {}
+        accumulators: dict[Buffer, _TileAccumulator] = {}
         for position, i in enumerate(self.body):
             if isinstance(i, ir.Address) and isinstance(i.base, Buffer) and i.base.space is AddrSpace.REG:
-                own = found.setdefault(i.base, _Accumulator(i.base))
+                own = accumulators.setdefault(i.base, _TileAccumulator(i.base))
                 own.fits &= all(
                     isinstance(self.body[p], ir.Load | ir.Store) for p in self.uses.get(i.result, [])
                 )
@@ -158,10 +158,12 @@ class _Facts:
                 address = self.bases[i.address]
                 buffer = address.base
                 if isinstance(buffer, Buffer) and buffer.space is AddrSpace.REG:
-                    self._access(found[buffer], position, i, address)
-        return [each for each in found.values() if each.is_consistent]
+                    self._access(accumulators[buffer], position, i, address)
+        return [each for each in accumulators.values() if each.is_consistent]
 
-    def _access(self, own: _Accumulator, position: int, i: ir.Load | ir.Store, address: ir.Address) -> None:
+    def _access(
+        self, own: _TileAccumulator, position: int, i: ir.Load | ir.Store, address: ir.Address
+    ) -> None:
         value = i.result if isinstance(i, ir.Load) else i.value
         at = address.index.value if isinstance(address.index, Immediate) else None
         whole = at == 0 and value.dtype.lanes == own.buffer.elements
@@ -180,12 +182,12 @@ class _Facts:
             own.fits &= zero and math.copysign(1, float(value.value)) > 0  # type: ignore[arg-type]
             own.zeros.add(position)
         else:
-            made = self.made.get(value, -1)
+            maker = self.made.get(value, -1)
             single = self.uses[value] == [position]
-            if made < 0 or self.tile(made) is None or self.run[made] != self.run[position] or not single:
+            if maker < 0 or self.tile(maker) is None or self.run[maker] != self.run[position] or not single:
                 own.fits = False
             else:
-                own.results[position] = made
+                own.results[position] = maker
 
 
 def _most_at_once(operands: Mapping[Register, list[int]], made: Mapping[Register, int]) -> int:
@@ -200,7 +202,7 @@ def _most_at_once(operands: Mapping[Register, list[int]], made: Mapping[Register
     return most
 
 
-def _passing(facts: _Facts, operands: Mapping[Register, list[int]], kept: list[_Accumulator]) -> bool:
+def _passing(facts: _TileUses, operands: Mapping[Register, list[int]], kept: list[_TileAccumulator]) -> bool:
     """Whether some `Tile` has something that is in no tile register."""
     held = {tile for own in kept for tile in own.results.values()}
     for position in facts.tiles:
@@ -210,11 +212,11 @@ def _passing(facts: _Facts, operands: Mapping[Register, list[int]], kept: list[_
     return False
 
 
-def plan(program: Program) -> Plan | None:
+def plan(program: Program) -> TilePlan | None:
     """What to write for the tiles of a program; None if it has none."""
     if not any(isinstance(i, ir.Tile) and i.tile.name in DOT for i in program.body):
         return None
-    facts = _Facts(program)
+    facts = _TileUses(program)
     operands, kept = facts.operands(), facts.accumulators()
     reserved = _PASSING if _passing(facts, operands, kept) else 0
     most = _most_at_once(operands, facts.made)
@@ -223,19 +225,19 @@ def plan(program: Program) -> Plan | None:
         if most + reserved > _COUNT:
             operands, most = {}, 0
         kept = kept[: _COUNT - reserved - most]
-    return _Writer(facts, operands, kept).plan
+    return _TilePlanner(facts, operands, kept).plan
 
 
-class _Writer:
+class _TilePlanner:
     """Goes through a program once and gives out tile registers."""
 
     def __init__(
-        self, facts: _Facts, operands: Mapping[Register, list[int]], kept: list[_Accumulator]
+        self, facts: _TileUses, operands: Mapping[Register, list[int]], kept: list[_TileAccumulator]
     ) -> None:
         self.facts = facts
         self.operands = operands
         self.number = {own.buffer: number for number, own in enumerate(kept)}
-        self.held: dict[int, _Accumulator] = {tile: own for own in kept for tile in own.results.values()}
+        self.held: dict[int, _TileAccumulator] = {tile: own for own in kept for tile in own.results.values()}
         self.touching = {
             position: own for own in kept for position in (*own.zeros, *own.given, *own.results, *own.reads)
         }
@@ -243,7 +245,7 @@ class _Writer:
         self.tile_of: dict[Register, int] = {}
         self.stored: set[Buffer] = set()
         """The accumulators whose memory holds what their tile registers hold."""
-        self.plan = Plan()
+        self.plan = TilePlan()
         for position, i in enumerate(facts.body):
             self.instruction(position, i)
 
@@ -258,24 +260,24 @@ class _Writer:
                 self.plan.replaced.add(position)
         elif isinstance(i, ir.Load) and i.result in self.operands:
             number = self.tile_of[i.result] = self.free.pop(0)
-            self.plan.before[position] = [Step("load", number, i.address)]
+            self.plan.before[position] = [TileStep("load", number, i.address)]
             self.plan.replaced.add(position)
         elif (tile := self.facts.tile(position)) is not None:
             self.plan.before[position] = list(self.tile(position, tile))
             self.plan.replaced.add(position)
 
-    def accumulator(self, position: int, own: _Accumulator) -> Iterator[Step]:
+    def accumulator(self, position: int, own: _TileAccumulator) -> Iterator[TileStep]:
         number, buffer = self.number[own.buffer], own.buffer
         if position in own.zeros:
             self.stored.discard(buffer)
-            yield Step("zero", number)
+            yield TileStep("zero", number)
         elif position in own.results:
             self.stored.discard(buffer)
         elif position in own.reads and buffer not in self.stored:
             self.stored.add(buffer)
-            yield Step("store", number, buffer)
+            yield TileStep("store", number, buffer)
 
-    def tile(self, position: int, i: ir.Tile) -> Iterator[Step]:
+    def tile(self, position: int, i: ir.Tile) -> Iterator[TileStep]:
         taken: list[int] = []
         sides: list[int] = []
         for operand in (i.a, i.b):
@@ -284,8 +286,8 @@ class _Writer:
                 continue
             taken.append(self.free.pop(0))
             sides.append(taken[-1])
-            yield Step("put", value=operand)
-            yield Step("load", taken[-1])
+            yield TileStep("put", value=operand)
+            yield TileStep("load", taken[-1])
         own = self.held.get(position)
         if own is not None:
             total = self.number[own.buffer]
@@ -293,14 +295,14 @@ class _Writer:
             total = self.free.pop(0)
             taken.append(total)
             if isinstance(i.c, Immediate) and i.c.value == 0:
-                yield Step("zero", total)
+                yield TileStep("zero", total)
             else:
-                yield Step("put", value=i.c)
-                yield Step("load", total)
-        yield Step("dot", total, dot=(sides[0], sides[1], DOT[i.tile.name]))
+                yield TileStep("put", value=i.c)
+                yield TileStep("load", total)
+        yield TileStep("dot", total, dot=(sides[0], sides[1], DOT[i.tile.name]))
         if own is None:
-            yield Step("store", total)
-            yield Step("get", value=i.result)
+            yield TileStep("store", total)
+            yield TileStep("get", value=i.result)
         ended = {
             x for x in (i.a, i.b) if isinstance(x, Register) and self.operands.get(x, [-1])[-1] == position
         }

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from planish.codegen import symbols
-from planish.codegen.amx import BUFFER, BYTES, CONFIGURATION, ROW, Step
+from planish.codegen.amx import BUFFER, BYTES, CONFIGURATION, ROW, TileStep
 from planish.codegen.llvm_table import immediate, llvm_type
-from planish.codegen.llvm_values import Values
+from planish.codegen.llvm_values import LlvmValues
 from planish.llir.program import Buffer, Operand, Register
 
 _CONFIGURATION: Final = "tile_configuration"
@@ -36,7 +36,7 @@ def _llvm_place(place: Register | Buffer | None) -> str:
     return f"%{symbols.memory(place)}" if isinstance(place, Buffer) else f"%r{place.number}"
 
 
-def llvm_start(to: Values) -> None:
+def llvm_start(to: LlvmValues) -> None:
     """Memory to pass values through, and the configuration."""
     to.emit(f"%{BUFFER} = alloca [{BYTES} x i8], align {ROW}")
     to.emit(f"%{_CONFIGURATION} = alloca [{len(CONFIGURATION)} x i64], align {ROW}")
@@ -46,12 +46,12 @@ def llvm_start(to: Values) -> None:
     to.emit(to.call("void", "llvm.x86.ldtilecfg", ("ptr", f"%{_CONFIGURATION}")))
 
 
-def llvm_end(to: Values) -> None:
+def llvm_end(to: LlvmValues) -> None:
     """The tile registers, given back."""
     to.emit(to.call("void", "llvm.x86.tilerelease"))
 
 
-def llvm_steps(to: Values, steps: Iterable[Step]) -> None:
+def llvm_steps(to: LlvmValues, steps: Iterable[TileStep]) -> None:
     """Steps, one after another."""
     for step in steps:
         number = ("i8", str(step.tile))
@@ -87,7 +87,7 @@ def c_end() -> list[str]:
     return ["TILE_RELEASE();"]
 
 
-def c_step(step: Step, kind: str, value: str) -> list[str]:
+def c_step(step: TileStep, kind: str, value: str) -> list[str]:
     """A step in C; `kind` and `value` are the type and the text of its value."""
     place = BUFFER if step.place is None else ""
     if isinstance(step.place, Register):

@@ -19,7 +19,7 @@ from planish.codegen.c_table import (
     memory_type,
     scalar_type,
 )
-from planish.codegen.c_values import Values, is_wide
+from planish.codegen.c_values import CValues, is_wide
 from planish.codegen.questions import may_stream, maybe_outside, no_neighbours, refuse_threads
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
@@ -41,7 +41,7 @@ _UNROLL: Final = """#if defined(__clang__)
 #define TEXT(x) #x"""
 
 
-class _Writer(Values):
+class _CWriter(CValues):
     """Writes one file."""
 
     def __init__(self, program: Program, scratch: bool) -> None:
@@ -96,7 +96,7 @@ class _Writer(Values):
 
     def function(self, called: Function) -> str:
         """A function: its parameters are memory of its own."""
-        inner = _Writer(called.body, False)
+        inner = _CWriter(called.body, False)
         inner.types, inner.helpers = self.types, self.helpers
         kind, (result, *operands) = self.type(called.dtype), called.body.params
         for buffer in called.body.params:
@@ -186,10 +186,10 @@ class _Writer(Values):
         plain = dtype.bits >= 8 and not dtype.is_bool
         gate = None if i.gate is None or i.alternative is None else i.gate
         if not is_wide(dtype):
-            found = self.loaded(f"*{self.value(i.address)}", dtype)
+            text = self.loaded(f"*{self.value(i.address)}", dtype)
             if gate is not None and i.alternative is not None:
-                found = f"{self.lane(gate, '0')} ? {found} : {self.value(i.alternative)}"
-            self.let(register, found)
+                text = f"{self.lane(gate, '0')} ? {text} : {self.value(i.alternative)}"
+            self.let(register, text)
         elif plain and gate is None and not is_wide(i.address.dtype):
             wide = self.type(dtype)
             if lanes_in_c(dtype.lanes) == dtype.lanes:
@@ -200,10 +200,10 @@ class _Writer(Values):
                     f"memcpy(&r{register.number}, {self.value(i.address)}, {dtype.itemsize * dtype.lanes});"
                 )
         else:
-            found = self.loaded(self.place(i, "l"), dtype)
+            text = self.loaded(self.place(i, "l"), dtype)
             if gate is not None and i.alternative is not None:
-                found = f"{self.lane(gate, 'l')} ? {found} : {self.lane(i.alternative, 'l')}"
-            self.each_lane(register, found)
+                text = f"{self.lane(gate, 'l')} ? {text} : {self.lane(i.alternative, 'l')}"
+            self.each_lane(register, text)
 
     def store(self, i: ir.Store) -> None:
         dtype, value = i.value.dtype, i.value
@@ -261,7 +261,7 @@ class _Writer(Values):
         no_neighbours(i)
 
 
-_WRITE: Final = handlers(_Writer)
+_WRITE: Final = handlers(_CWriter)
 
 
 def render(program: Program, *, scratch: bool = False) -> str:
@@ -269,4 +269,4 @@ def render(program: Program, *, scratch: bool = False) -> str:
 
     With `scratch`, LOCAL memory is not on the stack but where a last parameter points.
     """
-    return _Writer(program, scratch).write()
+    return _CWriter(program, scratch).write()

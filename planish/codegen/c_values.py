@@ -1,4 +1,4 @@
-"""Values in C: types, helper functions, operands and lanes as text, and the statements that compute, convert and rearrange.
+"""CValues in C: types, helper functions, operands and lanes as text, and the statements that compute, convert and rearrange.
 
 Vectors are vector types where C has the operation; else a loop over the lanes.
 """
@@ -66,7 +66,7 @@ _MOST_SHUFFLED: Final = 128
 """Lanes of a vector that compilers are asked to shuffle as one; of longer ones, some do not survive it (GCC 12)."""
 
 
-class Values:
+class CValues:
     """Writes statements, and keeps the types and helper functions that they need."""
 
     def __init__(self) -> None:
@@ -200,8 +200,8 @@ class Values:
             self.let(i.result, self.where(dtype, [*i.inputs]))
         elif i.op in COMPARISONS and not (is_narrow(dtype) or dtype.is_bool):
             template = template_of(i.op, dtype)
-            found = (template or "").format(*map(self.value, i.inputs))
-            self.let(i.result, f"__builtin_convertvector{found[:-1]}, {self.type(i.result.dtype)})")
+            text = (template or "").format(*map(self.value, i.inputs))
+            self.let(i.result, f"__builtin_convertvector{text[:-1]}, {self.type(i.result.dtype)})")
         elif i.op is Ops.SCALE and _is_whole(dtype):
             self.helper_for("scale", dtype)
             operands = ", ".join(map(self.value, i.inputs))
@@ -212,8 +212,8 @@ class Values:
                 self.each_lane(i.result, self.scalar(i.op, dtype, [self.lane(x, "l") for x in i.inputs]))
             else:
                 unsigned = self.unsigned_like(dtype) if dtype.is_int else ""
-                found = template.format(*map(self.value, i.inputs), t=self.type(dtype), u=unsigned)
-                self.let(i.result, f"({self.type(dtype)}){found}" if dtype.is_bool else found)
+                text = template.format(*map(self.value, i.inputs), t=self.type(dtype), u=unsigned)
+                self.let(i.result, f"({self.type(dtype)}){text}" if dtype.is_bool else text)
 
     def where(self, dtype: DType, inputs: list[Operand]) -> str:
         """A choice by the bits of a mask as wide as the values."""
@@ -245,8 +245,8 @@ class Values:
         template = template_of(op, dtype)
         if template is not None:
             wide = wrap_type(dtype) if dtype.is_int else ""
-            found = template.format(*x, t=scalar_type(dtype), u=wide)
-            return found if op in COMPARISONS else self.wrapped(found, dtype)
+            text = template.format(*x, t=scalar_type(dtype), u=wide)
+            return text if op in COMPARISONS else self.wrapped(text, dtype)
         function = MATH.get(op)
         if function is None or not dtype.is_float:
             raise LoweringError(f"{op.name} on {dtype} has no C form", op=op.name)
@@ -398,7 +398,7 @@ class Values:
         lanes = i.operand.dtype.lanes
         self.emit(f"for (int l = 0; l < {lanes}; l++) r{i.result.number} |= {self.lane(i.operand, 'l')};")
 
-    def tile_steps(self, steps: Iterable[amx.Step]) -> None:
+    def tile_steps(self, steps: Iterable[amx.TileStep]) -> None:
         for step in steps:
             kind, value = (
                 ("", "") if step.value is None else (self.type(step.value.dtype), self.value(step.value))

@@ -18,7 +18,7 @@ from typing import Any, Final
 from planish import dtypes
 from planish.codegen import cuda_helpers, symbols
 from planish.codegen.c_table import is_narrow, literal, memory_type, scalar_type
-from planish.codegen.c_values import Values
+from planish.codegen.c_values import CValues
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir import program as ir
@@ -69,7 +69,7 @@ def shared_memory(program: Program) -> Shared:
     return Shared(arena.nbytes, arena.alignment)
 
 
-class _Writer(Values):
+class _Writer(CValues):
     """Writes one file."""
 
     def __init__(self, program: Program, aliased: Collection[str], threads: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from planish import dtypes
 from planish.codegen.llvm_table import llvm_type
-from planish.codegen.llvm_values import Values
+from planish.codegen.llvm_values import LlvmValues
 from planish.llir.program import Tile
 
 
@@ -38,17 +38,17 @@ def is_quads(i: Tile) -> bool:
     return i.c.dtype.scalar is dtypes.int32 and lanes == tile.places("b")[0].tolist()
 
 
-def add_quads(to: Values, i: Tile, a: str, b: str, c: str, into: str) -> None:
+def add_quads(to: LlvmValues, i: Tile, a: str, b: str, c: str, into: str) -> None:
     """The tile, of the texts of its operands."""
     count = i.tile.n
     kind, quads = llvm_type(dtypes.int32.vec(count)), llvm_type(dtypes.int8.vec(4 * count))
     left = to.splat(to.let(f"bitcast <4 x i8> {a} to i32"), dtypes.int32, count)
     right = to.let(f"bitcast {quads} {b} to {kind}")
-    found = to.call(kind, "llvm.x86.avx512.vpdpbusd.512", (kind, c), (kind, left), (kind, right))
-    to.let(found, into)
+    sums = to.call(kind, "llvm.x86.avx512.vpdpbusd.512", (kind, c), (kind, left), (kind, right))
+    to.let(sums, into)
 
 
-def add_pairs(to: Values, i: Tile, a: str, b: str, c: str, into: str) -> None:
+def add_pairs(to: LlvmValues, i: Tile, a: str, b: str, c: str, into: str) -> None:
     """The tile, of the texts of its operands."""
     count = i.tile.n
     words, wide = llvm_type(dtypes.int16.vec(2 * count)), llvm_type(dtypes.int32.vec(2 * count))

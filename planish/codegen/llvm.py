@@ -13,62 +13,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Final, cast
 
-from planish import dtypes
-from planish.codegen import amx, amx_text, dot_products, symbols, transposition
-from planish.codegen.blocks import block_bytes, points, scratch_bytes
-from planish.codegen.llvm_table import (
-    constant,
-    element_type,
-    immediate,
-    llvm_type,
-    memory_type,
-    suffix,
-)
-from planish.codegen.llvm_values import Values
+from planish.codegen import amx, amx_text, symbols, transposition
+from planish.codegen.blocks import scratch_bytes
+from planish.codegen.llvm_lanes import LaneMoves
+from planish.codegen.llvm_table import llvm_type
 from planish.codegen.questions import (
-    may_stream,
     maybe_outside,
     no_neighbours,
-    one_thread,
     refuse_threads,
     stored_together,
     streams,
     waits_for_roots,
 )
 from planish.codegen.spans import Span, spans_of
-from planish.codegen.transposition import Transposition
 from planish.codegen.wide import widened
-from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
-from planish.llir.layout import pack
-from planish.llir.program import (
-    COMPARISONS,
-    MIN_ALIGNMENT,
-    Buffer,
-    Function,
-    Immediate,
-    Operand,
-    Ops,
-    Program,
-    Register,
-)
+from planish.llir.program import COMPARISONS, MIN_ALIGNMENT, Ops
 
-__all__ = ["Signature", "llvm_type", "render", "scratch_bytes", "signature"]
+__all__ = ["KernelSignature", "llvm_type", "render", "scratch_bytes", "signature"]
 
 _EXACT: Final = {Ops.ADD: "add", Ops.SUB: "sub", Ops.MUL: "mul", Ops.SHL: "shl"}
 """What is told to LLVM if it does not wrap."""
-_STACK: Final = 4 << 20
-"""Memory of its own that a kernel may keep on the stack."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class KernelSignature:
     """What a rendered function takes: pointers, then integers of 64 bits."""
 
     buffers: tuple[str, ...]
@@ -76,22 +51,22 @@ class Signature:
     specials: tuple[str, ...]
 
 
-def signature(program: Program) -> Signature:
+def signature(program: ir.Program) -> KernelSignature:
     """The parameters of the function that `render` makes of a program, in order."""
-    return Signature(
+    return KernelSignature(
         tuple(b.name for b in program.params),
         tuple(v.name for v in program.variables),
         tuple(dict.fromkeys(s.name for s in program.specials)),
     )
 
 
-class _Writer(Values):
+class _LlvmWriter(LaneMoves):
     """Writes one function."""
 
     def __init__(
         self,
-        program: Program,
-        spans: dict[Register, Span],
+        program: ir.Program,
+        spans: dict[ir.Register, Span],
         aliased: Collection[str],
         scratch: bool,
         avx512: bool,
@@ -104,7 +79,7 @@ class _Writer(Values):
         self.opened: list[str] = []
         self.questions = {i.result for i in program.body if isinstance(i, ir.AnyLane)}
         """Whether any lane holds: hardly ever, or nobody would have asked."""
-        self.tests: dict[Register, str] = {}
+        self.tests: dict[ir.Register, str] = {}
         """By the counter of a loop: whether it goes on."""
         self.loosely = maybe_outside(program)
         self.hinted = any(isinstance(i, ir.Loop) and i.unroll > 1 for i in program.body)
@@ -113,15 +88,6 @@ class _Writer(Values):
         self.turned: dict[int, list[str]] = {}
         self.tiles = amx.plan(program)
         self.functions = {(each.op, each.dtype) for each in program.functions}
-
-    # -- words -----------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def value(operand: Operand) -> str:
-        return f"%r{operand.number}" if isinstance(operand, Register) else immediate(operand)
-
-    def typed(self, operand: Operand) -> str:
-        return f"{llvm_type(operand.dtype)} {self.value(operand)}"
 
     # -- the function ----------------------------------------------------------------------------------------------
 
@@ -144,9 +110,9 @@ class _Writer(Values):
         head = f"define void @{symbols.kernel(program.name)}({', '.join(params)})"
         return f"{declared}{head} {{\nentry:\n{body}\n}}\n{called}{metadata}"
 
-    def function(self, called: Function) -> str:
+    def function(self, called: ir.Function) -> str:
         """A function: its parameters are memory of its own, which LLVM then does without."""
-        inner = _Writer(called.body, spans_of(called.body), (), False, self.avx512)
+        inner = _LlvmWriter(called.body, spans_of(called.body), (), False, self.avx512)
         inner.declared, inner.metadata = self.declared, self.metadata
         kind, (result, *operands) = llvm_type(called.dtype), called.body.params
         for buffer in called.body.params:
@@ -184,228 +150,10 @@ class _Writer(Values):
         if streams(program):
             self.emit("fence seq_cst")  # what went past the caches is seen by whoever hears that this is done
 
-    def promise(self, buffer: Buffer) -> str:
-        alone = "" if buffer.name in self.aliased else " noalias"
-        return alone + ("" if buffer.align is None else f" align {buffer.align}")
-
-    def memory(self) -> None:
-        """What the kernel keeps for itself. Memory with planned offsets is one block, so that it may overlap."""
-        own = self.program.locals
-        shared = [b for b in own if b.space is AddrSpace.LOCAL]
-        stacked = [b for b in own if not (self.scratch and b in shared)]
-        if sum(buffer.nbytes for buffer in stacked) > _STACK:
-            raise LoweringError(
-                f"{self.program.name} needs {sum(b.nbytes for b in own)} bytes of its own, more than {_STACK} on the stack"
-            )
-        planned = shared if self.scratch else [b for b in shared if b.offset is not None]
-        arena = pack(planned)
-        if planned and not self.scratch:
-            self.emit(f"%arena = alloca [{arena.nbytes} x i8], align {arena.alignment}")
-        places = {buffer: placed.offset for buffer, placed in zip(planned, arena.buffers, strict=True)}
-        block = self.own_scratch() if self.scratch else "%arena"
-        for buffer in own:
-            name = symbols.memory(buffer)
-            if buffer in places:
-                self.emit(f"%{name} = getelementptr inbounds i8, ptr {block}, i64 {places[buffer]}")
-            else:
-                kind = f"[{buffer.size} x {element_type(buffer.dtype)}]"
-                self.emit(f"%{name} = alloca {kind}, align {buffer.alignment}")
-
-    def own_scratch(self) -> str:
-        """Where the scratch memory of this block begins: blocks have one piece each, by their number."""
-        number = "0"
-        for special in {special.name: special for special in self.program.specials}.values():
-            longer = self.let(f"mul i64 {number}, {points(special)}")
-            number = self.let(f"add i64 {longer}, %{symbols.place(special.name)}")
-        offset = self.let(f"mul i64 {number}, {block_bytes(self.program)}")
-        return self.let(f"getelementptr inbounds i8, ptr %scratch, i64 {offset}")
-
-    def integer_argument(self, result: Register, name: str) -> None:
+    def integer_argument(self, result: ir.Register, name: str) -> None:
         kind = llvm_type(result.dtype)
         text = f"add i64 %{name}, 0" if kind == "i64" else f"trunc i64 %{name} to {kind}"
         self.let(text, self.value(result))
-
-    # -- memory ----------------------------------------------------------------------------------------------------
-
-    def address(self, i: ir.Address) -> None:
-        if isinstance(i.base, Buffer):
-            base, element = f"ptr %{symbols.memory(i.base)}", i.base.dtype
-        else:
-            pointer = i.base.dtype.scalar
-            base, element = self.typed(i.base), getattr(pointer, "base", pointer)
-        inside = "" if i.result in self.loosely else "inbounds "
-        self.let(
-            f"getelementptr {inside}{element_type(element)}, {base}, {self.typed(i.index)}",
-            self.value(i.result),
-        )
-
-    def load(self, i: ir.Load) -> None:
-        dtype, result = i.result.dtype, self.value(i.result)
-        small = dtype.bits < 8
-        into = None if small or i.gate is not None else result
-        if i.gate is None or i.alternative is None:
-            found = self.load_memory(i, dtype, None, into)
-            if small:
-                self.from_memory(found, dtype, result)
-        elif i.gate.dtype.lanes > 1 or i.address.dtype.lanes > 1:
-            passed = self.to_memory(self.value(i.alternative), dtype)
-            found = self.load_memory(
-                i, dtype, (self.mask(i.gate, dtype.lanes), passed), None if small else result
-            )
-            if small:
-                self.from_memory(found, dtype, result)
-        else:
-            before, name = self.block, f"load{i.result.number}"
-            self.emit(f"br i1 {self.value(i.gate)}, label %{name}.then, label %{name}.join")
-            self.label(f"{name}.then")
-            found = self.load_memory(i, dtype, None, None)
-            if small:
-                found = self.from_memory(found, dtype, None)
-            self.emit(f"br label %{name}.join")
-            self.label(f"{name}.join")
-            kind, otherwise = llvm_type(dtype), self.value(i.alternative)
-            self.let(f"phi {kind} [ {found}, %{name}.then ], [ {otherwise}, %{before} ]", result)
-
-    def load_memory(self, i: ir.Load, dtype: DType, masked: tuple[str, str] | None, into: str | None) -> str:
-        kind, align = memory_type(dtype), i.align or dtype.itemsize
-        lanes, word = dtype.lanes, suffix(_in_memory(dtype))
-        if i.address.dtype.lanes > 1:
-            mask, otherwise = masked or (constant(True, dtypes.bool_.vec(lanes)), "poison")
-            return self.let(
-                self.call(
-                    kind,
-                    f"llvm.masked.gather.{word}.v{lanes}p0",
-                    (f"<{lanes} x ptr>", self.value(i.address)),
-                    ("i32", str(align)),
-                    (f"<{lanes} x i1>", mask),
-                    (kind, otherwise),
-                ),
-                into,
-            )
-        if masked is not None:
-            return self.let(
-                self.call(
-                    kind,
-                    f"llvm.masked.load.{word}.p0",
-                    ("ptr", self.value(i.address)),
-                    ("i32", str(align)),
-                    (f"<{lanes} x i1>", masked[0]),
-                    (kind, masked[1]),
-                ),
-                into,
-            )
-        hint = self.temporality(i)
-        return self.let(f"load {kind}, ptr {self.value(i.address)}, align {align}{hint}", into)
-
-    def store(self, i: ir.Store) -> None:
-        dtype = i.value.dtype
-        kind, align = memory_type(dtype), i.align or dtype.itemsize
-        lanes, word = dtype.lanes, suffix(_in_memory(dtype))
-        value = self.to_memory(self.value(i.value), dtype)
-        address = self.value(i.address)
-        if may_stream(i):
-            whole = self.whole(i)
-            if whole is None:
-                self.emit(f"store {kind} {value}, ptr {address}, align {align}{self.temporality(i)}")
-                return
-            place = f"stream{len(self.lines)}"
-            likely = self.attach('!{{!"branch_weights", i32 1000, i32 1}}')
-            self.emit(f"br i1 {whole}, label %{place}.past, label %{place}.plain, !prof {likely}")
-            self.label(f"{place}.past")
-            size = lanes * dtype.itemsize
-            self.emit(f"store {kind} {value}, ptr {address}, align {size}{self.temporality(i)}")
-            self.emit(f"br label %{place}.done")
-            self.label(f"{place}.plain")
-            self.store(replace(i, nontemporal=False))
-            self.emit(f"br label %{place}.done")
-            self.label(f"{place}.done")
-            return
-        if i.address.dtype.lanes > 1 or (i.gate is not None and i.gate.dtype.lanes > 1):
-            mask = self.mask(i.gate, lanes)
-            wide = i.address.dtype.lanes > 1
-            name = f"llvm.masked.scatter.{word}.v{lanes}p0" if wide else f"llvm.masked.store.{word}.p0"
-            place = f"<{lanes} x ptr>" if wide else "ptr"
-            self.emit(
-                self.call(
-                    "void",
-                    name,
-                    (kind, value),
-                    (place, address),
-                    ("i32", str(align)),
-                    (f"<{lanes} x i1>", mask),
-                )
-            )
-            return
-        name = f"store{len(self.lines)}"
-        if i.gate is not None:
-            self.emit(f"br i1 {self.value(i.gate)}, label %{name}.then, label %{name}.join")
-            self.label(f"{name}.then")
-        self.emit(f"store {kind} {value}, ptr {address}, align {align}")
-        if i.gate is not None:
-            self.emit(f"br label %{name}.join")
-            self.label(f"{name}.join")
-
-    def store_together(self, stores: Sequence[ir.Store]) -> None:
-        """Vectors past the caches: one question for all, whether their addresses are aligned."""
-        if not stores:
-            return
-        size = stores[0].value.dtype.lanes * stores[0].value.dtype.itemsize
-        bits = "0"
-        for i in stores:
-            bits = self.let(f"or i64 {bits}, {self.let(f'ptrtoint ptr {self.value(i.address)} to i64')}")
-        whole = self.let(f"icmp eq i64 {self.let(f'and i64 {bits}, {size - 1}')}, 0")
-        place = f"stream{len(self.lines)}"
-        likely = self.attach('!{{!"branch_weights", i32 1000, i32 1}}')
-        self.emit(f"br i1 {whole}, label %{place}.past, label %{place}.plain, !prof {likely}")
-        self.label(f"{place}.past")
-        for i in stores:
-            self.store(replace(i, align=size))
-        self.emit(f"br label %{place}.done")
-        self.label(f"{place}.plain")
-        for i in stores:
-            self.store(replace(i, nontemporal=False))
-        self.emit(f"br label %{place}.done")
-        self.label(f"{place}.done")
-
-    def whole(self, i: ir.Store) -> str | None:
-        """Whether a store may go past the caches: its address aligned, all of its lanes written. None: it may."""
-        lanes, size = i.value.dtype.lanes, i.value.dtype.lanes * i.value.dtype.itemsize
-        found: list[str] = []
-        if i.align < size:
-            number = self.let(f"ptrtoint ptr {self.value(i.address)} to i64")
-            found.append(self.let(f"icmp eq i64 {self.let(f'and i64 {number}, {size - 1}')}, 0"))
-        if i.gate is not None and i.gate.dtype.lanes > 1:
-            bits = self.let(f"bitcast {self.typed(i.gate)} to i{lanes}")
-            found.append(self.let(f"icmp eq i{lanes} {bits}, -1"))
-        elif i.gate is not None:
-            found.append(self.value(i.gate))
-        if len(found) == 2:
-            found = [self.let(f"and i1 {found[0]}, {found[1]}")]
-        return found[0] if found else None
-
-    def mask(self, gate: Operand | None, lanes: int) -> str:
-        if gate is None:
-            return constant(True, dtypes.bool_.vec(lanes))
-        return self.value(gate) if gate.dtype.lanes > 1 else self.splat(self.value(gate), gate.dtype, lanes)
-
-    def temporality(self, i: ir.Load | ir.Store) -> str:
-        return f", !nontemporal {self.attach('!{{i32 1}}')}" if i.nontemporal else ""
-
-    def to_memory(self, value: str, dtype: DType) -> str:
-        """A value as it is stored."""
-        if dtype.bits >= 8:
-            return value
-        return self.let(f"zext {llvm_type(dtype)} {value} to {memory_type(dtype)}")
-
-    def from_memory(self, value: str, dtype: DType, into: str | None) -> str:
-        kind = memory_type(dtype)
-        if dtype.is_bool:
-            return self.let(f"icmp ne {kind} {value}, {constant(0, dtypes.int8.vec(dtype.lanes))}", into)
-        return self.let(f"trunc {kind} {value} to {llvm_type(dtype)}", into)
-
-    def prefetch(self, i: ir.Prefetch) -> None:
-        hints = (("i32", str(int(i.write))), ("i32", str(i.locality)), ("i32", "1"))
-        self.emit(self.call("void", "llvm.prefetch.p0", ("ptr", self.value(i.address)), *hints))
 
     # -- values ----------------------------------------------------------------------------------------------
 
@@ -427,158 +175,6 @@ class _Writer(Values):
     def bitcast(self, i: ir.Bitcast) -> None:
         self.let(f"bitcast {self.typed(i.operand)} to {llvm_type(i.result.dtype)}", self.value(i.result))
 
-    def lanes(self, i: ir.Lanes) -> None:
-        self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))
-
-    def build(self, i: ir.Build) -> None:
-        first, kind = i.inputs[0], llvm_type(i.result.dtype)
-        whole_rows = self.transposed.get(i.result)
-        if whole_rows is not None:
-            start, width = whole_rows.pieces[i.result], whole_rows.lanes
-            rows = self.transpose(whole_rows)
-            at, count = start // width, len(i.inputs)
-            if count == width:
-                self.let(f"bitcast {kind} {rows[at]} to {kind}", self.value(i.result))
-            elif count < width:
-                chosen = range(start % width, start % width + count)
-                self.select(rows[at], whole_rows.rows[0].dtype, chosen, self.value(i.result))
-            else:
-                parts = [(row, width) for row in rows[at : at + count // width]]
-                self.join(parts, whole_rows.rows[0].dtype.scalar, self.value(i.result))
-            return
-        if all(x == first for x in i.inputs):
-            self.select(self.value(first), first.dtype, [0] * len(i.inputs), self.value(i.result))
-            return
-        if first.dtype.is_bool and self.build_mask(i):
-            return
-        whole = "poison"
-        for lane, x in enumerate(i.inputs):
-            into = self.value(i.result) if lane + 1 == len(i.inputs) else None
-            whole = self.let(f"insertelement {kind} {whole}, {self.typed(x)}, i32 {lane}", into)
-
-    def build_mask(self, i: ir.Build) -> bool:
-        """Lanes of a few bools, as bits of one integer: a lane at a time takes several instructions each."""
-        count, kind = len(i.inputs), f"i{len(i.inputs)}"
-        bits: dict[Operand, int] = {}
-        for lane, x in enumerate(i.inputs):
-            bits[x] = bits.get(x, 0) | 1 << lane
-        if count < 8 or count & (count - 1) or len(bits) > count // 4 + 1:
-            return False
-        always = sum(mask for x, mask in bits.items() if not isinstance(x, Register) and x.value)
-        word = str(always)
-        for x, mask in bits.items():
-            if isinstance(x, Register):
-                chosen = self.let(f"select {self.typed(x)}, {kind} {mask}, {kind} 0")
-                word = self.let(f"or {kind} {word}, {chosen}")
-        self.let(f"bitcast {kind} {word} to {llvm_type(i.result.dtype)}", self.value(i.result))
-        return True
-
-    def transpose(self, wanted: Transposition) -> list[str]:
-        """The rows of a transposition; made where the first is asked for, which is before all others."""
-        found = self.turned.get(id(wanted))
-        if found is None:
-            kind = llvm_type(wanted.rows[0].dtype)
-            found = [self.value(row) for row in wanted.rows]
-            for round_ in transposition.rounds(len(found), wanted.lanes, wanted.rows[0].dtype.itemsize):
-                found = [
-                    self.let(
-                        f"shufflevector {kind} {found[a]}, {kind} {found[b]}, "
-                        f"<{wanted.lanes} x i32> <{', '.join(f'i32 {lane}' for lane in mask)}>"
-                    )
-                    for a, b, mask in round_
-                ]
-            self.turned[id(wanted)] = found
-        return found
-
-    def concat(self, i: ir.Concat) -> None:
-        parts = [(self.value(x), x.dtype.lanes) for x in i.inputs]
-        self.join(parts, i.result.dtype.scalar, self.value(i.result))
-
-    def lookup(self, i: ir.Lookup) -> None:
-        """Element by element: LLVM finds the permutation instruction where there is one; on AVX-512 we name it."""
-        table, index = i.table, i.index
-        if self.avx512 and _is_permutation(table.dtype, index.dtype):
-            self.permute(i)
-            return
-        whole, scalar = "poison", llvm_type(table.dtype.scalar)
-        inside = self.alu(
-            Ops.AND, index.dtype, [self.value(index), constant(table.dtype.lanes - 1, index.dtype)]
-        )
-        for lane in range(index.dtype.lanes):
-            place = inside
-            if index.dtype.lanes > 1:
-                place = self.let(f"extractelement {llvm_type(index.dtype)} {inside}, i32 {lane}")
-            last = self.value(i.result) if lane + 1 == index.dtype.lanes else None
-            single = last if index.dtype.lanes == 1 else None
-            if table.dtype.lanes == 1:
-                found = self.select(self.value(table), table.dtype, [0], single)
-            else:
-                found = self.let(
-                    f"extractelement {self.typed(table)}, {llvm_type(index.dtype.scalar)} {place}", single
-                )
-            if index.dtype.lanes > 1:
-                kind = llvm_type(i.result.dtype)
-                whole = self.let(f"insertelement {kind} {whole}, {scalar} {found}, i32 {lane}", last)
-
-    def permute(self, i: ir.Lookup) -> None:
-        """A lookup in one register; an index of fewer lanes is the beginning of one."""
-        table, lanes = i.table.dtype, i.index.dtype.lanes
-        name = f"llvm.x86.avx512.permvar.{'sf' if table.bits == 32 else 'df'}.512"
-        places = self.widen(self.value(i.index), lanes, table.lanes, i.index.dtype.scalar)
-        kind, whole = llvm_type(table), llvm_type(i.index.dtype.scalar.vec(table.lanes))
-        found = self.call(kind, name, (kind, self.value(i.table)), (whole, places))
-        if lanes == table.lanes:
-            self.let(found, self.value(i.result))
-        else:
-            self.select(self.let(found), table, range(lanes), self.value(i.result))
-
-    def any(self, i: ir.AnyLane) -> None:
-        lanes, value = i.operand.dtype.lanes, self.value(i.operand)
-        if lanes == 1:
-            self.select(value, dtypes.bool_, [0], self.value(i.result))
-        else:
-            kind = llvm_type(i.operand.dtype)
-            self.let(
-                self.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (kind, value)), self.value(i.result)
-            )
-
-    def tile(self, i: ir.Tile) -> None:
-        tile, wide = i.tile, i.c.dtype.scalar
-        one_thread(i)
-
-        if dot_products.is_pairs(i):
-            texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]
-            dot_products.add_pairs(self, i, texts[0], texts[1], texts[2], texts[3])
-            return
-
-        if self.avx512 and dot_products.is_quads(i):
-            texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]
-            dot_products.add_quads(self, i, texts[0], texts[1], texts[2], texts[3])
-            return
-
-        def rows(matrix: str, operand: Operand, count: int) -> list[str]:
-            """The rows of a matrix, in the dtype of the sum."""
-            value, dtype = self.value(operand), operand.dtype
-            if dtype.scalar is not wide:
-                value, dtype = self.convert_value(value, dtype, wide.vec(dtype.lanes)), wide.vec(dtype.lanes)
-            lane_of = {int(place): lane for lane, place in enumerate(tile.places(matrix)[0])}
-            size = dtype.lanes // count
-            return [
-                self.select(value, dtype, [lane_of[row * size + column] for column in range(size)])
-                for row in range(count)
-            ]
-
-        a, b, c = rows("a", i.a, tile.m), rows("b", i.b, tile.k), rows("c", i.c, tile.m)
-        row, across = wide.vec(tile.n), wide.vec(tile.k)
-        for k in range(tile.k):
-            for m in range(tile.m):
-                factor = self.select(a[m], across, [k]) if tile.k > 1 else a[m]
-                spread = self.splat(factor, wide, tile.n) if tile.n > 1 else factor
-                c[m] = self.alu(Ops.MULACC, row, [spread, b[k], c[m]])
-        whole = self.join([(value, tile.n) for value in c], wide)
-        order = [int(place) for place in tile.places("c")[0]]
-        self.select(whole, i.c.dtype, order, self.value(i.result))
-
     # -- control ---------------------------------------------------------------------------------------------------
 
     def special(self, i: ir.Special) -> None:
@@ -590,7 +186,7 @@ class _Writer(Values):
         # the test is at the end: what runs at least once is known not to wrap, and addresses fold
         less = f"icmp {'slt' if i.counter.dtype.is_signed else 'ult'} {kind}"
         self.tests[i.counter] = f"{less} {counter}.next, {self.value(i.bound)}"
-        if isinstance(i.bound, Immediate) and cast("int", i.bound.value) > 0:
+        if isinstance(i.bound, ir.Immediate) and cast("int", i.bound.value) > 0:
             self.emit(f"br label %{label}.body")
         else:
             self.emit(f"{counter}.any = {less} 0, {self.value(i.bound)}")
@@ -639,21 +235,11 @@ class _Writer(Values):
         no_neighbours(i)
 
 
-def _is_permutation(table: DType, index: DType) -> bool:
-    """Whether a lookup is one of floats in a whole register of AVX-512."""
-    whole = table.is_float and table.bits * table.lanes == 512 and table.bits >= 32
-    return whole and index.bits == table.bits and index.lanes <= table.lanes
-
-
-def _in_memory(dtype: DType) -> DType:
-    return dtypes.uint8.vec(dtype.lanes) if dtype.bits < 8 else dtype
-
-
-_WRITE: Final = handlers(_Writer)
+_WRITE: Final = handlers(_LlvmWriter)
 
 
 def render(
-    program: Program, *, aliased: Collection[str] = (), scratch: bool = False, avx512: bool = False
+    program: ir.Program, *, aliased: Collection[str] = (), scratch: bool = False, avx512: bool = False
 ) -> str:
     """The LLVM IR of one kernel, with the declarations it needs.
 
@@ -661,4 +247,4 @@ def render(
     where a last parameter points. With `avx512`, instructions that only such processors have may be named; without, the text is
     good for any.
     """
-    return _Writer(*widened(program), aliased, scratch, avx512).write()
+    return _LlvmWriter(*widened(program), aliased, scratch, avx512).write()

@@ -80,10 +80,10 @@ def llvm_type(dtype: DType) -> str:
         return vector_of("i1", dtype.lanes)
     if dtype.is_int:
         return vector_of(f"i{dtype.bits}", dtype.lanes)
-    found = _FLOATS.get(dtype.scalar.short)
-    if found is None:
+    kind = _FLOATS.get(dtype.scalar.short)
+    if kind is None:
         raise LoweringError(f"{dtype} has no LLVM form", remedy="cast to a wider type first")
-    return vector_of(found, dtype.lanes)
+    return vector_of(kind, dtype.lanes)
 
 
 def memory_type(dtype: DType) -> str:

@@ -1,4 +1,4 @@
-"""Values in LLVM IR: names, calls, arithmetic, conversions and lanes, on operands that are already text.
+"""LlvmValues in LLVM IR: arithmetic and conversions, on operands that are already text.
 
 Everything has a value for every operand: shifts beyond the width, divisions by zero, floats out of range. Narrow floats are
 computed in float32 and rounded once.
@@ -11,6 +11,7 @@ from typing import Final
 
 from planish import dtypes
 from planish.codegen import symbols
+from planish.codegen.llvm_lines import LlvmLines
 from planish.codegen.llvm_table import (
     FLAGGED,
     constant,
@@ -38,50 +39,15 @@ _INFINITY: Final = 0xFF << 23
 """The bits of 2**-100 and of infinity."""
 
 
-class Values:
-    """Writes instructions, and names their results."""
+class LlvmValues(LlvmLines):
+    """Writes arithmetic and conversions."""
 
     def __init__(self, *, avx512: bool = False) -> None:
+        super().__init__()
         self.avx512 = avx512
         self.refines_roots = False
         self.functions: Collection[tuple[Ops, DType]] = ()
         """What is called: whoever writes the kernel writes these too."""
-        self.lines: list[str] = []
-        self.declared: dict[str, str] = {}
-        self.metadata: list[str] = []
-        self.block = "entry"
-        self.count = 0
-
-    # -- words -----------------------------------------------------------------------------------------------------
-
-    def emit(self, line: str) -> None:
-        self.lines.append("  " + line)
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-        self.block = name
-
-    def let(self, text: str, into: str | None = None) -> str:
-        """An instruction whose result gets a name."""
-        if into is None:
-            into = f"%t{self.count}"
-            self.count += 1
-        self.emit(f"{into} = {text}")
-        return into
-
-    def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
-        """A call of an intrinsic, which is declared."""
-        types = ", ".join(kind for kind, _ in arguments)
-        self.declared[name] = f"declare {result} @{name}({types})"
-        return f"call {result} @{name}({', '.join(f'{kind} {value}' for kind, value in arguments)})"
-
-    def attach(self, *nodes: str) -> str:
-        """Metadata nodes, by the number of the first; `{0}` in them is that number, `{1}` the next."""
-        number = len(self.metadata)
-        self.metadata += [
-            f"!{number + i} = {node.format(number, number + 1)}" for i, node in enumerate(nodes)
-        ]
-        return f"!{number}"
 
     # -- arithmetic ------------------------------------------------------------------------------------------------
 
@@ -118,6 +84,15 @@ class Values:
             self.call(kind, f"llvm.{function}.{suffix(dtype)}", *((kind, v) for v in x), *flag), into
         )
 
+    def arithmetic(self, dtype: DType) -> Callable[..., str]:
+        """Ops on values of one dtype, with plain numbers for its constants."""
+        return lambda op, *x: self.alu(
+            op, dtype, [v if isinstance(v, str) else constant(v, dtype) for v in x]
+        )
+
+    def same_bits(self, value: str, source: DType, target: DType, into: str | None = None) -> str:
+        return self.let(f"bitcast {llvm_type(source)} {value} to {llvm_type(target)}", into)
+
     def narrow_alu(self, op: Ops, dtype: DType, x: Sequence[str], into: str | None) -> str:
         """float16 and bfloat16: computed in float32 and rounded once."""
         if op is Ops.MULACC:
@@ -132,12 +107,12 @@ class Values:
         """x·y + z of narrow floats in float64, its last bit set where the sum is not exact: rounding it is rounding once."""
         double = dtypes.float64.vec(dtype.lanes)
         a, b, c = (self.convert_value(v, dtype, double) for v in x)
-        product = self.alu(Ops.MUL, double, [a, b])  # exact
-        total = self.alu(Ops.ADD, double, [product, c])
-        virtual = self.alu(Ops.SUB, double, [total, product])
-        rest = self.alu(Ops.SUB, double, [c, virtual])
-        back = self.alu(Ops.SUB, double, [total, virtual])
-        error = self.alu(Ops.ADD, double, [self.alu(Ops.SUB, double, [product, back]), rest])
+        number = self.arithmetic(double)
+        product = number(Ops.MUL, a, b)  # exact
+        total = number(Ops.ADD, product, c)
+        virtual = number(Ops.SUB, total, product)
+        rest, back = number(Ops.SUB, c, virtual), number(Ops.SUB, total, virtual)
+        error = number(Ops.ADD, number(Ops.SUB, product, back), rest)
         zero, kind = constant(0.0, double), llvm_type(double)
         inexact = self.let(f"fcmp one {kind} {error}, {zero}")
         error_down = self.let(f"fcmp olt {kind} {error}, {zero}")
@@ -147,15 +122,10 @@ class Values:
 
     def make_odd(self, value: str, dtype: DType, inexact: str, beyond: str) -> str:
         """A float whose magnitude was rounded, up where `beyond`, brought toward zero and marked in its last bit."""
-        kind = llvm_type(dtype)
         whole = (dtypes.int64 if dtype.bits == 64 else dtypes.int32).vec(dtype.lanes)
-        bits = self.let(f"bitcast {kind} {value} to {llvm_type(whole)}")
-        lower = self.alu(Ops.SUB, whole, [bits, constant(1, whole)])
-        inward = self.alu(
-            Ops.OR, whole, [self.alu(Ops.WHERE, whole, [beyond, lower, bits]), constant(1, whole)]
-        )
-        chosen = self.alu(Ops.WHERE, whole, [inexact, inward, bits])
-        return self.let(f"bitcast {llvm_type(whole)} {chosen} to {kind}")
+        bits, word = self.same_bits(value, dtype, whole), self.arithmetic(whole)
+        inward = word(Ops.OR, word(Ops.WHERE, beyond, word(Ops.SUB, bits, 1), bits), 1)
+        return self.same_bits(word(Ops.WHERE, inexact, inward, bits), whole, dtype)
 
     def scale(self, dtype: DType, x: str, y: str, into: str | None) -> str:
         """x * 2 ** floor(y): one instruction of AVX-512; elsewhere a function of the C library."""
@@ -174,7 +144,7 @@ class Values:
         whole = dtypes.int32.vec(lanes)
         power = self.convert_value(self.alu(Ops.FLOOR, dtype, [y]), dtype, whole)
         word = f"llvm.ldexp.{suffix(dtype)}.{suffix(whole)}"
-        found = self.let(self.call(kind, word, (kind, x), (llvm_type(whole), power)))
+        scaled = self.let(self.call(kind, word, (kind, x), (llvm_type(whole), power)))
         # 2**inf times 0, and 2**-inf times infinity: as the product of the powers themselves
         end = self.alu(Ops.WHERE, dtype, [
             self.let(f"fcmp ogt {kind} {y}, {constant(0.0, dtype)}"), y, constant(0.0, dtype)
@@ -183,7 +153,7 @@ class Values:
         is_nan = self.let(f"fcmp uno {kind} {x}, {x}")
         endless = self.alu(Ops.WHERE, dtype, [is_nan, end, self.alu(Ops.MUL, dtype, [x, end])])
         lost = self.alu(Ops.WHERE, dtype, [self.let(f"fcmp uno {kind} {y}, {y}"), y, endless])
-        return self.alu(Ops.WHERE, dtype, [finite, found, lost], into)
+        return self.alu(Ops.WHERE, dtype, [finite, scaled, lost], into)
 
     def extreme(self, op: Ops, dtype: DType, x: str, y: str, into: str | None) -> str:
         """The larger or smaller one; NaN if either is. The instruction of AVX-512 knows -0 from 0, and leaves NaN to us.
@@ -199,9 +169,9 @@ class Values:
         every = (f"i{max(dtype.lanes, 8)}", "-1")
         rounding = (("i32", "4"),) if bits == 512 else ()
         arguments = ((kind, x), (kind, y), ("i32", _RANGE[op]), (kind, "poison"), every, *rounding)
-        found = self.let(self.call(kind, name, *arguments))
+        chosen = self.let(self.call(kind, name, *arguments))
         lost = self.let(f"fcmp uno {kind} {x}, {y}")
-        return self.alu(Ops.WHERE, dtype, [lost, self.alu(Ops.ADD, dtype, [x, y]), found], into)
+        return self.alu(Ops.WHERE, dtype, [lost, self.alu(Ops.ADD, dtype, [x, y]), chosen], into)
 
     def refined_root(self, dtype: DType, x: str, into: str | None) -> str:
         """The root by an estimate and two steps that double its bits: half the time of the instruction, and the same bits.
@@ -320,59 +290,40 @@ class Values:
         """Eight bits, as integers of 32: their exponent read as that of a float32, which a power of two puts right."""
         mantissa, bias, largest = _EIGHT_BITS[source.scalar]
         whole, single = dtypes.uint32.vec(source.lanes), dtypes.float32.vec(source.lanes)
-        size = self.alu(Ops.AND, whole, [bits, constant(0x7F, whole)])
-        sign = self.alu(
-            Ops.SHL, whole, [self.alu(Ops.AND, whole, [bits, constant(0x80, whole)]), constant(24, whole)]
-        )
-        placed = self.alu(Ops.SHL, whole, [size, constant(23 - mantissa, whole)])
-        raw = self.let(f"bitcast {llvm_type(whole)} {placed} to {llvm_type(single)}")
-        scaled = self.alu(Ops.MUL, single, [raw, constant(2.0 ** (127 - bias), single)])
-        special = self.alu(Ops.CMPLE, whole, [constant(largest, whole), size])
-        infinite = self.alu(Ops.CMPEQ, whole, [size, constant(0x7C, whole)])
+        word, number = self.arithmetic(whole), self.arithmetic(single)
+        size = word(Ops.AND, bits, 0x7F)
+        sign = word(Ops.SHL, word(Ops.AND, bits, 0x80), 24)
+        placed = word(Ops.SHL, size, 23 - mantissa)
+        scaled = number(Ops.MUL, self.same_bits(placed, whole, single), 2.0 ** (127 - bias))
+        special = word(Ops.CMPLE, largest, size)
+        infinite = word(Ops.CMPEQ, size, 0x7C)
         beyond = constant(float("nan"), single)
         if source.scalar is dtypes.float8_e5m2:
-            beyond = self.alu(Ops.WHERE, single, [infinite, constant(float("inf"), single), beyond])
-        found = self.alu(Ops.WHERE, single, [special, beyond, scaled])
-        found = self.let(f"bitcast {llvm_type(single)} {found} to {llvm_type(whole)}")
-        return self.let(
-            f"bitcast {llvm_type(whole)} {self.alu(Ops.OR, whole, [found, sign])} to {llvm_type(single)}",
-            into,
-        )
+            beyond = number(Ops.WHERE, infinite, float("inf"), beyond)
+        magnitude = self.same_bits(number(Ops.WHERE, special, beyond, scaled), single, whole)
+        return self.same_bits(word(Ops.OR, magnitude, sign), whole, single, into)
 
     def round_eight(self, value: str, target: DType, into: str | None) -> str:
         """float32 to eight bits, to nearest, ties to even."""
         mantissa, bias, largest = _EIGHT_BITS[target.scalar]
         whole, single = dtypes.uint32.vec(target.lanes), dtypes.float32.vec(target.lanes)
-        bits = self.let(f"bitcast {llvm_type(single)} {value} to {llvm_type(whole)}")
-        size = self.alu(Ops.AND, whole, [bits, constant(0x7FFFFFFF, whole)])
-        sign = self.alu(
-            Ops.AND, whole, [self.alu(Ops.SHR, whole, [bits, constant(24, whole)]), constant(0x80, whole)]
-        )
+        word, number = self.arithmetic(whole), self.arithmetic(single)
+        bits = self.same_bits(value, single, whole)
+        size = word(Ops.AND, bits, 0x7FFFFFFF)
+        sign = word(Ops.AND, word(Ops.SHR, bits, 24), 0x80)
         drop = 23 - mantissa
-        even = self.alu(
-            Ops.AND, whole, [self.alu(Ops.SHR, whole, [size, constant(drop, whole)]), constant(1, whole)]
-        )
-        nudged = self.alu(
-            Ops.ADD, whole, [self.alu(Ops.ADD, whole, [size, constant((1 << drop - 1) - 1, whole)]), even]
-        )
-        shifted = self.alu(Ops.SHR, whole, [nudged, constant(drop, whole)])
-        normal = self.alu(Ops.SUB, whole, [shifted, constant(127 - bias << mantissa, whole)])
+        even = word(Ops.AND, word(Ops.SHR, size, drop), 1)
+        nudged = word(Ops.ADD, word(Ops.ADD, size, (1 << drop - 1) - 1), even)
+        normal = word(Ops.SUB, word(Ops.SHR, nudged, drop), 127 - bias << mantissa)
         # a subnormal is a whole number of the least one: adding a large number rounds it there
-        step = 2.0 ** (24 - bias - mantissa)
-        absolute = self.let(f"bitcast {llvm_type(whole)} {size} to {llvm_type(single)}")
-        total = self.alu(Ops.ADD, single, [absolute, constant(step, single)])
-        raw = self.let(f"bitcast {llvm_type(single)} {total} to {llvm_type(whole)}")
-        start = 127 + 24 - bias - mantissa << 23
-        small = self.alu(Ops.SUB, whole, [raw, constant(start, whole)])
-        least = constant(127 + 1 - bias << 23, whole)
-        found = self.alu(Ops.WHERE, whole, [self.alu(Ops.CMPLT, whole, [size, least]), small, normal])
-        found = self.alu(Ops.MIN, whole, [found, constant(largest, whole)])
+        total = number(Ops.ADD, self.same_bits(size, whole, single), 2.0 ** (24 - bias - mantissa))
+        small = word(Ops.SUB, self.same_bits(total, single, whole), 127 + 24 - bias - mantissa << 23)
+        magnitude = word(Ops.WHERE, word(Ops.CMPLT, size, 127 + 1 - bias << 23), small, normal)
+        magnitude = word(Ops.MIN, magnitude, largest)
         is_nan = self.let(f"fcmp uno {llvm_type(single)} {value}, {value}")
-        found = self.alu(Ops.WHERE, whole, [is_nan, constant(0x7F, whole), found])
-        return self.let(
-            f"trunc {llvm_type(whole)} {self.alu(Ops.OR, whole, [found, sign])} to {vector_of('i8', target.lanes)}",
-            into,
-        )
+        magnitude = word(Ops.WHERE, is_nan, 0x7F, magnitude)
+        byte = vector_of("i8", target.lanes)
+        return self.let(f"trunc {llvm_type(whole)} {word(Ops.OR, magnitude, sign)} to {byte}", into)
 
     def to_odd_single(self, value: str, source: DType) -> str:
         """float64 to float32 such that rounding on to fewer bits is rounding once."""
@@ -398,14 +349,14 @@ class Values:
         if target.scalar in _EIGHT_BITS:
             return self.round_eight(value, target, into)
         # by hand: the machine's own conversion to bfloat16 flushes subnormals
-        bits = self.let(f"bitcast {llvm_type(single)} {value} to {llvm_type(whole)}")
+        bits, word = self.same_bits(value, single, whole), self.arithmetic(whole)
         high = self.let(f"lshr {llvm_type(whole)} {bits}, {constant(16, whole)}")
-        even = self.alu(Ops.AND, whole, [high, constant(1, whole)])
-        nudged = self.alu(Ops.ADD, whole, [self.alu(Ops.ADD, whole, [bits, constant(0x7FFF, whole)]), even])
+        even = word(Ops.AND, high, 1)
+        nudged = word(Ops.ADD, word(Ops.ADD, bits, 0x7FFF), even)
         rounded = self.let(f"lshr {llvm_type(whole)} {nudged}, {constant(16, whole)}")
-        quiet = self.alu(Ops.OR, whole, [high, constant(0x40, whole)])
+        quiet = word(Ops.OR, high, 0x40)
         is_nan = self.let(f"fcmp uno {llvm_type(single)} {value}, {value}")
-        chosen = self.alu(Ops.WHERE, whole, [is_nan, quiet, rounded])
+        chosen = word(Ops.WHERE, is_nan, quiet, rounded)
         return self.let(f"trunc {llvm_type(whole)} {chosen} to {llvm_type(half)}", into)
 
     def convert_integer(self, value: str, source: DType, target: DType, into: str | None) -> str:
@@ -433,63 +384,6 @@ class Values:
             exact = self.alu(Ops.WHERE, double, [small, exact, scaled])
         return self.convert_value(exact, double, target, into)
 
-    # -- lanes -----------------------------------------------------------------------------------------------------
-
-    def select(self, value: str, dtype: DType, lanes: Sequence[int], into: str | None = None) -> str:
-        """Lanes of a value; of a scalar, copies."""
-        kind, count = llvm_type(dtype), len(lanes)
-        if dtype.lanes == 1:
-            if count > 1:
-                return self.splat(value, dtype, count, into)
-            return self.let(f"select i1 true, {kind} {value}, {kind} {value}", into)
-        if count == 1:
-            return self.let(f"extractelement {kind} {value}, i32 {lanes[0]}", into)
-        mask = ", ".join(f"i32 {lane}" for lane in lanes)
-        return self.let(f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{mask}>", into)
-
-    def splat(self, value: str, dtype: DType, lanes: int, into: str | None = None) -> str:
-        kind = vector_of(llvm_type(dtype), lanes)
-        first = self.let(f"insertelement {kind} poison, {llvm_type(dtype)} {value}, i32 0")
-        return self.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer", into)
-
-    def join(self, parts: Sequence[tuple[str, int]], scalar: DType, into: str | None = None) -> str:
-        """Values of one scalar type after another, in pairs."""
-        if len(parts) == 1:
-            value, lanes = parts[0]
-            return self.select(value, scalar.vec(lanes), range(lanes), into)
-        while len(parts) > 1:
-            last = len(parts) == 2
-            joined = [
-                (self.join_two(a, b, scalar, into if last else None), a[1] + b[1])
-                for a, b in zip(parts[::2], parts[1::2], strict=False)
-            ]
-            parts = [*joined, *parts[len(joined) * 2 :]]
-        return parts[0][0]
-
-    def join_two(self, a: tuple[str, int], b: tuple[str, int], scalar: DType, into: str | None) -> str:
-        wide = max(a[1], b[1])
-        kind = vector_of(llvm_type(scalar), wide)
-        if wide == 1:
-            pair = vector_of(llvm_type(scalar), 2)
-            first = self.let(f"insertelement {pair} poison, {kind} {a[0]}, i32 0")
-            return self.let(f"insertelement {pair} {first}, {kind} {b[0]}, i32 1", into)
-        left, right = (self.widen(value, lanes, wide, scalar) for value, lanes in (a, b))
-        order = [*range(a[1]), *(wide + lane for lane in range(b[1]))]
-        mask = ", ".join(f"i32 {lane}" for lane in order)
-        return self.let(f"shufflevector {kind} {left}, {kind} {right}, <{len(order)} x i32> <{mask}>", into)
-
-    def widen(self, value: str, lanes: int, wide: int, scalar: DType) -> str:
-        """A value in a longer vector; what follows it does not matter."""
-        if lanes == wide:
-            return value
-        if lanes == 1:
-            return self.let(
-                f"insertelement {vector_of(llvm_type(scalar), wide)} poison, {llvm_type(scalar)} {value}, i32 0"
-            )
-        mask = ", ".join(f"i32 {lane}" if lane < lanes else "i32 poison" for lane in range(wide))
-        kind = vector_of(llvm_type(scalar), lanes)
-        return self.let(f"shufflevector {kind} {value}, {kind} poison, <{wide} x i32> <{mask}>")
-
 
 def _has_range(dtype: DType, x: Sequence[str]) -> bool:
     """Whether values, none of them a constant, are what `vrangeps` takes, or the beginning of it."""
@@ -504,11 +398,11 @@ def _is_harmless(divisor: str) -> bool:
     return number.lstrip("-").isdigit() and number not in {"0", "-1"}
 
 
-_OWN: Final[dict[Ops, Callable[[Values, Ops, DType, Sequence[str], str | None], str]]] = {
-    Ops.MULACC: Values.fused,
-    Ops.SHL: Values.shift,
-    Ops.SHR: Values.shift,
-    Ops.TRUNCDIV: Values.divide,
-    Ops.TRUNCMOD: Values.divide,
+_OWN: Final[dict[Ops, Callable[[LlvmValues, Ops, DType, Sequence[str], str | None], str]]] = {
+    Ops.MULACC: LlvmValues.fused,
+    Ops.SHL: LlvmValues.shift,
+    Ops.SHR: LlvmValues.shift,
+    Ops.TRUNCDIV: LlvmValues.divide,
+    Ops.TRUNCMOD: LlvmValues.divide,
 }
 """Integer ops that take more than an instruction."""

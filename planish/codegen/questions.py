@@ -21,13 +21,13 @@ from planish.llir.program import (
 
 def maybe_outside(program: Program) -> frozenset[Register]:
     """Addresses that need not lie in their buffer: of gated accesses, prefetches, and what others are computed from."""
-    found: set[Register] = set()
+    addresses: set[Register] = set()
     for i in program.body:
         if isinstance(i, Prefetch) or (isinstance(i, Load | Store) and i.gate is not None):
-            found.add(i.address)
+            addresses.add(i.address)
         elif isinstance(i, Address) and isinstance(i.base, Register):
-            found |= {i.base, i.result}
-    return frozenset(found)
+            addresses |= {i.base, i.result}
+    return frozenset(addresses)
 
 
 def may_stream(i: Store) -> bool:
@@ -54,17 +54,17 @@ _BESIDE_A_ROOT: Final = 13
 
 def stored_together(program: Program) -> dict[int, tuple[Store, ...]]:
     """By position: stores past the caches that follow each other, to be asked once whether all are aligned; () for all but the first."""
-    found: dict[int, tuple[Store, ...]] = {}
+    together: dict[int, tuple[Store, ...]] = {}
     first = -1
     for position, i in enumerate(program.body):
         if not isinstance(i, Store) or not may_stream(i) or i.gate is not None or i.align >= _bytes(i):
             first = -1
-        elif first < 0 or _bytes(found[first][0]) != _bytes(i):
-            first, found[position] = position, (i,)
+        elif first < 0 or _bytes(together[first][0]) != _bytes(i):
+            first, together[position] = position, (i,)
         else:
-            found[first] += (i,)
-            found[position] = ()
-    return {position: run for position, run in found.items() if len(run) != 1}
+            together[first] += (i,)
+            together[position] = ()
+    return {position: run for position, run in together.items() if len(run) != 1}
 
 
 def _bytes(i: Store) -> int:

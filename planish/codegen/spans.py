@@ -18,8 +18,8 @@ Span = tuple[int, int]
 
 def _corners(op: Callable[[int, int], int]) -> Callable[[Span, Span], Span | None]:
     def apply(a: Span, b: Span) -> Span:
-        found = [op(x, y) for x in a for y in b]
-        return min(found), max(found)
+        corners = [op(x, y) for x in a for y in b]
+        return min(corners), max(corners)
 
     return apply
 
@@ -58,29 +58,29 @@ _RULES: Final[dict[Ops, Callable[[Span, Span], Span | None]]] = {
 
 def spans_of(program: Program) -> dict[Register, Span]:
     """The span of every scalar of a signed dtype that has one: there the arithmetic of its op is that of whole numbers."""
-    found: dict[Register, Span] = {v.result: (v.low, v.high) for v in program.variables}
+    spans: dict[Register, Span] = {v.result: (v.low, v.high) for v in program.variables}
     for i in program.body:
         if isinstance(i, Compute):
             dtype = i.result.dtype
             if dtype.lanes > 1 or not dtype.is_signed:
                 continue
-            span = _computed(i, [span_of(x, found) for x in i.inputs])
+            span = _computed(i, [span_of(x, spans) for x in i.inputs])
             if span is not None:
-                found[i.result] = span
+                spans[i.result] = span
         elif isinstance(i, Loop):
-            last = span_of(i.bound, found)
+            last = span_of(i.bound, spans)
             if last is not None:
-                found[i.counter] = 0, max(last[1] - 1, 0)
+                spans[i.counter] = 0, max(last[1] - 1, 0)
         elif isinstance(i, Special):
-            last = span_of(i.bound, found)
+            last = span_of(i.bound, spans)
             if last is not None:
-                found[i.result] = 0, max(last[1] - 1, 0)
+                spans[i.result] = 0, max(last[1] - 1, 0)
         elif isinstance(i, Convert):
             whole = i.result.dtype.lanes == 1 and i.result.dtype.is_signed and i.operand.dtype.is_int
-            span = _within(i.result.dtype, span_of(i.operand, found)) if whole else None
+            span = _within(i.result.dtype, span_of(i.operand, spans)) if whole else None
             if span is not None:
-                found[i.result] = span
-    return found
+                spans[i.result] = span
+    return spans
 
 
 def _computed(i: Compute, spans: list[Span | None]) -> Span | None:

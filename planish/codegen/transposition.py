@@ -41,7 +41,7 @@ class Transposition:
 def find(program: Program) -> dict[Register, Transposition]:
     """By register: the transposition that it is a piece of. All pieces of one are in the same straight run of code."""
     lanes: dict[Register, tuple[Register, int]] = {}
-    found: dict[tuple[int, tuple[Register, ...]], Transposition] = {}
+    transpositions: dict[tuple[int, tuple[Register, ...]], Transposition] = {}
     run = 0
     for i in program.body:
         if isinstance(i, Loop | EndLoop | If | EndIf):
@@ -53,8 +53,8 @@ def find(program: Program) -> dict[Register, Transposition]:
             taken = [part for part in parts if part is not None]
             if len(taken) == len(i.inputs) and (place := _place(taken)) is not None:
                 rows, start = place
-                found.setdefault((run, rows), Transposition(rows)).pieces[i.result] = start
-    return {piece: t for t in found.values() if t.is_worth_it for piece in t.pieces}
+                transpositions.setdefault((run, rows), Transposition(rows)).pieces[i.result] = start
+    return {piece: t for t in transpositions.values() if t.is_worth_it for piece in t.pieces}
 
 
 def _place(parts: Sequence[tuple[Register, int]]) -> tuple[tuple[Register, ...], int] | None:
@@ -100,11 +100,11 @@ def _in_blocks(side: int, block: int) -> list[list[Shuffle]]:
     second block of both. Either way it brings together what differs in one bit of the row's number.
     """
     held = [[(row, column) for column in range(side)] for row in range(side)]
-    found: list[list[Shuffle]] = []
+    rounds: list[list[Shuffle]] = []
     step = 1
     while step < side:
         position = {lanes[0]: number for number, lanes in enumerate(held)}
-        made: list[Shuffle] = []
+        shuffles: list[Shuffle] = []
         for number, lanes in enumerate(held):
             row, column = lanes[0]
             if row & step:
@@ -114,13 +114,13 @@ def _in_blocks(side: int, block: int) -> list[list[Shuffle]]:
                 taken = (
                     _half_of_blocks(side, block, step, half) if step < block else _blocks(side, block, half)
                 )
-                made.append((number, other, taken))
-        held = [[(held[a] + held[b])[lane] for lane in taken] for a, b, taken in made]
-        found.append(made)
+                shuffles.append((number, other, taken))
+        held = [[(held[a] + held[b])[lane] for lane in taken] for a, b, taken in shuffles]
+        rounds.append(shuffles)
         step *= 2
     place = {lanes[0][1]: number for number, lanes in enumerate(held)}
-    found[-1] = [found[-1][place[column]] for column in range(side)]
-    return found
+    rounds[-1] = [rounds[-1][place[column]] for column in range(side)]
+    return rounds
 
 
 def _half_of_blocks(side: int, block: int, run: int, half: int) -> tuple[int, ...]:

@@ -50,14 +50,14 @@ def widened(program: Program) -> tuple[Program, dict[Register, Span]]:
 
 def _indices(program: Program, spans: dict[Register, Span]) -> dict[Register, None]:
     """Registers of 32 bits that addresses are computed from, none of which wraps."""
-    found: dict[Register, None] = {}
+    indices: dict[Register, None] = {}
     for i in reversed(program.body):
         if isinstance(i, Address):
             if isinstance(i.index, Register) and i.index.dtype is dtypes.int32 and i.index in spans:
-                found[i.index] = None
-        elif isinstance(i, Compute) and i.op in _WIDENED and i.result in found:
-            found.update(dict.fromkeys(x for x in i.inputs if isinstance(x, Register)))
-    return found
+                indices[i.index] = None
+        elif isinstance(i, Compute) and i.op in _WIDENED and i.result in indices:
+            indices.update(dict.fromkeys(x for x in i.inputs if isinstance(x, Register)))
+    return indices
 
 
 def _is_widened(i: Instruction, wide: dict[Register, Register]) -> bool:
@@ -69,13 +69,13 @@ def _is_widened(i: Instruction, wide: dict[Register, Register]) -> bool:
 
 def _asked(program: Program, wide: dict[Register, Register]) -> set[Register]:
     """Which of them are also read as they are."""
-    found: set[Register] = set()
+    asked: set[Register] = set()
     for i in program.body:
         if isinstance(i, Address) or (isinstance(i, Compute) and i.inputs[0].dtype.lanes > 1):
             continue  # an index that is widened, a base that is no integer, vectors
         if not _is_widened(i, wide):
-            found.update(r for r in i.registers if r.dtype is dtypes.int32 and r in wide)
-    return found
+            asked.update(r for r in i.registers if r.dtype is dtypes.int32 and r in wide)
+    return asked
 
 
 def _instruction(i: Instruction, wide: dict[Register, Register], asked: set[Register]) -> list[Instruction]:
@@ -94,9 +94,9 @@ def _instruction(i: Instruction, wide: dict[Register, Register], asked: set[Regi
     if result is None or result.dtype is not dtypes.int32 or result not in wide:
         return [i]
     if isinstance(i, Loop) and _is_widened(i, wide):
-        made: Instruction = replace(i, counter=wide[result], bound=of(i.bound))
+        widened: Instruction = replace(i, counter=wide[result], bound=of(i.bound))
     elif isinstance(i, Compute) and _is_widened(i, wide):
-        made = Compute(wide[result], i.op, tuple(map(of, i.inputs)))
+        widened = Compute(wide[result], i.op, tuple(map(of, i.inputs)))
     else:
         return [i, Convert(wide[result], result)]
-    return [made, Convert(result, wide[result])] if result in asked else [made]
+    return [widened, Convert(result, wide[result])] if result in asked else [widened]

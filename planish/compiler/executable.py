@@ -18,7 +18,7 @@ from planish.compiler.native import Backend, NativeCode, fast_call
 from planish.compiler.object_code import blocks, threads
 from planish.errors import InternalError, PlanishError
 from planish.records import dataclass
-from planish.runtime.plan import Code, KernelCall, State, run
+from planish.runtime.plan import Code, KernelCall, PlanState, run
 from planish.schedule.memory import ALIGNMENT, Memory, elements
 from planish.schedule.plan import Role
 
@@ -192,7 +192,7 @@ class Executable:
             backend=self._backend,
         ) as running:
             if self._native is None:
-                state = State(memory, slots, self._calls, scratch)
+                state = PlanState(memory, slots, self._calls, scratch)
                 run(self._code, state)
                 running.counters["kernels"] = state.calls
             else:

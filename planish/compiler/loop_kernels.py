@@ -154,8 +154,8 @@ class LoopKernel:
         if not element_by_element(sink, slots) or len({told[b].size for b in moved}) > 1:
             raise carried.Refused
         # where everything is after the launch, after the copies, and after the exchange
-        at = {old: carried.Source(carried=number) for number, old in enumerate(olds)}
-        at |= {buffers[number]: carried.Source(stored=number) for number in stores}
+        at = {old: carried.TurnValue(carried=number) for number, old in enumerate(olds)}
+        at |= {buffers[number]: carried.TurnValue(stored=number) for number in stores}
         for step in copies:
             at[step.target] = _known(at, step.source)
         moves = {b: at[b] for b in targets if b in self.sliced}
@@ -192,14 +192,14 @@ class LoopKernel:
         ]
         dtypes_of = [each.dtype for each in carries]
 
-        def kind(source: carried.Source) -> DType:
+        def kind(source: carried.TurnValue) -> DType:
             return dtypes_of[source.carried] if source.stored is None else program.params[source.stored].dtype
 
         if any(kind(each.following) is not each.dtype for each in carries):
             raise carried.Refused
         if any(kind(source) is not told[b].dtype for b, source in moves.items()):
             raise carried.Refused
-        turns = carried.Turns(
+        turns = carried.TurnLoop(
             count,
             partial(self.at, total, first),
             self.loop.counter,
@@ -374,7 +374,7 @@ def used(program: Program) -> tuple[set[int], set[int]]:
     return {numbers[b] for b in loads if b in numbers}, {numbers[b] for b in stores if b in numbers}
 
 
-def _known(at: Mapping[int, carried.Source], buffer: int) -> carried.Source:
+def _known(at: Mapping[int, carried.TurnValue], buffer: int) -> carried.TurnValue:
     """What is in a buffer; if nothing that a turn has made, the loop is none of this kind."""
     if buffer not in at:
         raise carried.Refused

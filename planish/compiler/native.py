@@ -32,7 +32,7 @@ from planish.compiler.object_code import (
 from planish.errors import InternalError, ShapeError
 from planish.runtime import entry, fastcall
 from planish.runtime.elf import Loaded
-from planish.runtime.plan import Calculate, Call, Code, Host, KernelCall, Read, State
+from planish.runtime.plan import Calculate, Call, Code, Host, KernelCall, PlanState, Read
 from planish.runtime.processors import LEVELS, Processor, check_runs_here, processor
 from planish.schedule.plan import Role
 
@@ -182,7 +182,7 @@ class NativeCode:
                 raise InternalError(f"the code of a function returned {status}")
         slots[:] = frame[entry.HEAD : entry.HEAD + count].tolist()
 
-    def _state(self, frame: Array, memory: Sequence[Array], count: int) -> State:
+    def _state(self, frame: Array, memory: Sequence[Array], count: int) -> PlanState:
         """What a host instruction sees: loops may have exchanged the memory of buffers."""
         arrays = []
         spans = [(array.ctypes.data, array.ctypes.data + array.nbytes) for array in memory if array.size]
@@ -196,7 +196,7 @@ class NativeCode:
             whole = nbytes - nbytes % array.dtype.itemsize
             raw = np.ctypeslib.as_array((ctypes.c_uint8 * whole).from_address(address))
             arrays.append(raw.view(array.dtype))
-        return State(arrays, frame[entry.HEAD : entry.HEAD + count].tolist(), (), ())
+        return PlanState(arrays, frame[entry.HEAD : entry.HEAD + count].tolist(), (), ())
 
 
 def fast_call(
@@ -212,7 +212,7 @@ def fast_call(
     names = dict(assembled.sizes)
     bounds = [(0, 0)] * (layout.slot(len(code.slots)) + 1)
     template = native.template()
-    params: dict[int, fastcall.Tensor] = {}
+    params: dict[int, fastcall.PlainTensor] = {}
     inside: list[int] = []
     offsets = memory.offsets
     for number, buffer in enumerate(plan.buffers):
@@ -234,7 +234,9 @@ def fast_call(
             if buffer.position in params:
                 return None
             written = buffer.position if buffer.donated else -1
-            params[buffer.position] = fastcall.Tensor(np.dtype(type.dtype.numpy), word, tuple(dims), written)
+            params[buffer.position] = fastcall.PlainTensor(
+                np.dtype(type.dtype.numpy), word, tuple(dims), written
+            )
         elif buffer.constant is not None:
             template[word] = buffer.constant.ctypes.data
         elif number in offsets:
@@ -257,7 +259,7 @@ def fast_call(
         sizes = tuple(~layout.slot(slot) if slot in known else code.slots[slot] for slot in dims_of)
         if plan.buffers[number].dtype.numpy != dtype:
             sizes = sizes[:-1]  # a complex number was computed as two reals
-        found = fastcall.Tensor(np.dtype(dtype), layout.buffer(number), sizes)
+        found = fastcall.PlainTensor(np.dtype(dtype), layout.buffer(number), sizes)
         home = plan.buffers[memory.homes.get(number, number)]
         if home.role is Role.PARAMETER:
             # the array of a donated argument, if that is the whole of it
@@ -312,7 +314,7 @@ def kernel_call(program: Program, *, scratch: bool = False) -> KernelCall:
 
     own = llvm.signature(program)
     integers = len(own.variables) + len(own.specials)
-    module = cpu.Module(llvm.render(program, scratch=scratch, avx512=cpu.host().avx512))
+    module = cpu.CompiledModule(llvm.render(program, scratch=scratch, avx512=cpu.host().avx512))
     function = module.function(symbols.kernel(program.name), len(own.buffers), integers, scratch=scratch)
     sizes = {special.name: points(special) for special in program.specials}
     grid = list(itertools.product(*(range(size) for size in sizes.values())))

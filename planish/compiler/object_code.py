@@ -20,7 +20,7 @@ from planish.forking import hold
 from planish.runtime import libraries, memory, native, processors
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded, undefined_symbols
-from planish.runtime.pool import Pool
+from planish.runtime.pool import WorkerPool
 from planish.runtime.processors import Processor
 
 if TYPE_CHECKING:
@@ -193,9 +193,9 @@ def linked() -> Mapping[str, int]:
 
 
 @functools.cache
-def pool() -> Pool:
+def pool() -> WorkerPool:
     """The threads of this process."""
-    return Pool(support())
+    return WorkerPool(support())
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from planish.errors import PlanishError
 from planish.ptir.locations import all_locations
 from planish.ptir.ops.definition import OpKey
 from planish.records import dataclass
-from planish.runtime.plan import Call, Host, State
+from planish.runtime.plan import Call, Host, PlanState
 from planish.schedule import plan as planned
 from planish.schedule.plan import Role, walk
 
@@ -215,7 +215,7 @@ class _TimedWalk:
     def run(self) -> list[float]:
         """One call: the seconds of every launch, behind them those of the ops on the host."""
         memory, slots, scratch = self.exe.begin(self.arguments())
-        state = State(memory, slots, (), scratch)
+        state = PlanState(memory, slots, (), scratch)
         spent = [0.0] * len(self.counts)
         counts = [0] * len(self.counts)
         instructions, position = self.exe.code.instructions, 0

@@ -10,7 +10,7 @@ from math import isfinite, prod
 from typing import Final, cast
 
 from planish.dtypes import DType, PtrDType
-from planish.runtime.sandbox import Check, Place
+from planish.runtime.sandbox import Check, TrialBuffer
 from planish.uop.node import UOp
 from planish.uop.ops import COMPARISONS, Ops
 
@@ -22,7 +22,7 @@ _EXACT: Final = COMPARISONS | {
 }  # fmt: skip
 
 
-def places_of(sink: UOp) -> tuple[Place, ...]:
+def places_of(sink: UOp) -> tuple[TrialBuffer, ...]:
     """The parameters of a kernel, and what is demanded of those it writes."""
     nodes = sink.toposort()
     checks: dict[UOp, Check] = {}
@@ -36,7 +36,7 @@ def places_of(sink: UOp) -> tuple[Place, ...]:
     for node in sorted((n for n in nodes if n.op is Ops.DEFINE_GLOBAL), key=lambda n: cast("int", n.arg)):
         pointer = cast("PtrDType", node.dtype)
         found.append(
-            Place(
+            TrialBuffer(
                 f"arg{node.arg}",
                 pointer.base.numpy.name,
                 max(pointer.size, 1),

@@ -35,7 +35,7 @@ from planish.optimize.winners import Imported, Where, Winner, Winners, export, i
 from planish.runtime import cpu
 from planish.runtime.cache import own_cache
 from planish.runtime.pool import available_cores, wanted_threads
-from planish.runtime.sandbox import Kernel, Place, Report, Sandbox
+from planish.runtime.sandbox import Report, Sandbox, TimedKernel, TrialBuffer
 from planish.schedule.overwriting import in_place
 from planish.target import Target, model_name
 from planish.target import find as find_target
@@ -232,8 +232,8 @@ def import_winners(path: Path) -> Imported:
 class Ready:
     """A kernel of a function, with the parameters that it runs on."""
 
-    places: tuple[Place, ...]
-    kernel: Kernel
+    places: tuple[TrialBuffer, ...]
+    kernel: TimedKernel
 
 
 def ready_kernels(lowered: Lowered) -> list[Ready]:
@@ -242,7 +242,7 @@ def ready_kernels(lowered: Lowered) -> list[Ready]:
     for program in lowered.programs:
         written = _written(program)
         places = tuple(
-            Place(b.name, b.dtype.scalar.numpy.name, max(b.elements, 1), b.name in written)
+            TrialBuffer(b.name, b.dtype.scalar.numpy.name, max(b.elements, 1), b.name in written)
             for b in program.params
         )
         found.append(Ready(places, kernel_of(program, places, cpu.processor(lowered.target))))
@@ -307,7 +307,7 @@ def search(
         places = places_of(own)
         processor = cpu.processor(target)
 
-        def compile(actions: tuple[Action, ...]) -> Kernel:
+        def compile(actions: tuple[Action, ...]) -> TimedKernel:
             return kernel_of(lower(own, actions, target), places, processor, target.register_bytes)
 
         with Sandbox(
@@ -319,7 +319,7 @@ def search(
                 # one that is not right is met again when the search begins, and told there
                 sandbox.extend(compile(tuple(heuristic)), _REFERENCE)
 
-            def measure(kernels: Sequence[Kernel], best: float) -> list[Measured]:
+            def measure(kernels: Sequence[TimedKernel], best: float) -> list[Measured]:
                 return [_measured(report) for report in sandbox.measure(kernels, best)]
 
             beam = Beam(
@@ -358,13 +358,13 @@ def _environment() -> dict[str, str]:
 
 
 def kernel_of(
-    program: Program, places: Sequence[Place], processor: cpu.Processor, register_bytes: int = 64
-) -> Kernel:
+    program: Program, places: Sequence[TrialBuffer], processor: cpu.Processor, register_bytes: int = 64
+) -> TimedKernel:
     """A kernel as a worker wants it."""
     scratch = scratch_of(program)
     numbers = {place.name: number for number, place in enumerate(places)}
     grid = grid_of(program)
-    return Kernel(
+    return TimedKernel(
         llvm.render(replace(program, name="kernel"), scratch=bool(scratch), avx512=processor.avx512),
         processor,
         tuple(numbers[buffer.name] for buffer in program.params),

@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TurnValue:
     """A value of a turn: what a parameter is given, or what a carried value was before the turn."""
 
     stored: int | None = None
@@ -50,11 +50,11 @@ class Carried:
     memory: Memory
     dtype: DType
     read: tuple[int, ...]
-    following: Source
+    following: TurnValue
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class TurnLoop:
     """The loop over turns."""
 
     count: Operand
@@ -66,24 +66,24 @@ class Turns:
     slices: Mapping[int, Callable[[Operand], Memory]]
     """Parameters that are part of a sequence: writes where they are at a position."""
     carried: Sequence[Carried]
-    moves: Sequence[tuple[Source, Callable[[Operand], Memory]]] = ()
+    moves: Sequence[tuple[TurnValue, Callable[[Operand], Memory]]] = ()
     """What else is stored at a position."""
 
 
 @dataclass(slots=True)
-class _Nest:
+class _LoopBody:
     """Instructions, and loops with what is in them."""
 
     header: ir.Loop | None
-    items: list[Instruction | _Nest] = field(default_factory=list)
+    items: list[Instruction | _LoopBody] = field(default_factory=list)
 
     @property
     def is_leaf(self) -> bool:
-        return not any(isinstance(item, _Nest) for item in self.items)
+        return not any(isinstance(item, _LoopBody) for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _StoredPlace:
     """Elements that are stored together: where in every buffer, which of them, and how many."""
 
     index: Operand
@@ -91,12 +91,12 @@ class _Place:
     lanes: int
 
 
-def _nest(program: Program) -> _Nest:
-    root = _Nest(None)
+def _nest(program: Program) -> _LoopBody:
+    root = _LoopBody(None)
     stack = [root]
     for i in program.body:
         if isinstance(i, ir.Loop):
-            stack.append(_Nest(i))
+            stack.append(_LoopBody(i))
             stack[-2].items.append(stack[-1])
         elif isinstance(i, ir.EndLoop):
             stack.pop()
@@ -109,7 +109,7 @@ class _Carrying:
     """One kernel on its way."""
 
     def __init__(
-        self, into: Builder, program: Program, memory: Sequence[Memory], turns: Turns, chains: int
+        self, into: Builder, program: Program, memory: Sequence[Memory], turns: TurnLoop, chains: int
     ) -> None:
         self.into, self.turns, self.chains = into, turns, chains
         self.inlining = Inlining(into, program, memory)
@@ -125,40 +125,40 @@ class _Carrying:
         self.position = next((v.result for v in program.variables if v.name == turns.counter), None)
         self.varies = self._varying(program)
 
-    def _sources(self) -> list[Source]:
+    def _sources(self) -> list[TurnValue]:
         return [*(each.following for each in self.turns.carried), *(source for source, _ in self.turns.moves)]
 
     def _varying(self, program: Program) -> set[Register]:
         """Registers that depend on the turn."""
-        found: set[Register] = set() if self.position is None else {self.position}
+        varying: set[Register] = set() if self.position is None else {self.position}
         self.bases = bases = dict[Register, Buffer]()
         for i in program.body:
             if isinstance(i, ir.Address):
                 bases[i.result] = base = i.base if isinstance(i.base, Buffer) else bases[i.base]
                 if base in self.sliced:
-                    found.add(i.result)
+                    varying.add(i.result)
             elif isinstance(i, ir.Load) and bases[i.address] in self.old:
-                found.add(i.result)
-            if i.target is not None and any(register in found for register in i.registers):
-                found.add(i.target)
+                varying.add(i.result)
+            if i.target is not None and any(register in varying for register in i.registers):
+                varying.add(i.target)
         stored = {bases[i.address] for i in program.body if isinstance(i, ir.Store)}
         read = {bases[i.address] for i in program.body if isinstance(i, ir.Load)}
         moved = {*self.old, *self.kept}
         strange = stored & read or stored - {*self.sliced, *self.kept} or self.kept - stored
-        if strange or any(r in found and base in moved for r, base in bases.items()):
+        if strange or any(r in varying and base in moved for r, base in bases.items()):
             raise Refused  # what is read is written elsewhere, or is at another place in every turn
-        return found
+        return varying
 
     # -- loops over elements ---------------------------------------------------------------------------------------
 
-    def walk(self, nest: _Nest, waiting: list[Instruction]) -> None:
+    def walk(self, nest: _LoopBody, waiting: list[Instruction]) -> None:
         """The loops as they are; what depends on the turn waits for the innermost ones."""
         if nest.is_leaf:
-            self.leaf([*waiting, *(item for item in nest.items if not isinstance(item, _Nest))])
+            self.leaf([*waiting, *(item for item in nest.items if not isinstance(item, _LoopBody))])
             return
         waiting = list(waiting)
         for item in nest.items:
-            if isinstance(item, _Nest):
+            if isinstance(item, _LoopBody):
                 self.loop(item, waiting)
             elif isinstance(item, ir.Special):
                 self.inlining.write(item)
@@ -169,7 +169,7 @@ class _Carrying:
             elif not isinstance(item, ir.Prefetch):
                 self.inlining.write(item)
 
-    def loop(self, nest: _Nest, waiting: list[Instruction]) -> None:
+    def loop(self, nest: _LoopBody, waiting: list[Instruction]) -> None:
         """A loop; an innermost one with several iterations in each turn."""
         header = nest.header
         if header is None:
@@ -191,7 +191,7 @@ class _Carrying:
         if not single:
             self.into.body.append(ir.EndLoop(counter, bound))
 
-    def copies(self, nest: _Nest, count: int) -> int:
+    def copies(self, nest: _LoopBody, count: int) -> int:
         size = sum(not isinstance(item, ir.Address) for item in nest.items)
         return next(
             (n for n in range(self.chains, 1, -1) if count and count % n == 0 and n * size <= _INSTRUCTIONS),
@@ -199,7 +199,7 @@ class _Carrying:
         )
 
     def side_by_side(
-        self, nest: _Nest, waiting: Sequence[Instruction], counter: Register | None, copies: int
+        self, nest: _LoopBody, waiting: Sequence[Instruction], counter: Register | None, copies: int
     ) -> None:
         """Some iterations of an innermost loop, written out."""
         header = nest.header
@@ -216,19 +216,19 @@ class _Carrying:
                 first = self.into.mul(counter, copies)
                 self.inlining.registers[own] = self.into.add(first, copy) if copy else first
             for item in nest.items:
-                if isinstance(item, _Nest):
+                if isinstance(item, _LoopBody):
                     raise Refused
                 body.append(item.renamed(partial(_renamed, names), partial(self._named, names, copy)))
         self.leaf(body)
 
     def _named(self, names: dict[Register, Register], copy: int, register: Register) -> Register:
         """The register of a copy; what is known of it is what is known of the first."""
-        found = names[register] = Register(register.number + (copy + 1) * _APART, register.dtype)
+        renamed = names[register] = Register(register.number + (copy + 1) * _APART, register.dtype)
         if register in self.varies:
-            self.varies.add(found)
+            self.varies.add(renamed)
         if register in self.bases:
-            self.bases[found] = self.bases[register]
-        return found
+            self.bases[renamed] = self.bases[register]
+        return renamed
 
     # -- the loop over turns ---------------------------------------------------------------------------------------
 
@@ -263,9 +263,9 @@ class _Carrying:
 
     def places(
         self, items: Sequence[Instruction], addresses: Mapping[Register, ir.Address]
-    ) -> dict[_Place, dict[Buffer, Operand]]:
+    ) -> dict[_StoredPlace, dict[Buffer, Operand]]:
         """Where elements are stored, and what each parameter is given there."""
-        found: dict[_Place, dict[Buffer, Operand]] = {}
+        places: dict[_StoredPlace, dict[Buffer, Operand]] = {}
         depth = 0
         for i in items:
             depth += isinstance(i, ir.If) - isinstance(i, ir.EndIf)
@@ -279,16 +279,16 @@ class _Carrying:
                 or address.result.dtype.lanes > 1
             ):
                 raise Refused
-            given = found.setdefault(_Place(address.index, i.gate, i.value.dtype.lanes), {})
+            given = places.setdefault(_StoredPlace(address.index, i.gate, i.value.dtype.lanes), {})
             varies = isinstance(i.gate, Register) and i.gate in self.varies
             if address.base in given or varies:
                 raise Refused
             given[address.base] = i.value
-        if len({place.index for place in found}) < len(found):
+        if len({place.index for place in places}) < len(places):
             raise Refused  # parameters are stored in pieces of different sizes
-        return found
+        return places
 
-    def begin(self, each: Carried, place: _Place) -> Buffer:
+    def begin(self, each: Carried, place: _StoredPlace) -> Buffer:
         """A register for what is carried at a place, with what is there."""
         register = self.into.memory(f"carry{len(self.into.buffers)}", each.dtype.vec(place.lanes), 1)
         gate = None if place.gate is None else self.inlining.operand(place.gate)
@@ -296,13 +296,13 @@ class _Carrying:
         self.into.store(self.into.address(register, 0), start)
         return register
 
-    def at(self, memory: Memory, place: _Place) -> Register:
+    def at(self, memory: Memory, place: _StoredPlace) -> Register:
         return self.into.address(memory, self.inlining.operand(place.index))
 
     def get(self, register: Buffer) -> Register:
         return self.into.load(self.into.address(register, 0), register.dtype)
 
-    def put(self, memory: Memory, place: _Place, value: Operand) -> None:
+    def put(self, memory: Memory, place: _StoredPlace, value: Operand) -> None:
         gate = None if place.gate is None else self.inlining.operand(place.gate)
         self.into.store(self.at(memory, place), value, gate=gate)
 
@@ -311,8 +311,8 @@ class _Carrying:
         position: Operand,
         items: Sequence[Instruction],
         addresses: Mapping[Register, ir.Address],
-        places: Mapping[_Place, Mapping[Buffer, Operand]],
-        registers: Mapping[tuple[int, _Place], Buffer],
+        places: Mapping[_StoredPlace, Mapping[Buffer, Operand]],
+        registers: Mapping[tuple[int, _StoredPlace], Buffer],
     ) -> None:
         known = self.inlining.registers
         if self.position is not None:
@@ -334,14 +334,14 @@ class _Carrying:
         for place, given in places.items():
 
             def value(
-                source: Source, place: _Place = place, given: Mapping[Buffer, Operand] = given
+                source: TurnValue, place: _StoredPlace = place, given: Mapping[Buffer, Operand] = given
             ) -> Operand:
                 if source.stored is None:
                     return before[source.carried, place]
-                found = given.get(self.inlining.program.params[source.stored])
-                if found is None:
+                given_value = given.get(self.inlining.program.params[source.stored])
+                if given_value is None:
                     raise Refused
-                return self.inlining.operand(found)
+                return self.inlining.operand(given_value)
 
             for source, start in self.turns.moves:
                 self.put(start(position), place, value(source))
@@ -363,7 +363,7 @@ def carry(
     program: Program,
     memory: Sequence[Memory],
     integers: Mapping[str, Operand],
-    turns: Turns,
+    turns: TurnLoop,
     chains: int = CHAINS[0],
 ) -> None:
     """Write a kernel with the loop over turns inside of its own loops; Refused if its instructions do not allow it.
@@ -375,4 +375,4 @@ def carry(
     carrying.walk(_nest(program), [])
 
 
-__all__ = ["CHAINS", "Carried", "Refused", "Source", "Turns", "carry"]
+__all__ = ["CHAINS", "Carried", "Refused", "TurnLoop", "TurnValue", "carry"]

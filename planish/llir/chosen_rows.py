@@ -73,13 +73,13 @@ class _ChosenRows:
         if (number, outer.counter) not in self.copies:
             self.nests.add_before(home[-1], *self.next_counter(number, outer))
         for place in needed:
-            made = self.nests.body[place]
-            if made.target is None or (number, made.target) in self.copies:
+            maker = self.nests.body[place]
+            if maker.target is None or (number, maker.target) in self.copies:
                 continue
-            if not any((number, register) in self.copies for register in made.registers):
+            if not any((number, register) in self.copies for register in maker.registers):
                 continue  # the same in all iterations
-            copy = self.copies[number, made.target] = self.makers.fresh(made.target.dtype)
-            copied = made.renamed(lambda r: self.copies.get((number, r), r), lambda r, copy=copy: copy)  # type: ignore[misc]
+            copy = self.copies[number, maker.target] = self.makers.fresh(maker.target.dtype)
+            copied = maker.renamed(lambda r: self.copies.get((number, r), r), lambda r, copy=copy: copy)  # type: ignore[misc]
             if place < home[-1]:
                 self.nests.add_before(home[-1], copied)
             else:
@@ -89,25 +89,25 @@ class _ChosenRows:
 
     def needed(self, address: Register, home: tuple[int, ...]) -> list[int] | None:
         """The instructions inside the outer loop that an address follows from, in order; None unless data decides it."""
-        found: set[int] = set()
+        needed: set[int] = set()
         stack = [address]
         while stack:
             place = self.makers.places.get(stack.pop())
-            if place is None or place <= home[-2] or place in found or place == home[-1]:
+            if place is None or place <= home[-2] or place in needed or place == home[-1]:
                 continue  # from outside, or one of the counters
-            made = self.nests.body[place]
-            if not isinstance(made, _COPIED) or self.around[place] not in {home, home[:-1]}:
+            maker = self.nests.body[place]
+            if not isinstance(maker, _COPIED) or self.around[place] not in {home, home[:-1]}:
                 return None
-            if isinstance(made, Load) and (
-                made.gate is not None
+            if isinstance(maker, Load) and (
+                maker.gate is not None
                 or self.around[place] == home
-                or self.makers.buffer(made.address) in self.written
+                or self.makers.buffer(maker.address) in self.written
             ):
                 return None
-            found.add(place)
-            stack += made.registers
-        chosen = [p for p in found if isinstance(self.nests.body[p], Load)]
-        return sorted(found) if chosen and len(found) <= _MOST else None
+            needed.add(place)
+            stack += maker.registers
+        chosen = [p for p in needed if isinstance(self.nests.body[p], Load)]
+        return sorted(needed) if chosen and len(needed) <= _MOST else None
 
     def next_counter(self, number: int, loop: Loop) -> list[Instruction]:
         """The counter of the next iteration; of this one if it is the last."""

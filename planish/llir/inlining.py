@@ -82,7 +82,7 @@ class Inlining:
         if isinstance(instruction, Address):
             self.address(instruction)
             return
-        made = instruction
+        written = instruction
         changed: dict[str, object] = {}
         for name in instruction.reads:
             changed[name] = self._read(getattr(instruction, name))
@@ -90,8 +90,8 @@ class Inlining:
             target: Register = getattr(instruction, instruction.writes)
             changed[instruction.writes] = self.registers[target] = self.into.fresh(target.dtype)
         if changed:
-            made = replace(instruction, **changed)  # type: ignore[type-var]  # every form is a dataclass
-        self.into.body.append(made)
+            written = replace(instruction, **changed)  # type: ignore[type-var]  # every form is a dataclass
+        self.into.body.append(written)
 
     def _read(self, value: object) -> object:
         if isinstance(value, tuple):

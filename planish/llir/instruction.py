@@ -55,14 +55,14 @@ class Instruction:
     @property
     def operands(self) -> tuple[Operand, ...]:
         """What it reads, in order."""
-        found: list[Operand] = []
+        operands: list[Operand] = []
         for name in self.reads:
             value = getattr(self, name)
             if isinstance(value, tuple):
-                found += value
+                operands += value
             elif isinstance(value, Register | Immediate):
-                found.append(value)
-        return tuple(found)
+                operands.append(value)
+        return tuple(operands)
 
     @property
     def registers(self) -> tuple[Register, ...]:
@@ -99,9 +99,9 @@ FORMS: Final[list[type[Instruction]]] = []
 @dataclass_transform(frozen_default=True)
 def form(cls: T) -> T:
     """Make a class of fields an instruction."""
-    made = cast("T", dataclass(frozen=True, slots=True)(cls))
-    FORMS.append(made)
-    return made
+    record = cast("T", dataclass(frozen=True, slots=True)(cls))
+    FORMS.append(record)
+    return record
 
 
 def method_name(instruction: type[Instruction]) -> str:

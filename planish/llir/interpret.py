@@ -33,7 +33,7 @@ from planish.llir.program import (
     Spill,
     Tile,
 )
-from planish.llir.steps import GARBAGE, WAIT, Decoder, Memory, Thread, garbage
+from planish.llir.steps import GARBAGE, WAIT, Decoder, MemoryImage, ThreadState, garbage
 from planish.llir.text import instruction_line
 from planish.llir.tiles import TileOp
 from planish.llir.verify import verify
@@ -64,14 +64,14 @@ def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: tuple[DType, DT
 # -- launches --------------------------------------------------------------------------------------------------
 
 
-class _Launch:
+class _BlockRun:
     """One kernel, its memory and its grid."""
 
     def __init__(self, program: Program, arguments: Sequence[Array], variables: Mapping[str, int]) -> None:
         self.program = program
         self.decoder = Decoder(program)
         self.globals = {
-            buffer: Memory(buffer, _flat(program, buffer, array))
+            buffer: MemoryImage(buffer, _flat(program, buffer, array))
             for buffer, array in zip(program.params, _as_many(program, arguments), strict=True)
         }
         self.arena = layout.pack([b for b in program.locals if b.space is AddrSpace.LOCAL])
@@ -92,12 +92,12 @@ class _Launch:
 
     def _bounds(self) -> dict[str, int]:
         """The size of the grid along each special index: a constant, or computed from variables at the start."""
-        found: dict[str, int] = {}
+        bounds: dict[str, int] = {}
         if not self.program.specials:
-            return found
+            return bounds
         slot = self.decoder.slot
         registers = list(self.initial)
-        probe = Thread(0, registers, {}, {})
+        probe = ThreadState(0, registers, {}, {})
         for instruction, step in zip(self.program.body, self.decoder.steps, strict=True):
             known = all(registers[slot(operand)] is not None for operand in instruction.operands)
             if isinstance(instruction, Special):
@@ -105,14 +105,14 @@ class _Launch:
                     raise VerifyError(
                         f"{self.program.name}: the bound of {instruction.name} is not known at launch"
                     )
-                found[instruction.name] = int(registers[slot(instruction.bound)])
+                bounds[instruction.name] = int(registers[slot(instruction.bound)])
             if isinstance(instruction, Reload):
                 known = instruction.slot in probe.slots
             if known and isinstance(instruction, Compute | Convert | Spill | Reload):
                 step(probe)
             elif instruction.target is not None:
                 registers[slot(instruction.target)] = None
-        return found
+        return bounds
 
     def run(self, reverse: bool) -> None:
         names = [name for name in self.bounds if not name.startswith("lidx")]
@@ -126,26 +126,26 @@ class _Launch:
             ]
             self._run_block(threads, reverse)
 
-    def _local_memory(self) -> dict[Buffer, Memory]:
+    def _local_memory(self) -> dict[Buffer, MemoryImage]:
         raw = np.full(self.arena.nbytes, GARBAGE, np.uint8)
         own = [b for b in self.program.locals if b.space is AddrSpace.LOCAL]
-        found: dict[Buffer, Memory] = {}
+        memories: dict[Buffer, MemoryImage] = {}
         for buffer, placed in zip(own, self.arena.buffers, strict=True):
             start = placed.offset or 0
             data = raw[start : start + buffer.nbytes].view(buffer.dtype.numpy)
             if buffer.dtype.is_bool or buffer.dtype.bits < 8:
                 data[:] = garbage(buffer.dtype, data.size)
-            found[buffer] = Memory(buffer, data)
-        return found
+            memories[buffer] = MemoryImage(buffer, data)
+        return memories
 
-    def _thread(self, number: int, specials: dict[str, int], local: dict[Buffer, Memory]) -> Thread:
+    def _thread(self, number: int, specials: dict[str, int], local: dict[Buffer, MemoryImage]) -> ThreadState:
         memory = self.globals | local
         for buffer in self.program.locals:
             if buffer.space is AddrSpace.REG:
-                memory[buffer] = Memory(buffer, garbage(buffer.dtype, buffer.elements))
-        return Thread(number, list(self.initial), memory, specials)
+                memory[buffer] = MemoryImage(buffer, garbage(buffer.dtype, buffer.elements))
+        return ThreadState(number, list(self.initial), memory, specials)
 
-    def _step_through(self, thread: Thread) -> Generator[None, None, None]:
+    def _step_through(self, thread: ThreadState) -> Generator[None, None, None]:
         """Run a thread; it pauses where it has to wait."""
         steps, counts = self.decoder.steps, self.counts
         position, end = 0, len(steps)
@@ -160,10 +160,10 @@ class _Launch:
             else:
                 position = following
 
-    def _run_block(self, threads: list[Thread], reverse: bool) -> None:
+    def _run_block(self, threads: list[ThreadState], reverse: bool) -> None:
         runs = {thread: self._step_through(thread) for thread in (reversed(threads) if reverse else threads)}
         ready = list(runs)
-        waiting: set[Thread] = set()
+        waiting: set[ThreadState] = set()
         done = 0
         while ready:
             for thread in ready:
@@ -183,14 +183,14 @@ class _Launch:
                 remedy="every thread of a block must come to the same barriers, of a group to the same tile operations",
             )
 
-    def _release(self, threads: list[Thread], waiting: set[Thread], done: int) -> set[Thread]:
+    def _release(self, threads: list[ThreadState], waiting: set[ThreadState], done: int) -> set[ThreadState]:
         """Those that may go on: all of a block at one barrier, all of a group at one tile operation."""
         places = {thread.waiting for thread in waiting}
         if len(waiting) == len(threads) and len(places) == 1:
             (place,) = places
             if isinstance(self.program.body[place], Barrier):
                 return set(waiting)
-        released: set[Thread] = set()
+        released: set[ThreadState] = set()
         for thread in waiting:
             instruction = self.program.body[thread.waiting]
             if isinstance(instruction, Tile | Combine) and thread not in released:
@@ -203,7 +203,7 @@ class _Launch:
                     released.update(group)
         return released
 
-    def _multiply(self, i: Tile, group: list[Thread]) -> None:
+    def _multiply(self, i: Tile, group: list[ThreadState]) -> None:
         a, b, c = (
             i.tile.gather(name, np.stack([np.atleast_1d(t.registers[self.decoder.slot(x)]) for t in group]))
             for name, x in zip("abc", (i.a, i.b, i.c), strict=True)
@@ -213,7 +213,7 @@ class _Launch:
         for thread, lanes in zip(group, result, strict=True):
             thread.registers[out] = lanes if i.result.dtype.lanes > 1 else lanes.reshape(())
 
-    def _combine(self, i: Combine, group: list[Thread]) -> None:
+    def _combine(self, i: Combine, group: list[ThreadState]) -> None:
         values = [np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group]
         bit = i.width // 2
         while bit:
@@ -274,7 +274,7 @@ def interpret(
     `reverse` lets the threads of a block take turns in reverse order: a result that depends on it is a missing barrier.
     """
     verify(program, allocated=program.is_allocated)
-    launch = _Launch(program, arguments, variables)
+    launch = _BlockRun(program, arguments, variables)
     with np.errstate(all="ignore"):
         launch.run(reverse)
     return launch.counters()

@@ -30,11 +30,11 @@ class MemoryLayout(Enum):
 def strides(shape: Sequence[int], layout: MemoryLayout = MemoryLayout.ROW_MAJOR) -> tuple[int, ...]:
     """The distance, in elements, between neighbours along each axis of a densely stored tensor."""
     sizes = shape if layout is MemoryLayout.COLUMN_MAJOR else tuple(reversed(shape))
-    found, step = [], 1
+    steps, step = [], 1
     for size in sizes:
-        found.append(step)
+        steps.append(step)
         step *= max(size, 1)
-    return tuple(found if layout is MemoryLayout.COLUMN_MAJOR else reversed(found))
+    return tuple(steps if layout is MemoryLayout.COLUMN_MAJOR else reversed(steps))
 
 
 def element_count(shape: Sequence[int]) -> int:

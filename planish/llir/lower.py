@@ -56,10 +56,10 @@ class _Lowering:
         return register
 
     def register(self, node: UOp) -> Register:
-        found = self.operands[node]
-        if not isinstance(found, Register):
+        operand = self.operands[node]
+        if not isinstance(operand, Register):
             raise LoweringError(f"{node.op.name} is a constant where a register is needed", op=node.op.name)
-        return found
+        return operand
 
     def sources(self, node: UOp) -> tuple[Operand, ...]:
         return tuple(self.operands[source] for source in node.src)
@@ -310,8 +310,8 @@ def lower(
                 f"{node.op.name} has no LLIR form", op=node.op.name, remedy="an earlier stage must remove it"
             )
         handler(state, node)
-    found = dict.fromkeys(state.buffers.values())
-    params = sorted((b for b in found if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
-    own = tuple(b for b in found if b.space is not AddrSpace.GLOBAL)
+    buffers = dict.fromkeys(state.buffers.values())
+    params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
+    own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
     return Program(name, tuple(params), own, tuple(body), tuple(state.variables))

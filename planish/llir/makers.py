@@ -62,10 +62,10 @@ class Makers:
 
     def buffer(self, address: Register) -> Buffer | None:
         """The buffer that an address leads into."""
-        made = self.maker(address)
-        while isinstance(made, Address) and isinstance(made.base, Register):
-            made = self.maker(made.base)
-        return made.base if isinstance(made, Address) and isinstance(made.base, Buffer) else None
+        maker = self.maker(address)
+        while isinstance(maker, Address) and isinstance(maker.base, Register):
+            maker = self.maker(maker.base)
+        return maker.base if isinstance(maker, Address) and isinstance(maker.base, Buffer) else None
 
     def fresh(self, dtype: DType) -> Register:
         """A register that the program does not have."""
@@ -84,15 +84,15 @@ class Makers:
             if register in self._sums:
                 stack.pop()
                 continue
-            made = self.maker(register)
+            maker = self.maker(register)
             inputs = (
-                made.registers if isinstance(made, Compute | Convert) and _is_count(register.dtype) else ()
+                maker.registers if isinstance(maker, Compute | Convert) and _is_count(register.dtype) else ()
             )
             missing = [r for r in inputs if r not in self._sums]
             if missing:
                 stack += missing
                 continue
-            self._sums[register] = (self._made(made) if inputs else None) or Sum(0, {register: 1})
+            self._sums[register] = (self._made(maker) if inputs else None) or Sum(0, {register: 1})
             stack.pop()
         return self._sums[operand]
 
@@ -120,12 +120,12 @@ class Makers:
 
     def index(self, address: Register) -> Sum | None:
         """Where in its buffer an address leads, counted in elements."""
-        found, made = Sum(), self.maker(address)
-        while isinstance(made, Address) and made.result.dtype.lanes == 1:
-            found = found.plus(self.sum(made.index))
-            if isinstance(made.base, Buffer):
-                return found
-            made = self.maker(made.base)
+        total, maker = Sum(), self.maker(address)
+        while isinstance(maker, Address) and maker.result.dtype.lanes == 1:
+            total = total.plus(self.sum(maker.index))
+            if isinstance(maker.base, Buffer):
+                return total
+            maker = self.maker(maker.base)
         return None
 
     def step(self, address: Register, counter: Register, place: int) -> int | None:
@@ -143,10 +143,10 @@ class Makers:
             if register in seen or self.places.get(register, -1) < place:
                 continue
             seen.add(register)
-            made = self.maker(register)
-            if not isinstance(made, Compute | Convert):
+            maker = self.maker(register)
+            if not isinstance(maker, Compute | Convert):
                 return False  # its counter, that of a loop in it, or something out of memory
-            stack += made.registers
+            stack += maker.registers
         return True
 
 

@@ -37,14 +37,14 @@ anything from 4 to 16 is within a few percent.)"""
 
 
 @dataclass(slots=True, eq=False)
-class Nest:
+class InstructionNest:
     """A loop: where it stands, and what it does in one iteration, inner loops left out."""
 
     header: Loop
     start: int
-    parent: Nest | None
+    parent: InstructionNest | None
     end: int = 0
-    children: list[Nest] = field(default_factory=list)
+    children: list[InstructionNest] = field(default_factory=list)
     loads: list[int] = field(default_factory=list)
     stores: list[int] = field(default_factory=list)
     arithmetic: int = 0
@@ -74,19 +74,19 @@ class Nests:
         self.makers = Makers(program)
         self.large = {b for b in program.params if b.nbytes > target.caches[1]}
         """Parameters that do not fit the second cache."""
-        self.loops: list[Nest] = []
+        self.loops: list[InstructionNest] = []
         """In order of their headers."""
         self.before: dict[int, list[Instruction]] = {}
         self.behind: dict[int, list[Instruction]] = {}
         self._walk()
 
     def _walk(self) -> None:
-        inside: Nest | None = None
+        inside: InstructionNest | None = None
         for position, i in enumerate(self.body):
             if isinstance(i, Address):
                 continue  # the most frequent ones
             if isinstance(i, Loop):
-                inside = Nest(i, position, inside)
+                inside = InstructionNest(i, position, inside)
                 self.loops.append(inside)
                 if inside.parent is not None:
                     inside.parent.children.append(inside)
@@ -108,15 +108,15 @@ class Nests:
 
     def around(self) -> list[tuple[int, ...]]:
         """Per instruction, the headers of the loops and ifs that it stands in."""
-        found: list[tuple[int, ...]] = []
+        outer: list[tuple[int, ...]] = []
         headers: tuple[int, ...] = ()
         for position, i in enumerate(self.body):
             if isinstance(i, EndLoop | EndIf):
                 headers = headers[:-1]
-            found.append(headers)
+            outer.append(headers)
             if isinstance(i, Loop | If):
                 headers += (position,)
-        return found
+        return outer
 
     def store_past_caches(self, positions: Collection[int]) -> None:
         """Let stores go past the caches; that takes them longer."""
@@ -135,14 +135,14 @@ class Nests:
         dtype = i.value.dtype if isinstance(i, Store) else i.result.dtype
         return dtype.bits >= 8 and dtype.lanes * dtype.itemsize % self.target.register_bytes == 0
 
-    def loads_of(self, nest: Nest) -> Iterator[tuple[int, Load]]:
+    def loads_of(self, nest: InstructionNest) -> Iterator[tuple[int, Load]]:
         """The loads of a loop, and where they stand."""
         for position in nest.loads:
             i = self.body[position]
             if isinstance(i, Load):
                 yield position, i
 
-    def stores_of(self, nest: Nest) -> Iterator[tuple[int, Store]]:
+    def stores_of(self, nest: InstructionNest) -> Iterator[tuple[int, Store]]:
         """The stores of a loop, and where they stand."""
         for position in nest.stores:
             i = self.body[position]

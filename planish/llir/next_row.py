@@ -20,7 +20,7 @@ from typing import Final
 
 from planish import dtypes
 from planish.llir.makers import Sum
-from planish.llir.nests import LINE, Nest, Nests
+from planish.llir.nests import LINE, InstructionNest, Nests
 from planish.llir.program import (
     Address,
     Buffer,
@@ -40,7 +40,7 @@ _NEAR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _NextRow:
     """A piece of a parameter that a loop reads, one element after another, and the next iteration of the loop around reads another of."""
 
     buffer: Buffer
@@ -62,11 +62,11 @@ def ask_for_next_rows(nests: Nests) -> set[int]:
         loops = [loop for loop in around.children if loop.is_innermost and loop.length > 1]
         if len(loops) < 2:
             continue
-        rows: list[_Row] = []
+        rows: list[_NextRow] = []
         for loop in loops:
-            found = _rows(nests, loop, around)
+            nearby = _rows(nests, loop, around)
             rows += [
-                row for row in found if all((row.buffer, row.index) != (r.buffer, r.index) for r in rows)
+                row for row in nearby if all((row.buffer, row.index) != (r.buffer, r.index) for r in rows)
             ]
         for elements in dict.fromkeys(row.elements for row in rows):
             same = [row for row in rows if row.elements == elements]
@@ -81,7 +81,7 @@ def ask_for_next_rows(nests: Nests) -> set[int]:
     return done
 
 
-def _rows(nests: Nests, loop: Nest, around: Nest) -> list[_Row]:
+def _rows(nests: Nests, loop: InstructionNest, around: InstructionNest) -> list[_NextRow]:
     """What a loop reads of large parameters, from end to end, and elsewhere in each iteration of the loop around."""
     makers = nests.makers
     pieces: dict[tuple[Buffer, frozenset[tuple[Register, int]]], list[tuple[int, int, int]]] = {}
@@ -92,7 +92,7 @@ def _rows(nests: Nests, loop: Nest, around: Nest) -> list[_Row]:
         if i.result.dtype.lanes > 1:
             key = buffer, frozenset(index.terms.items())
             pieces.setdefault(key, []).append((index.constant, i.result.dtype.lanes, position))
-    found = []
+    rows = []
     for (buffer, terms), parts in pieces.items():
         index = Sum(0, dict(terms))
         along, across = (index.terms.pop(nest.header.counter, 0) for nest in (loop, around))
@@ -104,8 +104,8 @@ def _rows(nests: Nests, loop: Nest, around: Nest) -> list[_Row]:
             elements = min(along * loop.length, abs(across))
             if 0 < along <= last[0] + last[1] - first[0] and along * (loop.length - 1) < elements:
                 start = Sum(first[0] + across, {**index.terms, around.header.counter: across})
-                found.append(_Row(buffer, start, elements, tuple(part[2] for part in run)))
-    return found
+                rows.append(_NextRow(buffer, start, elements, tuple(part[2] for part in run)))
+    return rows
 
 
 def _runs(parts: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
@@ -121,7 +121,7 @@ def _runs(parts: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]
     return runs
 
 
-def _walks_over(nests: Nests, loop: Nest, elements: int) -> bool:
+def _walks_over(nests: Nests, loop: InstructionNest, elements: int) -> bool:
     """Whether a loop reads or writes as many elements, one after another; up to two iterations more, for its edges."""
     addresses = [i.address for _, i in nests.loads_of(loop)] + [i.address for _, i in nests.stores_of(loop)]
     steps = (nests.makers.step(address, loop.header.counter, loop.start) for address in addresses)
@@ -130,7 +130,7 @@ def _walks_over(nests: Nests, loop: Nest, elements: int) -> bool:
     )
 
 
-def _ask(nests: Nests, around: Nest, rows: list[_Row], loops: list[Nest]) -> None:
+def _ask(nests: Nests, around: InstructionNest, rows: list[_NextRow], loops: list[InstructionNest]) -> None:
     """Let loops ask for next rows, in order, each for as much as it takes of the time."""
     total = sum(row.nbytes for row in rows)
     locality = _NEAREST if 3 * total <= nests.target.caches[0] else _NEAR
@@ -154,30 +154,30 @@ def _ask(nests: Nests, around: Nest, rows: list[_Row], loops: list[Nest]) -> Non
 
 def _asked(nests: Nests, place: Register, elements: int, itemsize: int, locality: int) -> list[Instruction]:
     """Prefetches of so many elements at a place, line by line."""
-    found: list[Instruction] = [Prefetch(place, locality=locality)]
+    written: list[Instruction] = [Prefetch(place, locality=locality)]
     for further in range(LINE // itemsize, elements, LINE // itemsize):
         address = nests.makers.fresh(place.dtype)
-        found += [
+        written += [
             Address(address, place, Immediate(further, dtypes.int64)),
             Prefetch(address, locality=locality),
         ]
-    return found
+    return written
 
 
-def _start(nests: Nests, around: Nest, row: _Row) -> Register:
+def _start(nests: Nests, around: InstructionNest, row: _NextRow) -> Register:
     """The address of the next row, computed where the loop around begins an iteration."""
     fits = row.buffer.elements + 2 * abs(row.index.terms[around.header.counter]) < 1 << 31
     kind = around.header.counter.dtype if fits else dtypes.int64
-    made: list[Instruction] = []
+    written: list[Instruction] = []
     total: Register | Immediate = Immediate(row.index.constant, kind)
     for register, factor in row.index.terms.items():
         operand = register
         if register.dtype is not kind:
             operand = nests.makers.fresh(kind)
-            made.append(Convert(operand, register))
+            written.append(Convert(operand, register))
         following = nests.makers.fresh(kind)
-        made.append(Compute(following, Ops.MULACC, (operand, Immediate(factor, kind), total)))
+        written.append(Compute(following, Ops.MULACC, (operand, Immediate(factor, kind), total)))
         total = following
     result = nests.makers.fresh(row.buffer.pointer)
-    nests.add_behind(around.start, *made, Address(result, row.buffer, total))
+    nests.add_behind(around.start, *written, Address(result, row.buffer, total))
     return result

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn
 
 from planish import dtypes
+from planish.cursor import T
 from planish.dtypes import AddrSpace, DType
 from planish.errors import DTypeError, did_you_mean
 from planish.llir.program import (
@@ -34,10 +35,9 @@ from planish.llir.syntax import read
 from planish.llir.tiles import TileOp
 from planish.uop.node import Number
 from planish.uop.ops import ALU
-from planish.uop.reader import NAME_FORM, Reader
+from planish.uop.reader import Reader
 
 VERSION: Final = 1
-T = TypeVar("T")
 
 _REGISTER: Final = re.compile(r"%([svp]?)([0-9]+)(?![0-9A-Za-z_])")
 _BUFFER: Final = re.compile(r"@([A-Za-z_][A-Za-z0-9_]*)")
@@ -49,7 +49,7 @@ _OPS: Final = {op.name.lower(): op for op in ALU}
 _SPACES: Final = {space.value: space for space in AddrSpace}
 
 
-class _Literal(NamedTuple):
+class _WrittenConstant(NamedTuple):
     """A constant as written: its dtype may follow from its place."""
 
     value: Number | tuple[Number, ...]
@@ -57,15 +57,14 @@ class _Literal(NamedTuple):
     offset: int
 
 
-_Value = Register | _Literal
+_Value = Register | _WrittenConstant
 
 
-class Parser(Reader):
+class LlirParser(Reader):
     """Reads programs from a text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._following = 0  # where the next line starts
         self._start()
 
     def _start(self) -> None:
@@ -79,89 +78,56 @@ class Parser(Reader):
     # -- programs --------------------------------------------------------------------------------------------------
 
     def one_program(self) -> Program:
-        found = self.programs()
-        if len(found) > 1:
-            self.fail(f"the text holds {len(found)} programs", "one program", offset=0)
-        return found[0]
+        programs = self.programs()
+        if len(programs) > 1:
+            self.fail(f"the text holds {len(programs)} programs", "one program", offset=0)
+        return programs[0]
 
     def programs(self) -> tuple[Program, ...]:
-        found: list[Program] = []
-        more = self._next_line()
+        programs: list[Program] = []
+        more = self.next_line()
         if not more:
             self.fail("the text is empty", f"llir {VERSION}", offset=0)
         while more:
             self._header()
             name = self._kernel_name()
             self._start()
-            while (more := self._next_line()) and not self.at_word("llir"):
+            while (more := self.next_line()) and not self.at_word("llir"):
                 self._line()
             params = tuple(b for b in self.buffers.values() if b.space is AddrSpace.GLOBAL)
             own = tuple(b for b in self.buffers.values() if b.space is not AddrSpace.GLOBAL)
-            found.append(Program(name, params, own, tuple(self.body), tuple(self.variables)))
-        return tuple(found)
-
-    def _next_line(self) -> bool:
-        """Go to the next line that says something."""
-        while self._following <= len(self.text):
-            self.position = self._following
-            end = self.text.find("\n", self.position)
-            self.end = len(self.text) if end < 0 else end
-            self._following = self.end + 1
-            if not self.at_end():
-                return True
-        self.position = self.end = len(self.text)
-        return False
-
-    def at_word(self, word: str) -> bool:
-        self.skip()
-        found = NAME_FORM.match(self.text, self.position, self.end)
-        return found is not None and found.group() == word
+            programs.append(Program(name, params, own, tuple(self.body), tuple(self.variables)))
+        return tuple(programs)
 
     def _header(self) -> None:
         if not self.take_word("llir"):
-            self.fail(self.found(), f"llir {VERSION}")
+            self.unexpected(f"llir {VERSION}")
         offset = self.position
         version = self.integer()
         if version != VERSION:
             self.fail(f"version {version} is not known", f"llir {VERSION}", offset=offset)
-        self._line_ends()
+        self.line_ends()
 
     def _kernel_name(self) -> str:
-        if not self._next_line() or not self.take_word("kernel"):
+        if not self.next_line() or not self.take_word("kernel"):
             self.fail("the text ends" if self.position >= len(self.text) else self.found(), "kernel <name>")
-        name = self._name("a kernel name")
-        self._line_ends()
+        name = self.word("a kernel name")
+        self.line_ends()
         return name
 
     # -- words -----------------------------------------------------------------------------------------------------
 
-    def take_word(self, word: str) -> bool:
-        if not self.at_word(word):
-            return False
-        self.position += len(word)
-        return True
-
-    def _name(self, expected: str) -> str:
-        found = self.match(NAME_FORM)
-        if found is None:
-            self.fail(self.found(), expected)
-        return found.group()
-
-    def _line_ends(self) -> None:
-        if not self.at_end():
-            self.fail(self.found(), "the end of the line")
-
     def key(self, key: str) -> int:
         """key=<integer>, which must stand here."""
         if not self.take_word(key):
-            self.fail(self.found(), f"{key}=<number>")
+            self.unexpected(f"{key}=<number>")
         self.expect("=")
         return self.integer()
 
     def need_word(self, word: str) -> None:
         """A word that must stand here."""
         if not self.take_word(word):
-            self.fail(self.found(), repr(word))
+            self.unexpected(repr(word))
 
     def expect_all(self, text: str) -> None:
         """Punctuation of several characters."""
@@ -169,18 +135,15 @@ class Parser(Reader):
             self.expect(each)
 
     def _register_name(self) -> re.Match[str]:
-        found = self.match(_REGISTER)
-        if found is None:
-            self.fail(self.found(), "a register such as %3")
-        return found
+        return self.need(_REGISTER, "a register such as %3")
 
     def _register(self) -> Register:
-        found = self._register_name()
-        register = self.registers.get(found.group())
+        name = self._register_name()
+        register = self.registers.get(name.group())
         if register is None:
             self.fail(
-                f"{found.group()} is not defined above",
-                offset=found.start(),
+                f"{name.group()} is not defined above",
+                offset=name.start(),
                 remedy="a register is assigned before it is used",
             )
         return register
@@ -195,16 +158,14 @@ class Parser(Reader):
         return self.dtype()
 
     def _buffer(self) -> Buffer:
-        found = self.match(_BUFFER)
-        if found is None:
-            self.fail(self.found(), "a buffer such as @arg0")
-        buffer = self.buffers.get(found.group(1))
+        name = self.need(_BUFFER, "a buffer such as @arg0")
+        buffer = self.buffers.get(name.group(1))
         if buffer is None:
-            close = did_you_mean(found.group(1), self.buffers)
+            close = did_you_mean(name.group(1), self.buffers)
             hint = f"declared: {', '.join(map(str, self.buffers.values())) or 'none'}"
             self.fail(
-                f"unknown buffer {found.group()}",
-                offset=found.start(),
+                f"unknown buffer {name.group()}",
+                offset=name.start(),
                 remedy=hint if close is None else f"did you mean @{close}?",
             )
         return buffer
@@ -212,33 +173,16 @@ class Parser(Reader):
     # -- operands --------------------------------------------------------------------------------------------------
 
     def _value(self) -> _Value:
-        self.skip()
-        start = self.position
+        start = self.here()
         if self.text.startswith("%", start):
             return self._register()
         value: Number | tuple[Number, ...]
-        if self.take("["):
-            lanes: list[Number] = []
-            while not self.take("]"):
-                if lanes:
-                    self.expect(",")
-                lanes.append(self._number())
-            value = tuple(lanes)
-        else:
-            value = self._number()
+        value = tuple(self.until("]", self.plain_number)) if self.take("[") else self.plain_number()
         dtype = None
         if self.text.startswith(":", self.position) and self.position < self.end:
             self.position += 1
             dtype = self._element_dtype()
-        return _Literal(value, dtype, start)
-
-    def _number(self) -> Number:
-        self.skip()
-        offset = self.position
-        value = self.constant()
-        if value is None:
-            self.fail("invalid is not a number", "a number", offset=offset)
-        return value
+        return _WrittenConstant(value, dtype, start)
 
     def resolved(self, value: Any, implied: DType | None = None) -> Any:
         """The operand, or operands; a constant takes the dtype that its place implies."""
@@ -266,12 +210,11 @@ class Parser(Reader):
         if kind == "Register":
             return self._register_name() if assigns else self._register()
         if kind == "Buffer | Register":
-            self.skip()
-            return self._register() if self.text.startswith("%", self.position) else self._buffer()
+            return self._register() if self.peek() == "%" else self._buffer()
         if kind == "TileOp":
             return self._tile()
         if kind == "str":
-            return self._name("a name")
+            return self.word("a name")
         if kind == "int":
             return self.integer()
         if kind == "tuple[int, ...]":
@@ -279,33 +222,29 @@ class Parser(Reader):
         return self._list(self._value) if kind.startswith("tuple") else self._value()
 
     def _list(self, item: Callable[[], T]) -> list[T]:
-        found = [item()]
+        items = [item()]
         while self.take(","):
-            found.append(item())
-        return found
+            items.append(item())
+        return items
 
     def _tile(self) -> TileOp:
-        self.skip()
-        offset = self.position
-        name = self._name("the name of a tile operation")
+        offset = self.here()
+        name = self.word("the name of a tile operation")
         tile = self.tiles.get(name)
         if tile is None:
-            close = did_you_mean(name, self.tiles)
-            remedy = "declare it in the header" if close is None else f"did you mean {close!r}?"
-            self.fail(f"unknown tile operation {name!r}", offset=offset, remedy=remedy)
+            self.unknown("unknown tile operation", name, self.tiles, "declare it in the header", offset)
         return tile
 
     # -- lines -----------------------------------------------------------------------------------------------------
 
     def _line(self) -> None:
-        self.skip()
-        if self.text.startswith("@", self.position):
+        if self.peek() == "@":
             self._declare_buffer()
-        elif self.text.startswith("%", self.position):
+        elif self.peek() == "%":
             self._assignment()
         else:
             offset = self.position
-            word = self._name("an instruction, a register or a buffer")
+            word = self.word("an instruction, a register or a buffer")
             if word == "tile":
                 self._declare_tile()
             elif word == "end" and self.at_end():
@@ -315,15 +254,14 @@ class Parser(Reader):
                 if form is None or form.writes == "result":
                     self._unknown(word, offset, assigns=False)
                 self._effect(read(self, form, None))
-        self._line_ends()
+        self.line_ends()
 
     def _unknown(self, word: str, offset: int, *, assigns: bool) -> NoReturn:
         if word in _FORMS or word in _OPS:
             what = "assigns no register" if assigns else f"assigns a register: %n = {word} …"
             self.fail(f"{word} {what}", offset=offset)
-        close = did_you_mean(word, [*_FORMS, *_OPS])
-        hint = "planish.llir.program lists the instructions" if close is None else f"did you mean {close!r}?"
-        self.fail(f"unknown instruction {word!r}", offset=offset, remedy=hint)
+        lists = "planish.llir.program lists the instructions"
+        self.unknown("unknown instruction", word, {**_FORMS, **_OPS}, lists, offset)
 
     def _effect(self, i: Instruction) -> None:
         if isinstance(i, Loop):
@@ -342,26 +280,20 @@ class Parser(Reader):
         self.body.append(EndLoop(*opened))
 
     def _declare_buffer(self) -> None:
-        name = self.match(_BUFFER)
-        if name is None:
-            self.fail(self.found(), "a buffer such as @arg0")
+        name = self.need(_BUFFER, "a buffer such as @arg0")
         if name.group(1) in self.buffers:
             self.fail(f"buffer {name.group()} is declared twice", offset=name.start())
         self.expect(":")
-        self.skip()
-        offset = self.position
-        space = self._name("global, local or reg")
+        offset = self.here()
+        space = self.word("global, local or reg")
         if space not in _SPACES:
             close = did_you_mean(space, _SPACES)
             remedy = None if close is None else f"did you mean {close!r}?"
             self.fail(f"unknown space {space!r}", "global", "local", "reg", offset=offset, remedy=remedy)
         dtype = self._element_dtype()
-        size = self.match(_SIZE)
-        if size is None:
-            self.fail(self.found(), "a size such as [16]")
+        size = self.need(_SIZE, "a size such as [16]")
         buffer = Buffer(name.group(1), dtype, self.to_int(size.group(1), size.start()), _SPACES[space])
-        self.skip()
-        offset = self.position
+        offset = self.here()
         stated = self.key("bytes")
         if stated != buffer.nbytes:
             self.fail(
@@ -372,20 +304,12 @@ class Parser(Reader):
         self.buffers[buffer.name] = Buffer(buffer.name, dtype, buffer.size, buffer.space, align, start)
 
     def _element_dtype(self) -> DType:
-        found = self.match(_ELEMENT)
-        if found is None:
-            self.fail(self.found(), "a dtype")
-        try:
-            return dtypes.parse(found.group())
-        except DTypeError as error:
-            self.fail(error.message, offset=found.start(), remedy=error.remedy)
+        return self.dtype_of(_ELEMENT)
 
     def _declare_tile(self) -> None:
-        name = self._name("the name of a tile operation")
+        name = self.word("the name of a tile operation")
         self.expect(":")
-        sizes = self.match(_SIZES)
-        if sizes is None:
-            self.fail(self.found(), "sizes such as 16x8x16")
+        sizes = self.need(_SIZES, "sizes such as 16x8x16")
         m, n, k = (self.to_int(part, sizes.start()) for part in sizes.groups())
         threads = self.key("threads")
         layouts: dict[str, tuple[str, ...]] = {}
@@ -393,21 +317,15 @@ class Parser(Reader):
             if self.take_word(matrix):
                 self.expect("=")
                 self.expect("(")
-                bits: list[str] = []
-                while not self.take(")"):
-                    bit = self.match(_BIT)
-                    if bit is None:
-                        self.fail(self.found(), "a bit such as l0 or r1")
-                    bits.append(bit.group())
-                layouts[matrix] = tuple(bits)
+                bits = self.until(")", lambda: self.need(_BIT, "a bit such as l0 or r1"), "")
+                layouts[matrix] = tuple(bit.group() for bit in bits)
         self.tiles[name] = TileOp(name, m, n, k, threads, **layouts)
 
     def _assignment(self) -> None:
         name = self._register_name()
         self.expect("=")
-        self.skip()
-        offset = self.position
-        word = self._name("an instruction")
+        offset = self.here()
+        word = self.word("an instruction")
         if word == "variable":
             self._variable(name)
         elif word in _OPS:
@@ -419,9 +337,9 @@ class Parser(Reader):
             self.body.append(read(self, form, name))
 
     def _variable(self, result: re.Match[str]) -> None:
-        name = self._name("the name of a variable")
+        name = self.word("the name of a variable")
         if not self.take_word("in"):
-            self.fail(self.found(), "in <low>..<high>")
+            self.unexpected("in <low>..<high>")
         low, high = self.bounds()
         self.variables.append(Variable(self.assign(result, self._dtype_after_colon()), name, low, high))
 

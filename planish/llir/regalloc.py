@@ -158,7 +158,7 @@ def _units(nbytes: int, dtype: DType, vector_bytes: int | None) -> int:
 def _register_memory(program: Program) -> Iterator[tuple[Buffer, int, int, int]]:
     """Each REG buffer with its first and last use (through the loops around them) and its widest access."""
     ends = _ends(program.body)
-    found: dict[Buffer, list[int]] = {}
+    places: dict[Buffer, list[int]] = {}
     bases: dict[Register, Buffer] = {}
     opened: list[int] = []
     first_loops: dict[Buffer, tuple[int, ...]] = {}
@@ -174,12 +174,12 @@ def _register_memory(program: Program) -> Iterator[tuple[Buffer, int, int, int]]
         elif isinstance(instruction, Load | Store) and instruction.address in bases:
             buffer = bases[instruction.address]
             dtype = instruction.result.dtype if isinstance(instruction, Load) else instruction.value.dtype
-            use = found.setdefault(buffer, [2 * position, 2 * position, 1])
+            use = places.setdefault(buffer, [2 * position, 2 * position, 1])
             loops = first_loops.setdefault(buffer, tuple(opened))
             entered = next((start for start in opened if start not in loops), None)
             use[1] = max(use[1], 2 * position if entered is None else 2 * ends[entered])
             use[2] = max(use[2], dtype.lanes)
-    for buffer, (start, end, lanes) in found.items():
+    for buffer, (start, end, lanes) in places.items():
         yield buffer, start, end, lanes
 
 

@@ -29,7 +29,7 @@ GARBAGE: Final = 0xAA
 """What memory holds before it is written."""
 
 
-class Memory:
+class MemoryImage:
     """The contents of one buffer, as scalars, and what happened to it."""
 
     __slots__ = ("buffer", "data", "read", "read_places", "written", "written_places")
@@ -51,17 +51,17 @@ class Memory:
 class Pointer(NamedTuple):
     """An address: scalars into a memory; or several, as an array."""
 
-    memory: Memory
+    memory: MemoryImage
     place: Any
 
 
-class Thread:
+class ThreadState:
     """What belongs to one thread."""
 
     __slots__ = ("memory", "number", "registers", "slots", "specials", "waiting")
 
     def __init__(
-        self, number: int, registers: list[Any], memory: dict[Buffer, Memory], specials: dict[str, int]
+        self, number: int, registers: list[Any], memory: dict[Buffer, MemoryImage], specials: dict[str, int]
     ) -> None:
         self.number = number
         self.registers = registers
@@ -72,7 +72,7 @@ class Thread:
         """The position of the instruction it waits at."""
 
 
-Step = Callable[[Thread], int | None]
+Step = Callable[[ThreadState], int | None]
 """One instruction, decoded: does its work and returns where to go on, or None for the next line."""
 
 
@@ -98,13 +98,13 @@ class Decoder:
 
     def slot(self, operand: Operand) -> int:
         key: object = operand if isinstance(operand, Immediate) else operand.name
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = len(self.initial)
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = len(self.initial)
             self.initial.append(_constant(operand) if isinstance(operand, Immediate) else None)
-        return found
+        return number
 
-    def outside(self, thread: Thread, memory: Memory, place: object) -> NoReturn:
+    def outside(self, thread: ThreadState, memory: MemoryImage, place: object) -> NoReturn:
         """An access that is not in its buffer."""
         name = instruction_line(self.program.body[thread.waiting])
         where = "".join(f", {key} = {value}" for key, value in thread.specials.items())
@@ -121,18 +121,18 @@ class Decoder:
         if isinstance(i.base, Buffer):
             buffer, step = i.base, i.base.dtype.lanes
 
-            def from_buffer(t: Thread) -> None:
-                found = t.registers[index]
-                place = found.astype(np.int64) * step if wide else int(found) * step
+            def from_buffer(t: ThreadState) -> None:
+                pointers = t.registers[index]
+                place = pointers.astype(np.int64) * step if wide else int(pointers) * step
                 t.registers[out] = Pointer(t.memory[buffer], place)
 
             return from_buffer
         base = self.slot(i.base)
 
-        def from_address(t: Thread) -> None:
+        def from_address(t: ThreadState) -> None:
             memory, place = t.registers[base]
-            found = t.registers[index]
-            distance = found.astype(np.int64) if wide else int(found)
+            pointers = t.registers[index]
+            distance = pointers.astype(np.int64) if wide else int(pointers)
             t.registers[out] = Pointer(memory, place + distance * memory.buffer.dtype.lanes)
 
         return from_address
@@ -144,7 +144,7 @@ class Decoder:
         ahead = np.arange(dtype.lanes)
         return lambda pointer: pointer.place + ahead
 
-    def _inside(self, t: Thread, memory: Memory, places: Any) -> None:
+    def _inside(self, t: ThreadState, memory: MemoryImage, places: Any) -> None:
         if isinstance(places, int):
             if not 0 <= places < memory.data.size:
                 self.outside(t, memory, places)
@@ -162,7 +162,7 @@ class Decoder:
         gate = None if i.gate is None else self.slot(i.gate)
         otherwise = None if i.alternative is None else self.slot(i.alternative)
 
-        def step(t: Thread) -> None:
+        def step(t: ThreadState) -> None:
             t.waiting = position
             pointer = t.registers[address]
             memory, places = pointer.memory, places_of(pointer)
@@ -197,7 +197,7 @@ class Decoder:
         places_of = self._places(dtype, i.address.dtype.lanes)
         gate = None if i.gate is None else self.slot(i.gate)
 
-        def step(t: Thread) -> None:
+        def step(t: ThreadState) -> None:
             t.waiting = position
             pointer = t.registers[address]
             memory, places = pointer.memory, places_of(pointer)
@@ -227,13 +227,13 @@ class Decoder:
         if len(inputs) == 2:
             first, second = inputs
 
-            def binary(t: Thread) -> None:
+            def binary(t: ThreadState) -> None:
                 registers = t.registers
                 registers[out] = compute(registers[first], registers[second])
 
             return binary
 
-        def step(t: Thread) -> None:
+        def step(t: ThreadState) -> None:
             registers = t.registers
             registers[out] = compute(*[registers[x] for x in inputs])
 
@@ -242,7 +242,7 @@ class Decoder:
     def tile(self, i: ir.Tile) -> Step:
         position = self.position
 
-        def step(t: Thread) -> int:
+        def step(t: ThreadState) -> int:
             t.waiting = position
             return WAIT
 
@@ -253,7 +253,7 @@ class Decoder:
     def combine(self, i: ir.Combine) -> Step:
         position = self.position
 
-        def step(t: Thread) -> int:
+        def step(t: ThreadState) -> int:
             t.waiting = position
             return WAIT
 
@@ -266,7 +266,7 @@ class Decoder:
         out, name, dtype = self.slot(i.result), i.name, i.result.dtype
         self.slot(i.bound)
 
-        def step(t: Thread) -> None:
+        def step(t: ThreadState) -> None:
             t.registers[out] = np.asarray(t.specials[name], dtype.numpy)
 
         return step
@@ -275,7 +275,7 @@ class Decoder:
         out, bound, zero = self.slot(i.counter), self.slot(i.bound), np.asarray(0, i.counter.dtype.numpy)
         behind = self.partner[self.position] + 1
 
-        def step(t: Thread) -> int | None:
+        def step(t: ThreadState) -> int | None:
             t.registers[out] = zero
             return None if int(t.registers[bound]) > 0 else behind
 
@@ -288,7 +288,7 @@ class Decoder:
         out = self.slot(header.counter) if isinstance(header, ir.Loop) else counter
         body = start + 1
 
-        def step(t: Thread) -> int | None:
+        def step(t: ThreadState) -> int | None:
             following = int(t.registers[counter]) + 1
             if following >= int(t.registers[bound]):
                 return None
@@ -307,7 +307,7 @@ class Decoder:
     def barrier(self, i: ir.Barrier) -> Step:
         position = self.position
 
-        def step(t: Thread) -> int:
+        def step(t: ThreadState) -> int:
             t.waiting = position
             return WAIT
 
@@ -316,7 +316,7 @@ class Decoder:
     def spill(self, i: ir.Spill) -> Step:
         slot, value = i.slot, self.slot(i.value)
 
-        def step(t: Thread) -> None:
+        def step(t: ThreadState) -> None:
             t.slots[slot] = t.registers[value]
 
         return step
@@ -324,7 +324,7 @@ class Decoder:
     def reload(self, i: ir.Reload) -> Step:
         slot, out = i.slot, self.slot(i.result)
 
-        def step(t: Thread) -> None:
+        def step(t: ThreadState) -> None:
             t.registers[out] = t.slots[slot]
 
         return step

@@ -20,7 +20,7 @@ from typing import Final
 from planish import dtypes
 from planish.dtypes import AddrSpace
 from planish.llir.chosen_rows import ask_for_chosen_rows
-from planish.llir.nests import LINE, Nest, Nests
+from planish.llir.nests import LINE, InstructionNest, Nests
 from planish.llir.next_row import ask_for_next_rows
 from planish.llir.program import Address, Immediate, Load, Prefetch, Program, Register, Store
 from planish.target import Target
@@ -74,7 +74,7 @@ def _past_caches(nests: Nests, names: Collection[str]) -> set[int]:
     }
 
 
-def _is_written_once(nests: Nests, i: Store, nest: Nest | None) -> bool:
+def _is_written_once(nests: Nests, i: Store, nest: InstructionNest | None) -> bool:
     """Whether a store of whole registers writes whole lines, other ones in every iteration."""
     dtype = i.value.dtype
     is_line = dtype.lanes * dtype.itemsize % LINE == 0
@@ -87,7 +87,7 @@ def _is_written_once(nests: Nests, i: Store, nest: Nest | None) -> bool:
 # -- loads ---------------------------------------------------------------------------------------------------------
 
 
-def _ask_ahead(nests: Nests, nest: Nest, asked: Collection[int]) -> None:
+def _ask_ahead(nests: Nests, nest: InstructionNest, asked: Collection[int]) -> None:
     """Ask for what streams by, if an innermost loop computes much for every vector that it stores."""
     makers = nests.makers
     stored = [
@@ -105,7 +105,7 @@ def _ask_ahead(nests: Nests, nest: Nest, asked: Collection[int]) -> None:
         nests.add_behind(position, Address(ahead, load.address, elements), Prefetch(ahead))
 
 
-def _streams_by(nests: Nests, i: Load, nest: Nest) -> bool:
+def _streams_by(nests: Nests, i: Load, nest: InstructionNest) -> bool:
     """Whether a load reads one register after another of a large parameter, iteration by iteration."""
     if (
         i.result.dtype.lanes < 2
@@ -118,5 +118,5 @@ def _streams_by(nests: Nests, i: Load, nest: Nest) -> bool:
 
 
 def _is_global(nests: Nests, address: Register) -> bool:
-    found = nests.makers.buffer(address)
-    return found is not None and found.space is AddrSpace.GLOBAL
+    buffer = nests.makers.buffer(address)
+    return buffer is not None and buffer.space is AddrSpace.GLOBAL

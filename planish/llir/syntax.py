@@ -23,10 +23,10 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.llir.instruction import Instruction
 from planish.llir.values import Immediate, Operand
-from planish.uop.text import number_text
+from planish.uop.argument_text import number_text
 
 if TYPE_CHECKING:
-    from planish.llir.parser import Parser
+    from planish.llir.parser import LlirParser
 
 _TOKEN: Final = re.compile(
     r"\((?P<group>[^)]*)\)|(?P<key>\w+)=(?P<keyed>\w+)|(?P<word>\w+)(?::(?P<of>[\w.]+))?|(?P<text>\W+)"
@@ -34,7 +34,7 @@ _TOKEN: Final = re.compile(
 _FIXED: Final = {"bool": dtypes.bool_, "i32": dtypes.int32}
 
 
-class _Part(NamedTuple):
+class _TemplatePart(NamedTuple):
     """A piece of a template."""
 
     text: str = ""
@@ -47,7 +47,7 @@ class _Part(NamedTuple):
 
 
 class _Template(NamedTuple):
-    parts: tuple[_Part, ...]
+    parts: tuple[_TemplatePart, ...]
     dtypes: tuple[str, ...]
     """The fields whose dtypes stand behind the colon."""
 
@@ -56,27 +56,27 @@ _TEMPLATES: Final[dict[type[Instruction], _Template]] = {}
 
 
 def _template(form: type[Instruction]) -> _Template:
-    found = _TEMPLATES.get(form)
-    if found is None:
+    template = _TEMPLATES.get(form)
+    if template is None:
         kinds = {field.name: str(field.type) for field in fields(cast("Any", form))}
         body, _, ending = form.syntax.partition(" : ")
-        found = _Template(tuple(_parts(body, kinds)), tuple(ending.split(" -> ")) if ending else ())
-        _TEMPLATES[form] = found
-    return found
+        template = _Template(tuple(_parts(body, kinds)), tuple(ending.split(" -> ")) if ending else ())
+        _TEMPLATES[form] = template
+    return template
 
 
-def _parts(body: str, kinds: dict[str, str], optional: bool = False) -> Iterator[_Part]:
-    for found in _TOKEN.finditer(body):
-        if found["group"] is not None:
-            yield from _parts(found["group"], kinds, optional=True)
-        elif found["key"] is not None:
-            yield _Part(
-                f"{found['key']}=", found["keyed"], kinds[found["keyed"]], key=True, optional=optional
+def _parts(body: str, kinds: dict[str, str], optional: bool = False) -> Iterator[_TemplatePart]:
+    for token in _TOKEN.finditer(body):
+        if token["group"] is not None:
+            yield from _parts(token["group"], kinds, optional=True)
+        elif token["key"] is not None:
+            yield _TemplatePart(
+                f"{token['key']}=", token["keyed"], kinds[token["keyed"]], key=True, optional=optional
             )
-        elif found["word"] in kinds:
-            yield _Part("", found["word"], kinds[found["word"]], found["of"] or "", optional=optional)
+        elif token["word"] in kinds:
+            yield _TemplatePart("", token["word"], kinds[token["word"]], token["of"] or "", optional=optional)
         else:
-            yield _Part(found.group(), optional=optional)
+            yield _TemplatePart(token.group(), optional=optional)
 
 
 # -- printing --------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def line(i: Instruction) -> str:
     return f"{front}{i.mnemonic}{' ' if said else ''}{said}{f' : {stated}' if stated else ''}"
 
 
-def _field_text(i: Instruction, part: _Part, value: Any) -> str:
+def _field_text(i: Instruction, part: _TemplatePart, value: Any) -> str:
     if part.key:
         return f"{part.text}{value}"
     if part.kind == "bool":
@@ -140,7 +140,7 @@ def _implied(spelt: str, dtype_of: Any) -> DType | None:
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-def read(parser: Parser, form: type[Instruction], name: re.Match[str] | None) -> Instruction:
+def read(parser: LlirParser, form: type[Instruction], name: re.Match[str] | None) -> Instruction:
     """An instruction whose mnemonic has been read; `name` is the register in front."""
     template = _template(form)
     held: dict[str, Any] = {}

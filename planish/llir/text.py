@@ -18,7 +18,7 @@ A constant whose dtype does not follow from its place carries it, as in `1.0:f32
 from __future__ import annotations
 
 from planish import dtypes
-from planish.llir.parser import VERSION, Parser
+from planish.llir.parser import VERSION, LlirParser
 from planish.llir.program import (
     COMPARISONS,
     Buffer,
@@ -95,9 +95,9 @@ def print_program(program: Program) -> str:
 
 def parse(text: str) -> Program:
     """The program that `text` holds."""
-    return Parser(text).one_program()
+    return LlirParser(text).one_program()
 
 
 def parse_programs(text: str) -> tuple[Program, ...]:
     """All programs of a text, each with its own header."""
-    return Parser(text).programs()
+    return LlirParser(text).programs()

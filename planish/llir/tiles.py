@@ -64,24 +64,24 @@ class TileOp:
         """What is wrong with the description."""
         if min(self.m, self.n, self.k, self.threads) < 1:
             return [f"its sizes {self.m}x{self.n}x{self.k} and threads {self.threads} must be positive"]
-        found = []
+        problems = []
         for matrix, (rows, columns, bits) in self.fragments.items():
             if not bits:
                 if self.threads > 1:
-                    found.append(f"matrix {matrix} is spread over {self.threads} threads without a layout")
+                    problems.append(f"matrix {matrix} is spread over {self.threads} threads without a layout")
                 continue
             if any(_BIT.fullmatch(bit) is None for bit in bits):
-                found.append(f"matrix {matrix} has a bit that is neither l<number> nor r<number>")
+                problems.append(f"matrix {matrix} has a bit that is neither l<number> nor r<number>")
                 continue
             size = rows * columns
             expected = {f"l{i}" for i in range(_log2(self.threads))}
             expected |= {f"r{i}" for i in range(_log2(size) - _log2(self.threads))}
             powers = size == 1 << _log2(size) and self.threads == 1 << _log2(self.threads)
             if not powers or len(bits) != _log2(size) or set(bits) != expected:
-                found.append(
+                problems.append(
                     f"the bits of matrix {matrix} do not number its {rows}x{columns} elements once each"
                 )
-        return found
+        return problems
 
     def gather(self, matrix: str, fragments: NDArray[Any]) -> NDArray[Any]:
         """The matrix that the threads hold together; `fragments` is [thread, lane]."""

@@ -39,17 +39,17 @@ class Compute(Instruction):
         if not self.op.min_sources or len(self.inputs) != self.op.min_sources:
             yield "types", f"{name}({self.op.sources}) given {len(self.inputs)} operands"
             return
-        dtype, found = self.result.dtype, [operand.dtype for operand in self.inputs]
+        dtype, operands = self.result.dtype, [operand.dtype for operand in self.inputs]
         if self.op in COMPARISONS:
-            expected = [found[0]] * 2
-            if dtype is not dtypes.bool_.vec(found[0].lanes):
-                yield "types", f"a comparison gives {dtypes.bool_.vec(found[0].lanes)}, not {dtype}"
+            expected = [operands[0]] * 2
+            if dtype is not dtypes.bool_.vec(operands[0].lanes):
+                yield "types", f"a comparison gives {dtypes.bool_.vec(operands[0].lanes)}, not {dtype}"
         else:
-            expected = [dtype] * len(found)
+            expected = [dtype] * len(operands)
             if self.op is Ops.WHERE:
                 expected[0] = dtypes.bool_.vec(dtype.lanes)
-        if found != expected:
-            given, wanted = (", ".join(map(str, kinds)) for kinds in (found, expected))
+        if operands != expected:
+            given, wanted = (", ".join(map(str, kinds)) for kinds in (operands, expected))
             yield "types", f"operands {given} where {wanted} are expected"
         works, kinds = _KINDS.get(self.op.law, (None, ""))
         if works is not None and not works(dtype):

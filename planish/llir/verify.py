@@ -135,7 +135,7 @@ def _immediate(operand: Immediate) -> str | None:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _BodyWalk:
     """One pass over the body: which registers are visible, what is open."""
 
     program: Program
@@ -222,29 +222,29 @@ class _Walk:
 
 def problems(program: Program, *, allocated: bool = False) -> list[Problem]:
     """Every broken invariant. `allocated`: of a program on physical registers."""
-    found = [Problem(None, *complaint) for complaint in _header(program)]
-    walk = _Walk(program, allocated)
+    broken = [Problem(None, *complaint) for complaint in _header(program)]
+    walk = _BodyWalk(program, allocated)
     for variable in program.variables:
-        found += [
+        broken += [
             Problem(None, *complaint) for complaint in walk._assign(variable.result) if complaint[0] != "bank"
         ]
     for position, instruction in enumerate(program.body):
-        found += [Problem(position, *complaint) for complaint in walk.visit(instruction)]
-        found += [Problem(position, *complaint) for complaint in instruction.problems(program)]
-    found += [Problem(len(program.body) - 1, *complaint) for complaint in walk.finish()]
-    return found
+        broken += [Problem(position, *complaint) for complaint in walk.visit(instruction)]
+        broken += [Problem(position, *complaint) for complaint in instruction.problems(program)]
+    broken += [Problem(len(program.body) - 1, *complaint) for complaint in walk.finish()]
+    return broken
 
 
 def verify(program: Program, *, allocated: bool = False) -> None:
     """Raise `VerifyError`, showing every broken invariant under its line, unless the program is well-formed."""
-    found = problems(program, allocated=allocated)
-    if not found:
+    broken = problems(program, allocated=allocated)
+    if not broken:
         return
     head, body = program_lines(program)
-    shown = [_window(problem, head, body) for problem in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        shown.append(f"and {len(found) - _SHOWN} more")
-    times = "once" if len(found) == 1 else f"{len(found)} times"
+    shown = [_window(problem, head, body) for problem in broken[:_SHOWN]]
+    if len(broken) > _SHOWN:
+        shown.append(f"and {len(broken) - _SHOWN} more")
+    times = "once" if len(broken) == 1 else f"{len(broken)} times"
     raise VerifyError(f"kernel {program.name} breaks the LLIR rules {times}", shown)
 
 

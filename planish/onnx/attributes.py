@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto
 
@@ -50,12 +51,33 @@ class Attributes:
         return self.get(name)
 
     def default(self, name: str, value: Any) -> None:
-        """What an attribute is if the node does not have it."""
-        self._found.setdefault(name, value)
+        """What an attribute is if the node does not have it; nobody has to ask for that."""
+        if name not in self._found:
+            self._found[name] = value
+            self._read.add(name)
+
+    def said(self) -> NodeProto:
+        """The node with the attributes themselves where it refers to those of a call."""
+        if not any(attribute.ref_attr_name for attribute in self.node.attribute):
+            return self.node
+        node = NodeProto()
+        node.CopyFrom(self.node)
+        del node.attribute[:]
+        node.attribute.extend(
+            _attribute(attribute.name, self._found[attribute.name]) if attribute.ref_attr_name else attribute
+            for attribute in self.node.attribute
+            if attribute.name in self._found
+        )
+        return node
 
     def unread(self) -> list[str]:
         """Attributes that nobody asked for."""
         return sorted(set(self._found) - self._read)
+
+
+def _attribute(name: str, value: Any) -> AttributeProto:
+    tensor = onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+    return onnx.helper.make_attribute(name, tensor)
 
 
 def _value(attribute: AttributeProto, folder: str | None = None) -> Any:
@@ -70,8 +92,8 @@ def _value(attribute: AttributeProto, folder: str | None = None) -> Any:
         return [s.decode("utf-8", "surrogateescape") for s in attribute.strings]
     if kind == AttributeProto.SPARSE_TENSOR:
         return dense(attribute.sparse_tensor, folder)
-    found = onnx.helper.get_attribute_value(attribute)
-    return list(found) if kind in (AttributeProto.INTS, AttributeProto.FLOATS) else found
+    value = onnx.helper.get_attribute_value(attribute)
+    return list(value) if kind in (AttributeProto.INTS, AttributeProto.FLOATS) else value
 
 
 __all__ = ["Array", "Attributes", "GraphProto", "dense", "to_array"]

@@ -36,7 +36,7 @@ def key_of(node: NodeProto | FunctionProto) -> FunctionKey:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Census:
     missing: dict[str, list[str]] = field(default_factory=dict)
     """Ops without an import, with the nodes that are such."""
     calls: list[FunctionKey] = field(default_factory=list)
@@ -47,7 +47,7 @@ def check(
     model: ModelProto, functions: Mapping[FunctionKey, FunctionProto], versions: Mapping[str, int]
 ) -> None:
     """Raise one error that says everything, or nothing."""
-    total = _Found()
+    total = _Census()
     graph = model.graph
     _texts("the name of the graph", graph.name)
     _texts("the domain of an opset", *versions)
@@ -58,7 +58,7 @@ def check(
     given = {i.name for i in graph.input} | {t.name for t in graph.initializer}
     given |= {s.values.name for s in graph.sparse_initializer}
     _walk(graph.node, [o.name for o in graph.output], given, functions, versions, total, "the model")
-    bodies: dict[FunctionKey, _Found] = {}
+    bodies: dict[FunctionKey, _Census] = {}
     for key, function in functions.items():
         own = {domain_of(i.domain): i.version for i in function.opset_import}
         _texts("the domain of an opset", *own)
@@ -67,12 +67,12 @@ def check(
             *function.attribute,
             *(a.name for a in function.attribute_proto),
         )
-        found = _Found(missing=total.missing)
+        census = _Census(missing=total.missing)
         what = f"function {function.name!r}"
         _walk(
-            function.node, function.output, set(function.input), functions, {**versions, **own}, found, what
+            function.node, function.output, set(function.input), functions, {**versions, **own}, census, what
         )
-        bodies[key] = found
+        bodies[key] = census
     _expanded(total, bodies)
     if total.missing:
         raise Unsupported(f"the model uses ops that planish does not import: {_told(total.missing)}")
@@ -103,7 +103,7 @@ def _walk(
     given: set[str],
     functions: Mapping[FunctionKey, FunctionProto],
     versions: Mapping[str, int],
-    found: _Found,
+    found: _Census,
     what: str,
 ) -> None:
     """One graph and the graphs inside it. Names of a graph inside are visible in it alone."""
@@ -161,7 +161,7 @@ def _op(
     node: NodeProto,
     functions: Mapping[FunctionKey, FunctionProto],
     versions: Mapping[str, int],
-    found: _Found,
+    found: _Census,
 ) -> None:
     key = key_of(node)
     if key in functions:
@@ -174,7 +174,7 @@ def _op(
         found.missing.setdefault(title, []).append(_name(node))
 
 
-def _expanded(total: _Found, bodies: Mapping[FunctionKey, _Found]) -> None:
+def _expanded(total: _Census, bodies: Mapping[FunctionKey, _Census]) -> None:
     """Count nodes with functions written out; find functions that call themselves."""
     sizes: dict[FunctionKey, tuple[int, int]] = {}
     for start in dict.fromkeys(total.calls):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -22,15 +21,15 @@ from planish import ptir
 from planish.errors import Location, PlanishError
 from planish.onnx import registry, work
 from planish.onnx.attributes import Attributes
-from planish.onnx.functions import body_of
+from planish.onnx.functions import body_of, defaults_of
 from planish.onnx.preparing import Prepared, prepared
-from planish.onnx.registry import Entry, Unsupported
-from planish.onnx.scope import Scope, Value, graphs_of, last_uses
+from planish.onnx.registry import OpForm, Unsupported
+from planish.onnx.scope import NameScope, Value, graphs_of, last_uses
 from planish.onnx.segment import Segment, arrays_in, lazy_in, on_device, trimmed, with_arrays
+from planish.onnx.site import CannotTrace, NodeSite, failure_at, label_of, title_of
 from planish.onnx.symbols import as_numbers, follow
-from planish.onnx.tape import Call, Recorder
+from planish.onnx.tape import Call, TapeRecorder
 from planish.onnx.tensors import dense, to_array
-from planish.ptir.builder import Graph
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import TensorType
@@ -39,70 +38,14 @@ Array = NDArray[Any]
 Compile = Callable[[ptir.Function], Call]
 
 
-class CannotTrace(PlanishError):
-    """Data is needed inside a region, where nothing can be computed beforehand."""
-
-
-@dataclass(slots=True)
-class At:
-    """Where a handler is: the node, its attributes, the graph it writes to."""
-
-    engine: Engine
-    node: NodeProto
-    attributes: Attributes
-    version: int
-    scope: Scope
-
-    @property
-    def graph(self) -> Graph:
-        return self.engine.segment.graph
-
-    def attr(self, name: str, default: Any = None) -> Any:
-        """An attribute of the node."""
-        return self.attributes.get(name, default)
-
-    def constant(self, value: Any, dtype: Any = None) -> GraphValue:
-        """A small constant."""
-        return self.graph.constant(np.asarray(value, dtype))
-
-    def value(self, value: GraphValue | Array) -> GraphValue:
-        """An array or value, as a value."""
-        return self.engine.segment.value(value) if isinstance(value, np.ndarray) else value
-
-    def refuse(self, why: str) -> Unsupported:
-        """An error that names the node."""
-        return Unsupported(f"{title_of(self.node)}: {why}", op=self.node.op_type)
-
-    def room(self, elements: int, itemsize: int = 8) -> None:
-        """Make sure that so many elements can be had at all: a number in a file may be anything."""
-        if elements * itemsize > work.largest():
-            raise self.refuse(f"{elements} elements of {itemsize} bytes are more than this machine holds")
-
-    def work(self, operations: int, elements: int | None = None) -> None:
-        """Make sure that so many operations are what elements (those that the node reads, if not told) may ask for."""
-        if elements is None:
-            elements = self.elements
-        why = work.excess(operations, elements)
-        if why is not None:
-            causes = work.blamed(self.attributes.given)
-            error = self.refuse(f"{why}{f' ({causes})' if causes else ''}")
-            error.remedy = "smaller attributes and sizes, or settings(work_limit=None)"
-            raise error
-
-    @property
-    def elements(self) -> int:
-        """How many elements the node reads."""
-        return sum(work.elements_of(self.scope.find(name)) for name in self.node.input if name)
-
-
-class Engine:
+class Importer:
     """One import. Without a recorder (a program for given types is wanted) nothing can be run, and nothing cut."""
 
     def __init__(
         self,
         versions: Mapping[str, int],
         functions: Mapping[tuple[str, str, str], FunctionProto],
-        recorder: Recorder | None,
+        recorder: TapeRecorder | None,
         compile: Compile | None,
         name: str = "model",
         folder: str | None = None,
@@ -134,13 +77,13 @@ class Engine:
         self._initial: dict[int, tuple[GraphProto, dict[str, Array]]] = {}
 
     @property
-    def execute(self) -> Recorder | None:
+    def execute(self) -> TapeRecorder | None:
         """Whether something can be run: None if not."""
         return self.recorder
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 
-    def run_nodes(self, nodes: Sequence[NodeProto], scope: Scope, needed: Sequence[str]) -> None:
+    def run_nodes(self, nodes: Sequence[NodeProto], scope: NameScope, needed: Sequence[str]) -> None:
         """Import nodes in order; `needed` are the names that must be there afterwards."""
         kept = self._ends.get(id(nodes))
         if kept is None or kept[0] is not nodes:
@@ -150,13 +93,13 @@ class Engine:
         for number, (node, ended) in enumerate(zip(nodes, ends, strict=True), 1):
             if not around:
                 self.number = number
-            self.segment.graph.place = Location(self.name, self.number, None, _label(node))
+            self.segment.graph.place = Location(self.name, self.number, None, label_of(node))
             self.run_node(node, scope, used)
             for name in ended:
                 scope.names.pop(name, None)  # nobody asks for it again: a cut need not keep it
         self.nodes = around
 
-    def run_graph(self, graph: GraphProto, scope: Scope) -> list[Value]:
+    def run_graph(self, graph: GraphProto, scope: NameScope) -> list[Value]:
         """Import a graph whose inputs are in the scope already; the values of its outputs."""
         if graph.initializer or graph.sparse_initializer:
             for name, array in self.initializers(graph).items():
@@ -178,7 +121,7 @@ class Engine:
             kept = self._initial[id(graph)] = (graph, arrays)
         return kept[1]
 
-    def run_node(self, node: NodeProto, scope: Scope, used: set[str]) -> None:
+    def run_node(self, node: NodeProto, scope: NameScope, used: set[str]) -> None:
         """Import one node; only names in `used` are kept."""
         try:
             outputs = self._outputs(node, scope)
@@ -191,14 +134,14 @@ class Engine:
                     error.message = f"{title_of(node)}: {error.message}"
             raise
         except (RecursionError, MemoryError) as error:
-            raise _named(node, f"takes too much ({type(error).__name__})") from None
+            raise failure_at(node, f"takes too much ({type(error).__name__})") from None
         except Exception as error:
-            raise _named(node, f"{type(error).__name__}: {error}") from error
+            raise failure_at(node, f"{type(error).__name__}: {error}") from error
         for name, value in zip(node.output, outputs, strict=False):
             if name and name in used:
                 scope.names[name] = value
 
-    def _outputs(self, node: NodeProto, scope: Scope) -> Sequence[Value]:
+    def _outputs(self, node: NodeProto, scope: NameScope) -> Sequence[Value]:
         domain = "" if node.domain == "ai.onnx" else node.domain
         attributes = Attributes(node, scope.call(), self.folder)
         inputs = [scope.find(name) if name else None for name in node.input]
@@ -208,17 +151,26 @@ class Engine:
         version = self.versions.get(domain, 1)
         entry = registry.find(domain, node.op_type, version)
         if entry is None:
-            body = body_of(domain, node, version, [_kind(value) for value in inputs])
+            body = body_of(domain, attributes.said(), version, [_kind(value) for value in inputs])
             if body is None:
                 raise Unsupported(f"there is no import of {domain or 'ai.onnx'}:{node.op_type} {version}")
-            return self.run_function(body, node, attributes, inputs, scope)
-        at = At(self, node, attributes, version, scope)
+            for default in defaults_of(domain, node, version):
+                attributes.default(default.name, Attributes(NodeProto(attribute=[default])).get(default.name))
+            try:
+                return self.run_function(body, node, attributes, inputs, scope)
+            except CannotTrace:
+                raise
+            except PlanishError as error:
+                # the user wrote this node, not those that it stands for
+                error.message = f"{title_of(node)}: {error.message}"
+                raise
+        at = NodeSite(self, node, attributes, version, scope)
         before = self.segment
         last = before.graph.region.end.prev
         outputs = self.call(entry, at, inputs)
         region = self.segment.graph.region
-        made = work.since(region, last if self.segment is before else None)
-        at.work(sum(map(work.work_of, made)), at.elements + work.elements_of(outputs))
+        written = work.since(region, last if self.segment is before else None)
+        at.work(sum(map(work.work_of, written)), at.elements + work.elements_of(outputs))
         unread = attributes.unread()
         if unread:
             raise at.refuse(f"attribute {', '.join(unread)} is not understood")
@@ -233,17 +185,15 @@ class Engine:
         node: NodeProto,
         attributes: Attributes,
         inputs: Sequence[Value],
-        scope: Scope,
+        scope: NameScope,
     ) -> list[Value]:
         """A function of the model, or of a function op, in place of its call."""
-        inner = Scope(caller=scope, attributes=attributes)
+        inner = NameScope(caller=scope, attributes=attributes)
         for position, name in enumerate(function.input):
             inner.names[name] = inputs[position] if position < len(inputs) else None
         for default in function.attribute_proto:
             attributes.default(default.name, Attributes(NodeProto(attribute=[default])).get(default.name))
-        unread = (
-            set(attributes.unread()) - set(function.attribute) - {a.name for a in function.attribute_proto}
-        )
+        unread = set(attributes.unread()) - set(function.attribute)
         if unread:
             raise Unsupported(
                 f"{title_of(node)}: attribute {', '.join(sorted(unread))} is not understood", op=node.op_type
@@ -251,15 +201,17 @@ class Engine:
         before = self.versions
         own = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in function.opset_import}
         self.versions = {**before, **own}
+        # what nobody asks for need not even be defined
+        asked = [name for name, given in zip(function.output, node.output, strict=False) if given]
         try:
-            self.run_nodes(function.node, inner, list(function.output))
+            self.run_nodes(function.node, inner, asked)
         finally:
             self.versions = before
-        return [inner.find(name) for name in function.output]
+        return [inner.find(name) if name in asked else None for name in function.output]
 
     # -- one node ------------------------------------------------------------------------------------------------------
 
-    def call(self, entry: Entry, at: At, inputs: Sequence[Value]) -> Sequence[Value]:
+    def call(self, entry: OpForm, at: NodeSite, inputs: Sequence[Value]) -> Sequence[Value]:
         """The outputs of a node."""
         given = list(inputs)
         if not self.symbols:
@@ -275,14 +227,14 @@ class Engine:
             self.symbols[outputs[0].id] = (outputs[0], sizes)
         return outputs
 
-    def _sizes(self, at: At, given: Sequence[Value]) -> Array | None:
+    def _sizes(self, at: NodeSite, given: Sequence[Value]) -> Array | None:
         """The sizes, some with names, that a node makes of sizes with names."""
-        found = [self.named(value) for value in given]
-        if not any(value is not None and value.dtype == object for value in found):
+        known = [self.named(value) for value in given]
+        if not any(value is not None and value.dtype == object for value in known):
             return None
-        if any(a is None and b is not None for a, b in zip(found, given, strict=True)):
+        if any(a is None and b is not None for a, b in zip(known, given, strict=True)):
             return None
-        return follow(at.node.op_type, at.attributes, found)
+        return follow(at.node.op_type, at.attributes, known)
 
     def named(self, value: Value) -> Array | None:
         """A known array, or the sizes, some with names, that a value holds."""
@@ -291,7 +243,7 @@ class Engine:
             return kept[1] if kept is not None and kept[0] is value else None
         return value if isinstance(value, np.ndarray) else None
 
-    def _called(self, entry: Entry, at: At, given: list[Value]) -> Sequence[Value]:
+    def _called(self, entry: OpForm, at: NodeSite, given: list[Value]) -> Sequence[Value]:
         if entry.sequences:
             return _several(entry.handler(at, *given))
         if entry.host:
@@ -313,7 +265,7 @@ class Engine:
             self.recorder.keeps = False  # numbers it drew while importing are of this run alone
         return outputs
 
-    def _on_host(self, entry: Entry, at: At, given: Sequence[Value]) -> Sequence[Value]:
+    def _on_host(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """An op on arrays. What it makes of data is data: no later step may count on what it was this time."""
         unknown = any(isinstance(value, GraphValue) for value in given)
         known = self.known(at, range(len(given)), given, look=False)
@@ -334,10 +286,10 @@ class Engine:
                 values[n] = array
             return [np.asarray(result) for result in _several(entry.handler(at, *values))]
 
-        made = recorder.call(call, [known[n] for n in places], False)
-        if not all(on_device(array.dtype) for array in made):
+        results = recorder.call(call, [known[n] for n in places], False)
+        if not all(on_device(array.dtype) for array in results):
             recorder.keeps = False  # text is not looked at
-        return [self.segment.parameter(array) if on_device(array.dtype) else array for array in made]
+        return [self.segment.parameter(array) if on_device(array.dtype) else array for array in results]
 
     def fresh(self, make: Callable[[], Array]) -> GraphValue:
         """Data that each run makes anew: the key of random numbers without a seed."""
@@ -346,7 +298,7 @@ class Engine:
         self.draws += 1
         return self.segment.parameter(self.recorder.call(lambda: [make()], [], True)[0])
 
-    def _positions(self, entry: Entry, at: At, given: Sequence[Value]) -> set[int]:
+    def _positions(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> set[int]:
         chosen = (
             range(len(given))
             if entry.known == "all"
@@ -356,7 +308,7 @@ class Engine:
         )
         return {n % len(given) if n < 0 else n for n in chosen if -len(given) <= n < len(given)}
 
-    def fold(self, entry: Entry, at: At, given: Sequence[Value]) -> Sequence[Value] | None:
+    def fold(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value] | None:
         """A node of which everything is known: computed now, by the interpreter. None if that is too much."""
         positions = self._positions(entry, at, given)
         before, self.segment = self.segment, Segment("fold")
@@ -383,17 +335,17 @@ class Engine:
             self.segment = before
 
     def apart(
-        self, scope: Scope, nodes: Sequence[NodeProto], given: Mapping[str, TensorType], result: str
+        self, scope: NameScope, nodes: Sequence[NodeProto], given: Mapping[str, TensorType], result: str
     ) -> tuple[ptir.Function, list[Array]]:
         """Some nodes as a function of names with types, and then of arrays; other names are those of the scope, known ones."""
         before, self.segment = self.segment, Segment("apart")
         self.depth += 1
         try:
             graph = self.segment.graph
-            inner = Scope({name: graph.input(name, type) for name, type in given.items()}, outer=scope)
+            inner = NameScope({name: graph.input(name, type) for name, type in given.items()}, outer=scope)
             self.run_nodes(nodes, inner, [result])
-            found = inner.find(result)
-            value = self.segment.value(found) if isinstance(found, np.ndarray) else found
+            computed = inner.find(result)
+            value = self.segment.value(computed) if isinstance(computed, np.ndarray) else computed
             return graph.build(value), self.segment.arrays
         finally:
             self.segment = before
@@ -411,7 +363,7 @@ class Engine:
 
     def known(
         self,
-        at: At,
+        at: NodeSite,
         positions: Sequence[int] | range | set[int],
         given: Sequence[Value],
         look: bool = True,
@@ -420,8 +372,8 @@ class Engine:
         values = list(given)
         if self.symbols and self.recorder is None:
             for n in positions:
-                found = self.named(values[n])
-                values[n] = values[n] if found is None else found
+                array = self.named(values[n])
+                values[n] = values[n] if array is None else array
         if any(isinstance(values[n], GraphValue) for n in positions):
             names = [at.node.input[n] for n in positions if n < len(at.node.input) and at.node.input[n]]
             arrays = self.data(at, at.scope, names, look)
@@ -430,12 +382,12 @@ class Engine:
                     values[n] = arrays[name] if n in positions else at.scope.find(name)
         return values
 
-    def require(self, at: At, scope: Scope, name: str) -> Array:
+    def require(self, at: NodeSite, scope: NameScope, name: str) -> Array:
         """The data of a name, whatever it takes."""
-        found: Array = self.data(at, scope, [name], True)[name]
-        return found
+        array: Array = self.data(at, scope, [name], True)[name]
+        return array
 
-    def data(self, at: At, scope: Scope, names: Sequence[str], look: bool) -> dict[str, Value]:
+    def data(self, at: NodeSite, scope: NameScope, names: Sequence[str], look: bool) -> dict[str, Value]:
         """The arrays of names. What is looked at is data from now on; the rest stay parameters of the program."""
         lazy = [name for name in names if lazy_in(scope.find(name))]
         if lazy and self.recorder is None:
@@ -444,16 +396,16 @@ class Engine:
             )
         if any(value.id not in self.segment.data for name in lazy for value in lazy_in(scope.find(name))):
             self.cut(at, scope)
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for name in names:
             value = scope.find(name)
-            found[name] = self._arrays(value)
+            values[name] = self._arrays(value)
             if look:
-                self._replace(scope, name, found[name])
+                self._replace(scope, name, values[name])
         if look and self.recorder is not None:
-            flat = [array for name in lazy for array in arrays_in(found[name])]
+            flat = [array for name in lazy for array in arrays_in(values[name])]
             self.recorder.look(flat)
-        return found
+        return values
 
     def _arrays(self, value: Value) -> Value:
         if isinstance(value, list):
@@ -461,26 +413,26 @@ class Engine:
         return self.segment.data[value.id] if isinstance(value, GraphValue) else value
 
     @staticmethod
-    def _replace(scope: Scope, name: str, value: Value) -> None:
-        where: Scope | None = scope
+    def _replace(scope: NameScope, name: str, value: Value) -> None:
+        where: NameScope | None = scope
         while where is not None and name not in where.names:
             where = where.outer
         if where is not None:
             where.names[name] = value
 
-    def cut(self, at: At, scope: Scope) -> None:
+    def cut(self, at: NodeSite, scope: NameScope) -> None:
         """Run what has been written; a new segment begins, its parameters what is still asked for."""
         if self.recorder is None or self.depth:
             raise CannotTrace(f"{title_of(at.node)} needs data that is computed around it")
         live: dict[int, GraphValue] = {}
         for each in scope.alive():
             for value in each.names.values():
-                live.update((found.id, found) for found in lazy_in(value))
+                live.update((lazy.id, lazy) for lazy in lazy_in(value))
         before = self.segment
         wanted = [value for value in live.values() if value.id not in before.data]
-        made = self.finish(wanted)
+        computed = self.finish(wanted)
         arrays = dict(before.data)
-        arrays.update((value.id, array) for value, array in zip(wanted, made, strict=True))
+        arrays.update((value.id, array) for value, array in zip(wanted, computed, strict=True))
         for each in scope.alive():
             for name, value in each.names.items():
                 if lazy_in(value):
@@ -528,32 +480,12 @@ def _several(outputs: Any) -> list[Value]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
-def title_of(node: NodeProto) -> str:
-    """A node, as messages name it."""
-    return (
-        f"node {node.name!r} ({node.op_type})"
-        if node.name
-        else f"a {node.op_type} node (for {', '.join(node.output)})"
-    )
-
-
-def _label(node: NodeProto) -> str:
-    """A node in short: its type, and its name or what it makes."""
-    return f"{node.op_type} {node.name or ', '.join(node.output)!r}"
-
-
-def _named(node: NodeProto, why: str) -> PlanishError:
-    error = PlanishError(f"{title_of(node)}: {why}", op=node.op_type)
-    error.names_node = True  # type: ignore[attr-defined]
-    return error
-
-
-def _makes_noise(at: At) -> bool:
+def _makes_noise(at: NodeSite) -> bool:
     """Random ops have no inputs, and are not constants for that."""
     return at.node.op_type.startswith(_RANDOM) or any(graphs_of(at.node))
 
 
-def _draws(at: At) -> bool:
+def _draws(at: NodeSite) -> bool:
     return at.node.op_type.startswith(_RANDOM) and "seed" not in at.attributes
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import FunctionProto, NodeProto, TypeProto, defs
+from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs
 
 Kind = tuple[np.dtype[Any], Sequence[int | None]] | None
 
@@ -38,6 +38,12 @@ def body_of(domain: str, node: NodeProto, version: int, inputs: Sequence[Kind]) 
         )
         return onnx.FunctionProto.FromString(raw) if raw else None
     return None
+
+
+def defaults_of(domain: str, node: NodeProto, version: int) -> list[AttributeProto]:
+    """What the attributes of an op are where a node does not say."""
+    schema = _schema(domain, node.op_type, version)
+    return [kind.default_value for kind in schema.attributes.values() if kind.default_value.name]
 
 
 def _schema(domain: str, name: str, version: int) -> Any:

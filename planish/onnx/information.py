@@ -20,7 +20,7 @@ Size: TypeAlias = "int | tuple[str, Bounds]"
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class PortInfo:
     """An input or output: its dtype, and its dims (a number, a name, or None). `dims` is None if not even the rank is known."""
 
     name: str
@@ -42,7 +42,7 @@ class Info:
             if self.dims is not None and len(given) != len(self.dims):
                 raise ShapeError(f"input {self} is given the shape {list(given)}")
             return [int(size) for size in given]
-        found: list[Size] = []
+        sizes: list[Size] = []
         if self.dims is None:
             raise ShapeError(f"the shape of {self} is not known", remedy="give it")
         for dim in self.dims:
@@ -50,26 +50,26 @@ class Info:
             if size is None:
                 remedy = f"--dim {dim}=… or dims={{{dim!r}: …}}" if dim else "give the shape of the input"
                 raise ShapeError(f"the size of {dim or 'a dim'} in {self} is not known", remedy=remedy)
-            found.append(size if isinstance(size, int) else (str(dim), size))
-        return found
+            sizes.append(size if isinstance(size, int) else (str(dim), size))
+        return sizes
 
 
-def describe(value: ValueInfoProto) -> Info:
+def describe(value: ValueInfoProto) -> PortInfo:
     """What a model says of an input or output."""
     if not isinstance(value.name, str):
         raise PlanishError(f"the name of an input or output is no text: {value.name!r}")
     return _describe(value.name, value.type, False)
 
 
-def _describe(name: str, type: TypeProto, optional: bool) -> Info:
+def _describe(name: str, type: TypeProto, optional: bool) -> PortInfo:
     which = type.WhichOneof("value")
     if which == "optional_type":
         return _describe(name, type.optional_type.elem_type, True)
     if which == "sequence_type":
         inner = _describe(name, type.sequence_type.elem_type, False)
-        return Info(name, inner.dtype, inner.dims, "sequence", optional)
+        return PortInfo(name, inner.dtype, inner.dims, "sequence", optional)
     if which not in ("tensor_type", "sparse_tensor_type"):
-        return Info(name, "unknown", None, (which or "unknown").removesuffix("_type"), optional)
+        return PortInfo(name, "unknown", None, (which or "unknown").removesuffix("_type"), optional)
     tensor = getattr(type, which)
     if tensor.elem_type == onnx.TensorProto.STRING:
         dtype = "string"
@@ -81,12 +81,12 @@ def _describe(name: str, type: TypeProto, optional: bool) -> Info:
         except KeyError:
             raise PlanishError(f"{name!r} has the element type {tensor.elem_type}, which is none") from None
     if not tensor.HasField("shape"):
-        return Info(name, dtype, None, "tensor", optional)
+        return PortInfo(name, dtype, None, "tensor", optional)
     dims = tuple(_dim(d) for d in tensor.shape.dim)
-    return Info(name, dtype, dims, "tensor", optional)
+    return PortInfo(name, dtype, dims, "tensor", optional)
 
 
-def checked(info: Info, value: Any, sizes: DimSizes) -> Any:
+def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
     """What is given for an input, as arrays; an error if it does not fit."""
     if info.kind == "unknown" and not isinstance(value, np.ndarray | np.generic):
         return value

@@ -24,14 +24,15 @@ from planish.compiler import Lowered, compile, lower
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import wire
 from planish.onnx.checking import check, domain_of, key_of
-from planish.onnx.engine import CannotTrace, Compile, Engine
-from planish.onnx.information import Bounds, DimSizes, Info, checked, describe
+from planish.onnx.engine import Compile, Importer
+from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.preparing import Prepared, prepared
-from planish.onnx.scope import Scope
+from planish.onnx.scope import NameScope
 from planish.onnx.segment import on_device
-from planish.onnx.tape import Call, Recorder, Tape
+from planish.onnx.site import CannotTrace
+from planish.onnx.tape import Call, Tape, TapeRecorder
 from planish.onnx.tensors import dense, to_array
-from planish.onnx.whole import Dynamic, Program
+from planish.onnx.whole import Dynamic, WholeProgram
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import MAX_RANK, Dim, DimLike
 
@@ -65,14 +66,14 @@ class Model:
             t.name: to_array(t, folder, kept.get(n)) for n, t in enumerate(graph.initializer)
         }
         self._initial |= {s.values.name: dense(s, folder) for s in graph.sparse_initializer}
-        self.inputs: tuple[Info, ...] = tuple(
+        self.inputs: tuple[PortInfo, ...] = tuple(
             describe(i) for i in graph.input if i.name not in self._initial
         )  # fmt: skip
-        self.optional_inputs: tuple[Info, ...] = tuple(
+        self.optional_inputs: tuple[PortInfo, ...] = tuple(
             describe(i) for i in graph.input if i.name in self._initial
         )
         """Inputs that need not be given: the model has values for them."""
-        self.outputs: tuple[Info, ...] = tuple(describe(o) for o in graph.output)
+        self.outputs: tuple[PortInfo, ...] = tuple(describe(o) for o in graph.output)
         self._tapes: dict[Signature, Tape] = {}
         self._right: dict[tuple[object, ...], tuple[str, ...]] = {}
         """The order of inputs whose dtypes and shapes were found right."""
@@ -86,8 +87,8 @@ class Model:
                 raise ShapeError(f"no input of the model has a dim {name!r}", remedy=self._named_dims())
 
     def _named_dims(self) -> str:
-        found = dict.fromkeys(d for info in self.inputs for d in info.dims or () if isinstance(d, str))
-        return f"its named dims are {', '.join(found)}" if found else "it has no named dims"
+        names = dict.fromkeys(d for info in self.inputs for d in info.dims or () if isinstance(d, str))
+        return f"its named dims are {', '.join(names)}" if names else "it has no named dims"
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -134,22 +135,22 @@ class Model:
         if tape is None:
             tape = self._tapes[signature] = Tape()
         else:
-            found = tape.replay(flat)
-            if found is not None:
-                return found
+            outputs = tape.replay(flat)
+            if outputs is not None:
+                return outputs
         return self._record(given, tape, flat)
 
     def _record(self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]) -> list[Any]:
         """Import the model for these inputs, running it on the way."""
-        engine = self._engine(Recorder(tape, flat))
+        engine = self._engine(TapeRecorder(tape, flat))
         names: dict[str, Any] = {}
         for name, value in given.items():
             names[name] = _entered(engine, value)
-        outputs = engine.run_graph(self._graph, Scope(names))
+        outputs = engine.run_graph(self._graph, NameScope(names))
         return engine.outputs(outputs)
 
-    def _engine(self, recorder: Recorder | None) -> Engine:
-        engine = Engine(
+    def _engine(self, recorder: TapeRecorder | None) -> Importer:
+        engine = Importer(
             self._versions, self._functions, recorder, self._compile, name_of(self.proto), self._folder
         )
         engine.give_initializers(self._graph, self._initial)
@@ -158,11 +159,11 @@ class Model:
 
     def _compile(self, function: ptir.Function) -> Call:
         text = ptir.print(function)
-        found = self._compiled.get(text)
-        if found is None:
+        call = self._compiled.get(text)
+        if call is None:
             self.compilations += 1
-            found = self._compiled[text] = self.make(function)
-        return found
+            call = self._compiled[text] = self.make(function)
+        return call
 
     def _given(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """What is given for the inputs, checked; arrays of dtypes and shapes that were right before are not checked again."""
@@ -199,16 +200,16 @@ class Model:
         ranges = {name: size for name, size in self.dims.items() if not isinstance(size, int)}
         if not ranges:
             return {}
-        found: dict[str, tuple[DimLike, ...]] = {}
+        dims: dict[str, tuple[DimLike, ...]] = {}
         for info in self.inputs:
             value = given.get(info.name)
             if not isinstance(value, np.ndarray) or info.dims is None:
                 continue
-            found[info.name] = tuple(
+            dims[info.name] = tuple(
                 Dim.named(_letters(d), *ranges[d]) if isinstance(d, str) and d in ranges else size
                 for d, size in zip(info.dims, value.shape, strict=True)
             )
-        return found
+        return dims
 
     def _for_bounds(
         self, given: Mapping[str, Any], dims: Mapping[str, tuple[DimLike, ...]]
@@ -228,13 +229,13 @@ class Model:
 
     def _whole(
         self, given: Mapping[str, Array], dims: Mapping[str, Sequence[DimLike]] | None = None
-    ) -> Program:
+    ) -> WholeProgram:
         """The model as one function of inputs of these types."""
         engine = self._engine(None)
         names: dict[str, Any] = {}
         for name, array in given.items():
             names[name] = engine.segment.parameter(array, (dims or {}).get(name))
-        outputs = engine.run_graph(self._graph, Scope(names))
+        outputs = engine.run_graph(self._graph, NameScope(names))
         if any(not isinstance(v, np.ndarray | GraphValue) for v in outputs):
             raise CannotTrace("an output of the model is a sequence")
         if any(isinstance(v, np.ndarray) and not on_device(v.dtype) for v in outputs):
@@ -243,9 +244,9 @@ class Model:
         function, arrays = engine.segment.graph.build(*values), engine.segment.arrays
         fixed = [n >= len(given) for n in range(len(arrays))]
         function, arrays = prepared(function, arrays, fixed, self._prepared)
-        return Program(function, arrays[len(given) :])
+        return WholeProgram(function, arrays[len(given) :])
 
-    def program(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Program:
+    def program(self, shapes: Mapping[str, Sequence[int]] | None = None) -> WholeProgram:
         """The model as one PTIR function for inputs of given shapes, and the weights to give it after them."""
         given: dict[str, Array] = {}
         dims: dict[str, tuple[DimLike, ...]] = {}
@@ -268,7 +269,7 @@ class Model:
         return lower(self.program(shapes).function)
 
 
-def _nothing(shape: Sequence[int], info: Info) -> Array:
+def _nothing(shape: Sequence[int], info: PortInfo) -> Array:
     """An array that stands for an input of a shape, and has no memory of its own."""
     dtype = np.dtype(dtypes.from_numpy(np.dtype(info.dtype)).numpy)
     if len(shape) > MAX_RANK or math.prod(shape) * dtype.itemsize >= 1 << 63:
@@ -296,7 +297,7 @@ def _signature(value: Any, flat: list[Array]) -> Any:
     return value.dtype, value.shape, None if on_device(value.dtype) else repr(value.tolist())
 
 
-def _entered(engine: Engine, value: Any) -> Any:
+def _entered(engine: Importer, value: Any) -> Any:
     if isinstance(value, list):
         return [_entered(engine, item) for item in value]
     if isinstance(value, np.ndarray) and on_device(value.dtype):
@@ -333,15 +334,15 @@ def load(source: str | Path | bytes | ModelProto, dims: DimSizes | None = None) 
 
 def _parsed(data: memoryview, what: str, dims: DimSizes | None, folder: str | None) -> Model:
     try:
-        found = wire.slim(data)
-        proto = onnx.load_model_from_string(found.message)
+        slimmed = wire.slim(data)
+        proto = onnx.load_model_from_string(slimmed.message)
     except PlanishError as error:
         raise PlanishError(f"{what} is not an ONNX model: {error.message}") from None
     except Exception as error:  # noqa: BLE001 - protobuf has several ways to say so
         raise PlanishError(f"{what} is not an ONNX model: {error}") from None
     if not proto.HasField("graph"):
         raise PlanishError(f"{what} is not an ONNX model: it has no graph")
-    weights = {n: data[start:end] for n, (start, end) in found.weights.items()}
+    weights = {n: data[start:end] for n, (start, end) in slimmed.weights.items()}
     return Model(proto, dims, folder, weights=weights)
 
 

@@ -35,15 +35,15 @@ def prepared(
     if not chosen:
         return function, list(arrays)
     work = function.clone("prepare")
-    found = {value.id: value for value in work.values()}
-    work.body.set_results(found[value.id] for value in chosen)
+    values = {value.id: value for value in work.values()}
+    work.body.set_results(values[value.id] for value in chosen)
     given = _trim(work, arrays, [True] * len(arrays))
     key = (ptir.print(work), tuple(map(id, given)))
-    made = kept.get(key)
-    if made is None:
-        made = kept[key] = ([*ptir.interpret(work, given)], given)
+    prepared_arrays = kept.get(key)
+    if prepared_arrays is None:
+        prepared_arrays = kept[key] = ([*ptir.interpret(work, given)], given)
     every = [*arrays]
-    for value, array in zip(chosen, made[0], strict=True):
+    for value, array in zip(chosen, prepared_arrays[0], strict=True):
         name = f"x{len(body.args)}"
         new = body.add_arg(value.type, name)
         for user in list(value.users):
@@ -71,7 +71,7 @@ def _chosen(function: ptir.Function, fixed: Sequence[bool]) -> list[Value]:
     for value, is_fixed in zip(function.params, fixed, strict=True):
         if is_fixed:
             held[value] = _size(value)
-    found: list[Value] = []
+    chosen: list[Value] = []
     for inst in function.body:
         if not _is_simple(inst) or any(value not in held for value in inst.operands):
             continue
@@ -81,7 +81,7 @@ def _chosen(function: ptir.Function, fixed: Sequence[bool]) -> list[Value]:
             continue
         held.update((value, total) for value in inst.results)
         if inst.op.name not in _FREE and total:
-            found += inst.results
+            chosen += inst.results
     wanted: set[Value] = set()
     needed = {value for value in function.results if value in held}
     for inst in reversed(list(function.walk())):
@@ -95,7 +95,7 @@ def _chosen(function: ptir.Function, fixed: Sequence[bool]) -> list[Value]:
         for region in inst.regions:
             needed.update(value for value in region.results if value in held)
     wanted |= needed
-    return [value for value in found if value in wanted]
+    return [value for value in chosen if value in wanted]
 
 
 def _is_simple(inst: Inst) -> bool:

@@ -1,7 +1,7 @@
 """How ONNX ops become PTIR: one table, keyed by domain, name and the opset version since which a form holds.
 
     @op("Reshape", since=5, known=(1,))
-    def reshape(at: At, x: V, shape: Array) -> V: ...
+    def reshape(at: NodeSite, x: V, shape: Array) -> V: ...
 
 A handler gets its inputs as values of the graph under construction; those in `known` as NumPy arrays (the engine finds out what
 they are, by computing everything before if need be), absent ones as None. It returns a value, or as many as the node has
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from planish.errors import PlanishError
 
 if TYPE_CHECKING:
-    from planish.onnx.engine import At
+    from planish.onnx.site import NodeSite
 
 Handler: TypeAlias = Callable[..., Any]
-Known: TypeAlias = tuple[int, ...] | Literal["all"] | Callable[["At", Sequence[Any]], Sequence[int]]
+Known: TypeAlias = tuple[int, ...] | Literal["all"] | Callable[["NodeSite", Sequence[Any]], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OpForm:
     """One form of an op."""
 
     domain: str
@@ -38,7 +38,7 @@ class Entry:
     """Whether it deals with sequences and optionals, which are Python lists and None."""
 
 
-_TABLE: Final[dict[tuple[str, str], list[Entry]]] = {}
+_TABLE: Final[dict[tuple[str, str], list[OpForm]]] = {}
 
 
 def op(
@@ -54,14 +54,14 @@ def op(
     def register(handler: Handler) -> Handler:
         for name in names:
             forms = _TABLE.setdefault((domain, name), [])
-            forms.append(Entry(domain, name, since, handler, known, host, sequences))
+            forms.append(OpForm(domain, name, since, handler, known, host, sequences))
             forms.sort(key=lambda entry: entry.since)
         return handler
 
     return register
 
 
-def find(domain: str, name: str, version: int) -> Entry | None:
+def find(domain: str, name: str, version: int) -> OpForm | None:
     """The form of an op that holds at an opset version."""
     domain = "" if domain == "ai.onnx" else domain
     forms = [entry for entry in _TABLE.get((domain, name), ()) if entry.since <= version]

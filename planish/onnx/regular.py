@@ -20,7 +20,7 @@ _CATEGORIES: Final = {"DIGIT": frozenset("0123456789"), "SPACE": frozenset(" \t\
 Test = Callable[[str], bool]
 
 
-class Pattern:
+class RegularExpression:
     """A pattern, ready to match whole texts."""
 
     def __init__(self, text: str) -> None:
@@ -49,16 +49,16 @@ class Pattern:
 
     def _closure(self, states: Sequence[int], text: str, position: int) -> set[int]:
         """Where one can be without reading on."""
-        found: set[int] = set()
+        closure: set[int] = set()
         todo = list(states)
         while todo:
             state = todo.pop()
-            if state in found or not _holds(self._at[state], text, position):
+            if state in closure or not _holds(self._at[state], text, position):
                 continue
-            found.add(state)
+            closure.add(state)
             if self._tests[state] is None:
                 todo += self._next[state]
-        return found
+        return closure
 
     # -- making ------------------------------------------------------------------------------------------------------
 

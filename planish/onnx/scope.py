@@ -16,19 +16,19 @@ Value: TypeAlias = Any
 
 
 @dataclass(slots=True, eq=False)
-class Scope:
+class NameScope:
     """Names that are visible: those of a graph, then those around it."""
 
     names: dict[str, Value] = field(default_factory=dict)
-    outer: Scope | None = None
-    caller: Scope | None = None
+    outer: NameScope | None = None
+    caller: NameScope | None = None
     """For the body of a function: where it is called. Its names cannot be seen, and live on."""
     attributes: Attributes | None = None
     """For the body of a function: the attributes of the call."""
 
     def find(self, name: str) -> Value:
         """What a name stands for."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             if name in scope.names:
                 return scope.names[name]
@@ -37,16 +37,16 @@ class Scope:
 
     def call(self) -> Attributes | None:
         """The attributes of the function around here."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             if scope.attributes is not None:
                 return scope.attributes
             scope = scope.outer
         return None
 
-    def alive(self) -> Iterator[Scope]:
+    def alive(self) -> Iterator[NameScope]:
         """Every scope whose names may still be asked for."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             yield scope
             scope = scope.outer if scope.outer is not None else scope.caller
@@ -77,13 +77,13 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
 
 def names_used(node: NodeProto) -> set[str]:
     """Names that a node and the graphs inside it ask for."""
-    found = {name for name in node.input if name}
+    names = {name for name in node.input if name}
     waiting = list(graphs_of(node))
     while waiting:
         graph = waiting.pop()
-        found |= {output.name for output in graph.output}
+        names |= {output.name for output in graph.output}
         for inner in graph.node:
-            found.update(name for name in inner.input if name)
+            names.update(name for name in inner.input if name)
             if inner.attribute:
                 waiting += graphs_of(inner)
-    return found
+    return names

@@ -36,25 +36,25 @@ class Segment:
 
     def value(self, array: Array) -> GraphValue:
         """An array as a value: a constant if it is small, else a parameter."""
-        found = self.parameters.get(id(array))
-        if found is not None:
-            return found
+        parameter = self.parameters.get(id(array))
+        if parameter is not None:
+            return parameter
         if array.size <= _SMALL and id(array) not in self.varying:
             return self.graph.constant(np.ascontiguousarray(array).reshape(array.shape))
         return self.parameter(array)
 
     def parameter(self, array: Array, dims: Sequence[DimLike] | None = None) -> GraphValue:
         """An array as a parameter."""
-        found = self.parameters.get(id(array))
-        if found is None:
+        parameter = self.parameters.get(id(array))
+        if parameter is None:
             type = TensorType(
                 dtypes.from_numpy(array.dtype), tuple(array.shape if dims is None else dims)
             )  # fmt: skip
-            found = self.graph.input(f"x{len(self.arrays)}", type)
+            parameter = self.graph.input(f"x{len(self.arrays)}", type)
             self.arrays.append(array)
-            self.parameters[id(array)] = found
-            self.data[found.id] = array
-        return found
+            self.parameters[id(array)] = parameter
+            self.data[parameter.id] = array
+        return parameter
 
 
 def trimmed(segment: Segment, values: Sequence[GraphValue]) -> tuple[ptir.Function, list[Array]]:
@@ -76,15 +76,15 @@ def trimmed(segment: Segment, values: Sequence[GraphValue]) -> tuple[ptir.Functi
 
 def on_device(dtype: np.dtype[Any]) -> bool:
     """Whether PTIR has the dtype; arrays of others stay arrays."""
-    found = _ON_DEVICE.get(dtype)
-    if found is None:
+    known = _ON_DEVICE.get(dtype)
+    if known is None:
         try:
             dtypes.from_numpy(dtype)
-            found = True
+            known = True
         except (PlanishError, TypeError):
-            found = False
-        _ON_DEVICE[dtype] = found
-    return found
+            known = False
+        _ON_DEVICE[dtype] = known
+    return known
 
 
 _ON_DEVICE: Final[dict[np.dtype[Any], bool]] = {}
@@ -93,14 +93,14 @@ _ON_DEVICE: Final[dict[np.dtype[Any], bool]] = {}
 def lazy_in(value: Value) -> list[GraphValue]:
     """The values of the segment in a value, those in sequences too."""
     if isinstance(value, list):
-        return [found for item in value for found in lazy_in(item)]
+        return [lazy for item in value for lazy in lazy_in(item)]
     return [value] if isinstance(value, GraphValue) else []
 
 
 def arrays_in(value: Value) -> list[Array]:
     """The arrays in a value, those in sequences too."""
     if isinstance(value, list):
-        return [found for item in value for found in arrays_in(item)]
+        return [array for item in value for array in arrays_in(item)]
     return [value] if isinstance(value, np.ndarray) else []
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from onnx import ModelProto
 
 from planish.config import settings
-from planish.onnx.information import Info
+from planish.onnx.information import PortInfo
 from planish.onnx.model import load
 from planish.records import dataclass
 
@@ -116,7 +116,7 @@ class InferenceSession:
         )
 
 
-def _argument(info: Info) -> NodeArg:
+def _argument(info: PortInfo) -> NodeArg:
     text = f"tensor({_TYPES.get(info.dtype, info.dtype)})"
     text = f"seq({text})" if info.kind == "sequence" else text
     return NodeArg(info.name, f"optional({text})" if info.is_optional else text, list(info.dims or ()))

@@ -36,14 +36,14 @@ def as_numbers(sizes: Array) -> Array | None:
 
 
 def _axes(attributes: Attributes, axes: Array | None) -> list[int]:
-    found = attributes.get("axes", None) if axes is None else axes.reshape(-1).tolist()
-    return [int(axis) for axis in found or ()]
+    axes_given = attributes.get("axes", None) if axes is None else axes.reshape(-1).tolist()
+    return [int(axis) for axis in axes_given or ()]
 
 
 def _gather(attributes: Attributes, x: Array, index: Array) -> Array:
-    found = np.empty(index.shape, object)
-    found[...] = np.take(x, index.astype(np.int64), attributes.get("axis", 0))
-    return found
+    gathered = np.empty(index.shape, object)
+    gathered[...] = np.take(x, index.astype(np.int64), attributes.get("axis", 0))
+    return gathered
 
 
 def _slice(
@@ -87,10 +87,10 @@ def _pairwise(function: Callable[[Any, Any], Any]) -> Callable[..., Array | None
         if any(a.dtype != object and a.dtype.kind not in "iu" for a in (x, y)):
             return None
         a, b = np.broadcast_arrays(x, y)
-        found = np.empty(a.shape, object)
+        results = np.empty(a.shape, object)
         flat = [function(p, q) for p, q in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True)]
-        found.reshape(-1)[:] = flat
-        return found
+        results.reshape(-1)[:] = flat
+        return results
 
     return computed
 

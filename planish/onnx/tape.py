@@ -27,14 +27,14 @@ _LARGEST: Final = 1 << 20
 
 
 @dataclass(slots=True)
-class Step:
+class TapeStep:
     """Calls something with slots and constants, or looks at them."""
 
     call: Call | None
     arguments: tuple[Source, ...]
     is_static: bool
     """Whether the shapes of what it gives are always the same."""
-    after: dict[Hashable, Step | End] = field(default_factory=dict)
+    after: dict[Hashable, TapeStep | End] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -48,27 +48,27 @@ class End:
 class Tape:
     """The imports of a model for one signature of its inputs."""
 
-    first: dict[Hashable, Step | End] = field(default_factory=dict)
+    first: dict[Hashable, TapeStep | End] = field(default_factory=dict)
     steps: int = 0
 
     def replay(self, inputs: Sequence[Array]) -> list[Any] | None:
         """The outputs; None if the data takes a way that was never taken before."""
         slots = list(inputs)
         step = self.first.get(())
-        while isinstance(step, Step):
+        while isinstance(step, TapeStep):
             given = [slots[source] if isinstance(source, int) else source for source in step.arguments]
             key: Hashable
             if step.call is None:
                 key = contents(given)
             else:
-                made = step.call(*given)
-                slots += made
-                key = () if step.is_static else shapes(made)
+                results = step.call(*given)
+                slots += results
+                key = () if step.is_static else shapes(results)
             step = step.after.get(key)
         return None if step is None else [_output(shape, slots, len(inputs)) for shape in step.outputs]
 
 
-class Recorder:
+class TapeRecorder:
     """Runs the steps of an import, and writes them down."""
 
     def __init__(self, tape: Tape, inputs: Sequence[Array]) -> None:
@@ -86,12 +86,12 @@ class Recorder:
 
     def call(self, call: Call, arguments: Sequence[Array], is_static: bool) -> list[Array]:
         """Call something; its results."""
-        made = [np.asarray(result) for result in call(*arguments)]
-        for array in made:
+        results = [np.asarray(result) for result in call(*arguments)]
+        for array in results:
             self.numbers.setdefault(id(array), len(self.slots))
             self.slots.append(array)
-        self._step(Step(call, self._sources(arguments), is_static), () if is_static else shapes(made))
-        return made
+        self._step(TapeStep(call, self._sources(arguments), is_static), () if is_static else shapes(results))
+        return results
 
     def look(self, arrays: Sequence[Array]) -> None:
         """What follows depends on this data."""
@@ -101,7 +101,7 @@ class Recorder:
         if sum(array.nbytes for array in seen) > _LARGEST or any(array.dtype == object for array in seen):
             self.keeps = False
             return
-        self._step(Step(None, self._sources(seen), True), contents(seen))
+        self._step(TapeStep(None, self._sources(seen), True), contents(seen))
 
     def end(self, outputs: Sequence[Any]) -> list[Any]:
         """The outputs of the model."""
@@ -114,20 +114,20 @@ class Recorder:
         if isinstance(value, list):
             return [self._shape(item) for item in value]
         number = self.numbers.get(id(value))
-        found: Shape = value if number is None else number
-        return found
+        shape: Shape = value if number is None else number
+        return shape
 
     def _sources(self, arrays: Sequence[Array]) -> tuple[Source, ...]:
         return tuple(self.numbers.get(id(array), array) for array in arrays)
 
-    def _step(self, step: Step, key: Hashable) -> None:
+    def _step(self, step: TapeStep, key: Hashable) -> None:
         if not self.keeps:
             return
-        found = self._where.get(self._key)
-        if not isinstance(found, Step):
-            self._where[self._key] = found = step
+        following = self._where.get(self._key)
+        if not isinstance(following, TapeStep):
+            self._where[self._key] = following = step
             self.tape.steps += 1
-        self._where, self._key = found.after, key
+        self._where, self._key = following.after, key
 
 
 def contents(arrays: Sequence[Array]) -> Hashable:

@@ -66,9 +66,9 @@ def _from_bytes(tensor: TensorProto, dims: tuple[int, ...], raw: _Buffer) -> Arr
     if kind in _PACKED:
         whole = TensorProto(data_type=kind, dims=dims, raw_data=bytes(raw))
         return np.asarray(numpy_helper.to_array(whole))
-    found = np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype).reshape(dims)
+    array = np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype).reshape(dims)
     # what lies askew in a file is copied, once: kernels read whole elements
-    return found if found.flags.aligned else found.copy()
+    return array if array.flags.aligned else array.copy()
 
 
 def _external(tensor: TensorProto, dims: tuple[int, ...], folder: str | None) -> Array:

@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class WholeProgram:
     """A PTIR function of the inputs of a model and then of its weights."""
 
     function: ptir.Function

@@ -47,13 +47,13 @@ def slim(data: memoryview) -> Slim:
         if number != _INITIALIZER or kind != 2:
             inner.append(data[head:stop])
             continue
-        found = None
+        graph_field = None
         if stop - start >= _SMALLEST:
-            found = next(
+            graph_field = next(
                 (f for f in _fields(data, start, stop) if f[0] == _RAW_DATA and f[1] == 2), None
             )  # fmt: skip
-        if found is not None and found[4] - found[3] >= _SMALLEST:
-            _, _, raw_head, raw_start, raw_stop = found
+        if graph_field is not None and graph_field[4] - graph_field[3] >= _SMALLEST:
+            _, _, raw_head, raw_start, raw_stop = graph_field
             body = bytes(data[start:raw_head]) + bytes(data[raw_stop:stop])
             inner += [_tag(_INITIALIZER), _varint(len(body)), body]
             weights[count] = (raw_start, raw_stop)
@@ -77,7 +77,7 @@ Field = tuple[int, int, int, int, int]
 
 
 def _fields(data: memoryview, position: int, end: int) -> list[Field]:
-    found: list[Field] = []
+    fields: list[Field] = []
     while position < end:
         head = position
         tag, position = _read_varint(data, position, end)
@@ -87,7 +87,7 @@ def _fields(data: memoryview, position: int, end: int) -> list[Field]:
         elif kind == 0:
             start = position
             _, position = _read_varint(data, position, end)
-            found.append((number, kind, head, start, position))
+            fields.append((number, kind, head, start, position))
             continue
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
@@ -97,9 +97,9 @@ def _fields(data: memoryview, position: int, end: int) -> list[Field]:
             raise PlanishError(
                 f"it ends too early: a field at byte {head} has {length} bytes, {end - position} are left"
             )
-        found.append((number, kind, head, position, position + length))
+        fields.append((number, kind, head, position, position + length))
         position += length
-    return found
+    return fields
 
 
 def _read_varint(data: memoryview, position: int, end: int) -> tuple[int, int]:
@@ -115,12 +115,12 @@ def _read_varint(data: memoryview, position: int, end: int) -> tuple[int, int]:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _tag(number: int) -> bytes:

@@ -112,8 +112,8 @@ def excess(operations: int, elements: int) -> str | None:
 
 def blamed(attributes: dict[str, Any]) -> str:
     """The attributes that may have caused it."""
-    found = {name: value for name, value in attributes.items() if _largest(value) >= _LARGE}
-    return ", ".join(f"{name} = {value}" for name, value in found.items())
+    large = {name: value for name, value in attributes.items() if _largest(value) >= _LARGE}
+    return ", ".join(f"{name} = {value}" for name, value in large.items())
 
 
 def _largest(value: Any) -> float:

@@ -30,17 +30,8 @@ if TYPE_CHECKING:
     from planish.ptir.substitution import Substitution
 
 __all__ = [
-    "CLEAN",
-    "Function",
-    "Inst",
-    "InstId",
-    "Program",
-    "Region",
-    "Value",
-    "ValueId",
-    "clone_region_body",
-    "set_operands",
-]
+    "CLEAN", "Function", "Inst", "InstId", "Program", "Region", "Value", "ValueId", "clone_region_body", "set_operands",
+]  # fmt: skip
 
 # Room between the labels of appended instructions, and the step taken by insertions between them: at most
 # 2**24 instructions go before one and the same place before any neighbour is relabelled.

@@ -195,8 +195,7 @@ class _FunctionLoader:
 
     def _type(self, value: Json, path: str) -> TensorType:
         reader = self.reader
-        reader.text = _string(value, path)
-        reader.position = 0
+        reader.start(_string(value, path))
         known = reader.types.get(reader.text)
         if known is not None:
             return known

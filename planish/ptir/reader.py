@@ -6,14 +6,14 @@ and what was expected there. Line breaks are spaces, `//` starts a comment.
 
 from __future__ import annotations
 
-import json
+import math
 import re
-from collections.abc import Mapping
-from typing import Final, NoReturn, cast
+from collections.abc import Callable, Mapping
+from typing import Final, NoReturn
 
-from planish import dtypes
+from planish.cursor import Cursor, T
 from planish.dtypes import DType
-from planish.errors import DTypeError, Location, ParseError, PlanishError, ShapeError
+from planish.errors import Location, ParseError, PlanishError, ShapeError
 from planish.ptir.literal_text import (
     INTEGER_FORM,
     NUMBER_FORM,
@@ -28,11 +28,7 @@ from planish.ptir.ops.checking import ALL as ELEMENT_TYPES
 from planish.ptir.ops.literal import Literal
 from planish.ptir.types import Dim, DimLike, Quant, TensorType
 
-_SPACE: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*)*")
-_WORD: Final = re.compile(r"[A-Za-z0-9_.%@#]+|//|->|.", re.DOTALL)
-IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SYMBOL: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
-_STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TENSOR: Final = re.compile(r"tensor\s*<[^<>]*(?:<[^<>]*>[^<>]*)?>")
 _DIM: Final = re.compile(r"[A-Za-z0-9_ \t+*/%()-]+")
 _STATIC_DIMS: Final = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18})*)\s*,")
@@ -42,17 +38,15 @@ _DECLARATION: Final = re.compile(
 NO_DIMS: Final[Mapping[str, Dim]] = {}
 
 
-class Reader:
+class Reader(Cursor):
     """A place in a text, and the sizes that are declared there."""
 
-    __slots__ = ("dims", "file", "position", "text", "types")
+    __slots__ = ("dims", "types")
 
     def __init__(
         self, text: str, *, file: str | None = None, dims: Mapping[str, Dim] = NO_DIMS, position: int = 0
     ) -> None:
-        self.text = text
-        self.position = position
-        self.file = file
+        super().__init__(text, file=file, position=position)
         self.dims = dims
         self.types: dict[str, TensorType] = {}
         """Types read so far by their text, for the dims in force."""
@@ -62,124 +56,28 @@ class Reader:
         self.dims = dims
         self.types = {}
 
-    # --- words ---
-
-    def fail(
-        self,
-        message: str,
-        *expected: str,
-        offset: int | None = None,
-        remedy: str | None = None,
-        op: str | None = None,
-    ) -> NoReturn:
-        raise self.error(message, *expected, offset=offset, remedy=remedy, op=op)
-
-    def error(
-        self,
-        message: str,
-        *expected: str,
-        offset: int | None = None,
-        remedy: str | None = None,
-        op: str | None = None,
-    ) -> ParseError:
-        where = self.position if offset is None else offset
-        error = ParseError.at(message, self.text, where, file=self.file, expected=expected, remedy=remedy)
-        error.op = op
-        return error
-
-    def unexpected(self, *expected: str) -> NoReturn:
-        """Fail at what stands here."""
-        self.skip()
-        if self.position >= len(self.text):
-            self.fail("the text ends", *expected)
-        word = _WORD.match(self.text, self.position)
-        self.fail(f"found {word.group() if word else ''!r}", *expected)
-
-    def skip(self) -> None:
-        found = _SPACE.match(self.text, self.position)
-        if found is not None:
-            self.position = found.end()
-
-    def peek(self) -> str:
-        """The next character that is not space; empty at the end."""
-        self.skip()
-        return self.text[self.position : self.position + 1]
-
-    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """The pattern at this place, consumed."""
-        self.skip()
-        found = pattern.match(self.text, self.position)
-        if found is not None:
-            self.position = found.end()
-        return found
-
-    def take(self, token: str) -> bool:
-        self.skip()
-        if self.text.startswith(token, self.position):
-            self.position += len(token)
-            return True
-        return False
-
-    def expect(self, token: str) -> None:
-        if not self.take(token):
-            self.unexpected(repr(token))
-
-    def word(self, *expected: str) -> str:
-        """An identifier."""
-        found = self.match(IDENTIFIER)
-        if found is None:
-            self.unexpected(*expected)
-        return found.group()
-
-    def take_word(self, word: str) -> bool:
-        """Consume exactly this identifier."""
-        self.skip()
-        found = IDENTIFIER.match(self.text, self.position)
-        if found is None or found.group() != word:
-            return False
-        self.position = found.end()
-        return True
-
-    def string(self, expected: str = "a quoted string") -> str:
-        found = self.match(_STRING)
-        if found is None:
-            self.unexpected(expected)
-        try:
-            return cast("str", json.loads(found.group(), strict=False))
-        except ValueError:
-            self.fail("this string has a bad escape", offset=found.start())
+    # --- numbers ---
 
     def integer(self) -> int:
-        self.skip()
-        start = self.position
+        start = self.here()
         found = self.match(NUMBER_FORM)
         if found is None or not INTEGER_FORM.match(found.group()):
             self.position = start
             self.unexpected("an integer")
-        return self._convert_int(found)
+        return self._convert(parse_int, found)
 
     def floating(self) -> float:
-        found = self.match(NUMBER_FORM)
-        if found is None:
-            self.unexpected("a number")
-        return self._convert_float(found)
+        return self._convert(python_float, self.need(NUMBER_FORM, "a number"))
 
     def number(self) -> int | float:
         """An integer or a float, told apart by how it is written."""
-        found = self.match(NUMBER_FORM)
-        if found is None:
-            self.unexpected("a number")
-        return self._convert_int(found) if INTEGER_FORM.match(found.group()) else self._convert_float(found)
+        found = self.need(NUMBER_FORM, "a number")
+        convert: Callable[[str], float] = parse_int if INTEGER_FORM.match(found.group()) else python_float
+        return self._convert(convert, found)
 
-    def _convert_int(self, found: re.Match[str]) -> int:
+    def _convert(self, convert: Callable[[str], T], found: re.Match[str]) -> T:
         try:
-            return parse_int(found.group())
-        except BadLiteral as error:
-            self.fail(str(error), offset=found.start())
-
-    def _convert_float(self, found: re.Match[str]) -> float:
-        try:
-            return python_float(found.group())
+            return convert(found.group())
         except BadLiteral as error:
             self.fail(str(error), offset=found.start())
 
@@ -187,12 +85,8 @@ class Reader:
 
     def dim(self) -> DimLike:
         """A size outside a type: an expression over integers and declared names."""
-        self.skip()
-        start = self.position
-        found = _DIM.match(self.text, start)
-        if found is None:
-            self.unexpected("an integer", "a dimension")
-        text = found.group()
+        start = self.here()
+        text = self.need(_DIM, "an integer", "a dimension").group()
         # A closing parenthesis that the expression did not open belongs to what stands around it.
         depth = 0
         for index, character in enumerate(text):
@@ -237,12 +131,8 @@ class Reader:
         if not self.take("<"):
             return found
         while True:
-            self.skip()
-            start = self.position
-            declared = self.match(_DECLARATION)
-            if declared is None:
-                self.unexpected("a declaration such as B in 1..64")
-            name, lo, hi = declared.groups()
+            start = self.here()
+            name, lo, hi = self.need(_DECLARATION, "a declaration such as B in 1..64").groups()
             if name in found:
                 self.fail(f"dimension {name} is declared twice", offset=start)
             if max(int(lo), int(hi)) >= 1 << 63:
@@ -259,16 +149,7 @@ class Reader:
         return found
 
     def dtype(self) -> DType:
-        self.skip()
-        start = self.position
-        name = self.word("a dtype")
-        return self._dtype(name, start)
-
-    def _dtype(self, name: str, offset: int) -> DType:
-        try:
-            return dtypes.parse(name)
-        except DTypeError as error:
-            self.fail(error.message, offset=offset, remedy=error.remedy)
+        return self.dtype_of()
 
     def tensor_type(self) -> TensorType:
         self.skip()
@@ -351,20 +232,12 @@ class Reader:
         expressed = self.dtype()
         self.expect(",")
         self._key("scale")
-        scale: list[float] = []
         self.expect("[")
-        while not self.take("]"):
-            scale.append(self.floating())
-            if self.peek() != "]":
-                self.expect(",")
+        scale = self.until("]", self.floating)
         self.expect(",")
         self._key("zero_point")
-        zeros: list[int] = []
         self.expect("[")
-        while not self.take("]"):
-            zeros.append(self.integer())
-            if self.peek() != "]":
-                self.expect(",")
+        zeros = self.until("]", self.integer)
         axis: int | None = None
         if self.take(","):
             self._key("axis")
@@ -381,11 +254,7 @@ class Reader:
 
     def literal(self, dtype: DType, shape: tuple[int, ...]) -> Literal:
         """Data of a known type: one element for all, nested lists, or bytes."""
-        self.skip()
-        start = self.position
-        count = 1
-        for size in shape:
-            count *= size
+        start, count = self.here(), math.prod(shape)
         try:
             for prefix in ("base64", "hex"):
                 if self.text.startswith(f'{prefix}"', start):
@@ -417,10 +286,7 @@ class Reader:
             words.append(self._number_word())
 
     def _number_word(self) -> str:
-        found = self.match(NUMBER_FORM)
-        if found is None:
-            self.unexpected("a number")
-        return found.group()
+        return self.need(NUMBER_FORM, "a number").group()
 
     def _list(self, dtype: DType, shape: tuple[int, ...]) -> list[str]:
         """The words of nested lists that must have exactly this shape."""

@@ -25,7 +25,7 @@ from planish.ptir.builder import Graph, GraphValue
 from planish.ptir.codec import BOOL, DTYPE, FLOAT, INT, STR, TYPE
 from planish.ptir.function import Function, clone_region_body
 from planish.ptir.handle import ElementwiseMethods
-from planish.ptir.parser import Parser
+from planish.ptir.parser import PtirParser
 from planish.ptir.types import Dim, TensorType
 
 Single: TypeAlias = bool | int | float | str | DType | Dim | TensorType
@@ -119,7 +119,7 @@ class Snippet:
         except GraphError as error:
             error.location = loc
             raise
-        parser = Parser(text, dims=scope)
+        parser = PtirParser(text, dims=scope)
         parser.loc = loc
         try:
             return parser.snippet(params)

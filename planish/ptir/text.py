@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from planish.errors import GraphError, ShapeError
 from planish.ptir.function import Function, Program
-from planish.ptir.parser import MAX_NESTING, Parser
+from planish.ptir.parser import MAX_NESTING, PtirParser
 from planish.ptir.printer import VERSION, print_inst, print_program
 from planish.ptir.reader import Reader
 from planish.ptir.types import Dim, TensorType
@@ -38,7 +38,7 @@ def parse(text: str, *, file: str | None = None) -> Program:
 
     With the name of a file, errors name it, and instructions that have no location get the place in it.
     """
-    return Parser(text, file=file).program()
+    return PtirParser(text, file=file).program()
 
 
 def parse_function(text: str, *, file: str | None = None) -> Function:

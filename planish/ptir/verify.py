@@ -47,24 +47,9 @@ from planish.ptir.printer import FunctionPrinter, symbols_in
 from planish.ptir.types import Dim, DimLike, Quant, Symbol, TensorType
 
 RULES: Final = (
-    "links",
-    "regions",
-    "ids",
-    "definition",
-    "uses",
-    "terminator",
-    "dominance",
-    "visibility",
-    "arity",
-    "attributes",
-    "element-type",
-    "types",
-    "region-types",
-    "op",
-    "dims",
-    "calls",
-    "functions",
-)
+    "links", "regions", "ids", "definition", "uses", "terminator", "dominance", "visibility", "arity", "attributes",
+    "element-type", "types", "region-types", "op", "dims", "calls", "functions",
+)  # fmt: skip
 
 _BINDS_SIZES: Final = (BindDimAttrs, CallAttrs, CustomCallAttrs)
 _CONTEXT: Final = 2
@@ -136,7 +121,7 @@ def _is_tangled(found: Sequence[Problem]) -> bool:
 # --- one function -----------------------------------------------------------------------------------------
 
 
-class _Scope:
+class _RegionScope:
     """A region being walked, and what becomes unknown when it ends."""
 
     __slots__ = ("current", "dims", "insts", "next_region", "region", "values")
@@ -205,11 +190,11 @@ class _FunctionVerifier:
 
     # --- regions ---
 
-    def enter(self, region: Region, owner: Inst | None) -> _Scope:
+    def enter(self, region: Region, owner: Inst | None) -> _RegionScope:
         self.regions.add(region)
         if region.owner is not owner or region.function is not self.function:
             self.add("regions", "a region does not know its instruction or function")
-        scope = _Scope(region, self.chain(region))
+        scope = _RegionScope(region, self.chain(region))
         for index, value in enumerate(region.args):
             if value.owner is not region or value.index != index or value.def_inst is not None:
                 self.add("definition", f"parameter {_name(value)} does not know its region or position")
@@ -243,7 +228,7 @@ class _FunctionVerifier:
             self.add("links", f"a region counts {region.count} instructions and has {len(insts)}")
         return insts
 
-    def leave(self, scope: _Scope) -> None:
+    def leave(self, scope: _RegionScope) -> None:
         region = scope.region
         end = self.about = region.end
         if end.op is not RETURN or end.parent is not region or end.results or end.regions:
@@ -264,7 +249,7 @@ class _FunctionVerifier:
         if inst.op is RETURN:
             self.add("terminator", "return stands in the middle of a region")
 
-    def after_regions(self, scope: _Scope, inst: Inst) -> None:
+    def after_regions(self, scope: _RegionScope, inst: Inst) -> None:
         self.about = inst
         shaped = self.check_shape(inst)
         attrs_right = self.check_attributes(inst)
@@ -290,7 +275,7 @@ class _FunctionVerifier:
             )
         self.inst_ids.add(inst.id)
 
-    def define(self, scope: _Scope, value: Value) -> None:
+    def define(self, scope: _RegionScope, value: Value) -> None:
         """A value comes into force."""
         if value in self.defined:
             self.add("definition", f"{_name(value)} is defined twice")
@@ -372,7 +357,7 @@ class _FunctionVerifier:
 
     # --- sizes ---
 
-    def bind(self, scope: _Scope, type: TensorType) -> None:
+    def bind(self, scope: _RegionScope, type: TensorType) -> None:
         """The named sizes of a type become known."""
         for symbol in type.symbols():
             if symbol.name not in self.known:

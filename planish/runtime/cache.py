@@ -55,7 +55,7 @@ class CacheStats:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheInfo:
+class DiskCacheInfo:
     """What is on disk."""
 
     folder: Path
@@ -129,12 +129,12 @@ class DiskCache:
             self._unswept = 0
             self.sweep()
 
-    def info(self) -> CacheInfo:
+    def info(self) -> DiskCacheInfo:
         """How much is there."""
-        found = self._entries()
-        return CacheInfo(self.folder, len(found), sum(size for _, size, _ in found))
+        entries = self._entries()
+        return DiskCacheInfo(self.folder, len(entries), sum(size for _, size, _ in entries))
 
-    def clear(self) -> CacheInfo:
+    def clear(self) -> DiskCacheInfo:
         """Remove every entry; what was there is returned."""
         before = self.info()
         for _, _, path in self._entries(unfinished=True):
@@ -144,16 +144,16 @@ class DiskCache:
 
     def sweep(self) -> None:
         """Bring the folder below its limit, what was not used for longest first; and remove what killed writers left."""
-        found = sorted(self._entries())
-        total = sum(size for _, size, _ in found)
+        entries = sorted(self._entries())
+        total = sum(size for _, size, _ in entries)
         if total > self.limit:
-            for _, size, path in found:
+            for _, size, path in entries:
                 if total <= self.limit * _FREED:
                     break
                 with contextlib.suppress(OSError):
                     path.unlink()
                 total -= size
-        newest = max((used for used, _, _ in found), default=0.0)
+        newest = max((used for used, _, _ in entries), default=0.0)
         for used, _, path in self._entries(unfinished=True):
             if path.name.startswith(".new-") and used < newest - 3600:
                 with contextlib.suppress(OSError):
@@ -164,7 +164,7 @@ class DiskCache:
 
     def _entries(self, *, unfinished: bool = False) -> list[tuple[float, int, Path]]:
         """Last use, size and place of each."""
-        found = []
+        entries = []
         with contextlib.suppress(OSError):
             for shelf in self.folder.iterdir():
                 if not shelf.is_dir():
@@ -173,8 +173,8 @@ class DiskCache:
                     with contextlib.suppress(OSError):
                         if unfinished or not path.name.startswith(".new-"):
                             status = path.stat()
-                            found.append((status.st_mtime, status.st_size, path))
-        return found
+                            entries.append((status.st_mtime, status.st_size, path))
+        return entries
 
     def _ready(self) -> bool:
         if self._usable is None:
@@ -348,8 +348,8 @@ def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 def _version_of(package: str) -> str:
     """The version of a package, which need not be imported for it; nor what reads the records of an installation, if it tells itself."""
-    found = find_spec(package)
-    told = None if found is None or found.origin is None else Path(found.origin).with_name("_version.py")
+    spec = find_spec(package)
+    told = None if spec is None or spec.origin is None else Path(spec.origin).with_name("_version.py")
     if told is not None and told.exists():
         return told.read_text()
     from importlib.metadata import version
@@ -376,6 +376,6 @@ def own_cache() -> DiskCache:
     chosen = current()
     if not chosen.cache:
         return _OFF
-    found = _opened(Path(chosen.cache_dir) if chosen.cache_dir else default_folder())
-    found.limit = chosen.cache_limit << 20
-    return found
+    opened = _opened(Path(chosen.cache_dir) if chosen.cache_dir else default_folder())
+    opened.limit = chosen.cache_limit << 20
+    return opened

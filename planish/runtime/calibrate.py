@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from planish.runtime import cpu
 from planish.runtime.limits import loop_of
 from planish.runtime.pool import available_cores
-from planish.runtime.sandbox import Kernel, Place, Sandbox
+from planish.runtime.sandbox import Sandbox, TimedKernel, TrialBuffer
 from planish.target import Target
 from planish.target.calibration import Numbers
 
@@ -80,13 +80,13 @@ def measure(target: Target, report: Callable[[int, int, str], None], *, rounds: 
             for number, (name, probe) in enumerate(known.items()):
                 report(turn * len(known) + number, rounds * len(known), name.split()[0].replace("_", " "))
                 sandbox.use(_places(probe.nbytes))
-                kernel = Kernel(probe.source, cpu.host(), (0, 1), (), (1,), 0, 1_000_000_000)
+                kernel = TimedKernel(probe.source, cpu.host(), (0, 1), (), (1,), 0, 1_000_000_000)
                 (found,) = sandbox.time([kernel])
                 best[name] = min(best[name], found.seconds / probe.amount)
     if threads > 1:
         with Sandbox(_places(0), threads, workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:
             # as many pieces as make two turns of all cores
-            empty = Kernel(_EMPTY, cpu.host(), (0, 1), (), (2 * threads,), 0, 1_000_000_000)
+            empty = TimedKernel(_EMPTY, cpu.host(), (0, 1), (), (2 * threads,), 0, 1_000_000_000)
             best["launch"] = min(found.seconds for found in sandbox.time([empty] * rounds)) / 2
     return numbers(best)
 
@@ -106,8 +106,10 @@ def _round(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-def _places(nbytes: int) -> tuple[Place, Place]:
-    return Place("out", "float32", 1024, True), Place("in", "float32", max(nbytes // 4, 1024), False)
+def _places(nbytes: int) -> tuple[TrialBuffer, TrialBuffer]:
+    return TrialBuffer("out", "float32", 1024, True), TrialBuffer(
+        "in", "float32", max(nbytes // 4, 1024), False
+    )
 
 
 _HEAD: Final = "define void @kernel(ptr %o, ptr %x, i64 %core) {\n"

@@ -27,20 +27,20 @@ def find_compiler(*names: str) -> str | None:
 
 
 def _required(compiler: str | None) -> str:
-    found = compiler or find_compiler()
-    if found is None:
+    path = compiler or find_compiler()
+    if path is None:
         raise PlanishError(
             "no C compiler is installed", remedy="install gcc or clang, or use the LLVM back end"
         )
-    return found
+    return path
 
 
 @cache
 def version(compiler: str | None = None) -> str:
     """The compiler, as it names itself."""
-    found = _required(compiler)
-    told = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)  # noqa: S603 — our own words
-    return f"{found} {told.stdout.splitlines()[0] if told.stdout else ''} on {platform.machine()}"
+    path = _required(compiler)
+    told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603 — our own words
+    return f"{path} {told.stdout.splitlines()[0] if told.stdout else ''} on {platform.machine()}"
 
 
 def build(
@@ -77,10 +77,10 @@ class CModule:
     @classmethod
     def from_image(cls, image: bytes) -> CModule:
         """A library that was built before."""
-        made = cls.__new__(cls)
-        made._load(image)
-        made.warnings = ""
-        return made
+        module = cls.__new__(cls)
+        module._load(image)
+        module.warnings = ""
+        return module
 
     def _load(self, image: bytes) -> None:
         # the library stays mapped when its file is gone

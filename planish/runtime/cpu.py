@@ -20,7 +20,7 @@ from planish.runtime.elf import Loaded, mathematics
 from planish.runtime.processors import LEVELS, Processor, check_runs_here, host, processor
 
 __all__ = [
-    "LEVELS", "Module", "Processor", "check_runs_here", "emit_assembly", "emit_glue", "emit_object", "host", "processor",
+    "LEVELS", "CompiledModule", "Processor", "check_runs_here", "emit_assembly", "emit_glue", "emit_object", "host", "processor",
     "target_machine",
 ]  # fmt: skip
 
@@ -117,7 +117,7 @@ def emit_assembly(source: str, made_for: Processor | None = None) -> str:
     return str(_machine(made_for).emit_assembly(_module(source, made_for)))
 
 
-class Module:
+class CompiledModule:
     """Compiled kernels; they live as long as this object."""
 
     def __init__(self, source: str) -> None:
@@ -139,8 +139,8 @@ class Module:
         kinds = [ctypes.c_void_p] * pointers + [ctypes.c_int64] * integers + [ctypes.c_void_p] * scratch
         function = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
         function.code = self._loaded  # type: ignore[attr-defined]  # it lives as long as the function does
-        found: Function = function
-        return found
+        kernel: Function = function
+        return kernel
 
     def kernel(self, name: str, parameters: int) -> Callable[[Sequence[NDArray[Any]]], None]:
         """A kernel as a function of as many flat, contiguous arrays."""

@@ -53,7 +53,7 @@ class _Section(NamedTuple):
     entry: int
 
 
-class _Symbol(NamedTuple):
+class _ElfSymbol(NamedTuple):
     name: int
     info: int
     other: int
@@ -109,14 +109,14 @@ class _Object:
         table = next(s for s in self.sections if s.kind == 2)
         self.strings = self.sections[table.link].offset
         self.symbols = [
-            _Symbol(*struct.unpack_from("<IBBHQQ", image, table.offset + n * 24))
+            _ElfSymbol(*struct.unpack_from("<IBBHQQ", image, table.offset + n * 24))
             for n in range(table.size // 24)
         ]
 
     def text(self, start: int) -> str:
         return self.image[start : self.image.index(0, start)].decode()
 
-    def name(self, symbol: _Symbol) -> str:
+    def name(self, symbol: _ElfSymbol) -> str:
         return self.text(self.strings + symbol.name)
 
     @property
@@ -125,11 +125,11 @@ class _Object:
 
     def relocations(self, section: _Section) -> list[tuple[int, int, int, int]]:
         """Offset, kind, symbol and addend of each."""
-        found = []
+        entries = []
         for at in range(section.offset, section.offset + section.size, 24):
             offset, info, addend = struct.unpack_from("<QQq", self.image, at)
-            found.append((offset, info & 0xFFFFFFFF, info >> 32, addend))
-        return found
+            entries.append((offset, info & 0xFFFFFFFF, info >> 32, addend))
+        return entries
 
 
 class Loaded:
@@ -219,8 +219,8 @@ def _up(value: int, step: int) -> int:
 def _mprotect() -> Callable[[int, int, int], int]:
     function = ctypes.CDLL(None, use_errno=True).mprotect
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    found: Callable[[int, int, int], int] = function
-    return found
+    protect: Callable[[int, int, int], int] = function
+    return protect
 
 
 def _protect(address: int, size: int) -> None:

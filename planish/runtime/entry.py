@@ -80,7 +80,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FrameLayout:
     """Where things are in the frame of a code, in words."""
 
     slots: int
@@ -116,10 +116,10 @@ class Layout:
         return self.argument(self.arguments)
 
 
-def layout_of(code: Code, buffers: int, results: int) -> Layout:
+def layout_of(code: Code, buffers: int, results: int) -> FrameLayout:
     """The frame of a code."""
     most = max((i.native.words for i in code.instructions if isinstance(i, Host) and i.native), default=0)
-    return Layout(len(code.slots), buffers, len(code.sites), results, most)
+    return FrameLayout(len(code.slots), buffers, len(code.sites), results, most)
 
 
 _DECLARATIONS: Final = """
@@ -131,7 +131,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """The first two are native support (`planish.runtime.native`)."""
 
 
-class _Writer:
+class _PlanWriter:
     """Writes the function."""
 
     def __init__(
@@ -382,4 +382,4 @@ def render(
     `itemsizes` are those of the buffers, `homes` the buffers that live in the memory of another one, `routines` the symbols of
     those that there are, by name.
     """
-    return _Writer(code, kernels, itemsizes, homes, results, routines).write()
+    return _PlanWriter(code, kernels, itemsizes, homes, results, routines).write()

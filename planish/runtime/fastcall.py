@@ -17,7 +17,7 @@ from planish.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class PlainTensor:
     """A parameter or result: its dtype, where its address goes in the frame, and its sizes (~slot for a variable)."""
 
     dtype: np.dtype[Any]
@@ -35,8 +35,8 @@ class Description:
 
     def __init__(
         self,
-        params: Sequence[Tensor],
-        results: Sequence[Tensor],
+        params: Sequence[PlainTensor],
+        results: Sequence[PlainTensor],
         template: Sequence[int],
         bounds: Sequence[tuple[int, int]],
         run: int,
@@ -61,11 +61,11 @@ class Description:
         )
 
     def _array(self, numbers: Sequence[int]) -> int:
-        made = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
-        self._kept.append(made)
-        return ctypes.addressof(made)
+        words = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        self._kept.append(words)
+        return ctypes.addressof(words)
 
-    def _tensors(self, tensors: Sequence[Tensor]) -> int:
+    def _tensors(self, tensors: Sequence[PlainTensor]) -> int:
         words: list[int] = []
         for t in tensors:
             words += (id(t.dtype), len(t.dims), t.slot, self._array(t.dims), t.argument, t.dtype.itemsize)

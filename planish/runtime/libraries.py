@@ -24,9 +24,9 @@ def _numpy() -> ctypes.CDLL | None:
         from numpy.linalg import _umath_linalg
     except ImportError:
         return None
-    found: str | None = getattr(_umath_linalg, "__file__", None)
+    file: str | None = getattr(_umath_linalg, "__file__", None)
     try:
-        return None if found is None else ctypes.CDLL(found)
+        return None if file is None else ctypes.CDLL(file)
     except OSError:
         return None
 
@@ -65,5 +65,5 @@ def _function(name: str) -> int:
 
 def addresses(names: Iterable[str]) -> dict[str, int] | None:
     """Where the functions of libraries among these are; None if one of them is missing."""
-    found = {name: _function(name) for name in names if name.startswith(PREFIX)}
-    return found if all(found.values()) else None
+    known = {name: _function(name) for name in names if name.startswith(PREFIX)}
+    return known if all(known.values()) else None

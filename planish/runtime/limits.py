@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planish.runtime import cpu
-from planish.runtime.sandbox import Kernel, Place, Sandbox
+from planish.runtime.sandbox import Sandbox, TimedKernel, TrialBuffer
 
 _ACCUMULATORS: Final = 12
 _ITERATIONS: Final = 200_000
@@ -83,20 +83,22 @@ class Meter:
         threads = self.sandbox.setup.threads
         lanes = self.lanes * 32 // bits
         self.sandbox.use((_out(threads),))
-        work = Kernel(_fma_source(lanes, _KINDS[bits]), cpu.host(), (0,), (), (threads,), 0, 1_000_000_000)
+        work = TimedKernel(
+            _fma_source(lanes, _KINDS[bits]), cpu.host(), (0,), (), (threads,), 0, 1_000_000_000
+        )
         (report,) = self.sandbox.time([work])
-        found = 2.0 * lanes * _ACCUMULATORS * _ITERATIONS * threads / report.seconds
-        self._flops[bits] = max(found, self._flops.get(bits, 0.0))
+        flops = 2.0 * lanes * _ACCUMULATORS * _ITERATIONS * threads / report.seconds
+        self._flops[bits] = max(flops, self._flops.get(bits, 0.0))
 
     def _measure_bandwidth(self, size: int) -> None:
-        self.sandbox.use((_out(self.sandbox.setup.threads), Place("in", "float32", size // 4, False)))
+        self.sandbox.use((_out(self.sandbox.setup.threads), TrialBuffer("in", "float32", size // 4, False)))
         best = self._bandwidth.get(size, 0.0)
         # few bytes are read fastest by one thread alone
         for threads in {1, self.sandbox.setup.threads}:
             piece = size // threads // (self.lanes * 16) * (self.lanes * 16)
             if piece:
                 source = _read_source(self.lanes, piece)
-                stream = Kernel(source, cpu.host(), (0, 1), (), (threads,), 0, 1_000_000_000)
+                stream = TimedKernel(source, cpu.host(), (0, 1), (), (threads,), 0, 1_000_000_000)
                 (report,) = self.sandbox.time([stream])
                 best = max(best, piece * threads / report.seconds)
         self._bandwidth[size] = best
@@ -107,8 +109,8 @@ def _bucket(nbytes: int) -> int:
     return min(max(1 << max(nbytes, 1).bit_length() - 1, _LEAST_READ), _MOST_READ)
 
 
-def _out(threads: int) -> Place:
-    return Place("out", "float32", 16 * max(threads, 1) + 64, True)
+def _out(threads: int) -> TrialBuffer:
+    return TrialBuffer("out", "float32", 16 * max(threads, 1) + 64, True)
 
 
 _KINDS: Final = {32: "float", 64: "double"}

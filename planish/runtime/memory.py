@@ -42,7 +42,7 @@ class Blocks:
         self._set_limit = function(module, "memory_limit", ctypes.c_int64)
         self._bytes = function(module, "memory_bytes", ctypes.c_int64, result=ctypes.py_object)
         self._statistics = function(module, "memory_statistics", ctypes.c_void_p)
-        self.reads_arrays = reads_arrays(module) and (made := _new_array_function()) != 0
+        self.reads_arrays = reads_arrays(module) and (new_array := _new_array_function()) != 0
         """Whether native code may read and make arrays; where not, NumPy does."""
         if self.reads_arrays:
             capsule = _capsule(
@@ -54,10 +54,10 @@ class Blocks:
             # arrays may outlive the interpreter's modules: what frees them is never unloaded
             for kept in (capsule, module, byte):
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-            tell(np.ndarray, made, capsule, byte, 1)
+            tell(np.ndarray, new_array, capsule, byte, 1)
             # NumPy keeps who frees an array where we think it does
             if _handler_name(self._bytes(4096)) != "planish":
-                tell(np.ndarray, made, capsule, byte, 0)
+                tell(np.ndarray, new_array, capsule, byte, 0)
         self.configure()
         os.register_at_fork(after_in_child=function(module, "memory_after_fork"))
 

@@ -28,7 +28,7 @@ HostCall = Callable[[Sequence[Array], Sequence[int]], tuple[Sequence[Array], Seq
 
 
 @dataclass(slots=True)
-class State:
+class PlanState:
     """One call in progress."""
 
     memory: list[Array]
@@ -52,7 +52,7 @@ class Call:
     site: int
     """Which of all calls in the code this is."""
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         arrays = [state.memory[buffer] for buffer in self.buffers]
         values = [state.slots[slot] for slot in self.variables]
         state.kernels[self.kernel](arrays, values, state.scratch[self.site])
@@ -68,7 +68,7 @@ class Copy:
     target: int
     size: int
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         count = state.slots[self.size]
         state.memory[self.target][:count] = state.memory[self.source][:count]
         return None
@@ -81,7 +81,7 @@ class Swap:
     first: int
     second: int
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         memory = state.memory
         memory[self.first], memory[self.second] = memory[self.second], memory[self.first]
         return None
@@ -97,7 +97,7 @@ class Slice:
     size: int
     dtype: np.dtype[Any] | None = None
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         base, size = state.memory[self.base], state.slots[self.size]
         if self.dtype is not None:
             base = base.view(self.dtype)
@@ -115,7 +115,7 @@ class Calculate:
     left: int
     right: int
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         state.slots[self.target] = OPERATIONS[self.op](state.slots[self.left], state.slots[self.right])
         return None
 
@@ -138,11 +138,11 @@ class Read:
     low: int
     high: int
 
-    def step(self, state: State) -> int | None:
-        found = int(state.memory[self.buffer][0])
-        if not self.low <= found <= self.high:
-            raise ShapeError(f"a size is {found}, outside {self.low}..{self.high}")
-        state.slots[self.target] = found
+    def step(self, state: PlanState) -> int | None:
+        size = int(state.memory[self.buffer][0])
+        if not self.low <= size <= self.high:
+            raise ShapeError(f"a size is {size}, outside {self.low}..{self.high}")
+        state.slots[self.target] = size
         return None
 
 
@@ -152,7 +152,7 @@ class Jump:
 
     to: int
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         return self.to
 
 
@@ -163,7 +163,7 @@ class Unless:
     flag: int
     to: int
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         return None if state.memory[self.flag][0] else self.to
 
 
@@ -175,7 +175,7 @@ class Below:
     right: int
     to: int
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         return None if state.slots[self.left] < state.slots[self.right] else self.to
 
 
@@ -214,7 +214,7 @@ class Host:
     """Slots it sets."""
     native: Native | None = None
 
-    def step(self, state: State) -> int | None:
+    def step(self, state: PlanState) -> int | None:
         arrays = []
         for buffer, dims in zip(self.inputs, self.shapes, strict=True):
             shape = [state.slots[slot] for slot in dims]
@@ -242,7 +242,7 @@ class Code:
     """The kernel of each call in the code."""
 
 
-def run(code: Code, state: State) -> None:
+def run(code: Code, state: PlanState) -> None:
     """Walk the code to its end."""
     instructions, position = code.instructions, 0
     while position < len(instructions):

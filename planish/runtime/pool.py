@@ -35,7 +35,7 @@ def wanted_threads() -> int:
     return current().threads or available_cores()
 
 
-class Pool:
+class WorkerPool:
     """The workers of a module's pool."""
 
     def __init__(self, module: Functions) -> None:

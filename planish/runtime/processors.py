@@ -86,17 +86,17 @@ def described(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
     """What Linux says of the first processor; None where it says nothing of its features."""
     try:
         with cpuinfo.open() as lines:
-            found = []
+            steady = []
             for line in lines:
                 if not line.strip():
                     break
                 if line.split(":")[0].strip() not in _FICKLE:
-                    found.append(line)
+                    steady.append(line)
     except OSError:
         return None
-    if not any(line.startswith(("flags", "Features")) for line in found):
+    if not any(line.startswith(("flags", "Features")) for line in steady):
         return None
-    return "".join((*found, *os.uname()[2:]))
+    return "".join((*steady, *os.uname()[2:]))
 
 
 @cache
@@ -109,10 +109,10 @@ def by_llvm() -> Told:
         return Told(*json.loads(raw))
     import llvmlite.binding as llvm
 
-    found = Told(llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features()))
+    told = Told(llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features()))
     if key is not None:
-        disk_cache().put(key, json.dumps(found).encode())
-    return found
+        disk_cache().put(key, json.dumps(told).encode())
+    return told
 
 
 @cache

@@ -64,7 +64,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrialBuffer:
     """A parameter of a kernel."""
 
     name: str
@@ -78,13 +78,13 @@ class Place:
 class Setup:
     """What all candidates for one kernel run on."""
 
-    places: tuple[Place, ...]
+    places: tuple[TrialBuffer, ...]
     threads: int
     folder: str
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class TimedKernel:
     """One candidate as code: LLVM IR of a function `kernel`, and what it takes."""
 
     source: str
@@ -118,7 +118,7 @@ class Gone(Exception):
         self.what, self.detail = what, detail
 
 
-def _room(places: Sequence[Place]) -> str | None:
+def _room(places: Sequence[TrialBuffer]) -> str | None:
     """Where what the unoptimised kernel wrote is kept: in memory if there is enough, else where temporary files are."""
     shared = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
     needed = 4 * sum(8 * place.count for place in places if place.written)
@@ -169,19 +169,19 @@ class Worker:
 
     def _read(self, count: int, until: float) -> bytes:
         source = cast("IO[bytes]", self._process.stdout).fileno()
-        found = b""
-        while len(found) < count:
+        received = b""
+        while len(received) < count:
             left = until - time.monotonic()
             if left <= 0 or not select.select([source], [], [], left)[0]:
                 self.end()
                 raise Gone("hung", "no answer in time")
-            part = os.read(source, count - len(found))
+            part = os.read(source, count - len(received))
             if not part:
                 status = self._process.wait()
                 self.end()
                 raise Gone("crashed", _ending(status))
-            found += part
-        return found
+            received += part
+        return received
 
     def end(self) -> None:
         """Kill it, if it is there."""
@@ -207,7 +207,7 @@ class Sandbox:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        places: Sequence[TrialBuffer],
         threads: int,
         *,
         workers: int = 2,
@@ -237,7 +237,7 @@ class Sandbox:
                 worker.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def use(self, places: Sequence[Place]) -> None:
+    def use(self, places: Sequence[TrialBuffer]) -> None:
         """Go on with the parameters of another kernel."""
         self.setup = replace(self.setup, places=tuple(places))
         for number, worker in enumerate(self._workers):
@@ -249,11 +249,11 @@ class Sandbox:
                 self._workers[number] = None
                 self._starting.discard(number)
 
-    def time(self, kernels: Sequence[Kernel]) -> list[Report]:
+    def time(self, kernels: Sequence[TimedKernel]) -> list[Report]:
         """How long kernels take that are known to be right."""
         return self._batches(kernels, float("inf"), "time")
 
-    def remember(self, kernel: Kernel, seconds: float, points: Sequence[int] = ()) -> float:
+    def remember(self, kernel: TimedKernel, seconds: float, points: Sequence[int] = ()) -> float:
         """Run the unoptimised kernel: what it computes is right by definition. How long it took.
 
         With `points`, only those of its grid are run, and only what they write is compared.
@@ -269,7 +269,7 @@ class Sandbox:
             raise PlanishError(f"the unoptimised kernel {gone.what}: {gone.detail}") from None
         return float(reply[1])
 
-    def extend(self, kernel: Kernel, seconds: float) -> str | None:
+    def extend(self, kernel: TimedKernel, seconds: float) -> str | None:
         """After some points only: let an optimised kernel stand in for the rest, if it is right there. What is wrong, if it is not."""
         worker = self._ready(0)
         try:
@@ -282,11 +282,11 @@ class Sandbox:
             return f"{gone.what}: {gone.detail}"
         return None if reply[1] is None else str(reply[1])
 
-    def measure(self, kernels: Sequence[Kernel], best: float) -> list[Report]:
+    def measure(self, kernels: Sequence[TimedKernel], best: float) -> list[Report]:
         """Each candidate against what is remembered, and its time; `best` are the seconds of the fastest so far."""
         return self._batches(kernels, best, "run")
 
-    def contest(self, kernels: Sequence[Kernel], seconds: float) -> list[list[float]]:
+    def contest(self, kernels: Sequence[TimedKernel], seconds: float) -> list[list[float]]:
         """Candidates in turn, round by round, each first against what is remembered: its seconds in every round, none if it is wrong.
 
         All workers hold one, one after another, and load the candidates in another order: where code and data happen to lie may
@@ -305,19 +305,19 @@ class Sandbox:
                 return [[] for _ in kernels]
             if reply[0] != "times":
                 return [[] for _ in kernels]
-            for n, found in zip(order, reply[1], strict=True):
-                times[n] += found
-                if not found:
+            for n, took in zip(order, reply[1], strict=True):
+                times[n] += took
+                if not took:
                     wrong.add(n)
-        return [[] if n in wrong else found for n, found in enumerate(times)]
+        return [[] if n in wrong else took for n, took in enumerate(times)]
 
-    def _batches(self, kernels: Sequence[Kernel], best: float, how: str) -> list[Report]:
+    def _batches(self, kernels: Sequence[TimedKernel], best: float, how: str) -> list[Report]:
         reports: list[Report] = []
         for start in range(0, len(kernels), len(self._workers)):
             reports += self._batch(kernels[start : start + len(self._workers)], best, how)
         return reports
 
-    def _batch(self, kernels: Sequence[Kernel], best: float, how: str) -> list[Report]:
+    def _batch(self, kernels: Sequence[TimedKernel], best: float, how: str) -> list[Report]:
         reports: dict[int, Report] = {}
         asked: dict[int, Worker] = {}
         for number, kernel in enumerate(kernels):

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from planish.runtime import cpu, entry, native
 from planish.runtime.elf import Loaded
 from planish.runtime.plan import Call, Code
-from planish.runtime.pool import Pool
-from planish.runtime.sandbox import LENGTH, REALS, SETS, WHOLE, Check, Kernel, Place, Setup
+from planish.runtime.pool import WorkerPool
+from planish.runtime.sandbox import LENGTH, REALS, SETS, WHOLE, Check, Setup, TimedKernel, TrialBuffer
 
 Array = NDArray[Any]
 _PAGE: Final = mmap.PAGESIZE
@@ -95,7 +95,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-def made_up(place: Place, number: int, which: str) -> Array:
+def made_up(place: TrialBuffer, number: int, which: str) -> Array:
     """A period of data for a parameter: reals between -1 and 1, or whole numbers whose sums are exact."""
     rng = np.random.default_rng(number + 1000 * SETS.index(which))
     dtype = dtype_of(place.dtype)
@@ -109,13 +109,13 @@ def made_up(place: Place, number: int, which: str) -> Array:
 
 
 @dataclass(slots=True)
-class _Loaded:
+class _LoadedTrial:
     """A candidate, ready to run."""
 
     code: object
     run: Any
     frame: Array
-    kernel: Kernel
+    kernel: TimedKernel
     address: int
     scratch: Array = field(default_factory=lambda: np.empty(0, np.uint8))
 
@@ -138,11 +138,11 @@ class Bench:
                     if not place.written:
                         self.memory[owner].seal()
         self.support = Loaded(cpu.emit_object(native.source()))
-        self.pool = Pool(self.support)
+        self.pool = WorkerPool(self.support)
         self.pool.prepare(setup.threads)
         # what one thread computes can be told from what others take the core away for
         self.clock = time.thread_time if setup.threads == 1 else time.perf_counter
-        self.candidate: _Loaded | None = None
+        self.candidate: _LoadedTrial | None = None
         self.largest: dict[tuple[int, str], float] = {}
         """The largest number of what is remembered, where somebody asked."""
 
@@ -158,7 +158,7 @@ class Bench:
 
     # -- loading -------------------------------------------------------------------------------------------------
 
-    def load(self, kernel: Kernel) -> None:
+    def load(self, kernel: TimedKernel) -> None:
         """Compile a kernel and the way into it."""
         image = cpu.emit_object(kernel.source, kernel.processor)
         known = {name: self.support.address(name) for name in self.support.names}
@@ -173,22 +173,22 @@ class Bench:
             cpu.emit_glue(entry.render(Code((site,), slots, (0,)), [called], sizes)),
             {**known, "k0": code.address("kernel")},
         )
-        layout = entry.Layout(len(slots), len(sizes), 1)
+        layout = entry.FrameLayout(len(slots), len(sizes), 1)
         frame = np.zeros(layout.size, np.int64)
         frame[entry.THREADS] = self.setup.threads
         frame[entry.HEAD : entry.HEAD + len(slots)] = slots
-        loaded = _Loaded((code, way), _RUN(way.address("run")), frame, kernel, code.address("kernel"))
+        loaded = _LoadedTrial((code, way), _RUN(way.address("run")), frame, kernel, code.address("kernel"))
         if kernel.scratch:
             loaded.scratch = Guarded(kernel.scratch).array
             frame[layout.scratch(0)] = loaded.scratch.ctypes.data
         self.candidate = loaded
 
-    def _enter(self, which: str) -> _Loaded:
+    def _enter(self, which: str) -> _LoadedTrial:
         """The candidate, its frame on the memory of one set of data."""
         loaded = self.candidate
         if loaded is None:
             raise RuntimeError("nothing is loaded")
-        layout = entry.Layout(len(loaded.kernel.values), len(self.setup.places), 1)
+        layout = entry.FrameLayout(len(loaded.kernel.values), len(self.setup.places), 1)
         for number in range(len(self.setup.places)):
             loaded.frame[layout.buffer(number)] = self.array(number, which).ctypes.data
         return loaded
@@ -233,10 +233,10 @@ class Bench:
                 self.once(which)
             seconds = time.perf_counter() - begin
             for number in written:
-                found = self.array(number, which)
-                found.view(np.uint8).tofile(reference(self.setup, number, which))
+                data = self.array(number, which)
+                data.view(np.uint8).tofile(reference(self.setup, number, which))
                 if points:
-                    (_bits(found) == _bits(before[number])).tofile(sampled(self.setup, number, which))
+                    (_bits(data) == _bits(before[number])).tofile(sampled(self.setup, number, which))
         return seconds
 
     def extend(self) -> None:
@@ -328,19 +328,19 @@ class Bench:
             samples += 1
         return least
 
-    def contest(self, kernels: Sequence[Kernel], seconds: float) -> list[list[float]]:
+    def contest(self, kernels: Sequence[TimedKernel], seconds: float) -> list[list[float]]:
         """Several candidates in turn, round by round, on the same memory: the seconds of each in every round.
 
         What disturbs the machine disturbs all of a round. One that is wrong has none.
         """
-        loaded: list[_Loaded | None] = []
+        loaded: list[_LoadedTrial | None] = []
         for kernel in kernels:
             self.load(kernel)
             loaded.append(self.candidate if self.verify() is None else None)
         with self._as_in_calls():
             return self._rounds(loaded, seconds)
 
-    def _rounds(self, loaded: Sequence[_Loaded | None], seconds: float) -> list[list[float]]:
+    def _rounds(self, loaded: Sequence[_LoadedTrial | None], seconds: float) -> list[list[float]]:
         runs: list[tuple[int, Any, int, int]] = []
         for number, each in enumerate(loaded):
             if each is not None:

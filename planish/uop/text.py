@@ -17,209 +17,24 @@
 
 from __future__ import annotations
 
-import json
 import re
-import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, GraphError
+from planish.uop.argument_text import FORMS, Names, implied_dtype, number_text
 from planish.uop.node import Number, Table, UOp
 from planish.uop.ops import (
-    COMPARISONS,
     CONSTANTS,
-    Axis,
-    Bufferize,
-    Combine,
-    Lanes,
-    Law,
     Ops,
-    ReduceAxes,
-    TensorCore,
-    Variable,
 )
-from planish.uop.reader import KEY_FORM, NAME_FORM, REF_FORM, Reader
+from planish.uop.reader import KEY_FORM, REF_FORM, Reader
 
 VERSION: Final = 1
 
-Names = Mapping[UOp, str]
-
 _INLINE: Final = frozenset({Ops.CONST, Ops.INVALID})
-_SAME_LAWS: Final = frozenset({Law.SAME, Law.FLOAT, Law.INTEGRAL, Law.BITS})
-
-
-# -- numbers ---------------------------------------------------------------------------------------------------
-
-
-def number_text(value: object, dtype: DType) -> str:
-    """A constant of a dtype, exact and as short as that allows (0.1, not 0.10000000149011612, on f32)."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return _float_text(value, dtype)
-    if isinstance(value, complex):
-        part = dtypes.float32 if dtype.scalar is dtypes.complex64 else dtypes.float64
-        return f"complex({_float_text(value.real, part)}, {_float_text(value.imag, part)})"
-    return str(value)
-
-
-def _float_text(value: float, dtype: DType) -> str:
-    shortest = repr(value)
-    if len(shortest) <= 5 or dtype.scalar is dtypes.float64:
-        return shortest
-    wanted = struct.pack("<d", value)
-    for digits in range(2, 17):
-        short = float(f"{value:.{digits}g}")
-        if struct.pack("<d", cast("float", dtype.scalar.const(short))) == wanted:
-            return repr(short)
-    return shortest
-
-
-# -- arguments -------------------------------------------------------------------------------------------------
-
-
-class _Codec(NamedTuple):
-    """How one attribute is written and read."""
-
-    write: Callable[[object, Names], str]
-    read: Callable[[Reader], object]
-
-
-class _Form(NamedTuple):
-    """The attributes of an op's argument. `split` and `join` take the argument apart and put it together."""
-
-    keys: tuple[tuple[str, _Codec], ...]
-    split: Callable[[object], tuple[object, ...]]
-    join: Callable[[tuple[object, ...]], object]
-    optional: bool = False
-
-
-def _write_name(value: object, names: Names) -> str:
-    text = cast("str", value)
-    return text if NAME_FORM.fullmatch(text) else json.dumps(text)
-
-
-def _write_value(value: object, names: Names) -> str:
-    if isinstance(value, UOp):
-        return names[value]
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if type(value) is tuple:
-        inner = ", ".join(_write_value(item, names) for item in value)
-        return f"({inner},)" if len(value) == 1 else f"({inner})"
-    if type(value) in (int, float):
-        return repr(value)
-    if type(value) is str:
-        return json.dumps(value)
-    raise GraphError(
-        f"{value!r} in an argument has no text form", remedy="use numbers, text, nodes and tuples"
-    )
-
-
-def _write_lanes(value: object, names: Names) -> str:
-    parts = [f"{'_'.join(map(str, path))}:{size}" for path, size in cast("Lanes", value).axes]
-    return f"({', '.join(parts)})"
-
-
-def _write_bounds(value: object, names: Names) -> str:
-    low, high = cast("tuple[int, int]", value)
-    return f"{low}..{high}"
-
-
-_INT_CODEC: Final = _Codec(lambda value, _: str(value), lambda reader: reader.integer())
-_NAME_CODEC: Final = _Codec(_write_name, lambda reader: reader.name())
-_BOOL_CODEC: Final = _Codec(lambda value, _: "true" if value else "false", lambda reader: reader.truth())
-_OP_CODEC: Final = _Codec(lambda value, _: cast("Ops", value).name.lower(), lambda reader: reader.op())
-_AXIS_CODEC: Final = _Codec(lambda value, _: cast("Axis", value).text, lambda reader: reader.axis())
-_LANES_CODEC: Final = _Codec(_write_lanes, lambda reader: reader.lanes())
-_BOUNDS_CODEC: Final = _Codec(_write_bounds, lambda reader: reader.bounds())
-_TUPLE_CODEC: Final = _Codec(_write_value, lambda reader: reader.values())
-
-
-def _one(key: str, codec: _Codec, optional: bool = False) -> _Form:
-    """An argument that is one attribute."""
-    return _Form(((key, codec),), lambda arg: (arg,), lambda parts: parts[0], optional)
-
-
-_REDUCE_AXES: Final = _Form(
-    (("op", _OP_CODEC), ("axes", _TUPLE_CODEC)),
-    lambda arg: tuple(cast("ReduceAxes", arg)),
-    lambda parts: ReduceAxes(cast("Ops", parts[0]), cast("tuple[int, ...]", parts[1])),
-)
-_FORMS: Final[dict[Ops, _Form]] = {
-    Ops.DEFINE_GLOBAL: _one("slot", _INT_CODEC),
-    Ops.DEFINE_LOCAL: _one("slot", _INT_CODEC),
-    Ops.DEFINE_REG: _one("slot", _INT_CODEC),
-    Ops.BUFFER: _one("slot", _INT_CODEC),
-    Ops.DEFINE_VAR: _Form(
-        (("name", _NAME_CODEC), ("bounds", _BOUNDS_CODEC)),
-        lambda arg: (cast("Variable", arg).name, cast("Variable", arg)[1:]),
-        lambda parts: Variable(cast("str", parts[0]), *cast("tuple[int, int]", parts[1])),
-    ),
-    Ops.SPECIAL: _one("name", _NAME_CODEC),
-    Ops.RESHAPE: _one("shape", _TUPLE_CODEC),
-    Ops.PERMUTE: _one("order", _TUPLE_CODEC),
-    Ops.EXPAND: _one("shape", _TUPLE_CODEC),
-    Ops.PAD: _one("by", _TUPLE_CODEC),
-    Ops.SHRINK: _one("box", _TUPLE_CODEC),
-    Ops.FLIP: _one("axes", _TUPLE_CODEC),
-    Ops.CONTIGUOUS: _one("hints", _TUPLE_CODEC, optional=True),
-    Ops.REDUCE_AXIS: _REDUCE_AXES,
-    Ops.SCAN_AXIS: _REDUCE_AXES,
-    Ops.RANGE: _one("axis", _AXIS_CODEC),
-    Ops.REDUCE: _one("op", _OP_CODEC),
-    Ops.SCAN: _one("op", _OP_CODEC),
-    Ops.BUFFERIZE: _Form(
-        (("space", _NAME_CODEC), ("removable", _BOOL_CODEC)),
-        lambda arg: tuple(cast("Bufferize", arg)),
-        lambda parts: Bufferize(cast("str", parts[0]), cast("bool", parts[1])),
-    ),
-    Ops.LOAD: _one("hint", _NAME_CODEC, optional=True),
-    Ops.STORE: _one("hint", _NAME_CODEC, optional=True),
-    Ops.PREFETCH: _one("locality", _INT_CODEC),
-    Ops.UNROLL: _one("axes", _LANES_CODEC),
-    Ops.CONTRACT: _one("axes", _LANES_CODEC),
-    Ops.GEP: _one("lanes", _TUPLE_CODEC),
-    Ops.COMBINE: _Form(
-        (("op", _OP_CODEC), ("width", _INT_CODEC)),
-        lambda arg: tuple(cast("Combine", arg)),
-        lambda parts: Combine(cast("Ops", parts[0]), cast("int", parts[1])),
-    ),
-    Ops.WMMA: _Form(
-        (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC)),
-        lambda arg: tuple(cast("TensorCore", arg)),
-        lambda parts: TensorCore(cast("str", parts[0]), cast("tuple[int, int, int]", parts[1])),
-    ),
-}
-"""How arguments read. CONST and VCONST, whose argument is a number, are written without a key."""
-
-
-def _implied(op: Ops, dtype: DType, position: int, operands: DType | None) -> DType | None:
-    """The dtype that a constant in this place has unless it says otherwise; `operands`: of the first typed one."""
-    if op.law in _SAME_LAWS:
-        return dtype
-    if op in COMPARISONS:
-        return operands
-    match op:
-        case Ops.WHERE | Ops.RARE:
-            lanes = 1 if dtype.is_pointer else dtype.lanes
-            return dtype if position else dtypes.bool_.vec(lanes)
-        case Ops.RANGE | Ops.SPECIAL | Ops.REDUCE | Ops.SCAN | Ops.END | Ops.AFTER:
-            return dtype
-        case Ops.INDEX:
-            return dtypes.index
-        case Ops.VECTORIZE:
-            return dtype.scalar
-        case Ops.LOAD:
-            return dtype if position == 1 else dtypes.bool_
-        case Ops.IF:
-            return dtypes.bool_
-        case _:
-            return None
 
 
 # -- printing --------------------------------------------------------------------------------------------------
@@ -284,7 +99,7 @@ def node_line(node: UOp, names: Names) -> str:
         operands = [f"[{', '.join(number_text(value, dtype) for value in lanes)}]"]
     if operands:
         words.append(", ".join(operands))
-    form = _FORMS.get(op)
+    form = FORMS.get(op)
     if form is not None and node.arg is not None:
         parts = form.split(node.arg)
         words += [
@@ -302,7 +117,7 @@ def _operand(source: UOp, op: Ops, dtype: DType, position: int, typed: DType | N
     if source.op not in _INLINE:
         return "%?"
     text = "invalid" if source.op is Ops.INVALID else number_text(source.arg, source.dtype)
-    return text if _implied(op, dtype, position, typed) is source.dtype else f"{text}:{source.dtype}"
+    return text if implied_dtype(op, dtype, position, typed) is source.dtype else f"{text}:{source.dtype}"
 
 
 def print_graph(root: UOp) -> str:
@@ -360,7 +175,7 @@ class _Lines(Reader):
         start = self.position
         name = self.match(REF_FORM)
         if name is None:
-            self.fail(self.found(), "a line such as %3 = add %1, %2 : index")
+            self.unexpected("a line such as %3 = add %1, %2 : index")
         if name.group() in self.nodes:
             self.fail(
                 f"{name.group()} is defined twice", offset=start, remedy="give each line its own number"
@@ -374,18 +189,12 @@ class _Lines(Reader):
         if op is Ops.VCONST:
             literal = self.lane_constants()
         elif op is Ops.CONST:
-            self.skip()
-            offset = self.position
-            literal = self.constant()
-            if literal is None:
-                self.fail("invalid is not a number", "a number", offset=offset)
+            literal = self.plain_number()
         else:
             operands = self.operands()
         arg = literal if op in CONSTANTS else self.attributes(op)
         dtype = self.dtype() if self.take(":") else dtypes.void
-        if not self.at_end():
-            expected = ["','"] if operands and arg is None and dtype is dtypes.void else []
-            self.fail(self.found(), *expected, "the end of the line")
+        self.line_ends(*["','"] if operands and arg is None and dtype is dtypes.void else [])
         node = self.make(op, dtype, operands, arg, op_offset)
         self.nodes[name.group()] = node
         self.defined[name.group()] = start
@@ -393,16 +202,7 @@ class _Lines(Reader):
 
     def lane_constants(self) -> tuple[Number, ...]:
         self.expect("[")
-        lanes: list[Number] = []
-        while not self.take("]"):
-            if lanes:
-                self.expect(",")
-            offset = self.position
-            value = self.constant()
-            if value is None:
-                self.fail("invalid is not a number", "a number", offset=offset)
-            lanes.append(value)
-        return tuple(lanes)
+        return tuple(self.until("]", self.plain_number))
 
     def operands(self) -> list[UOp | _Literal]:
         found: list[UOp | _Literal] = []
@@ -418,7 +218,7 @@ class _Lines(Reader):
         return found
 
     def attributes(self, op: Ops) -> object:
-        form = _FORMS.get(op)
+        form = FORMS.get(op)
         given: dict[str, object] = {}
         while not self.at_end():
             start = self.position
@@ -449,7 +249,7 @@ class _Lines(Reader):
             if isinstance(operand, UOp):
                 sources.append(operand)
                 continue
-            implied = operand.dtype or _implied(op, dtype, position, typed)
+            implied = operand.dtype or implied_dtype(op, dtype, position, typed)
             if implied is None:
                 self.fail(
                     "the dtype of this constant does not follow from its place",
@@ -476,23 +276,12 @@ class _Lines(Reader):
 
     def read(self) -> list[UOp]:
         """All lines."""
-        lines: list[UOp] = []
-        with_header = False
-        start = 0
-        while start <= len(self.text):
-            stop = self.text.find("\n", start)
-            self.position, self.end = start, len(self.text) if stop < 0 else stop
-            start = self.end + 1
-            if self.at_end():
-                continue
-            if with_header:
-                lines.append(self.line())
-            else:
-                self.header()
-                with_header = True
-        self.position = self.end = len(self.text)
-        if not with_header:
+        if not self.next_line():
             self.fail("the text is empty", f"the header 'uop {VERSION}'")
+        self.header()
+        lines: list[UOp] = []
+        while self.next_line():
+            lines.append(self.line())
         if not lines:
             self.fail("the text ends", "a line such as %3 = add %1, %2 : index")
         return lines

@@ -15,7 +15,7 @@ from planish.llir.interpret import interpret
 from planish.llir.program import Program
 from planish.llir.regalloc import allocate
 from planish.runtime.cc import CModule, find_compiler
-from planish.runtime.cpu import Module, host
+from planish.runtime.cpu import CompiledModule, host
 
 Array = NDArray[Any]
 HAS_C = find_compiler() is not None
@@ -23,10 +23,12 @@ HAS_C = find_compiler() is not None
 
 def native(program: Program, arrays: Sequence[Array], **integers: int) -> None:
     """Call the compiled kernel once; `integers` are its variables and special indices."""
-    _call(Module(llvm.render(program)), program, arrays, integers)
+    _call(CompiledModule(llvm.render(program)), program, arrays, integers)
 
 
-def _call(module: Module, program: Program, arrays: Sequence[Array], integers: Mapping[str, int]) -> None:
+def _call(
+    module: CompiledModule, program: Program, arrays: Sequence[Array], integers: Mapping[str, int]
+) -> None:
     own = llvm.signature(program)
     names = (*own.variables, *own.specials)
     address = module.address(symbols.kernel(program.name))
@@ -79,7 +81,7 @@ def assert_native_agrees(
     assert_same(expected, found, "native")
     if host().avx512 and llvm.render(program) != llvm.render(program, avx512=True):
         found = copies(arrays)
-        _call(Module(llvm.render(program, avx512=True)), program, found, variables or {})
+        _call(CompiledModule(llvm.render(program, avx512=True)), program, found, variables or {})
         assert_same(expected, found, "AVX-512")
     if HAS_C:
         found = copies(arrays)

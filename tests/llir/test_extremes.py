@@ -13,7 +13,7 @@ from planish.dtypes import DType
 from planish.llir.builder import Builder
 from planish.llir.interpret import interpret
 from planish.llir.program import Ops, Program
-from planish.runtime.cpu import Module, host
+from planish.runtime.cpu import CompiledModule, host
 
 SPECIAL = (
     0.0,
@@ -65,7 +65,7 @@ def test_every_pair_of_special_values(op: Ops, dtype: DType, lanes: int) -> None
     given = [np.ascontiguousarray(PAIRS[:, k].astype(dtype.numpy)) for k in range(2)]
     wanted, found = (np.zeros(len(PAIRS), dtype.numpy) for _ in range(2))
     interpret(program, [wanted, *given])
-    Module(source).function(symbols.kernel("extreme"), 3)(*(a.ctypes.data for a in (found, *given)))
+    CompiledModule(source).function(symbols.kernel("extreme"), 3)(*(a.ctypes.data for a in (found, *given)))
     is_nan = np.isnan(wanted)
     np.testing.assert_array_equal(np.isnan(found), is_nan)
     assert found[~is_nan].tobytes() == wanted[~is_nan].tobytes()

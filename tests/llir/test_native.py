@@ -14,7 +14,7 @@ from planish.llir.interpret import interpret
 from planish.llir.program import COMPARISONS, Immediate, Ops, Program, Register
 from planish.llir.regalloc import allocate
 from planish.llir.tiles import MMA_M16N8K16, TileOp
-from planish.runtime.cpu import Module, host
+from planish.runtime.cpu import CompiledModule, host
 from tests.llir import kernels
 from tests.llir.generate import arguments, random_program
 from tests.llir.helpers import Array, assert_native_agrees, copies, native, numbers
@@ -233,7 +233,7 @@ def test_a_lookup_is_one_permutation_instruction() -> None:
     result = assert_native_agrees(b.program(), arrays)
     assert result[2][:16].tobytes() == arrays[0][order % 16].tobytes()
     for named in {False, host().avx512}:
-        assembly = Module(llvm.render(b.program(), avx512=named)).assembly
+        assembly = CompiledModule(llvm.render(b.program(), avx512=named)).assembly
         if "zmm" in assembly:
             assert "vpermps" in assembly
             assert named or "vand" in assembly
@@ -241,7 +241,7 @@ def test_a_lookup_is_one_permutation_instruction() -> None:
 
 
 def test_accumulators_of_a_register_tile_stay_in_registers() -> None:
-    assembly = Module(llvm.render(kernels.register_tile(6, 4, 64))).assembly
+    assembly = CompiledModule(llvm.render(kernels.register_tile(6, 4, 64))).assembly
     if "zmm" in assembly:
         assert assembly.count("vfmadd") == 24
         assert "(%rsp)" not in assembly
@@ -262,7 +262,7 @@ def test_hints_reach_llvm() -> None:
         "@llvm.prefetch.p0(ptr %r4, i32 0, i32 1, i32 1)", "ptr noalias align 64 %u_x",
     ):  # fmt: skip
         assert word in text
-    assert "movnt" in Module(text).assembly
+    assert "movnt" in CompiledModule(text).assembly
     arrays = [_aligned(numbers(dtypes.float32, 64)), _aligned(np.zeros(64, np.float32))]
     native(b.program(), arrays)
     assert arrays[0].tobytes() == arrays[1].tobytes()

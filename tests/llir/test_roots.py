@@ -12,7 +12,7 @@ from planish import dtypes
 from planish.codegen import llvm, symbols
 from planish.llir.builder import Builder
 from planish.llir.program import Ops, Program
-from planish.runtime.cpu import Module, host
+from planish.runtime.cpu import CompiledModule, host
 
 F32 = dtypes.float32
 ONE, FOUR, LEAST, INFINITY = 0x3F800000, 0x40800000, (127 - 100) << 23, 0x7F800000
@@ -37,7 +37,7 @@ def is_refined(program: Program) -> bool:
 
 def found(x: NDArray[Any]) -> NDArray[Any]:
     result = np.empty_like(x)
-    Module(llvm.render(roots(x.size), avx512=True)).function(symbols.kernel("roots"), 2)(
+    CompiledModule(llvm.render(roots(x.size), avx512=True)).function(symbols.kernel("roots"), 2)(
         result.ctypes.data, x.ctypes.data
     )
     return result

@@ -20,7 +20,7 @@ from planish.llir.streaming import with_streaming
 from planish.llir.text import parse, print_program
 from planish.llir.verify import verify
 from planish.runtime.cc import CModule
-from planish.runtime.cpu import Module
+from planish.runtime.cpu import CompiledModule
 from planish.target import TARGETS
 
 Array = NDArray[Any]
@@ -111,7 +111,7 @@ def test_gpus_and_machines_without_vectors_are_left_alone() -> None:
 
 
 def by_llvm(program: Program) -> Callable[..., None]:
-    return Module(llvm.render(program)).function(symbols.kernel(program.name), 2)
+    return CompiledModule(llvm.render(program)).function(symbols.kernel(program.name), 2)
 
 
 def by_c(program: Program) -> Callable[..., None]:
@@ -163,10 +163,10 @@ def test_any_address_will_do(program: Program, back: Callable[[Program], Callabl
 
 
 def test_what_goes_past_the_caches_is_fenced() -> None:
-    text = Module(llvm.render(hinted(stream(480)))).assembly
+    text = CompiledModule(llvm.render(hinted(stream(480)))).assembly
     assert text.count("vmovnt") in {1, 2, 4}  # by the width of this machine's registers
     assert "mfence" in text or "lock" in text
-    plain = Module(llvm.render(stream(480))).assembly
+    plain = CompiledModule(llvm.render(stream(480))).assembly
     assert not any(word in plain for word in ("movnt", "mfence", "lock"))
     source = c.render(hinted(stream(480)))
     assert source.count("store_past(r") == 1
@@ -225,7 +225,7 @@ def test_the_next_row_that_data_chooses_is_asked_for() -> None:
     interpret(made, given)  # no index is read beyond the end
     assert given[0].tobytes() == x.reshape(-1, 32)[indices].tobytes()
     found = np.zeros(256, np.float32)
-    Module(llvm.render(made)).function(symbols.kernel("gathered"), 3)(
+    CompiledModule(llvm.render(made)).function(symbols.kernel("gathered"), 3)(
         found.ctypes.data, x.ctypes.data, indices.ctypes.data
     )
     assert found.tobytes() == given[0].tobytes()

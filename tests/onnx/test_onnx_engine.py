@@ -506,3 +506,33 @@ def test_a_loop_that_a_counter_of_its_own_ends_is_a_scan():
     assert last.tolist() == [10]
     assert rows.tolist() == [[1], [3], [6], [10]]
     assert model.lower().as_text("ptir").count("scan") == 1
+
+
+def test_an_op_that_onnx_defines_by_others_has_the_defaults_of_its_schema():
+    model = parsed("agraph (float[3, 2, 2, 2] x) => (float[n] w, float[3, 2, 2, 2] y) { s = Constant<value_int = 5>() w = HannWindow(s) y = MeanVarianceNormalization(x) }")  # fmt: skip
+    x = np.arange(24, dtype=np.float32).reshape(3, 2, 2, 2)
+    window, normal = model(x=x)
+    np.testing.assert_allclose(window, np.sin(np.pi * np.arange(5) / 5) ** 2, atol=1e-6)
+    wanted = (x - x.mean((0, 2, 3), keepdims=True)) / x.std((0, 2, 3), keepdims=True)
+    np.testing.assert_allclose(normal, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_such_an_op_inside_a_function_sees_the_attributes_of_the_call(reduction: str):
+    text = f"""<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+        agraph (float[4, 3] x, int64[4] t) => (float[n] y) {{ y = own.loss<reduction = "{reduction}">(x, t) }}
+        <opset_import: ["" : 21], domain: "own"> loss<reduction>(x, t) => (y) {{
+          y = NegativeLogLikelihoodLoss<reduction: string = @reduction>(x, t)
+        }}"""
+    model = Model(onnx.parser.parse_model(text), interpret=True)
+    x, t = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32), np.array([2, 0, 1, 1])
+    each = -x[np.arange(4), t]
+    wanted = {"none": each, "sum": each.sum(), "mean": each.mean()}[reduction]
+    np.testing.assert_allclose(model(x=x, t=t)[0], wanted, rtol=1e-6)
+
+
+def test_an_output_that_nobody_asks_for_need_not_be_computed():
+    model = parsed("agraph (float[4, 3] x, int64[4] t) => (float y) { y = SoftmaxCrossEntropyLoss(x, t) }")
+    x, t = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32), np.array([2, 0, 1, 1])
+    shares = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    np.testing.assert_allclose(model(x=x, t=t)[0], -np.log(shares[np.arange(4), t]).mean(), rtol=1e-5)

@@ -22,8 +22,8 @@ def decoded(data: bytes, pixels: str = "RGB") -> np.ndarray:
         agraph (uint8[n] data) => (uint8[h, w, c] picture) {{
           picture = ImageDecoder<pixel_format = "{pixels}">(data)
         }}"""
-    (found,) = Model(onnx.parser.parse_model(text), interpret=True)(data=np.frombuffer(data, np.uint8))
-    return found
+    model = Model(onnx.parser.parse_model(text), interpret=True)
+    return np.asarray(model(data=np.frombuffer(data, np.uint8))[0])
 
 
 def encoded(pixels: np.ndarray, kind: str, mode: str | None = None) -> bytes:

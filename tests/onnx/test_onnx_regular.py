@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from planish.onnx.regular import Pattern
+from planish.onnx.regular import RegularExpression
 from tests.damage.damaging import limited
 
 ATOMS = [
@@ -52,7 +52,7 @@ def test_as_python_matches_them(rounds: int) -> None:
     matched = 0
     for _ in range(rounds):
         text = made(rng)
-        pattern, known = Pattern(text), re.compile(text, re.ASCII)
+        pattern, known = RegularExpression(text), re.compile(text, re.ASCII)
         for _ in range(4):
             given = "".join(rng.choices("abcA1. é\n", k=rng.randrange(6)))
             assert pattern.fullmatch(given) is (known.fullmatch(given) is not None), (text, given)
@@ -65,7 +65,7 @@ def test_as_python_matches_them(rounds: int) -> None:
 )
 def test_patterns_that_would_go_back_for_ever(text: str) -> None:
     with limited(20):
-        pattern = Pattern(text)
+        pattern = RegularExpression(text)
         assert not pattern.fullmatch("a" * 2000)
 
 
@@ -74,11 +74,11 @@ def test_patterns_that_would_go_back_for_ever(text: str) -> None:
 )  # fmt: skip
 def test_patterns_that_are_refused(text: str) -> None:
     with limited(20), pytest.raises(re.error):
-        Pattern(text)
+        RegularExpression(text)
 
 
 @pytest.mark.parametrize(
     ("text", "given"), [("(?s)a.b", "a\nb"), ("(?m)a$\n^b", "a\nb"), ("(?i)[a-c]+", "aBC"), (r"\Aab\Z", "ab")]
 )
 def test_flags(text: str, given: str) -> None:
-    assert Pattern(text).fullmatch(given)
+    assert RegularExpression(text).fullmatch(given)

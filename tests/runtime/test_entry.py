@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from planish.errors import ShapeError
 from planish.runtime import cpu, elf, entry, plan, pool
 from planish.runtime import native as support
-from planish.runtime.entry import HEAD, Layout, NativeKernel
+from planish.runtime.entry import HEAD, FrameLayout, NativeKernel
 
 Array = NDArray[Any]
 
@@ -61,8 +61,8 @@ def _support() -> elf.Loaded:
 
 
 @cache
-def _pool() -> pool.Pool:
-    made = pool.Pool(_support())
+def _pool() -> pool.WorkerPool:
+    made = pool.WorkerPool(_support())
     made.prepare()
     return made
 
@@ -73,7 +73,7 @@ def native(code: plan.Code, memory: Sequence[Array], ready: Callable[[], None] =
     symbols = {name: kernels.address(name) for name in kernels.names}
     symbols |= {name: _support().address(name) for name in support.LINKED}
     loaded = elf.Loaded(cpu.emit_object(entry.render(code, KERNELS, [a.itemsize for a in memory])), symbols)
-    layout = Layout(len(code.slots), len(memory), len(code.sites))
+    layout = FrameLayout(len(code.slots), len(memory), len(code.sites))
     frame = np.zeros(layout.size, np.int64)
     _pool()
     frame[HEAD : HEAD + len(code.slots)] = code.slots
@@ -87,13 +87,13 @@ def native(code: plan.Code, memory: Sequence[Array], ready: Callable[[], None] =
         if status >= entry.BAD_SIZE:
             raise ShapeError(f"instruction {status - entry.BAD_SIZE}")
         assert status >= entry.HOST
-        state = plan.State(list(memory), frame[HEAD : HEAD + len(code.slots)].tolist(), (), ())
+        state = plan.PlanState(list(memory), frame[HEAD : HEAD + len(code.slots)].tolist(), (), ())
         code.instructions[status - entry.HOST].step(state)
         frame[HEAD : HEAD + len(code.slots)] = state.slots
 
 
 def walked(code: plan.Code, memory: Sequence[Array]) -> None:
-    state = plan.State(list(memory), list(code.slots), (_add, _less), [None] * len(code.sites))
+    state = plan.PlanState(list(memory), list(code.slots), (_add, _less), [None] * len(code.sites))
     plan.run(code, state)
 
 

@@ -58,8 +58,8 @@ def loaded() -> elf.Loaded:
 
 
 @cache
-def the_pool() -> pool.Pool:
-    made = pool.Pool(loaded())
+def the_pool() -> pool.WorkerPool:
+    made = pool.WorkerPool(loaded())
     with pn.settings(threads=3):
         made.prepare()
     return made
@@ -131,7 +131,7 @@ def test_the_cores_are_counted() -> None:
 def test_a_pool_that_nobody_has_any_more_does_no_harm_at_a_fork() -> None:
     source = native.source()
     for _ in range(3):
-        pool.Pool(elf.Loaded(cpu.emit_object(source)))
+        pool.WorkerPool(elf.Loaded(cpu.emit_object(source)))
     gc.collect()
     child = os.fork()
     if child == 0:

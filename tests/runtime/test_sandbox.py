@@ -11,11 +11,22 @@ import pytest
 
 from planish.errors import PlanishError
 from planish.runtime import cpu, limits, sandbox
-from planish.runtime.sandbox import LENGTH, REALS, WHOLE, Check, Gone, Kernel, Place, Sandbox, Setup, Worker
+from planish.runtime.sandbox import (
+    LENGTH,
+    REALS,
+    WHOLE,
+    Check,
+    Gone,
+    Sandbox,
+    Setup,
+    TimedKernel,
+    TrialBuffer,
+    Worker,
+)
 from planish.runtime.sandbox_worker import Bench, Guarded, difference, made_up
 
 COUNT = 1000
-PLACES = (Place("arg0", "float32", COUNT, True, Check()), Place("arg1", "float32", COUNT, False))
+PLACES = (TrialBuffer("arg0", "float32", COUNT, True, Check()), TrialBuffer("arg1", "float32", COUNT, False))
 
 
 def source(body: str) -> str:
@@ -41,8 +52,8 @@ end:
 """
 
 
-def kernel(body: str) -> Kernel:
-    return Kernel(source(body), cpu.host(), (0, 1), (), (), 0, 1000)
+def kernel(body: str) -> TimedKernel:
+    return TimedKernel(source(body), cpu.host(), (0, 1), (), (), 0, 1000)
 
 
 DOUBLE = kernel("  %w = fadd float %v, %v\n  store float %w, ptr %q")
@@ -67,7 +78,7 @@ def box() -> Iterator[Sandbox]:
         yield found
 
 
-def one(box: Sandbox, candidate: Kernel) -> sandbox.Report:
+def one(box: Sandbox, candidate: TimedKernel) -> sandbox.Report:
     (report,) = box.measure([candidate], 1e-5)
     return report
 
@@ -92,7 +103,7 @@ def test_what_is_right_is_timed(box: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("candidate", [WRONG, CLOSE, NOTHING], ids=["wrong", "close", "nothing stored"])
-def test_what_is_wrong_is_told(box: Sandbox, candidate: Kernel) -> None:
+def test_what_is_wrong_is_told(box: Sandbox, candidate: TimedKernel) -> None:
     report = one(box, candidate)
     assert report.what == "wrong"
     assert report.detail.startswith("arg0: element ")
@@ -100,10 +111,10 @@ def test_what_is_wrong_is_told(box: Sandbox, candidate: Kernel) -> None:
 
 @pytest.mark.parametrize(
     "candidate",
-    [BEYOND, BEHIND, INPUT, Kernel(TRAP, cpu.host(), (0, 1), (), (), 0, 1)],
+    [BEYOND, BEHIND, INPUT, TimedKernel(TRAP, cpu.host(), (0, 1), (), (), 0, 1)],
     ids=["far outside", "just behind the end", "an input is written", "illegal instruction"],
 )
-def test_a_crash_ends_a_worker_and_nothing_else(box: Sandbox, candidate: Kernel) -> None:
+def test_a_crash_ends_a_worker_and_nothing_else(box: Sandbox, candidate: TimedKernel) -> None:
     before = box.started
     report = one(box, candidate)
     assert report.what == "crashed"
@@ -165,8 +176,8 @@ define void @kernel(ptr %o, i64 %n, i64 %core, ptr %scratch) {
   ret void
 }
 """
-    places = (Place("arg0", "int64", 8, True, Check()),)
-    candidate = Kernel(text, cpu.host(), (0,), (70,), (8,), 64, 10_000_000)
+    places = (TrialBuffer("arg0", "int64", 8, True, Check()),)
+    candidate = TimedKernel(text, cpu.host(), (0,), (70,), (8,), 64, 10_000_000)
     with Sandbox(places, 2, workers=1) as box:
         box.remember(candidate, 30.0)
         found = np.fromfile(Path(box.setup.folder) / f"0-{REALS}", np.int64)
@@ -197,8 +208,8 @@ end:
 """
 
 
-def pieces(bad: int) -> Kernel:
-    return Kernel(PIECES.replace("BAD", str(bad)), cpu.host(), (0, 1), (), (4,), 0, 1000)
+def pieces(bad: int) -> TimedKernel:
+    return TimedKernel(PIECES.replace("BAD", str(bad)), cpu.host(), (0, 1), (), (4,), 0, 1000)
 
 
 def test_of_a_long_kernel_a_part_is_enough_to_start_with() -> None:
@@ -219,8 +230,8 @@ def test_of_a_long_kernel_a_part_is_enough_to_start_with() -> None:
 
 
 def test_large_results_are_not_kept_in_memory() -> None:
-    assert sandbox._room([Place("arg0", "float32", 1 << 50, True)]) is None
-    assert sandbox._room([Place("arg0", "float32", 1 << 50, False)]) == sandbox._room([])
+    assert sandbox._room([TrialBuffer("arg0", "float32", 1 << 50, True)]) is None
+    assert sandbox._room([TrialBuffer("arg0", "float32", 1 << 50, False)]) == sandbox._room([])
 
 
 def test_without_a_python_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,13 +309,13 @@ def test_integers_are_compared_as_such() -> None:
 
 @pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "uint64", "bool"])
 def test_there_is_data_for_every_dtype(name: str) -> None:
-    place = Place("x", name, 10, False)
+    place = TrialBuffer("x", name, 10, False)
     for which in (REALS, WHOLE):
         first, again = made_up(place, 0, which), made_up(place, 0, which)
         assert first.dtype.name == name
         assert first.tobytes() == again.tobytes()
         assert len(np.unique(first.astype(np.float64))) > 1
-    assert set(np.unique(made_up(Place("x", "float32", 1, False), 0, WHOLE))) <= {-2, -1, 0, 1, 2}
+    assert set(np.unique(made_up(TrialBuffer("x", "float32", 1, False), 0, WHOLE))) <= {-2, -1, 0, 1, 2}
 
 
 def test_guarded_memory_ends_where_it_should() -> None:

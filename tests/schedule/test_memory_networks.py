@@ -17,7 +17,7 @@ from planish.llir.builder import Builder
 from planish.llir.program import Ops, Program
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue
-from planish.runtime.cpu import Module
+from planish.runtime.cpu import CompiledModule
 from planish.schedule.memory import Place
 
 Array = NDArray[Any]
@@ -178,7 +178,7 @@ def test_scratch_memory_is_apart_for_every_core():
     cores, size = 3, 5
     program = staged(cores, size)
     assert llvm.scratch_bytes(program) == cores * 64
-    module = Module(llvm.render(program, scratch=True))
+    module = CompiledModule(llvm.render(program, scratch=True))
     function = module.function(symbols.kernel(program.name), 1, 1, scratch=True)
     found = np.zeros(cores * size, np.int32)
     raw = np.zeros(cores * 64 + 64, np.uint8)

@@ -27,7 +27,7 @@ from planish.errors import PlanishError
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Immediate
-from planish.runtime.cpu import Module
+from planish.runtime.cpu import CompiledModule
 from planish.stages import pipeline
 from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
@@ -249,7 +249,7 @@ def native_results(
     memory_ = {slot: array.copy() for slot, array in before.items()}
     program = lower("kernel", pipeline.run(sink, machine))
     pieces = {special.name: special.bound for special in program.specials}
-    module = Module(llvm.render(program))
+    module = CompiledModule(llvm.render(program))
     call = module.function("kernel", len(program.params), len(pieces))
     addresses = [memory_[int(p.name.removeprefix("arg"))].ctypes.data for p in program.params]
     counts = [bound.value for bound in pieces.values() if isinstance(bound, Immediate)]

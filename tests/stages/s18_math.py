@@ -23,7 +23,7 @@ from planish import dtypes
 from planish.codegen import llvm, symbols
 from planish.dtypes import DType
 from planish.llir.lower import lower
-from planish.runtime.cpu import Module, host
+from planish.runtime.cpu import CompiledModule, host
 from planish.stages import pipeline
 from planish.stages.linearizer.decompositions.support import CPU, Support
 from planish.stages.linearizer.s18_decompositions import decompositions
@@ -98,7 +98,7 @@ def compiled(build: Callable[..., UOp], dtype_in: DType, arity: int, size: int, 
         machine = pipeline.Machine(replace(MACHINES["scalar"], supported_ops=support.ops), lambda sink: ())
         program = lower("kernel", pipeline.run(table.sink(out.index(r).store(value).end(r)), machine))
         result_type = value.dtype.numpy
-    module = Module(llvm.render(program, avx512=host().avx512))
+    module = CompiledModule(llvm.render(program, avx512=host().avx512))
     call = module.kernel(symbols.kernel(program.name), len(program.params))
 
     def run(*arrays: Array) -> Array:

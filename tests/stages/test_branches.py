@@ -14,7 +14,7 @@ from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import AnyLane, If
 from planish.runtime.cc import CModule
-from planish.runtime.cpu import Module
+from planish.runtime.cpu import CompiledModule
 from planish.stages import pipeline
 from planish.stages.linearizer.branches import branch_rare
 from planish.target import TARGETS
@@ -133,7 +133,7 @@ def test_machine_code_does_what_the_interpreter_does(lanes: int) -> None:
     x = far_and_near(96)
     wanted, found = np.zeros(96, np.float32), np.zeros(96, np.float32)
     interpret(program, [wanted, x])
-    Module(llvm.render(program)).kernel("kernel", 2)([found, x])
+    CompiledModule(llvm.render(program)).kernel("kernel", 2)([found, x])
     assert found.tobytes() == wanted.tobytes()
     if HAS_C:
         again, module = np.zeros(96, np.float32), CModule(c.render(program), flags=C_FLAGS)

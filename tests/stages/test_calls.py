@@ -105,7 +105,7 @@ def test_a_called_function_has_the_bits_of_a_copy(
         assert len(program.functions) == (growth < 0)
         texts = [llvm.render(program)]
         result = np.zeros_like(x)
-        cpu.Module(texts[0]).kernel("u_chain", 2)([result, x])
+        cpu.CompiledModule(texts[0]).kernel("u_chain", 2)([result, x])
         made.append(result)
         if shutil.which("gcc") and dtype.lanes > 1 and op in {Ops.SIN, Ops.POW}:
             library = cc.CModule.from_image(cc.build([c.render(program)], flags=("-march=native",))[0])

@@ -10,7 +10,6 @@ from planish.onnx.ops import (  # noqa: F401
     image,
     indexing,
     linear,
-    losses,
     microsoft,
     microsoft_attention,
     ml,

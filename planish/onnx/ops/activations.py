@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import axis_of, cast
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations as act
 from planish.ptir.library import normalize
@@ -41,7 +41,7 @@ def wide(function: Callable[[V], V], x: V) -> V:
 
 
 def _plain(name: str, function: Callable[[V], V]) -> None:
-    def handler(at: At, x: V) -> V:
+    def handler(at: NodeSite, x: V) -> V:
         at.attr("consumed_inputs")
         return wide(function, x)
 
@@ -49,7 +49,7 @@ def _plain(name: str, function: Callable[[V], V]) -> None:
 
 
 def _alpha(name: str, function: Callable[[V, float], V], default: float) -> None:
-    def handler(at: At, x: V) -> V:
+    def handler(at: NodeSite, x: V) -> V:
         at.attr("consumed_inputs")
         alpha = at.attr("alpha", default)
         return wide(lambda v: function(v, alpha), x)
@@ -64,7 +64,7 @@ for _name, (_scaled, _default) in _ALPHA.items():
 
 
 @op("Selu")
-def selu(at: At, x: V) -> V:
+def selu(at: NodeSite, x: V) -> V:
     at.attr("consumed_inputs")
     early = at.version < 6
     alpha = at.attr("alpha", 1.6732 if early else 1.67326319217681884765625)
@@ -73,33 +73,18 @@ def selu(at: At, x: V) -> V:
 
 
 @op("HardSigmoid")
-def hard_sigmoid(at: At, x: V) -> V:
+def hard_sigmoid(at: NodeSite, x: V) -> V:
     at.attr("consumed_inputs")
     alpha, beta = at.attr("alpha", 0.2), at.attr("beta", 0.5)
     return wide(lambda v: act.hard_sigmoid(v, alpha, beta), x)
 
 
 @op("Gelu")
-def gelu(at: At, x: V) -> V:
+def gelu(at: NodeSite, x: V) -> V:
     how = at.attr("approximate", "none")
     if how not in ("none", "tanh"):
         raise at.refuse(f"there is no approximation {how!r}")
     return wide(lambda v: act.gelu(v, how), x)
-
-
-@op("Shrink")
-def shrink(at: At, x: V) -> V:
-    bias, edge = at.attr("bias", 0.0), at.attr("lambd", 0.5)
-    v = x if x.dtype.is_float else x.cast(dtypes.float32)
-    zero = at.graph.full(v.dims, 0, v.dtype)
-    return cast(v.lt(-edge).select(v.add(bias), v.gt(edge).select(v.sub(bias), zero)), x.dtype)
-
-
-@op("SwiGLU")
-def swiglu(at: At, a: V, b: V) -> V:
-    alpha = at.attr("alpha", 1.0)
-    wide_a, wide_b = normalize.widened(a), normalize.widened(b)
-    return cast(swish(wide_a, alpha).mul(wide_b), a.dtype)
 
 
 # -- along an axis ---------------------------------------------------------------------------------------------------
@@ -120,7 +105,7 @@ def _softmax(x: V, axis: int) -> V:
 
 
 def _rows(name: str, function: Callable[[V, int], V]) -> None:
-    def flattened(at: At, x: V) -> V:
+    def flattened(at: NodeSite, x: V) -> V:
         """Before opset 13: all axes from `axis` on are one."""
         axis = axis_of(at, at.attr("axis", 1), x.rank)
         if axis == x.rank - 1:
@@ -129,7 +114,7 @@ def _rows(name: str, function: Callable[[V, int], V]) -> None:
         left, right = math.prod(x.dims[:axis], start=one), math.prod(x.dims[axis:], start=one)
         return function(x.reshape((left, right)), 1).reshape(x.dims)
 
-    def along(at: At, x: V) -> V:
+    def along(at: NodeSite, x: V) -> V:
         return function(x, axis_of(at, at.attr("axis", -1), x.rank))
 
     op(name)(flattened)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import broadcast_dims, stretched
 from planish.onnx.ops.common import (
     cast,
@@ -14,7 +13,8 @@ from planish.onnx.ops.common import (
     sizes,
 )
 from planish.onnx.registry import op
-from planish.onnx.scope import Scope
+from planish.onnx.scope import NameScope
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
@@ -23,7 +23,7 @@ from planish.ptir.library.normalize import widened
 _NEVER = -math.inf
 
 
-def heads_first(at: At, x: V, heads: int | None) -> V:
+def heads_first(at: NodeSite, x: V, heads: int | None) -> V:
     """(B, L, H·D) as (B, H, L, D); four axes stay."""
     if x.rank == 4:
         return x
@@ -32,7 +32,7 @@ def heads_first(at: At, x: V, heads: int | None) -> V:
     return x.reshape((*x.dims[:2], heads, size_of(at, x, 2) // heads)).transpose((0, 2, 1, 3))
 
 
-def heads_last(at: At, x: V) -> V:
+def heads_last(at: NodeSite, x: V) -> V:
     """(B, H, L, D) as (B, L, H·D)."""
     batch, _, length, _ = x.dims
     return x.transpose((0, 2, 1, 3)).reshape((batch, length, size_of(at, x, 1) * size_of(at, x, 3)))
@@ -45,8 +45,8 @@ def product(left: V, right: V, over: int, out: ops.DotAttrs | None = None) -> V:
     if not isinstance(heads, int) or not isinstance(groups, int):
         return left.dot_general(right, ops.DotDims((0, 1), (3,), (over,)), out)
     rows = left.reshape((batch, groups, heads // groups, length, depth))
-    found = rows.dot_general(right, ops.DotDims((0, 1), (4,), (over,)), out)
-    return found.reshape((batch, heads, length, found.dims[-1]))
+    products = rows.dot_general(right, ops.DotDims((0, 1), (4,), (over,)), out)
+    return products.reshape((batch, heads, length, products.dims[-1]))
 
 
 def shares(scores: V) -> V:
@@ -65,7 +65,7 @@ def allowed_bias(allowed: V, dtype: V) -> V:
     return allowed.select(zero, _NEVER)
 
 
-def _bias(at: At, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V | None:
+def _bias(at: NodeSite, q: V, k: V, mask: V | None, past: int, lengths: V | None) -> V | None:
     """Everything that is added to the scores: mask, causality, window and padding; broadcasts to (B, H, L, S)."""
     graph = at.graph
     length, size = size_of(at, q, 2), size_of(at, k, 2)
@@ -110,7 +110,7 @@ def _added(a: V | None, b: V) -> V:
 
 @op("Attention")
 def attention(
-    at: At,
+    at: NodeSite,
     q: V,
     k: V,
     v: V,
@@ -159,7 +159,7 @@ def attention(
 
 
 @op("FlexAttention", domain="ai.onnx.preview")
-def flex_attention(at: At, q: V, k: V, v: V) -> V:
+def flex_attention(at: NodeSite, q: V, k: V, v: V) -> V:
     scale, precision = at.attr("scale"), at.attr("softmax_precision")
     half = math.sqrt(1 / math.sqrt(size_of(at, q, 3)) if scale is None else scale)
     scores = product(q.mul(half), k.mul(half), 3)
@@ -176,67 +176,18 @@ def flex_attention(at: At, q: V, k: V, v: V) -> V:
     return cast(product(weights, cast(v, computed), 2), v.dtype)
 
 
-def _through(at: At, graph: object, x: V) -> V:
+def _through(at: NodeSite, graph: object, x: V) -> V:
     """What a graph attribute makes of a value."""
     from onnx import GraphProto
 
     if not isinstance(graph, GraphProto) or len(graph.input) != 1 or len(graph.output) != 1:
         raise at.refuse("its graphs must take one tensor and give one")
-    (found,) = at.engine.run_graph(graph, Scope({graph.input[0].name: x}, at.scope))
-    return at.value(found)
-
-
-@op("LinearAttention")
-def linear_attention(
-    at: At, q: V, k: V, v: V, past: V | None = None, decay: V | None = None, beta: V | None = None
-) -> tuple[V, V]:
-    """A state (B, G, D, E) that forgets by the decay, takes in key and value of each step and is read by the query."""
-    rule = at.attr("update_rule", "gated_delta")
-    at.attr("chunk_size")
-    heads, groups = at.attributes.require("q_num_heads"), at.attributes.require("kv_num_heads")
-    if rule not in ("linear", "gated", "delta", "gated_delta"):
-        raise at.refuse(f"there is no update rule {rule!r}")
-    if (decay is None) == ("gated" in rule) or (beta is None) == ("delta" in rule):
-        raise at.refuse(f"rule {rule!r} does not go with the inputs given")
-    batch, length, _ = sizes(at, q)
-    depth, width = size_of(at, q, 2) // heads, size_of(at, v, 2) // groups
-    scale = at.attr("scale", 0.0) or 1 / math.sqrt(depth)
-    f32 = dtypes.float32
-
-    def steps(x: V, count: int) -> V:
-        """(B, T, H·D) as (T, B, H, D) in float32."""
-        shape = (batch, length, count, size_of(at, x, 2) // count)
-        return cast(x, f32).reshape(shape).transpose((1, 0, 2, 3))
-
-    sequences = [steps(q, heads), steps(k, groups), steps(v, groups)]
-    if decay is not None:
-        faded = steps(decay, groups).exp()
-        sequences.append(faded.broadcast_to((length, batch, groups, depth)))
-    if beta is not None:
-        rates = steps(beta, size_of(at, beta, 2))
-        sequences.append(rates.broadcast_to((length, batch, groups, width)))
-    dims = (batch, groups, depth, width)
-    state = at.graph.full(dims, 0.0, f32) if past is None else cast(past, f32)
-
-    def body(held: V, query: V, key: V, value: V, *rest: V) -> tuple[V, V]:
-        more = list(rest)
-        if decay is not None:
-            held = held.mul(more.pop(0).expand_dims(3).broadcast_to(dims))
-        if beta is not None:
-            known = held.mul(key.expand_dims(3).broadcast_to(dims)).reduce_sum([2])
-            value = value.sub(known).mul(more.pop(0))
-        taken = key.expand_dims(3).broadcast_to(dims).mul(value.expand_dims(2).broadcast_to(dims))
-        held = held.add(taken)
-        rows = query.reshape((batch, groups, heads // groups, depth))
-        read = rows.dot_general(held, ops.DotDims((0, 1), (3,), (2,))).mul(scale)
-        return held, read.reshape((batch, heads * width))
-
-    last, outputs = at.graph.scan(body, [state], sequences)
-    return cast(outputs.transpose((1, 0, 2)), q.dtype), cast(last, q.dtype if past is None else past.dtype)
+    (result,) = at.engine.run_graph(graph, NameScope({graph.input[0].name: x}, at.scope))
+    return at.value(result)
 
 
 @op("RotaryEmbedding")
-def rotary_embedding(at: At, x: V, cosine: V, sine: V, positions: V | None = None) -> V:
+def rotary_embedding(at: NodeSite, x: V, cosine: V, sine: V, positions: V | None = None) -> V:
     interleaved, width = bool(at.attr("interleaved", 0)), at.attr("rotary_embedding_dim", 0)
     heads = at.attr("num_heads", 0)
     flat = x.rank == 3
@@ -244,7 +195,7 @@ def rotary_embedding(at: At, x: V, cosine: V, sine: V, positions: V | None = Non
 
 
 def turned(
-    at: At,
+    at: NodeSite,
     x: V,
     caches: tuple[V, V],
     positions: V | None,

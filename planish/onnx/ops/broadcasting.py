@@ -12,14 +12,14 @@ from planish.ptir.graph_value import GraphValue as V
 def broadcast_dims(*shapes: Sequence[DimLike]) -> tuple[DimLike, ...]:
     """The dims that all shapes stretch to."""
     rank = max(map(len, shapes))
-    found: list[DimLike] = []
+    dims: list[DimLike] = []
     for axis in range(rank):
         sizes = [s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0]
         chosen = next((size for size in sizes if size != 1), 1)
         if any(size not in (1, chosen) for size in sizes):
             raise ShapeError(f"shapes {', '.join(map(str, shapes))} do not broadcast together")
-        found.append(chosen)
-    return tuple(found)
+        dims.append(chosen)
+    return tuple(dims)
 
 
 def stretched(x: V, dims: Sequence[DimLike]) -> V:

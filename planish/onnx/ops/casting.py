@@ -12,9 +12,9 @@ from onnx import TensorProto
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.onnx.engine import At
 from planish.onnx.ops.common import Array, Tensor, cast, is_device, is_host, numpy_kind
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 
 _EIGHT_BITS = {
@@ -86,14 +86,14 @@ def convert(x: V, dtype: DType, saturate: bool = True) -> V:
     return cast(x, dtype)
 
 
-def _to(at: At, x: Tensor, target: np.dtype[Any]) -> Tensor:
+def _to(at: NodeSite, x: Tensor, target: np.dtype[Any]) -> Tensor:
     saturate, rounding = bool(at.attr("saturate", 1)), at.attr("round_mode", "up")
     if isinstance(x, np.ndarray):
         return convert_array(x, target, saturate, rounding)
     return convert(x, dtypes.from_numpy(target), saturate)
 
 
-def _target(at: At) -> np.dtype[Any]:
+def _target(at: NodeSite) -> np.dtype[Any]:
     """Before opset 6 the type was named."""
     to = at.attributes.require("to")
     if isinstance(to, str):
@@ -103,25 +103,25 @@ def _target(at: At) -> np.dtype[Any]:
     return np.dtype(object) if to == TensorProto.STRING else numpy_kind(at, to)
 
 
-def _host_cast(at: At, given: Sequence[Any]) -> list[int]:
+def _host_cast(at: NodeSite, given: Sequence[Any]) -> list[int]:
     return [0] if is_host(given[0]) or not is_device(_target(at)) else []
 
 
 @op("Cast", known=_host_cast)
-def cast_(at: At, x: Tensor) -> Tensor:
+def cast_(at: NodeSite, x: Tensor) -> Tensor:
     return _to(at, x, _target(at))
 
 
-def _host_like(at: At, given: Sequence[Any]) -> list[int]:
+def _host_like(at: NodeSite, given: Sequence[Any]) -> list[int]:
     return [0, 1] if is_host(given[0]) or is_host(given[1]) else []
 
 
 @op("CastLike", known=_host_like)
-def cast_like(at: At, x: Tensor, like: Tensor) -> Tensor:
+def cast_like(at: NodeSite, x: Tensor, like: Tensor) -> Tensor:
     return _to(at, x, like.dtype.numpy if isinstance(like, V) else like.dtype)
 
 
-def _host_bits(at: At, given: Sequence[Any]) -> list[int]:
+def _host_bits(at: NodeSite, given: Sequence[Any]) -> list[int]:
     target = _target(at)
     device = is_device(target) and not is_host(given[0]) and target != np.bool_
     x = given[0]
@@ -130,7 +130,7 @@ def _host_bits(at: At, given: Sequence[Any]) -> list[int]:
 
 
 @op("BitCast", known=_host_bits)
-def bit_cast(at: At, x: Tensor) -> Tensor:
+def bit_cast(at: NodeSite, x: Tensor) -> Tensor:
     target = _target(at)
     if isinstance(x, np.ndarray):
         if x.dtype.itemsize != target.itemsize:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import DTypeError, PlanishError
-from planish.onnx.engine import At
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.types import Dim
 
@@ -34,21 +34,21 @@ def is_host(value: object) -> bool:
     return isinstance(value, np.ndarray) and not is_device(value.dtype)
 
 
-def host_arrays(at: At, given: Sequence[Any]) -> list[int]:
+def host_arrays(at: NodeSite, given: Sequence[Any]) -> list[int]:
     """For `known`: every input, if one of them is of a dtype that PTIR has not."""
     return list(range(len(given))) if any(is_host(value) for value in given) else []
 
 
-def if_known(*positions: int) -> Callable[[At, Sequence[Any]], list[int]]:
+def if_known(*positions: int) -> Callable[[NodeSite, Sequence[Any]], list[int]]:
     """For `known`: these inputs if their data is there anyway."""
 
-    def chosen(at: At, given: Sequence[Any]) -> list[int]:
+    def chosen(at: NodeSite, given: Sequence[Any]) -> list[int]:
         return [n for n in positions if n < len(given) and isinstance(given[n], np.ndarray)]
 
     return chosen
 
 
-def numpy_kind(at: At, number: int) -> np.dtype[Any]:
+def numpy_kind(at: NodeSite, number: int) -> np.dtype[Any]:
     """The NumPy dtype of ONNX's number of an element type."""
     try:
         return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
@@ -56,12 +56,12 @@ def numpy_kind(at: At, number: int) -> np.dtype[Any]:
         raise at.refuse(f"there is no element type {number}") from None
 
 
-def kind(at: At, number: int) -> DType:
+def kind(at: NodeSite, number: int) -> DType:
     """The dtype of ONNX's number of an element type."""
-    found = numpy_kind(at, number)
-    if not is_device(found):
-        raise at.refuse(f"{found} is not a dtype that programs have")
-    return dtypes.from_numpy(found)
+    dtype = numpy_kind(at, number)
+    if not is_device(dtype):
+        raise at.refuse(f"{dtype} is not a dtype that programs have")
+    return dtypes.from_numpy(dtype)
 
 
 def ints(array: Array | Sequence[int]) -> list[int]:
@@ -79,12 +79,12 @@ def number(array: Array) -> Any:
     return np.asarray(array).item(0)
 
 
-def sizes(at: At, x: V, start: int = 0) -> list[int]:
+def sizes(at: NodeSite, x: V, start: int = 0) -> list[int]:
     """The dims from an axis on, which must be numbers."""
     return [size_of(at, x, axis) for axis in range(start, x.rank)]
 
 
-def size_of(at: At, x: V, axis: int) -> int:
+def size_of(at: NodeSite, x: V, axis: int) -> int:
     """One dim, which must be a number."""
     dim = x.dims[axis]
     if not isinstance(dim, int):
@@ -92,14 +92,14 @@ def size_of(at: At, x: V, axis: int) -> int:
     return dim
 
 
-def axis_of(at: At, axis: int, rank: int) -> int:
+def axis_of(at: NodeSite, axis: int, rank: int) -> int:
     """An axis counted from the front."""
     if not -max(rank, 1) <= axis < max(rank, 1):
         raise at.refuse(f"axis {axis} is out of range for rank {rank}")
     return axis % rank if rank else 0
 
 
-def axes_of(at: At, axes: Sequence[int], rank: int) -> list[int]:
+def axes_of(at: NodeSite, axes: Sequence[int], rank: int) -> list[int]:
     """Axes counted from the front."""
     return [axis_of(at, axis, rank) for axis in axes]
 
@@ -119,7 +119,7 @@ def cast(x: V, dtype: DType) -> V:
     return x if x.dtype is dtype else x.cast(dtype)
 
 
-def outputs(at: At) -> int:
+def outputs(at: NodeSite) -> int:
     """How many outputs of the node anybody asks for (names at the end may be left out)."""
     wanted = [n for n, name in enumerate(at.node.output) if name]
     return wanted[-1] + 1 if wanted else 0

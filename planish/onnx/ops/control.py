@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto
 
 from planish.errors import PlanishError
-from planish.onnx.engine import At, CannotTrace
 from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import op
-from planish.onnx.scope import Scope, graphs_of, names_used
+from planish.onnx.scope import NameScope, graphs_of, names_used
 from planish.onnx.segment import on_device
+from planish.onnx.site import CannotTrace, NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.types import TensorType
 
@@ -33,7 +33,7 @@ _STEPS: Final = 10_000
 """Steps that are written out where nothing but their number ends a loop."""
 
 
-def _values(at: At, values: Sequence[Value]) -> list[V]:
+def _values(at: NodeSite, values: Sequence[Value]) -> list[V]:
     """Outputs of a body as values of the graph; a sequence cannot leave a region."""
     if any(isinstance(value, list) or value is None for value in values):
         raise CannotTrace("a sequence leaves a region")
@@ -42,17 +42,17 @@ def _values(at: At, values: Sequence[Value]) -> list[V]:
     return [at.value(value) for value in values]
 
 
-def _inside(at: At, graph: GraphProto, names: dict[str, Value]) -> list[V]:
+def _inside(at: NodeSite, graph: GraphProto, names: dict[str, Value]) -> list[V]:
     """A body imported into the region under construction."""
     at.engine.depth += 1
     try:
-        return _values(at, at.engine.run_graph(graph, Scope(names, at.scope)))
+        return _values(at, at.engine.run_graph(graph, NameScope(names, at.scope)))
     finally:
         at.engine.depth -= 1
 
 
 @op("If", since=1, sequences=True)
-def if_(at: At, condition: Value) -> tuple[Value, ...]:
+def if_(at: NodeSite, condition: Value) -> tuple[Value, ...]:
     """One of two graphs."""
     then, otherwise = at.attr("then_branch"), at.attr("else_branch")
     if isinstance(condition, V):
@@ -65,11 +65,11 @@ def if_(at: At, condition: Value) -> tuple[Value, ...]:
             pass  # the branches differ in their types, or need data: find out which it is
         condition = at.engine.known(at, [0], [condition])[0]
     chosen = then if bool(np.asarray(condition).reshape(-1)[0]) else otherwise
-    return tuple(at.engine.run_graph(chosen, Scope({}, at.scope)))
+    return tuple(at.engine.run_graph(chosen, NameScope({}, at.scope)))
 
 
 def _known_steps(
-    at: At, body: GraphProto, most: int | None, condition: Value, carried: Sequence[Value]
+    at: NodeSite, body: GraphProto, most: int | None, condition: Value, carried: Sequence[Value]
 ) -> int | None:
     """How many steps a loop takes, if what ends it follows from known values alone; None if data ends it.
 
@@ -89,12 +89,12 @@ def _known_steps(
                 nodes.append(node)
                 needed.update(names_used(node))
         needed.update(outputs[1 + k] for k, name in enumerate(names) if name in needed)
-    made = {name for node in body.node for name in node.output}
+    defined = {name for node in body.node for name in node.output}
     start = dict(zip(names, carried, strict=True))
     inside = {number, flag, *start, *(t.name for t in body.initializer)}
     around = [
         start.get(name) if name in start else at.scope.find(name)
-        for name in needed - made - (inside - set(start))
+        for name in needed - defined - (inside - set(start))
     ]
     if any(any(graphs_of(node)) for node in nodes) or not all(isinstance(v, np.ndarray) for v in around):
         return None
@@ -106,7 +106,7 @@ def _known_steps(
     while going and (most is None or step < most):
         if step >= _STEPS:
             return None
-        scope = Scope({**constants, **values, number: np.array(step), flag: np.array(True)}, at.scope)
+        scope = NameScope({**constants, **values, number: np.array(step), flag: np.array(True)}, at.scope)
         at.engine.run_nodes(nodes, scope, wanted)
         results = [scope.find(name) for name in wanted]
         if not all(isinstance(value, np.ndarray) for value in results):
@@ -119,7 +119,7 @@ def _known_steps(
     return step
 
 
-def _as_scan(at: At, body: GraphProto, steps: int, carried: Sequence[V]) -> tuple[V, ...]:
+def _as_scan(at: NodeSite, body: GraphProto, steps: int, carried: Sequence[V]) -> tuple[V, ...]:
     """A loop of a known number of steps; its condition has been seen to hold until then."""
     number, flag, *names = [i.name for i in body.input]
 
@@ -128,7 +128,7 @@ def _as_scan(at: At, body: GraphProto, steps: int, carried: Sequence[V]) -> tupl
         scope = {number: counter, flag: np.array(True), **dict(zip(names, carries, strict=True))}
         at.engine.depth += 1
         try:
-            outputs = at.engine.run_graph(body, Scope(scope, at.scope))
+            outputs = at.engine.run_graph(body, NameScope(scope, at.scope))
         finally:
             at.engine.depth -= 1
         return _values(at, outputs[1:])
@@ -138,7 +138,12 @@ def _as_scan(at: At, body: GraphProto, steps: int, carried: Sequence[V]) -> tupl
 
 
 def _as_while(
-    at: At, body: GraphProto, most: V | None, start: V | Array | None, carried: Sequence[V], limit: int | None
+    at: NodeSite,
+    body: GraphProto,
+    most: V | None,
+    start: V | Array | None,
+    carried: Sequence[V],
+    limit: int | None,
 ) -> tuple[V, ...]:
     """A loop that data ends: the number of steps it took, what it carried, and the rows that steps stacked.
 
@@ -171,11 +176,11 @@ def _as_while(
         return [counter.add(1), goes_on.reshape([]), *rest[: len(names)], *written]
 
     zero = at.graph.constant(np.array(0, np.int64))
-    made = at.graph.while_loop(test, step, zero, first, *carried, *rows)
-    return (made[0], *made[2:])
+    results = at.graph.while_loop(test, step, zero, first, *carried, *rows)
+    return (results[0], *results[2:])
 
 
-def _row_types(at: At, body: GraphProto, carried: Sequence[V]) -> list[TensorType]:
+def _row_types(at: NodeSite, body: GraphProto, carried: Sequence[V]) -> list[TensorType]:
     """The types of what a step stacks: a step is written once to see, and forgotten."""
     number, flag, *names = [i.name for i in body.input]
     types: list[TensorType] = []
@@ -197,7 +202,7 @@ class _Seen(Exception):
 
 
 @op("Loop", since=1, sequences=True)
-def loop(at: At, most: Value, condition: Value = None, *carried: Value) -> tuple[Value, ...]:
+def loop(at: NodeSite, most: Value, condition: Value = None, *carried: Value) -> tuple[Value, ...]:
     """At most so many steps, while a condition holds; results of steps are stacked."""
     body = at.attr("body")
     if len(body.input) != 2 + len(carried) or len(body.output) < 1 + len(carried):
@@ -223,30 +228,30 @@ def loop(at: At, most: Value, condition: Value = None, *carried: Value) -> tuple
             end = None if most is None else at.value(most).reshape([]).cast("i64")
             stacks = len(body.output) - 1 - len(carried)
             if not stacks or (at.engine.recorder is not None and not at.engine.depth):
-                count, *made = _as_while(at, body, end, condition, values, limit)
-                return _counted(at, count, made, len(carried))
+                count, *results = _as_while(at, body, end, condition, values, limit)
+                return _counted(at, count, results, len(carried))
         except PlanishError:
             pass
     return _unrolled(at, body, most, condition, carried)
 
 
-def _counted(at: At, count: V, made: Sequence[V], carried: int) -> tuple[Value, ...]:
+def _counted(at: NodeSite, count: V, made: Sequence[V], carried: int) -> tuple[Value, ...]:
     """The rows that were written, of those there was room for."""
     if len(made) == carried:
         return tuple(made)
-    own = Scope({"$count": count, "$made": list(made)}, at.scope)
+    own = NameScope({"$count": count, "$made": list(made)}, at.scope)
     steps = int(at.engine.require(at, own, "$count").reshape(-1)[0])
     values = [at.value(value) for value in own.names["$made"]]
     return (*values[:carried], *(value[:steps] for value in values[carried:]))
 
 
 def _unrolled(
-    at: At, body: GraphProto, most: Value, condition: Value, carried: Sequence[Value]
+    at: NodeSite, body: GraphProto, most: Value, condition: Value, carried: Sequence[Value]
 ) -> tuple[Value, ...]:
     """One step after another. The names of the loop live in a scope of their own, where a cut finds them."""
     number, flag, *names = [i.name for i in body.input]
     stacks = len(body.output) - 1 - len(names)
-    own = Scope({}, at.scope)
+    own = NameScope({}, at.scope)
     own.names["$most"], own.names["$going"] = most, condition
     own.names["$carried"] = list(carried)
     for k in range(stacks):
@@ -261,7 +266,7 @@ def _unrolled(
         counter = np.array(step, np.int64)
         # what a step knows is given to the program, not written into it: every step is the same one then
         engine.vary([counter, *own.names["$carried"]])
-        inner = Scope({number: counter, flag: np.array(True)}, own)
+        inner = NameScope({number: counter, flag: np.array(True)}, own)
         inner.names.update(zip(names, own.names["$carried"], strict=True))
         own.names["$carried"] = []
         outputs = engine.run_graph(body, inner)
@@ -278,7 +283,7 @@ def _unrolled(
     )
 
 
-def _stacked(at: At, values: Sequence[Value], body: GraphProto, position: int) -> Value:
+def _stacked(at: NodeSite, values: Sequence[Value], body: GraphProto, position: int) -> Value:
     if not values:
         tensor = body.output[position].type.tensor_type
         dims = [d.dim_value for d in tensor.shape.dim]
@@ -296,7 +301,7 @@ def _flipped(value: V, axis: int, backwards: bool) -> V:
 
 
 @op("Scan", since=9, sequences=True)
-def scan(at: At, *inputs: Value) -> tuple[Value, ...]:
+def scan(at: NodeSite, *inputs: Value) -> tuple[Value, ...]:
     """Steps along an axis of sequences."""
     body, count = at.attr("body"), at.attributes.require("num_scan_inputs")
     if not 0 < count <= len(inputs) or len(body.input) != len(inputs):
@@ -309,8 +314,8 @@ def scan(at: At, *inputs: Value) -> tuple[Value, ...]:
         _flipped(value, axis % value.rank, bool(way))
         for value, axis, way in zip(sequences, axes, ways, strict=True)
     ]
-    made = _scanned(at, body, states, given)
-    stacks = made[len(states) :]
+    results = _scanned(at, body, states, given)
+    stacks = results[len(states) :]
     out_ways = at.attr("scan_output_directions") or [0] * len(stacks)
     out_axes = at.attr("scan_output_axes") or [0] * len(stacks)
     placed = []
@@ -320,10 +325,10 @@ def scan(at: At, *inputs: Value) -> tuple[Value, ...]:
         order = list(range(1, turned.rank))
         order.insert(place, 0)
         placed.append(turned.transpose(order))
-    return (*made[: len(states)], *placed)
+    return (*results[: len(states)], *placed)
 
 
-def _scanned(at: At, body: GraphProto, states: Sequence[V], given: Sequence[V]) -> list[V]:
+def _scanned(at: NodeSite, body: GraphProto, states: Sequence[V], given: Sequence[V]) -> list[V]:
     """A region, or step by step where the body needs data or changes the types of its states."""
     names = [i.name for i in body.input]
 
@@ -338,9 +343,9 @@ def _scanned(at: At, body: GraphProto, states: Sequence[V], given: Sequence[V]) 
     length = given[0].dims[0]
     if not isinstance(length, int) or length == 0:
         raise at.refuse("a scan that cannot be a region needs a length that is known")
-    own = Scope({"$states": list(states), "$given": list(given), "$rows": []}, at.scope)
+    own = NameScope({"$states": list(states), "$given": list(given), "$rows": []}, at.scope)
     for k in range(length):
-        inner = Scope({}, own)
+        inner = NameScope({}, own)
         slices = [value[k] for value in own.names["$given"]]
         inner.names.update(zip(names, [*own.names["$states"], *slices], strict=True))
         outputs = at.engine.run_graph(body, inner)
@@ -352,7 +357,7 @@ def _scanned(at: At, body: GraphProto, states: Sequence[V], given: Sequence[V]) 
 
 
 @op("Scan", since=8, sequences=True)
-def scan_batched(at: At, lengths: Value, *inputs: Value) -> tuple[Value, ...]:
+def scan_batched(at: NodeSite, lengths: Value, *inputs: Value) -> tuple[Value, ...]:
     """The old form: a batch in front, and lengths of the sequences, which may be left out."""
     if lengths is not None:
         raise at.refuse("sequence lengths of an old Scan")

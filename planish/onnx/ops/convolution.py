@@ -7,24 +7,23 @@ import itertools
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     cast,
     ints,
-    size_of,
     sizes,
 )
 from planish.onnx.ops.sampling import picked
-from planish.onnx.ops.windows import Window, spatial_letters, window_of
+from planish.onnx.ops.windows import NodeWindow, spatial_letters, window_of
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
 from planish.ptir.library.normalize import widened
 
 
-def convolve(x: V, kernel: V, window: Window, groups: int, attrs: ops.DotAttrs | None = None) -> V:
+def convolve(x: V, kernel: V, window: NodeWindow, groups: int, attrs: ops.DotAttrs | None = None) -> V:
     """(N, C, …) with (M, C/g, …)."""
     space = spatial_letters(x.rank - 2)
     return x.convolution(
@@ -45,13 +44,13 @@ def with_bias(x: V, bias: V | None) -> V:
 
 
 @op("Conv")
-def conv(at: At, x: V, kernel: V, bias: V | None = None) -> V:
+def conv(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
     window = window_of(at, sizes(at, x, 2), sizes(at, kernel, 2))
     return with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
 
 
 @op("ConvTranspose")
-def conv_transpose(at: At, x: V, kernel: V, bias: V | None = None) -> V:
+def conv_transpose(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
     """A convolution of the input spread out by the strides, with the kernel turned around."""
     count = x.rank - 2
     space, groups = sizes(at, x, 2), at.attr("group", 1)
@@ -92,26 +91,8 @@ def conv_transpose(at: At, x: V, kernel: V, bias: V | None = None) -> V:
     return with_bias(result, bias)
 
 
-@op("CausalConvWithState")
-def causal_conv(at: At, x: V, kernel: V, bias: V | None = None, past: V | None = None) -> tuple[V, V]:
-    activation = at.attr("activation", "none")
-    if activation not in ("none", "silu", "swish"):
-        raise at.refuse(f"there is no activation {activation!r}")
-    batch, channels, length = sizes(at, x)
-    width = size_of(at, kernel, 2)
-    before = at.graph.full((batch, channels, width - 1), 0, x.dtype) if past is None else past
-    padded = at.graph.concat([before, x], 2) if width > 1 else x
-    plain = Window((width,), (1,), (1,), ((0, 0),))
-    result = with_bias(convolve(padded, kernel, plain, channels), bias)
-    if activation != "none":
-        wide = widened(result)
-        result = cast(wide.mul(wide.sigmoid()), x.dtype)
-    state = padded.slice([0, 0, length], [batch, channels, length + width - 1])
-    return result, state
-
-
 @op("Col2Im", known=(1, 2))
-def col2im(at: At, x: V, image: Array, block: Array) -> V:
+def col2im(at: NodeSite, x: V, image: Array, block: Array) -> V:
     """Blocks added up where they overlap."""
     target, shape = ints(image), ints(block)
     count = len(target)
@@ -139,7 +120,7 @@ def col2im(at: At, x: V, image: Array, block: Array) -> V:
 
 @op("DeformConv")
 def deform_conv(
-    at: At, x: V, kernel: V, offset: V, bias: V | None = None, mask: V | None = None
+    at: NodeSite, x: V, kernel: V, offset: V, bias: V | None = None, mask: V | None = None
 ) -> V:  # fmt: skip
     """Each tap of each window looks where an offset says, between elements linearly and outside at 0."""
     batch, channels, *space = sizes(at, x)

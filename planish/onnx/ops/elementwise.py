@@ -8,10 +8,10 @@ from functools import reduce
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import together
 from planish.onnx.ops.common import Tensor, cast, host_arrays, scalar, spread
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 
 _UNARY = {
@@ -45,7 +45,7 @@ def power(x: V, y: V) -> V:
     return cast(cast(x, wide).pow(cast(y, wide)), x.dtype)
 
 
-def aligned(at: At, x: V, y: V) -> V:
+def aligned(at: NodeSite, x: V, y: V) -> V:
     """y for every element of x by the rule before opset 7: `broadcast` allows it, `axis` says where y begins in x."""
     axis = at.attr("axis")
     at.attr("consumed_inputs")
@@ -56,7 +56,7 @@ def aligned(at: At, x: V, y: V) -> V:
 
 
 def _unary(name: str, function: Callable[[V], V]) -> None:
-    def handler(at: At, x: V) -> V:
+    def handler(at: NodeSite, x: V) -> V:
         at.attr("consumed_inputs")
         return function(x)
 
@@ -75,7 +75,7 @@ for _name, _pair in {**_BINARY, "Pow": power}.items():
 
 
 @op("Equal", since=7, known=host_arrays)
-def equal(at: At, x: Tensor, y: Tensor) -> Tensor:
+def equal(at: NodeSite, x: Tensor, y: Tensor) -> Tensor:
     """Of text too, on the host."""
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return np.asarray(np.equal(x, y), np.bool_)
@@ -84,7 +84,7 @@ def equal(at: At, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _variadic(name: str, function: Callable[[V, V], V]) -> None:
-    def handler(at: At, *xs: V) -> V:
+    def handler(at: NodeSite, *xs: V) -> V:
         at.attr("consumed_inputs")
         return reduce(function, together(*xs))
 
@@ -96,19 +96,19 @@ for _name, _pair in {"Sum": V.add, "Max": V.max, "Min": V.min}.items():
 
 
 @op("Mean")
-def mean(at: At, *xs: V) -> V:
+def mean(at: NodeSite, *xs: V) -> V:
     at.attr("consumed_inputs")
     return reduce(V.add, together(*xs)).div(float(len(xs)))
 
 
 @op("Mod")
-def mod(at: At, x: V, y: V) -> V:
+def mod(at: NodeSite, x: V, y: V) -> V:
     a, b = together(x, y)
     return a.trunc_mod(b) if at.attr("fmod", 0) else a.floor_mod(b)
 
 
 @op("BitShift")
-def bit_shift(at: At, x: V, y: V) -> V:
+def bit_shift(at: NodeSite, x: V, y: V) -> V:
     a, b = together(x, y)
     way = at.attr("direction")
     if way == "LEFT":
@@ -119,24 +119,24 @@ def bit_shift(at: At, x: V, y: V) -> V:
 
 
 @op("Where")
-def where(at: At, condition: V, x: V, y: V) -> V:
+def where(at: NodeSite, condition: V, x: V, y: V) -> V:
     chosen, a, b = together(condition, x, y)
     return chosen.select(a, b)
 
 
 @op("IsInf")
-def is_inf(at: At, x: V) -> V:
+def is_inf(at: NodeSite, x: V) -> V:
     below, above = at.attr("detect_negative", 1), at.attr("detect_positive", 1)
-    found = x.is_inf()
+    infinite = x.is_inf()
     if below and above:
-        return found
+        return infinite
     if not below and not above:
         return at.graph.full(x.dims, False, dtypes.bool_)
-    return found.and_(x.gt(0) if above else x.lt(0))
+    return infinite.and_(x.gt(0) if above else x.lt(0))
 
 
 @op("Clip")
-def clip_between(at: At, x: V) -> V:
+def clip_between(at: NodeSite, x: V) -> V:
     at.attr("consumed_inputs")
     low, high = at.attr("min"), at.attr("max")
     x = x if low is None else x.max(low)
@@ -144,13 +144,13 @@ def clip_between(at: At, x: V) -> V:
 
 
 @op("Clip", since=11)
-def clip(at: At, x: V, low: V | None = None, high: V | None = None) -> V:
+def clip(at: NodeSite, x: V, low: V | None = None, high: V | None = None) -> V:
     x = x if low is None else x.max(spread(low, x))
     return x if high is None else x.min(spread(high, x))
 
 
 @op("PRelu")
-def prelu_channels(at: At, x: V, slope: V) -> V:
+def prelu_channels(at: NodeSite, x: V, slope: V) -> V:
     at.attr("consumed_inputs")
     if slope.rank == 1 and slope.dims[0] != 1 and x.rank > 1:
         slope = slope.reshape((*slope.dims, *[1] * (x.rank - 2)))
@@ -160,7 +160,7 @@ def prelu_channels(at: At, x: V, slope: V) -> V:
 
 
 @op("PRelu", since=7)
-def prelu(at: At, x: V, slope: V) -> V:
+def prelu(at: NodeSite, x: V, slope: V) -> V:
     return _prelu(x, slope.broadcast_to(x.dims))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     axes_of,
@@ -16,6 +15,7 @@ from planish.onnx.ops.common import (
     sizes,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along, move_axis
@@ -59,7 +59,7 @@ def _nearest(at: Array, how: str) -> Array:
     return rounded.astype(np.int64)
 
 
-def _along_axis(at: At, x: V, axis: int, where: Array, scale: float, how: Resampling) -> V:
+def _along_axis(at: NodeSite, x: V, axis: int, where: Array, scale: float, how: Resampling) -> V:
     size = size_of(at, x, axis)
     if how.mode == "nearest":
         return x.take(at.value(np.clip(_nearest(where, how.nearest), 0, size - 1)), axis)
@@ -74,12 +74,12 @@ def _along_axis(at: At, x: V, axis: int, where: Array, scale: float, how: Resamp
         return x if total is None else total
     matrix = np.zeros((size, len(where)))
     np.add.at(matrix, (places, np.arange(len(where))[None, :]), weights)
-    found = x.dot_general(at.value(matrix.astype(dtype)), ops.DotDims((), (axis,), (0,)))
-    return move_axis(found, x.rank - 1, axis)
+    resized = x.dot_general(at.value(matrix.astype(dtype)), ops.DotDims((), (axis,), (0,)))
+    return move_axis(resized, x.rank - 1, axis)
 
 
 def resized(
-    at: At,
+    at: NodeSite,
     x: V,
     targets: Sequence[int],
     scales: Sequence[float],
@@ -111,40 +111,40 @@ def resized(
     return cast(result, x.dtype)
 
 
-def _mode(at: At, default: str = "nearest") -> str:
+def _mode(at: NodeSite, default: str = "nearest") -> str:
     given = at.attr("mode", default)
     if given not in _MODES:
         raise at.refuse(f"there is no mode {given!r}")
     return _MODES[given]
 
 
-def _by_factors(at: At, x: V, factors: Sequence[float], how: Resampling) -> V:
+def _by_factors(at: NodeSite, x: V, factors: Sequence[float], how: Resampling) -> V:
     targets = [int(np.floor(f * s)) for f, s in zip(factors, sizes(at, x), strict=True)]
     return resized(at, x, targets, factors, how)
 
 
 @op("Upsample")
-def upsample_early(at: At, x: V) -> V:
+def upsample_early(at: NodeSite, x: V) -> V:
     height, width = at.attributes.require("height_scale"), at.attributes.require("width_scale")
     return _by_factors(at, x, [1, 1, height, width], Resampling(_mode(at), "asymmetric", "floor"))
 
 
 @op("Upsample", since=7)
-def upsample_attribute(at: At, x: V) -> V:
+def upsample_attribute(at: NodeSite, x: V) -> V:
     factors = at.attributes.require("scales")
     return _by_factors(at, x, factors, Resampling(_mode(at), "asymmetric", "floor"))
 
 
 @op("Upsample", since=9, known=(1,))
 @op("Resize", since=10, known=(1,))
-def upsample(at: At, x: V, factors: Array) -> V:
+def upsample(at: NodeSite, x: V, factors: Array) -> V:
     how = Resampling(_mode(at), "asymmetric", "floor")
     return _by_factors(at, x, [float(f) for f in factors], how)
 
 
 @op("Resize", since=11, known=(1, 2, 3))
 def resize(
-    at: At, x: V, region: Array | None = None, factors: Array | None = None, wanted: Array | None = None
+    at: NodeSite, x: V, region: Array | None = None, factors: Array | None = None, wanted: Array | None = None
 ) -> V:
     coordinates = at.attr("coordinate_transformation_mode", "half_pixel")
     if coordinates == "tf_half_pixel_for_nn":

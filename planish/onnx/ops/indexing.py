@@ -8,7 +8,6 @@ import numpy as np
 
 from planish import dtypes
 from planish.compiler.object_code import call_routine
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     Tensor,
@@ -20,6 +19,7 @@ from planish.onnx.ops.common import (
     sizes,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import common as lib
 
@@ -33,7 +33,7 @@ def wrapped(index: V, size: int) -> V:
 
 
 @op("Gather", known=if_known(1))
-def gather(at: At, x: V, index: Tensor) -> V:
+def gather(at: NodeSite, x: V, index: Tensor) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
     size = size_of(at, x, axis)
     if isinstance(index, np.ndarray):
@@ -56,25 +56,25 @@ def gather(at: At, x: V, index: Tensor) -> V:
 
 
 @op("GatherElements")
-def gather_elements(at: At, x: V, index: V) -> V:
+def gather_elements(at: NodeSite, x: V, index: V) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
     return lib.take_along_axis(x, wrapped(index, size_of(at, x, axis)), axis)
 
 
-def _columns(at: At, x: V, index: V, batch: int) -> tuple[list[V], list[int]]:
+def _columns(at: NodeSite, x: V, index: V, batch: int) -> tuple[list[V], list[int]]:
     """The last axis of an index array as one index per axis of x, batch axes in front counted."""
     *lead, depth = sizes(at, index)
     if batch + depth > x.rank:
         raise at.refuse(f"{depth} indices for the {x.rank - batch} axes of {x.type}")
-    found = [at.graph.iota(lead, axis, dtypes.int64) for axis in range(batch)]
+    columns = [at.graph.iota(lead, axis, dtypes.int64) for axis in range(batch)]
     for n in range(depth):
         one = index.slice([0] * len(lead) + [n], [*lead, n + 1]).reshape(lead)
-        found.append(cast(wrapped(one, size_of(at, x, batch + n)), dtypes.int64))
-    return found, list(range(batch + depth))
+        columns.append(cast(wrapped(one, size_of(at, x, batch + n)), dtypes.int64))
+    return columns, list(range(batch + depth))
 
 
 @op("GatherND")
-def gather_nd(at: At, x: V, index: V) -> V:
+def gather_nd(at: NodeSite, x: V, index: V) -> V:
     batch = at.attr("batch_dims", 0)
     indices, axes = _columns(at, x, index, batch)
     if not indices:
@@ -82,7 +82,7 @@ def gather_nd(at: At, x: V, index: V) -> V:
     return lib.gather(x, indices, axes)
 
 
-def _reduction(at: At) -> str:
+def _reduction(at: NodeSite) -> str:
     name = at.attr("reduction", "none")
     if name not in _KINDS:
         raise at.refuse(f"there is no reduction {name!r}")
@@ -90,7 +90,7 @@ def _reduction(at: At) -> str:
 
 
 @op("Scatter", "ScatterElements")
-def scatter_elements(at: At, x: V, index: V, updates: V) -> V:
+def scatter_elements(at: NodeSite, x: V, index: V, updates: V) -> V:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
     kind = _reduction(at)
     own = wrapped(index, size_of(at, x, axis))
@@ -101,14 +101,14 @@ def scatter_elements(at: At, x: V, index: V, updates: V) -> V:
 
 
 @op("ScatterND")
-def scatter_nd(at: At, x: V, index: V, updates: V) -> V:
+def scatter_nd(at: NodeSite, x: V, index: V, updates: V) -> V:
     kind = _reduction(at)
     indices, axes = _columns(at, x, index, 0)
     return x.scatter(updates, indices, axes, kind)
 
 
 @op("TensorScatter")
-def tensor_scatter(at: At, cache: V, update: V, starts: V | None = None) -> V:
+def tensor_scatter(at: NodeSite, cache: V, update: V, starts: V | None = None) -> V:
     mode = at.attr("mode", "linear")
     axis = axis_of(at, at.attr("axis", -2), cache.rank)
     if axis == 0:
@@ -127,7 +127,7 @@ def tensor_scatter(at: At, cache: V, update: V, starts: V | None = None) -> V:
 
 
 @op("OneHot", known=(1,))
-def one_hot(at: At, index: V, depth: Array, values: V) -> V:
+def one_hot(at: NodeSite, index: V, depth: Array, values: V) -> V:
     size = int(number(depth))
     at.room(size * math.prod(sizes(at, index)), values.dtype.itemsize)
     axis = axis_of(at, at.attr("axis", -1), index.rank + 1)
@@ -139,7 +139,7 @@ def one_hot(at: At, index: V, depth: Array, values: V) -> V:
 
 
 @op("ReverseSequence")
-def reverse_sequence(at: At, x: V, lengths: V) -> V:
+def reverse_sequence(at: NodeSite, x: V, lengths: V) -> V:
     time, batch = at.attr("time_axis", 0) % x.rank, at.attr("batch_axis", 1) % x.rank
     here = at.graph.iota(x.dims, time, dtypes.int64)
     limit = lib.along(cast(lengths, dtypes.int64), x.dims, batch)
@@ -150,7 +150,7 @@ def reverse_sequence(at: At, x: V, lengths: V) -> V:
 
 
 @op("Compress", host=True)
-def compress(at: At, x: Array, condition: Array) -> Array:
+def compress(at: NodeSite, x: Array, condition: Array) -> Array:
     axis = at.attr("axis")
     chosen = np.flatnonzero(condition.reshape(-1))
     x = x.reshape(-1) if axis is None else x
@@ -159,14 +159,14 @@ def compress(at: At, x: Array, condition: Array) -> Array:
 
 
 @op("NonZero", host=True)
-def non_zero(at: At, x: Array) -> Array:
+def non_zero(at: NodeSite, x: Array) -> Array:
     if x.ndim == 0:
         return np.zeros((0, int(bool(x))), np.int64)
     return np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1)
 
 
 @op("Unique", host=True)
-def unique(at: At, x: Array) -> tuple[Array, ...]:
+def unique(at: NodeSite, x: Array) -> tuple[Array, ...]:
     axis, ordered = at.attr("axis"), at.attr("sorted", 1)
     if axis is None:
         x = x.reshape(-1)
@@ -186,7 +186,7 @@ def unique(at: At, x: Array) -> tuple[Array, ...]:
 
 @op("NonMaxSuppression", host=True)
 def non_max_suppression(
-    at: At,
+    at: NodeSite,
     boxes: Array,
     scores: Array,
     limit: Array | None = None,
@@ -202,7 +202,7 @@ def non_max_suppression(
     batches, classes, count = scores.shape
     most = 0 if limit is None else max(0, min(int(number(limit)), count))
     at.room(batches * classes * most * 3)
-    rows, found = np.empty((batches * classes * most, 3), np.int64), np.zeros(1, np.int64)
+    rows, selected = np.empty((batches * classes * most, 3), np.int64), np.zeros(1, np.int64)
     if rows.size:
         # without a threshold no score is too low, and one that is no number is the last choice
         given = (
@@ -216,7 +216,7 @@ def non_max_suppression(
         ]
         buffers = [np.ascontiguousarray(x, kind) for x in (boxes, given)]
         thresholds = np.array(numbers, kind)
-        buffers += [np.array([most]), thresholds, thresholds[1:], rows, found]
+        buffers += [np.array([most]), thresholds, thresholds[1:], rows, selected]
         integers = (batches, classes, count, most, int(threshold is None))
         call_routine(f"suppress.{kind}.{form}", buffers, integers, 48 * count + 40 * (most + 16))
-    return rows[: int(found[0])]
+    return rows[: int(selected[0])]

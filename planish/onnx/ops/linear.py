@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import broadcast_dims
 from planish.onnx.ops.common import cast, sizes
 from planish.onnx.ops.elementwise import aligned
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import contraction
@@ -35,7 +35,7 @@ def matmul(x: V, y: V, attrs: ops.DotAttrs | None = None) -> V:
 
 
 @op("MatMul")
-def matmul_(at: At, x: V, y: V) -> V:
+def matmul_(at: NodeSite, x: V, y: V) -> V:
     return matmul(x, y)
 
 
@@ -48,33 +48,33 @@ def scaled(x: V, factor: float) -> V:
     return x.mul(int(factor)) if factor == int(factor) else cast(x.cast(dtypes.float64).mul(factor), x.dtype)
 
 
-def gemm_product(at: At, a: V, b: V) -> V:
+def gemm_product(at: NodeSite, a: V, b: V) -> V:
     """op(a)·op(b) as the attributes transA and transB say."""
     over_a, over_b = (0 if at.attr("transA", 0) else 1), (1 if at.attr("transB", 0) else 0)
     return a.dot_general(b, ops.DotDims((), (over_a,), (over_b,)))
 
 
 @op("Gemm")
-def gemm_early(at: At, a: V, b: V, c: V) -> V:
+def gemm_early(at: NodeSite, a: V, b: V, c: V) -> V:
     product = scaled(gemm_product(at, a, b), at.attr("alpha", 1.0))
     shift = aligned(at, product, c)
     return product.add(scaled(shift, at.attr("beta", 1.0)).broadcast_to(product.dims))
 
 
 @op("Gemm", since=7)
-def gemm(at: At, a: V, b: V, c: V | None = None) -> V:
+def gemm(at: NodeSite, a: V, b: V, c: V | None = None) -> V:
     product = scaled(gemm_product(at, a, b), at.attr("alpha", 1.0))
     beta = at.attr("beta", 1.0)
     return product if c is None else product.add(scaled(c, beta).broadcast_to(product.dims))
 
 
 @op("Einsum")
-def einsum(at: At, *xs: V) -> V:
+def einsum(at: NodeSite, *xs: V) -> V:
     return contraction.einsum(at.attributes.require("equation"), *xs)
 
 
 @op("Det")
-def det(at: At, x: V) -> V:
+def det(at: NodeSite, x: V) -> V:
     """By LU: the product of the pivots, negated for an odd permutation of rows."""
     *lead, size, _ = sizes(at, x)
     wide = x if x.dtype.bits >= 32 else x.cast(dtypes.float32)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.activations import swish, wide
 from planish.onnx.ops.broadcasting import together
 from planish.onnx.ops.common import (
@@ -35,6 +34,7 @@ from planish.onnx.ops.recurrent import Layer, long_short
 from planish.onnx.ops.shapes import trilu
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations as act
@@ -49,28 +49,28 @@ def _added(x: V, bias: V | None) -> V:
 
 
 @op("Gelu", "BiasGelu", domain=_DOMAIN)
-def gelu(at: At, x: V, bias: V | None = None) -> V:
+def gelu(at: NodeSite, x: V, bias: V | None = None) -> V:
     return wide(act.gelu, _added(x, bias))
 
 
 @op("FastGelu", domain=_DOMAIN)
-def fast_gelu(at: At, x: V, bias: V | None = None) -> V:
+def fast_gelu(at: NodeSite, x: V, bias: V | None = None) -> V:
     return wide(lambda v: act.gelu(v, "tanh"), _added(x, bias))
 
 
 @op("QuickGelu", domain=_DOMAIN)
-def quick_gelu(at: At, x: V) -> V:
+def quick_gelu(at: NodeSite, x: V) -> V:
     alpha = at.attr("alpha", 1.702)
     return wide(lambda v: swish(v, alpha), x)
 
 
 @op("BiasAdd", domain=_DOMAIN)
-def bias_add(at: At, x: V, bias: V, skip: V) -> V:
+def bias_add(at: NodeSite, x: V, bias: V, skip: V) -> V:
     return _added(x, bias).add(skip)
 
 
 @op("ExpandDims", domain=_DOMAIN, known=(1,))
-def expand_dims(at: At, x: V, axis: Array) -> V:
+def expand_dims(at: NodeSite, x: V, axis: Array) -> V:
     return x.expand_dims(axis_of(at, ints(axis)[0], x.rank + 1))
 
 
@@ -91,7 +91,7 @@ def _swapped(x: V, last: bool, batch: bool) -> V:
 
 
 @op("FusedMatMul", "TransposeMatMul", domain=_DOMAIN)
-def fused_matmul(at: At, a: V, b: V) -> V:
+def fused_matmul(at: NodeSite, a: V, b: V) -> V:
     flags = [bool(at.attr(name, 0)) for name in ("transA", "transBatchA", "transB", "transBatchB")]
     alpha = at.attr("alpha", 1.0)
     return scaled(matmul(_swapped(a, *flags[:2]), _swapped(b, *flags[2:])), alpha)
@@ -111,7 +111,7 @@ _ACTIVATIONS: dict[str, Callable[[V, list[float]], V]] = {
 }
 
 
-def _activated(at: At, x: V, parameters: list[float]) -> V:
+def _activated(at: NodeSite, x: V, parameters: list[float]) -> V:
     name = at.attr("activation", "")
     if not name:
         return x
@@ -122,7 +122,7 @@ def _activated(at: At, x: V, parameters: list[float]) -> V:
 
 
 @op("FusedGemm", domain=_DOMAIN)
-def fused_gemm(at: At, a: V, b: V, c: V | None = None) -> V:
+def fused_gemm(at: NodeSite, a: V, b: V, c: V | None = None) -> V:
     result = scaled(gemm_product(at, a, b), at.attr("alpha", 1.0))
     beta = at.attr("beta", 1.0)
     given = [at.attr(f"activation_{name}") for name in ("alpha", "beta", "gamma")]
@@ -131,7 +131,7 @@ def fused_gemm(at: At, a: V, b: V, c: V | None = None) -> V:
 
 
 @op("FusedConv", domain=_DOMAIN)
-def fused_conv(at: At, x: V, kernel: V, bias: V | None = None, more: V | None = None) -> V:
+def fused_conv(at: NodeSite, x: V, kernel: V, bias: V | None = None, more: V | None = None) -> V:
     window = window_of(at, sizes(at, x, 2), sizes(at, kernel, 2))
     result = with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
     result = result if more is None else result.add(more)
@@ -140,7 +140,7 @@ def fused_conv(at: At, x: V, kernel: V, bias: V | None = None, more: V | None = 
 
 @op("MatMulNBits", domain=_DOMAIN)
 def matmul_nbits(
-    at: At,
+    at: NodeSite,
     a: V,
     b: V,
     scales: V,
@@ -188,7 +188,7 @@ def _unpacked(x: V, bits: int) -> V:
 
 @op("MatMulIntegerToFloat", domain=_DOMAIN)
 def matmul_integer_to_float(
-    at: At,
+    at: NodeSite,
     a: V,
     b: V,
     a_scale: V,
@@ -204,7 +204,7 @@ def matmul_integer_to_float(
 
 @op("DynamicQuantizeMatMul", domain=_DOMAIN)
 def dynamic_quantize_matmul(
-    at: At, a: V, b: V, b_scale: V, b_zero: V | None = None, bias: V | None = None
+    at: NodeSite, a: V, b: V, b_scale: V, b_zero: V | None = None, bias: V | None = None
 ) -> V:
     whole, scale, zero = dynamically(a, dtypes.uint8)
     product = matmul(shifted(whole, zero, -2), shifted(b, b_zero, -1), _WHOLE).cast(a.dtype)
@@ -214,7 +214,7 @@ def dynamic_quantize_matmul(
 
 @op("DynamicQuantizeLSTM", domain=_DOMAIN)
 def dynamic_quantize_lstm(
-    at: At,
+    at: NodeSite,
     x: V,
     w: V,
     r: V,
@@ -258,7 +258,7 @@ op("DequantizeLinear", domain=_DOMAIN)(dequantize_linear)
 
 
 @op("QLinearConv", domain=_DOMAIN)
-def qlinear_conv_(at: At, *values: V | None) -> V:
+def qlinear_conv_(at: NodeSite, *values: V | None) -> V:
     if at.attr("channels_last", 0):
         raise at.refuse("channels at the end")
     result: V = qlinear_conv(at, *values)
@@ -274,7 +274,7 @@ def _again(x: V, scale: V, zero: V | None, like: V) -> V:
 
 def _pairwise(name: str, function: Callable[[V, V], V]) -> None:
     def handler(
-        at: At,
+        at: NodeSite,
         a: V,
         a_scale: V,
         a_zero: V | None,
@@ -294,27 +294,27 @@ _pairwise("QLinearAdd", V.add)
 _pairwise("QLinearMul", V.mul)
 
 
-def _single(name: str, function: Callable[[At, V], V]) -> None:
-    def handler(at: At, x: V, x_scale: V, x_zero: V | None, scale: V, zero: V | None = None) -> V:
+def _single(name: str, function: Callable[[NodeSite, V], V]) -> None:
+    def handler(at: NodeSite, x: V, x_scale: V, x_zero: V | None, scale: V, zero: V | None = None) -> V:
         return _again(function(at, dequantized(at, x, x_scale, x_zero)), scale, zero, x)
 
     op(name, domain=_DOMAIN)(handler)
 
 
-def _softmax(at: At, x: V) -> V:
+def _softmax(at: NodeSite, x: V) -> V:
     axis = axis_of(at, at.attr("axis", -1), x.rank)
     if at.attributes.require("opset") < 13 and axis != x.rank - 1:
         raise at.refuse("several axes at once")
     return normalize.softmax(x, axis)
 
 
-def _global_average(at: At, x: V) -> V:
+def _global_average(at: NodeSite, x: V) -> V:
     if at.attr("channels_last", 0):
         return normalize.mean(x, list(range(1, x.rank - 1)), True)
     return pooling.global_average_pool(x)
 
 
-def _average(at: At, x: V) -> V:
+def _average(at: NodeSite, x: V) -> V:
     if at.attr("channels_last", 0) or at.attr("ceil_mode", 0):
         raise at.refuse("channels at the end, or sizes rounded up")
     window = window_of(at, sizes(at, x, 2))
@@ -324,7 +324,7 @@ def _average(at: At, x: V) -> V:
     )
 
 
-def _reduced(at: At, x: V) -> V:
+def _reduced(at: NodeSite, x: V) -> V:
     axes = at.attr("axes")
     chosen = [a % x.rank for a in axes] if axes else list(range(x.rank))
     return normalize.mean(x, chosen, bool(at.attr("keepdims", 1)))
@@ -339,7 +339,7 @@ _single("QLinearReduceMean", _reduced)
 
 
 @op("QLinearConcat", domain=_DOMAIN)
-def qlinear_concat(at: At, scale: V, zero: V, *parts: V) -> V:
+def qlinear_concat(at: NodeSite, scale: V, zero: V, *parts: V) -> V:
     values = [dequantized(at, parts[n], parts[n + 1], parts[n + 2]) for n in range(0, len(parts), 3)]
     joined = at.graph.concat(values, axis_of(at, at.attributes.require("axis"), values[0].rank))
     return _again(joined, scale, zero, parts[0])
@@ -347,7 +347,7 @@ def qlinear_concat(at: At, scale: V, zero: V, *parts: V) -> V:
 
 @op("QLinearWhere", domain=_DOMAIN)
 def qlinear_where(
-    at: At, condition: V, x: V, x_scale: V, x_zero: V, y: V, y_scale: V, y_zero: V, scale: V, zero: V
+    at: NodeSite, condition: V, x: V, x_scale: V, x_zero: V, y: V, y_scale: V, y_zero: V, scale: V, zero: V
 ) -> V:
     left, right = dequantized(at, x, x_scale, x_zero), dequantized(at, y, y_scale, y_zero)
     chosen, a, b = together(condition, left, right)
@@ -356,7 +356,7 @@ def qlinear_where(
 
 @op("QGemm", domain=_DOMAIN)
 def qgemm(
-    at: At,
+    at: NodeSite,
     a: V,
     a_scale: V,
     a_zero: V,

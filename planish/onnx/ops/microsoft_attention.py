@@ -6,7 +6,6 @@ import math
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.onnx.engine import At
 from planish.onnx.ops.attention import heads_first, heads_last, product, turned
 from planish.onnx.ops.common import (
     Array,
@@ -19,6 +18,7 @@ from planish.onnx.ops.common import (
 from planish.onnx.ops.linear import matmul
 from planish.onnx.ops.quantization import dequantized
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
@@ -33,7 +33,7 @@ def _filter(dtype: DType, value: float) -> float:
     return max(value, -65504.0) if dtype is dtypes.float16 else value
 
 
-def _key_mask(at: At, mask: V, batch: int, length: int, size: int, filler: float) -> V:
+def _key_mask(at: NodeSite, mask: V, batch: int, length: int, size: int, filler: float) -> V:
     """What a mask adds to the scores, (B, 1, 1 or L, S): from lengths, from marks per key, or from marks per query and key."""
     dims = (batch, 1, 1, size)
     if mask.rank == 1:
@@ -57,7 +57,7 @@ def _key_mask(at: At, mask: V, batch: int, length: int, size: int, filler: float
 
 
 def _attend(
-    at: At, q: V, k: V, v: V, mask: V | None, bias: V | None, past: int
+    at: NodeSite, q: V, k: V, v: V, mask: V | None, bias: V | None, past: int
 ) -> tuple[V, V]:  # fmt: skip
     """softmax(q·kᵀ·scale + bias + mask)·v of (B, H, L, D); and the scores."""
     scale = at.attr("scale", 0.0) or 1 / math.sqrt(size_of(at, q, 3))
@@ -80,7 +80,9 @@ def _attend(
     return product(weights, v, 2), cast(scores, q.dtype)
 
 
-def _self_attention(at: At, projected: V, mask: V | None, past: V | None, bias: V | None) -> tuple[V, ...]:
+def _self_attention(
+    at: NodeSite, projected: V, mask: V | None, past: V | None, bias: V | None
+) -> tuple[V, ...]:
     """From the projection (B, L, Q + K + V) on."""
     heads = at.attributes.require("num_heads")
     if at.attr("do_rotary", 0) or at.attr("past_present_share_buffer", 0):
@@ -103,7 +105,7 @@ def _self_attention(at: At, projected: V, mask: V | None, past: V | None, bias: 
 
 @op("Attention", domain=_DOMAIN)
 def attention(
-    at: At,
+    at: NodeSite,
     x: V,
     weights: V,
     bias: V | None = None,
@@ -122,7 +124,7 @@ def attention(
 
 @op("QAttention", domain=_DOMAIN)
 def quantized_attention(
-    at: At,
+    at: NodeSite,
     x: V,
     weights: V,
     bias: V,
@@ -141,7 +143,7 @@ def quantized_attention(
 
 @op("MultiHeadAttention", domain=_DOMAIN)
 def multi_head_attention(
-    at: At,
+    at: NodeSite,
     q: V,
     k: V | None = None,
     v: V | None = None,
@@ -187,7 +189,7 @@ def multi_head_attention(
 
 @op("GroupQueryAttention", domain=_DOMAIN, known=(6,))
 def group_query_attention(
-    at: At,
+    at: NodeSite,
     q: V,
     k: V | None,
     v: V | None,
@@ -254,7 +256,7 @@ def group_query_attention(
     return heads_last(at, product(weights, v, 2)), k, v
 
 
-def _continued(at: At, past: V | None, new: V, starts: V, size: int) -> V:
+def _continued(at: NodeSite, past: V | None, new: V, starts: V, size: int) -> V:
     """(B, H, size, D): the past of each sample up to its start, and then what is new."""
     batch, heads, length, depth = sizes(at, new)
     old = 0 if past is None else size_of(at, past, 2)
@@ -265,12 +267,12 @@ def _continued(at: At, past: V | None, new: V, starts: V, size: int) -> V:
     start = starts.broadcast_to(dims)
     index = place.lt(start).select(place, place.sub(start).add(old)).clamp(0, old + length - 1)
     index = index.add(at.graph.iota(dims, 0, dtypes.int64).mul(old + length))
-    found = rows.take(index, 0).reshape((batch, size, heads, depth))
-    return found.transpose((0, 2, 1, 3))
+    cached = rows.take(index, 0).reshape((batch, size, heads, depth))
+    return cached.transpose((0, 2, 1, 3))
 
 
 @op("RotaryEmbedding", domain=_DOMAIN)
-def rotary_embedding(at: At, x: V, positions: V, cosine: V, sine: V) -> V:
+def rotary_embedding(at: NodeSite, x: V, positions: V, cosine: V, sine: V) -> V:
     interleaved, width = bool(at.attr("interleaved", 0)), at.attr("rotary_embedding_dim", 0)
     heads = at.attr("num_heads", 0)
     if at.attr("scale", 1.0) != 1.0 or at.attr("is_packed_batching", 0):
@@ -302,7 +304,7 @@ def _normal(x: V, scale: V, bias: V | None, epsilon: float, centred: bool) -> tu
 
 @op("SkipLayerNormalization", domain=_DOMAIN)
 def skip_layer_normalization(
-    at: At, x: V, skip: V, scale: V, shift: V | None = None, bias: V | None = None
+    at: NodeSite, x: V, skip: V, scale: V, shift: V | None = None, bias: V | None = None
 ) -> tuple[V, ...]:
     total = x.add(skip.broadcast_to(x.dims))
     if bias is not None:
@@ -312,7 +314,7 @@ def skip_layer_normalization(
 
 
 @op("SkipSimplifiedLayerNormalization", domain=_DOMAIN)
-def skip_simplified(at: At, x: V, skip: V, scale: V, bias: V | None = None) -> tuple[V, ...]:
+def skip_simplified(at: NodeSite, x: V, skip: V, scale: V, bias: V | None = None) -> tuple[V, ...]:
     total = x.add(skip.broadcast_to(x.dims))
     if bias is not None:
         total = total.add(bias.broadcast_to(x.dims))
@@ -322,7 +324,7 @@ def skip_simplified(at: At, x: V, skip: V, scale: V, bias: V | None = None) -> t
 
 @op("SimplifiedLayerNormalization")
 @op("SimplifiedLayerNormalization", domain=_DOMAIN)
-def simplified_layer_normalization(at: At, x: V, scale: V) -> tuple[V, V]:
+def simplified_layer_normalization(at: NodeSite, x: V, scale: V) -> tuple[V, V]:
     if at.attr("axis", -1) not in (-1, x.rank - 1):
         raise at.refuse("more than the last axis")
     at.attr("stash_type")
@@ -332,7 +334,7 @@ def simplified_layer_normalization(at: At, x: V, scale: V) -> tuple[V, V]:
 
 @op("EmbedLayerNormalization", domain=_DOMAIN)
 def embed_layer_normalization(
-    at: At,
+    at: NodeSite,
     ids: V,
     segments: V | None,
     words: V,

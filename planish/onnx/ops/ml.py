@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from planish.onnx.engine import At
 from planish.onnx.ops.common import Array
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 
 _DOMAIN = "ai.onnx.ml"
 
 
-def _given(at: At, *names: str) -> Any:
+def _given(at: NodeSite, *names: str) -> Any:
     """The attribute that is there, of several that say the same."""
-    found = [at.attr(name) for name in names]
-    return next((value for value in found if value is not None), None)
+    lists = [at.attr(name) for name in names]
+    return next((value for value in lists if value is not None), None)
 
 
 @op("LabelEncoder", domain=_DOMAIN, since=2, host=True)
-def label_encoder(at: At, x: Array) -> Array:
+def label_encoder(at: NodeSite, x: Array) -> Array:
     keys = _given(at, "keys_tensor", "keys_int64s", "keys_strings", "keys_floats")
     values = _given(at, "values_tensor", "values_int64s", "values_strings", "values_floats")
     other = at.attr("default_tensor")
@@ -56,25 +56,25 @@ def _key(value: Any) -> Any:
 
 
 @op("ArrayFeatureExtractor", domain=_DOMAIN, host=True)
-def array_feature_extractor(at: At, x: Array, index: Array) -> Array:
+def array_feature_extractor(at: NodeSite, x: Array, index: Array) -> Array:
     chosen = index.reshape(-1)
     picked = x[..., chosen]
     return picked.reshape((1, chosen.size) if x.ndim == 1 else (*x.shape[:-1], chosen.size))
 
 
 @op("Binarizer", domain=_DOMAIN, host=True)
-def binarizer(at: At, x: Array) -> Array:
+def binarizer(at: NodeSite, x: Array) -> Array:
     return np.asarray(x > at.attr("threshold", 0.0)).astype(x.dtype)
 
 
 @op("Scaler", domain=_DOMAIN, host=True)
-def scaler(at: At, x: Array) -> Array:
+def scaler(at: NodeSite, x: Array) -> Array:
     offset, scale = (np.array(at.attr(name) or [], np.float32) for name in ("offset", "scale"))
     return np.asarray((x - offset) * scale, np.float32)
 
 
 @op("Normalizer", domain=_DOMAIN, host=True)
-def normalizer(at: At, x: Array) -> Array:
+def normalizer(at: NodeSite, x: Array) -> Array:
     norm = at.attr("norm", "MAX")
     wide = x.astype(np.float64)
     if norm == "MAX":
@@ -89,7 +89,7 @@ def normalizer(at: At, x: Array) -> Array:
 
 
 @op("LinearRegressor", domain=_DOMAIN, host=True)
-def linear_regressor(at: At, x: Array) -> Array:
+def linear_regressor(at: NodeSite, x: Array) -> Array:
     targets = at.attr("targets", 1)
     weights = np.array(at.attr("coefficients") or [], np.float64).reshape(targets, -1)
     shift = np.array(at.attr("intercepts") or [0.0] * targets, np.float64)
@@ -108,7 +108,7 @@ _AVERAGE, _SUM, _LEAST, _MOST = range(4)
 
 
 @op("TreeEnsemble", domain=_DOMAIN, since=5, host=True)
-def tree_ensemble(at: At, x: Array) -> Array:
+def tree_ensemble(at: NodeSite, x: Array) -> Array:
     """Every sample walks down every tree; what its leaves say is added up (or averaged, or the extreme taken)."""
     features, modes = (
         np.array(at.attributes.require("nodes_featureids")),
@@ -143,14 +143,14 @@ def tree_ensemble(at: At, x: Array) -> Array:
 
 def _members(values: Array, modes: list[int]) -> dict[int, Array]:
     """The sets of the nodes that ask for membership; NaN ends each."""
-    found: dict[int, Array] = {}
+    members: dict[int, Array] = {}
     ends = np.flatnonzero(np.isnan(values.astype(np.float64)))
     asking = [n for n, mode in enumerate(modes) if mode == _MEMBER]
     start = 0
     for node, end in zip(asking, ends, strict=False):
-        found[node] = values[start:end]
+        members[node] = values[start:end]
         start = int(end) + 1
-    return found
+    return members
 
 
 def _walk(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
-    axes_of,
     axis_of,
     cast,
     kind,
@@ -14,6 +12,7 @@ from planish.onnx.ops.common import (
     size_of,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import normalize
 from planish.ptir.library.common import along
@@ -43,7 +42,9 @@ def _batch_statistics(x: V, scale: V) -> tuple[V, V]:
 
 
 @op("BatchNormalization")
-def batch_normalization_early(at: At, x: V, scale: V, bias: V, mean: V, variance: V) -> V | tuple[V, ...]:
+def batch_normalization_early(
+    at: NodeSite, x: V, scale: V, bias: V, mean: V, variance: V
+) -> V | tuple[V, ...]:
     at.attr("consumed_inputs")
     epsilon, momentum = at.attr("epsilon", 1e-5), at.attr("momentum", 0.9)
     at.attr("spatial", 1)
@@ -63,7 +64,7 @@ def _blended(mean: V, variance: V, now: V, spread_: V, momentum: float) -> tuple
 
 
 @op("BatchNormalization", since=14)
-def batch_normalization(at: At, x: V, scale: V, bias: V, mean: V, variance: V) -> V | tuple[V, ...]:
+def batch_normalization(at: NodeSite, x: V, scale: V, bias: V, mean: V, variance: V) -> V | tuple[V, ...]:
     epsilon, momentum = at.attr("epsilon", 1e-5), at.attr("momentum", 0.9)
     if not at.attr("training_mode", 0):
         return _scaled_by(x, mean, variance, scale, bias, epsilon)
@@ -73,12 +74,12 @@ def batch_normalization(at: At, x: V, scale: V, bias: V, mean: V, variance: V) -
 
 
 @op("InstanceNormalization")
-def instance_normalization(at: At, x: V, scale: V, bias: V) -> V:
+def instance_normalization(at: NodeSite, x: V, scale: V, bias: V) -> V:
     at.attr("consumed_inputs")
     return normalize.instance_norm(x, scale, bias, at.attr("epsilon", 1e-5))
 
 
-def standardised(at: At, x: V, over: Sequence[int], epsilon: float) -> tuple[V, V, V]:
+def standardised(at: NodeSite, x: V, over: Sequence[int], epsilon: float) -> tuple[V, V, V]:
     """(x - mean) / sqrt(variance + epsilon) with the mean and the factor, in the dtype that `stash_type` names."""
     stash = kind(at, at.attr("stash_type", 1))
     wide = converted(x, x.dtype if x.dtype.bits > stash.bits else stash)
@@ -89,7 +90,7 @@ def standardised(at: At, x: V, over: Sequence[int], epsilon: float) -> tuple[V, 
 
 
 @op("LayerNormalization")
-def layer_normalization(at: At, x: V, scale: V, bias: V | None = None) -> tuple[V, V, V]:
+def layer_normalization(at: NodeSite, x: V, scale: V, bias: V | None = None) -> tuple[V, V, V]:
     axis = axis_of(at, at.attr("axis", -1), x.rank)
     normal, mean, factor = standardised(at, x, range(axis, x.rank), at.attr("epsilon", 1e-5))
     result = normal.mul(converted(scale, normal.dtype).broadcast_to(x.dims))
@@ -99,7 +100,7 @@ def layer_normalization(at: At, x: V, scale: V, bias: V | None = None) -> tuple[
 
 
 @op("RMSNormalization")
-def rms_normalization(at: At, x: V, scale: V) -> V:
+def rms_normalization(at: NodeSite, x: V, scale: V) -> V:
     axis = axis_of(at, at.attr("axis", -1), x.rank)
     stash = kind(at, at.attr("stash_type", 1))
     wide = converted(x, x.dtype if x.dtype.bits > stash.bits else stash)
@@ -109,7 +110,7 @@ def rms_normalization(at: At, x: V, scale: V) -> V:
     return normal.mul(scale.broadcast_to(x.dims))
 
 
-def _group(at: At, x: V, scale: V, bias: V, groups: int) -> V:
+def _group(at: NodeSite, x: V, scale: V, bias: V, groups: int) -> V:
     each = size_of(at, x, 1) // groups
     parts = x.reshape((x.dims[0], groups, each, *x.dims[2:]))
     normal, _, _ = standardised(at, parts, range(2, parts.rank), at.attr("epsilon", 1e-5))
@@ -119,19 +120,19 @@ def _group(at: At, x: V, scale: V, bias: V, groups: int) -> V:
 
 
 @op("GroupNormalization", since=18)
-def group_normalization_by_group(at: At, x: V, scale: V, bias: V) -> V:
+def group_normalization_by_group(at: NodeSite, x: V, scale: V, bias: V) -> V:
     groups = at.attributes.require("num_groups")
     each = size_of(at, x, 1) // groups
     return _group(at, x, repeat(scale, each, 0), repeat(bias, each, 0), groups)
 
 
 @op("GroupNormalization", since=21)
-def group_normalization(at: At, x: V, scale: V, bias: V) -> V:
+def group_normalization(at: NodeSite, x: V, scale: V, bias: V) -> V:
     return _group(at, x, scale, bias, at.attributes.require("num_groups"))
 
 
 @op("LpNormalization")
-def lp_normalization(at: At, x: V) -> V:
+def lp_normalization(at: NodeSite, x: V) -> V:
     """x over its norm along an axis; 0 where the norm is 0."""
     axis, p = axis_of(at, at.attr("axis", -1), x.rank), at.attr("p", 2)
     if p not in (1, 2):
@@ -145,7 +146,7 @@ def lp_normalization(at: At, x: V) -> V:
 
 
 @op("LRN")
-def lrn(at: At, x: V) -> V:
+def lrn(at: NodeSite, x: V) -> V:
     size = at.attributes.require("size")
     alpha, beta, bias = at.attr("alpha", 1e-4), at.attr("beta", 0.75), at.attr("bias", 1.0)
     wide = widened(x)
@@ -153,12 +154,3 @@ def lrn(at: At, x: V) -> V:
     padding = [(0, 0), ((size - 1) // 2, size // 2), *[(0, 0)] * (x.rank - 2)]
     near = wide.square().reduce_window("sum", window, padding=padding)
     return cast(wide.div(near.mul(alpha / size).add(bias).pow(beta)), x.dtype)
-
-
-@op("MeanVarianceNormalization")
-def mean_variance_normalization(at: At, x: V) -> V:
-    axes = axes_of(at, at.attr("axes") or [0, 2, 3], x.rank)
-    wide = widened(x)
-    centred = wide.sub(normalize.mean(wide, axes, True).broadcast_like(wide))
-    deviation = normalize.mean(centred.square(), axes, True).sqrt().add(1e-9)
-    return cast(centred.div(deviation.broadcast_like(wide)), x.dtype)

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from planish.onnx.engine import At
 from planish.onnx.ops.common import Array
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 
 _MOST: Final = 1 << 28
 """Pixels that a header may announce."""
@@ -19,7 +19,7 @@ _MODES: Final = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
 
 
 @op("ImageDecoder", host=True)
-def image_decoder(at: At, stream: Array) -> Array:
+def image_decoder(at: NodeSite, stream: Array) -> Array:
     wanted = at.attr("pixel_format", "RGB")
     if wanted not in _MODES:
         raise at.refuse(f"there is no pixel format {wanted!r}; there are {', '.join(_MODES)}")

@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     cast,
@@ -17,8 +16,9 @@ from planish.onnx.ops.common import (
     size_of,
     sizes,
 )
-from planish.onnx.ops.windows import Window, window_of
+from planish.onnx.ops.windows import NodeWindow, window_of
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import pooling
 from planish.ptir.library.normalize import widened
@@ -27,7 +27,7 @@ _PER_TAP = 4096
 """Operations in the time in which the instructions for one tap are written."""
 
 
-def _room(at: At, x: V, window: Window) -> Window:
+def _room(at: NodeSite, x: V, window: NodeWindow) -> NodeWindow:
     """The window with what rounding up adds to the padding behind."""
     if not at.attr("ceil_mode", 0):
         return window
@@ -38,10 +38,10 @@ def _room(at: At, x: V, window: Window) -> Window:
         start = size + low + high - span + over
         # A window that would begin in the padding behind is left out.
         padding.append((low, high if start >= size + low else high + over))
-    return Window(window.shape, window.strides, window.dilations, tuple(padding))
+    return NodeWindow(window.shape, window.strides, window.dilations, tuple(padding))
 
 
-def _windowed(x: V, kind: str, window: Window) -> V:
+def _windowed(x: V, kind: str, window: NodeWindow) -> V:
     return x.reduce_window(
         kind,
         [1, 1, *window.shape],
@@ -53,7 +53,7 @@ def _windowed(x: V, kind: str, window: Window) -> V:
 
 
 @op("MaxPool")
-def max_pool(at: At, x: V) -> V | tuple[V, V]:
+def max_pool(at: NodeSite, x: V) -> V | tuple[V, V]:
     window = _room(at, x, window_of(at, sizes(at, x, 2)))
     column_major = bool(at.attr("storage_order", 0))
     best = _windowed(x, "max", window)
@@ -62,7 +62,7 @@ def max_pool(at: At, x: V) -> V | tuple[V, V]:
     return best, _places(at, x, window, best, column_major)
 
 
-def _places(at: At, x: V, window: Window, best: V, column_major: bool) -> V:
+def _places(at: NodeSite, x: V, window: NodeWindow, best: V, column_major: bool) -> V:
     """Where in the whole tensor the largest of each window stands, the first of equals."""
     space = sizes(at, x, 2)
     at.work(math.prod(window.shape) * _PER_TAP)
@@ -75,7 +75,7 @@ def _places(at: At, x: V, window: Window, best: V, column_major: bool) -> V:
         for n in range(len(space))
     ]
     padded = x.pad([0, 0, *low], [0, 0, *room], value=lowest)
-    found: V | None = None
+    places: V | None = None
     for tap in itertools.product(*(range(k) for k in window.shape)):
         first = [t * d for t, d in zip(tap, window.dilations, strict=True)]
         starts = [0, 0, *first]
@@ -98,12 +98,12 @@ def _places(at: At, x: V, window: Window, best: V, column_major: bool) -> V:
         hit = seen.eq(best).and_(inside)
         none = graph.full(dims, np.iinfo(np.int64).max, dtypes.int64)
         mine = hit.select(place, none)
-        found = mine if found is None else found.eq(none).select(mine, found)
-    if found is None:
+        places = mine if places is None else places.eq(none).select(mine, places)
+    if places is None:
         raise at.refuse("has an empty window")
     plane = int(np.prod(space))
     batch, channels = (graph.iota(dims, n, dtypes.int64) for n in range(2))
-    return found.add(batch.mul(size_of(at, x, 1)).add(channels).mul(plane))
+    return places.add(batch.mul(size_of(at, x, 1)).add(channels).mul(plane))
 
 
 def _factors(space: list[int], column_major: bool) -> list[int]:
@@ -114,7 +114,7 @@ def _factors(space: list[int], column_major: bool) -> list[int]:
 
 
 @op("AveragePool")
-def average_pool(at: At, x: V) -> V:
+def average_pool(at: NodeSite, x: V) -> V:
     given = window_of(at, sizes(at, x, 2))
     window = _room(at, x, given)
     counted = bool(at.attr("count_include_pad", 0))
@@ -134,7 +134,7 @@ def average_pool(at: At, x: V) -> V:
 
 
 @op("LpPool")
-def lp_pool(at: At, x: V) -> V:
+def lp_pool(at: NodeSite, x: V) -> V:
     window = _room(at, x, window_of(at, sizes(at, x, 2)))
     p = at.attr("p", 2)
     total = _windowed(widened(x).abs().pow(float(p)), "sum", window)
@@ -142,24 +142,24 @@ def lp_pool(at: At, x: V) -> V:
 
 
 @op("GlobalAveragePool")
-def global_average_pool(at: At, x: V) -> V:
+def global_average_pool(at: NodeSite, x: V) -> V:
     return pooling.global_average_pool(x)
 
 
 @op("GlobalMaxPool")
-def global_max_pool(at: At, x: V) -> V:
+def global_max_pool(at: NodeSite, x: V) -> V:
     return pooling.global_max_pool(x)
 
 
 @op("GlobalLpPool")
-def global_lp_pool(at: At, x: V) -> V:
+def global_lp_pool(at: NodeSite, x: V) -> V:
     p = at.attr("p", 2)
     total = widened(x).abs().pow(float(p)).reduce_sum(list(range(2, x.rank)), keepdims=True)
     return cast(total.pow(1 / p), x.dtype)
 
 
 @op("MaxUnpool", known=(2,))
-def max_unpool(at: At, x: V, index: V, wanted: Array | None = None) -> V:
+def max_unpool(at: NodeSite, x: V, index: V, wanted: Array | None = None) -> V:
     kernel = at.attributes.require("kernel_shape")
     count = len(kernel)
     strides = at.attr("strides") or [1] * count

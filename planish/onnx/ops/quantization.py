@@ -9,7 +9,6 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.onnx.engine import At
 from planish.onnx.ops.casting import convert, convert_array
 from planish.onnx.ops.common import (
     Array,
@@ -26,6 +25,7 @@ from planish.onnx.ops.convolution import convolve
 from planish.onnx.ops.linear import matmul
 from planish.onnx.ops.windows import window_of
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
@@ -35,7 +35,7 @@ from planish.ptir.library.shaping import repeat
 _WHOLE = ops.DotAttrs(dtypes.int32, dtypes.int32)
 
 
-def laid(at: At, value: V, x: V, axis: int, block: int) -> V:
+def laid(at: NodeSite, value: V, x: V, axis: int, block: int) -> V:
     """A scale or zero point for every element of x: one in all, one per index of an axis, or one per block along it."""
     if value.type.size == 1:
         return scalar(value).broadcast_to(x.dims)
@@ -50,7 +50,7 @@ def laid(at: At, value: V, x: V, axis: int, block: int) -> V:
     return every if every.dims == x.dims else every.slice([0] * x.rank, limits)
 
 
-def laid_array(at: At, value: Array, x: Array, axis: int, block: int) -> Array:
+def laid_array(at: NodeSite, value: Array, x: Array, axis: int, block: int) -> Array:
     """The same on the host."""
     if value.size == 1:
         return value.reshape(())
@@ -81,7 +81,7 @@ def stored(steps: V, zero: V | None, dtype: DType) -> V:
     return (whole if zero is None else whole.add(zero.cast(dtypes.int32))).cast(dtype)
 
 
-def _output_kind(at: At, given: Sequence[Any]) -> np.dtype[Any]:
+def _output_kind(at: NodeSite, given: Sequence[Any]) -> np.dtype[Any]:
     zero = given[2] if len(given) > 2 else None
     if zero is not None:
         return np.dtype(zero.dtype.numpy if isinstance(zero, V) else zero.dtype)
@@ -89,13 +89,13 @@ def _output_kind(at: At, given: Sequence[Any]) -> np.dtype[Any]:
     return numpy_kind(at, to) if to else np.dtype(np.uint8)
 
 
-def _host_quantize(at: At, given: Sequence[Any]) -> list[int]:
+def _host_quantize(at: NodeSite, given: Sequence[Any]) -> list[int]:
     everything = any(map(is_host, given)) or not is_device(_output_kind(at, given))
     return list(range(len(given))) if everything else []
 
 
 @op("QuantizeLinear", known=_host_quantize)
-def quantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+def quantize_linear(at: NodeSite, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     target = _output_kind(at, [x, scale, zero])
     axis, block = at.attr("axis", 1), at.attr("block_size", 0)
     saturate, precision = bool(at.attr("saturate", 1)), at.attr("precision", 0)
@@ -119,18 +119,18 @@ def quantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = None
     return result
 
 
-def _zero_of(at: At) -> Any:
+def _zero_of(at: NodeSite) -> Any:
     """What the node is given as zero point, an array if it is known."""
     return at.scope.find(at.node.input[2]) if len(at.node.input) > 2 and at.node.input[2] else None
 
 
-def _steps_of(at: At, x: V, axis: int, block: int) -> V | None:
+def _steps_of(at: NodeSite, x: V, axis: int, block: int) -> V | None:
     """The whole steps that a value was made of, if a node quantised it around the zero point of this one."""
-    found = at.engine.steps.get(x.id)
-    if found is None or found[0] is not x:
+    kept = at.engine.steps.get(x.id)
+    if kept is None or kept[0] is not x:
         return None
-    steps: V = found[1]
-    zero, layout = found[2], [*found[3:]]
+    steps: V = kept[1]
+    zero, layout = kept[2], [*kept[3:]]
     mine = _zero_of(at)
     same = (
         np.array_equal(zero, mine)
@@ -142,7 +142,7 @@ def _steps_of(at: At, x: V, axis: int, block: int) -> V | None:
 
 
 def _quantize_array(
-    at: At,
+    at: NodeSite,
     x: Array,
     scale: Array,
     zero: Array | None,
@@ -162,12 +162,12 @@ def _quantize_array(
     return convert_array(steps, target, saturate)
 
 
-def _host_dequantize(at: At, given: Sequence[Any]) -> list[int]:
+def _host_dequantize(at: NodeSite, given: Sequence[Any]) -> list[int]:
     return list(range(len(given))) if any(map(is_host, given)) else []
 
 
 @op("DequantizeLinear", known=_host_dequantize)
-def dequantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+def dequantize_linear(at: NodeSite, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     axis, block, to = at.attr("axis", 1), at.attr("block_size", 0), at.attr("output_dtype", 0)
     if isinstance(x, np.ndarray) and isinstance(scale, np.ndarray):
         steps = x.astype(np.float32)
@@ -184,7 +184,7 @@ def dequantize_linear(at: At, x: Tensor, scale: Tensor, zero: Tensor | None = No
     return cast(dequantized(at, x, scale, zero, axis, block), target)
 
 
-def dequantized(at: At, x: V, scale: V, zero: V | None, axis: int = 1, block: int = 0) -> V:
+def dequantized(at: NodeSite, x: V, scale: V, zero: V | None, axis: int = 1, block: int = 0) -> V:
     """(x - zero) · scale in float32 or wider."""
     factors = widened(scale)
     if x.dtype.is_float:
@@ -199,7 +199,7 @@ def dequantized(at: At, x: V, scale: V, zero: V | None, axis: int = 1, block: in
 
 
 @op("DynamicQuantizeLinear")
-def dynamic_quantize_linear(at: At, x: V) -> tuple[V, V, V]:
+def dynamic_quantize_linear(at: NodeSite, x: V) -> tuple[V, V, V]:
     quantized, scale, zero = dynamically(x, dtypes.uint8)
     return quantized, scale, zero
 
@@ -232,7 +232,7 @@ def shifted(x: V, zero: V | None, axis: int, dtype: DType = dtypes.int16) -> V:
     return wide.sub(point.broadcast_to(wide.dims))
 
 
-def _point(at: At, position: int, zero: V | None) -> V | None:
+def _point(at: NodeSite, position: int, zero: V | None) -> V | None:
     """A zero point, unless it is known to be 0: what is not shifted stays as narrow as it is."""
     names = at.node.input
     known = at.scope.find(names[position]) if len(names) > position and names[position] else None
@@ -242,12 +242,12 @@ def _point(at: At, position: int, zero: V | None) -> V | None:
 
 
 @op("MatMulInteger")
-def matmul_integer(at: At, a: V, b: V, a_zero: V | None = None, b_zero: V | None = None) -> V:
+def matmul_integer(at: NodeSite, a: V, b: V, a_zero: V | None = None, b_zero: V | None = None) -> V:
     rows = -1 if a.rank == 1 else -2
     return matmul(shifted(a, _point(at, 2, a_zero), rows), shifted(b, _point(at, 3, b_zero), -1), _WHOLE)
 
 
-def convolve_integers(at: At, x: V, x_zero: V | None, w: V, w_zero: V | None, position: int) -> V:
+def convolve_integers(at: NodeSite, x: V, x_zero: V | None, w: V, w_zero: V | None, position: int) -> V:
     """A convolution of bytes less their zero points, exactly; `position` is where the node has its kernel.
 
     Where the kernel is known, and so small that no sum can leave the integers that float32 has, floats compute it.
@@ -262,7 +262,7 @@ def convolve_integers(at: At, x: V, x_zero: V | None, w: V, w_zero: V | None, po
     )
 
 
-def _exact_in_float(at: At, position: int) -> Array | None:
+def _exact_in_float(at: NodeSite, position: int) -> Array | None:
     """The kernel less its zero point as floats, if sums of products with bytes stay below 2**24."""
     names = at.node.input
     zero_at = position + 2
@@ -277,7 +277,7 @@ def _exact_in_float(at: At, position: int) -> Array | None:
 
 
 @op("ConvInteger")
-def conv_integer(at: At, x: V, w: V, x_zero: V | None = None, w_zero: V | None = None) -> V:
+def conv_integer(at: NodeSite, x: V, w: V, x_zero: V | None = None, w_zero: V | None = None) -> V:
     return convolve_integers(at, x, x_zero, w, w_zero, 1)
 
 
@@ -290,7 +290,7 @@ def _requantized(x: V, factor: V, zero: V, dtype: DType) -> V:
 
 @op("QLinearMatMul")
 def qlinear_matmul(
-    at: At, a: V, a_scale: V, a_zero: V, b: V, b_scale: V, b_zero: V, y_scale: V, y_zero: V
+    at: NodeSite, a: V, a_scale: V, a_zero: V, b: V, b_scale: V, b_zero: V, y_scale: V, y_zero: V
 ) -> V:
     rows = -1 if a.rank == 1 else -2
     product = matmul(shifted(a, _point(at, 2, a_zero), rows), shifted(b, _point(at, 5, b_zero), -1), _WHOLE)
@@ -310,7 +310,7 @@ def _factor(scale: V, like: V, axis: int) -> V:
 
 @op("QLinearConv")
 def qlinear_conv(
-    at: At,
+    at: NodeSite,
     x: V,
     x_scale: V,
     x_zero: V,

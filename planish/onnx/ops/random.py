@@ -11,16 +11,16 @@ from collections.abc import Callable
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import Array, kind, number, numpy_kind, outputs, sizes
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import normalize
 
 Make = Callable[[np.random.RandomState], Array]
 
 
-def drawn(at: At, make: Make) -> V:
+def drawn(at: NodeSite, make: Make) -> V:
     """What a generator makes: a constant if the node has a seed, else new on every run."""
     seed = at.attr("seed")
     if seed is not None:
@@ -28,21 +28,21 @@ def drawn(at: At, make: Make) -> V:
     return at.engine.fresh(lambda: make(np.random.RandomState()))
 
 
-def _uniform(at: At, shape: list[int], dtype: np.dtype[np.generic]) -> V:
+def _uniform(at: NodeSite, shape: list[int], dtype: np.dtype[np.generic]) -> V:
     low, high = at.attr("low", 0.0), at.attr("high", 1.0)
     return drawn(at, lambda source: (source.rand(*shape) * (high - low) + low).astype(dtype))
 
 
-def _normal(at: At, shape: list[int], dtype: np.dtype[np.generic]) -> V:
+def _normal(at: NodeSite, shape: list[int], dtype: np.dtype[np.generic]) -> V:
     mean, scale = at.attr("mean", 0.0), at.attr("scale", 1.0)
     return drawn(at, lambda source: (source.randn(*shape) * scale + mean).astype(dtype))
 
 
-def _random(name: str, draw: Callable[[At, list[int], np.dtype[np.generic]], V]) -> None:
-    def of_shape(at: At) -> V:
+def _random(name: str, draw: Callable[[NodeSite, list[int], np.dtype[np.generic]], V]) -> None:
+    def of_shape(at: NodeSite) -> V:
         return draw(at, at.attributes.require("shape"), numpy_kind(at, at.attr("dtype", 1)))
 
-    def like(at: At, x: V) -> V:
+    def like(at: NodeSite, x: V) -> V:
         to = at.attr("dtype")
         return draw(at, sizes(at, x), numpy_kind(at, to) if to else x.dtype.numpy)
 
@@ -55,7 +55,7 @@ _random("Normal", _normal)
 
 
 @op("Bernoulli")
-def bernoulli(at: At, x: V) -> V:
+def bernoulli(at: NodeSite, x: V) -> V:
     """True as often as the input says."""
     to, dims, dtype = at.attr("dtype"), sizes(at, x), x.dtype.numpy
     chances = drawn(at, lambda source: source.uniform(0.0, 1.0, dims).astype(dtype))
@@ -63,7 +63,7 @@ def bernoulli(at: At, x: V) -> V:
 
 
 @op("Multinomial")
-def multinomial(at: At, x: V) -> V:
+def multinomial(at: NodeSite, x: V) -> V:
     """Classes by their unnormalised log probabilities: where the running sum of shares passes a random number."""
     dtype, count = kind(at, at.attr("dtype", 6)), at.attr("sample_size", 1)
     batch, classes = sizes(at, x)
@@ -74,7 +74,7 @@ def multinomial(at: At, x: V) -> V:
     return passed.cast(dtypes.int64).reduce_sum([2]).min(classes - 1).cast(dtype)
 
 
-def _dropped(at: At, x: V, ratio: float, training: bool) -> tuple[V, V]:
+def _dropped(at: NodeSite, x: V, ratio: float, training: bool) -> tuple[V, V]:
     if not training or ratio == 0:
         at.attr("seed")
         return x, at.graph.full(x.dims, True, dtypes.bool_)
@@ -84,7 +84,7 @@ def _dropped(at: At, x: V, ratio: float, training: bool) -> tuple[V, V]:
 
 
 @op("Dropout")
-def dropout_early(at: At, x: V) -> V | tuple[V, V]:
+def dropout_early(at: NodeSite, x: V) -> V | tuple[V, V]:
     at.attr("consumed_inputs")
     ratio = at.attr("ratio", 0.5)
     training = at.version < 7 and not at.attr("is_test", 0)
@@ -96,6 +96,6 @@ def dropout_early(at: At, x: V) -> V | tuple[V, V]:
 
 
 @op("Dropout", since=12, known=(1, 2))
-def dropout(at: At, x: V, ratio: Array | None = None, training: Array | None = None) -> tuple[V, V]:
+def dropout(at: NodeSite, x: V, ratio: Array | None = None, training: Array | None = None) -> tuple[V, V]:
     share = 0.5 if ratio is None else float(number(ratio))
     return _dropped(at, x, share, training is not None and bool(number(training)))

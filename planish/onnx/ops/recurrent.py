@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from planish.onnx.engine import At
 from planish.onnx.ops.activations import thresholded
 from planish.onnx.ops.common import (
     size_of,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import activations as act
 from planish.ptir.library import recurrent
@@ -35,20 +35,20 @@ _FORMULAS: dict[str, Callable[[V, float, float], V]] = {
 }
 
 
-def _activations(at: At, default: Sequence[str], directions: int) -> list[list[Activation]]:
+def _activations(at: NodeSite, default: Sequence[str], directions: int) -> list[list[Activation]]:
     """Per direction the activations in the order of the op."""
     names = at.attr("activations") or list(default) * directions
     alphas, betas = list(at.attr("activation_alpha") or []), list(at.attr("activation_beta") or [])
     clip = at.attr("clip")
     if len(names) != len(default) * directions:
         raise at.refuse(f"{len(names)} activations, not {len(default) * directions}")
-    made = [_activation(at, name, alphas, betas, clip) for name in names]
+    functions = [_activation(at, name, alphas, betas, clip) for name in names]
     count = len(default)
-    return [made[n * count : (n + 1) * count] for n in range(directions)]
+    return [functions[n * count : (n + 1) * count] for n in range(directions)]
 
 
 def _activation(
-    at: At, name: str, alphas: list[float], betas: list[float], clip: float | None
+    at: NodeSite, name: str, alphas: list[float], betas: list[float], clip: float | None
 ) -> Activation:  # fmt: skip
     key = name.lower()
     formula = _FORMULAS.get(key)
@@ -71,7 +71,7 @@ class Layer:
     """What the three have in common: directions, layouts, and inputs that may be left out."""
 
     def __init__(
-        self, at: At, x: V, recurrence: V, lengths: V | None, bias: V | None, gates: int
+        self, at: NodeSite, x: V, recurrence: V, lengths: V | None, bias: V | None, gates: int
     ) -> None:  # fmt: skip
         self.at = at
         direction = at.attr("direction", "forward")
@@ -112,9 +112,9 @@ class Layer:
 
     def together(self, per_direction: Sequence[Sequence[V]]) -> tuple[V, ...]:
         """Outputs (T, directions, B, H) and last states (directions, B, H), or batch first."""
-        whole = stack([found[0] for found in per_direction], 1)
+        whole = stack([results[0] for results in per_direction], 1)
         states = [
-            stack([found[n] for found in per_direction], 0) for n in range(1, len(per_direction[0]))
+            stack([results[n] for results in per_direction], 0) for n in range(1, len(per_direction[0]))
         ]  # fmt: skip
         if self.batch_first:
             whole = whole.transpose((2, 0, 1, 3))
@@ -129,7 +129,7 @@ def _sum(pair: tuple[V | None, V | None]) -> V | None:
 
 @op("RNN")
 def rnn(
-    at: At, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
+    at: NodeSite, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
 ) -> tuple[V, ...]:  # fmt: skip
     layer = Layer(at, x, r, lengths, b, 1)
     functions = _activations(at, ["Tanh"], len(layer.reversed))
@@ -152,15 +152,15 @@ def rnn(
 
 @op("GRU")
 def gru(
-    at: At, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
+    at: NodeSite, x: V, w: V, r: V, b: V | None = None, lengths: V | None = None, h: V | None = None
 ) -> tuple[V, ...]:  # fmt: skip
     layer = Layer(at, x, r, lengths, b, 3)
     functions = _activations(at, ["Sigmoid", "Tanh"], len(layer.reversed))
     after = bool(at.attr("linear_before_reset", 0))
-    found = []
+    directions = []
     for n, backwards in enumerate(layer.reversed):
         inner, outer = layer.biases(n)
-        found.append(
+        directions.append(
             recurrent.gru(
                 layer.x,
                 layer.state(h, n),
@@ -176,12 +176,12 @@ def gru(
                 functions[n][1],
             )
         )
-    return layer.together(found)
+    return layer.together(directions)
 
 
 @op("LSTM")
 def lstm(
-    at: At,
+    at: NodeSite,
     x: V,
     w: V,
     r: V,
@@ -206,7 +206,7 @@ def long_short(
     """An LSTM whose weights, of the input and of the recurrence, are given per direction."""
     functions = _activations(layer.at, ["Sigmoid", "Tanh", "Tanh"], len(layer.reversed))
     coupled = bool(layer.at.attr("input_forget", 0))
-    found = []
+    directions = []
     for n, backwards in enumerate(layer.reversed):
         looks: dict[str, V] | None = None
         if p is not None:
@@ -214,7 +214,7 @@ def long_short(
             looks = {
                 gate: line.slice([k * layer.size], [(k + 1) * layer.size]) for k, gate in enumerate("iof")
             }  # fmt: skip
-        found.append(
+        directions.append(
             recurrent.lstm(
                 layer.x,
                 layer.state(h, n),
@@ -231,4 +231,4 @@ def long_short(
                 coupled,
             )
         )
-    return layer.together(found)
+    return layer.together(directions)

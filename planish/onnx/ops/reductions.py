@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     axes_of,
@@ -18,6 +17,7 @@ from planish.onnx.ops.common import (
     size_of,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import normalize
 
@@ -59,12 +59,12 @@ _REDUCTIONS: dict[str, Reduce] = {
 
 
 def _reduction(name: str, function: Reduce) -> None:
-    def by_attribute(at: At, x: V) -> V:
+    def by_attribute(at: NodeSite, x: V) -> V:
         axes = at.attr("axes")
         chosen = axes_of(at, axes, x.rank) if axes else list(range(x.rank))
         return function(x, chosen, bool(at.attr("keepdims", 1)))
 
-    def by_input(at: At, x: V, axes: Array | None = None) -> V:
+    def by_input(at: NodeSite, x: V, axes: Array | None = None) -> V:
         keep = bool(at.attr("keepdims", 1))
         nothing = bool(at.attr("noop_with_empty_axes", 0))
         if axes is None or axes.size == 0:
@@ -81,7 +81,7 @@ for _name, _function in _REDUCTIONS.items():
 
 
 def _extreme(name: str, function: Callable[..., V]) -> None:
-    def handler(at: At, x: V) -> V:
+    def handler(at: NodeSite, x: V) -> V:
         axis = axis_of(at, at.attr("axis", 0), x.rank)
         keep = bool(at.attr("keepdims", 1))
         if not at.attr("select_last_index", 0):
@@ -96,7 +96,7 @@ _extreme("ArgMin", V.argmin)
 
 
 def _running(name: str, function: Callable[..., V]) -> None:
-    def handler(at: At, x: V, axis: Array) -> V:
+    def handler(at: NodeSite, x: V, axis: Array) -> V:
         return function(
             x,
             axis_of(at, int(number(axis)), x.rank),
@@ -111,17 +111,17 @@ _running("CumSum", V.cumsum)
 _running("CumProd", V.cumprod)
 
 
-def _top_k(at: At, x: V, k: int) -> tuple[V, V]:
+def _top_k(at: NodeSite, x: V, k: int) -> tuple[V, V]:
     axis = axis_of(at, at.attr("axis", -1), x.rank)
     at.attr("sorted", 1)
     return x.top_k(k, axis, bool(at.attr("largest", 1)))
 
 
 @op("TopK")
-def top_k_attribute(at: At, x: V) -> tuple[V, V]:
+def top_k_attribute(at: NodeSite, x: V) -> tuple[V, V]:
     return _top_k(at, x, int(at.attributes.require("k")))
 
 
 @op("TopK", since=10, known=(1,))
-def top_k(at: At, x: V, k: Array) -> tuple[V, V]:
+def top_k(at: NodeSite, x: V, k: Array) -> tuple[V, V]:
     return _top_k(at, x, int(number(np.asarray(k))))

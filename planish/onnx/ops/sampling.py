@@ -8,15 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     cast,
-    ints,
     sizes,
 )
 from planish.onnx.registry import op
-from planish.ptir import ops
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import gather
 from planish.ptir.library.normalize import widened
@@ -62,7 +60,7 @@ def _weights(mode: str, x: V) -> list[tuple[int, V | None]]:
 
 
 @op("GridSample")
-def grid_sample(at: At, x: V, grid: V) -> V:
+def grid_sample(at: NodeSite, x: V, grid: V) -> V:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
         at.attr("mode", "linear"), at.attr("mode", "linear")
     )  # fmt: skip
@@ -117,30 +115,11 @@ def grid_sample(at: At, x: V, grid: V) -> V:
     return cast(total.transpose((0, len(dims), *range(1, len(dims)))), x.dtype)
 
 
-@op("AffineGrid", known=(1,))
-def affine_grid(at: At, theta: V, size: Array) -> V:
-    """theta · (x, y, …, 1) for every point of a regular grid from -1 to 1."""
-    batch, _, *space = ints(size)
-    aligned = at.attr("align_corners", 0)
-    axes = []
-    for length in space:
-        line = np.arange(length, dtype=np.float64)
-        axes.append(
-            line * (2 / (length - 1)) - 1 if aligned and length > 1 else (2 * line + 1) / length - 1
-        )  # fmt: skip
-    mesh = np.meshgrid(*axes, indexing="ij")
-    points = np.stack([*mesh[::-1], np.ones(space)], -1).reshape(-1, len(space) + 1)
-    wide = widened(theta)
-    grid = at.value(points.astype(wide.dtype.numpy))
-    result = wide.dot_general(grid, ops.DotDims((), (2,), (1,)))
-    return cast(result.transpose((0, 2, 1)).reshape((batch, *space, len(space))), theta.dtype)
-
-
 # -- regions of interest ---------------------------------------------------------------------------------------------
 
 
 @op("RoiAlign", host=True)
-def roi_align(at: At, x: Array, regions: Array, batches: Array) -> Array:
+def roi_align(at: NodeSite, x: Array, regions: Array, batches: Array) -> Array:
     """On the host: how many samples a region has may depend on it."""
     mode = at.attr("mode", "avg").lower()
     default = "half_pixel" if at.version >= 16 else "output_half_pixel"
@@ -203,7 +182,7 @@ _PER_BIN = 64
 
 
 @op("MaxRoiPool", host=True)
-def max_roi_pool(at: At, x: Array, regions: Array) -> Array:
+def max_roi_pool(at: NodeSite, x: Array, regions: Array) -> Array:
     height, width = at.attributes.require("pooled_shape")
     scale = at.attr("spatial_scale", 1.0)
     at.work(len(regions) * height * width * _PER_BIN)

@@ -7,38 +7,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.onnx.engine import At
 from planish.onnx.registry import op
-from planish.onnx.scope import Scope
+from planish.onnx.scope import NameScope
+from planish.onnx.site import NodeSite
 
 Array = NDArray[Any]
 Value = Any
 
 
-def _number(at: At, position: int, value: Value) -> int:
+def _number(at: NodeSite, position: int, value: Value) -> int:
     return int(
         np.asarray(at.engine.known(at, [position], _inputs(at, position, value))[position]).reshape(-1)[0]
     )
 
 
-def _inputs(at: At, position: int, value: Value) -> list[Value]:
+def _inputs(at: NodeSite, position: int, value: Value) -> list[Value]:
     return [at.scope.find(name) if name else None for name in at.node.input]
 
 
 @op("SequenceEmpty", since=11, sequences=True)
-def sequence_empty(at: At) -> tuple[list[Value]]:
+def sequence_empty(at: NodeSite) -> tuple[list[Value]]:
     at.attr("dtype")
     return ([],)
 
 
 @op("SequenceConstruct", since=11, sequences=True)
-def sequence_construct(at: At, *values: Value) -> tuple[list[Value]]:
+def sequence_construct(at: NodeSite, *values: Value) -> tuple[list[Value]]:
     return (list(values),)
 
 
 @op("SequenceInsert", since=11, sequences=True)
 def sequence_insert(
-    at: At, sequence: list[Value], value: Value, position: Value = None
+    at: NodeSite, sequence: list[Value], value: Value, position: Value = None
 ) -> tuple[list[Value]]:
     place = len(sequence) if position is None else _number(at, 2, position)
     sequence, value = (at.scope.find(name) for name in at.node.input[:2])
@@ -47,7 +47,7 @@ def sequence_insert(
 
 
 @op("SequenceErase", since=11, sequences=True)
-def sequence_erase(at: At, sequence: list[Value], position: Value = None) -> tuple[list[Value]]:
+def sequence_erase(at: NodeSite, sequence: list[Value], position: Value = None) -> tuple[list[Value]]:
     place = len(sequence) - 1 if position is None else _number(at, 1, position)
     sequence = list(at.scope.find(at.node.input[0]))
     del sequence[place]
@@ -55,18 +55,18 @@ def sequence_erase(at: At, sequence: list[Value], position: Value = None) -> tup
 
 
 @op("SequenceAt", since=11, sequences=True)
-def sequence_at(at: At, sequence: list[Value], position: Value) -> tuple[Value]:
+def sequence_at(at: NodeSite, sequence: list[Value], position: Value) -> tuple[Value]:
     place = _number(at, 1, position)
     return (at.scope.find(at.node.input[0])[place],)
 
 
 @op("SequenceLength", since=11, sequences=True)
-def sequence_length(at: At, sequence: list[Value]) -> tuple[Array]:
+def sequence_length(at: NodeSite, sequence: list[Value]) -> tuple[Array]:
     return (np.array(len(sequence), np.int64),)
 
 
 @op("SplitToSequence", since=11, sequences=True)
-def split_to_sequence(at: At, value: Value, split: Value = None) -> tuple[list[Value]]:
+def split_to_sequence(at: NodeSite, value: Value, split: Value = None) -> tuple[list[Value]]:
     axis, keep = at.attr("axis", 0), at.attr("keepdims", 1)
     if split is not None:
         split = at.engine.known(at, [1], _inputs(at, 1, split))[1]
@@ -98,7 +98,7 @@ def split_to_sequence(at: At, value: Value, split: Value = None) -> tuple[list[V
 
 
 @op("ConcatFromSequence", since=11, sequences=True)
-def concat_from_sequence(at: At, sequence: list[Value]) -> tuple[Value]:
+def concat_from_sequence(at: NodeSite, sequence: list[Value]) -> tuple[Value]:
     axis, new = at.attributes.require("axis"), at.attr("new_axis", 0)
     if not sequence:
         raise at.refuse("the sequence is empty")
@@ -112,34 +112,34 @@ def concat_from_sequence(at: At, sequence: list[Value]) -> tuple[Value]:
 
 
 @op("SequenceMap", since=17, sequences=True)
-def sequence_map(at: At, sequence: list[Value], *others: Value) -> tuple[list[Value], ...]:
+def sequence_map(at: NodeSite, sequence: list[Value], *others: Value) -> tuple[list[Value], ...]:
     body = at.attr("body")
     names = [i.name for i in body.input]
     # in a scope of its own, where a cut inside the body finds what is still needed
-    own = Scope({"$given": [sequence, *others], "$made": [[] for _ in body.output]}, at.scope)
+    own = NameScope({"$given": [sequence, *others], "$made": [[] for _ in body.output]}, at.scope)
     for k in range(len(sequence)):
         first, *rest = own.names["$given"]
         given = [first[k], *(other[k] if isinstance(other, list) else other for other in rest)]
-        results = at.engine.run_graph(body, Scope(dict(zip(names, given, strict=True)), own))
+        results = at.engine.run_graph(body, NameScope(dict(zip(names, given, strict=True)), own))
         own.names["$made"] = [
-            [*found, result] for found, result in zip(own.names["$made"], results, strict=True)
+            [*items, result] for items, result in zip(own.names["$made"], results, strict=True)
         ]
     return tuple(own.names["$made"])
 
 
 @op("Optional", since=15, sequences=True)
-def optional(at: At, value: Value = None) -> tuple[Value]:
+def optional(at: NodeSite, value: Value = None) -> tuple[Value]:
     at.attr("type")
     return (value,)
 
 
 @op("OptionalHasElement", since=15, sequences=True)
-def optional_has_element(at: At, value: Value = None) -> tuple[Array]:
+def optional_has_element(at: NodeSite, value: Value = None) -> tuple[Array]:
     return (np.array(value is not None),)
 
 
 @op("OptionalGetElement", since=15, sequences=True)
-def optional_get_element(at: At, value: Value) -> tuple[Value]:
+def optional_get_element(at: NodeSite, value: Value) -> tuple[Value]:
     if value is None:
         raise at.refuse("the optional is empty")
     return (value,)

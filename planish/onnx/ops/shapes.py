@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from planish.onnx.engine import At
 from planish.onnx.ops.broadcasting import broadcast_dims
 from planish.onnx.ops.common import (
     Array,
@@ -27,6 +26,7 @@ from planish.onnx.ops.common import (
     sizes,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library import shaping
@@ -37,26 +37,26 @@ _KEPT = 1 << 16
 
 
 @op("Identity", sequences=True)
-def identity(at: At, x: Any) -> Any:
+def identity(at: NodeSite, x: Any) -> Any:
     return x
 
 
 @op("Constant", host=True)
-def constant(at: At) -> Array:
+def constant(at: NodeSite) -> Array:
     for name in ("value", "sparse_value"):
-        found = at.attr(name)
-        if found is not None:
-            return np.asarray(found)
+        value = at.attr(name)
+        if value is not None:
+            return np.asarray(value)
     for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64),
                         ("value_ints", np.int64), ("value_string", object), ("value_strings", object)):  # fmt: skip
-        found = at.attr(name)
-        if found is not None:
-            return np.array(found, dtype)
+        value = at.attr(name)
+        if value is not None:
+            return np.array(value, dtype)
     raise at.refuse("has no value")
 
 
 @op("ConstantOfShape", known=(0,))
-def constant_of_shape(at: At, shape: Array) -> Tensor:
+def constant_of_shape(at: NodeSite, shape: Array) -> Tensor:
     value = at.attr("value", np.zeros(1, np.float32)).reshape(-1)
     dims = dims_of(shape)
     at.room(math.prod(bounds(dim)[1] for dim in dims), value.dtype.itemsize)
@@ -66,12 +66,12 @@ def constant_of_shape(at: At, shape: Array) -> Tensor:
     return at.value(value).reshape(()).broadcast_to(dims)
 
 
-def _all_host(at: At, given: Sequence[Any]) -> list[int]:
+def _all_host(at: NodeSite, given: Sequence[Any]) -> list[int]:
     return [0] if isinstance(given[0], np.ndarray) else []
 
 
 @op("Shape", known=_all_host)
-def shape(at: At, x: Tensor) -> Tensor:
+def shape(at: NodeSite, x: Tensor) -> Tensor:
     rank = len(x.shape) if isinstance(x, np.ndarray) else x.rank
     start, end = at.attr("start", 0), at.attr("end")
     wanted = range(rank)[slice(start, end)]
@@ -80,19 +80,19 @@ def shape(at: At, x: Tensor) -> Tensor:
     dims = [x.dims[axis] for axis in wanted]
     if all(isinstance(dim, int) for dim in dims):
         return np.array(dims, np.int64)
-    made = shaping.stack([x.dimension_size(axis) for axis in wanted])
+    stacked = shaping.stack([x.dimension_size(axis) for axis in wanted])
     named = np.empty(len(dims), object)
     named[:] = dims
-    at.engine.symbols[made.id] = (made, named)
-    return made
+    at.engine.symbols[stacked.id] = (stacked, named)
+    return stacked
 
 
 @op("Size", known=_all_host)
-def size(at: At, x: Tensor) -> Array:
+def size(at: NodeSite, x: Tensor) -> Array:
     return np.array(x.size if isinstance(x, np.ndarray) else np.prod(sizes(at, x), dtype=np.int64), np.int64)
 
 
-def _reshaped(at: At, x: V, wanted: Sequence[int], keep_zero: bool) -> V:
+def _reshaped(at: NodeSite, x: V, wanted: Sequence[int], keep_zero: bool) -> V:
     dims = [x.dims[n] if d == 0 and not keep_zero and n < x.rank else d for n, d in enumerate(wanted)]
     if -1 in dims and 0 in dims:
         # An axis of size 0 leaves no number to compute the other from.
@@ -102,17 +102,17 @@ def _reshaped(at: At, x: V, wanted: Sequence[int], keep_zero: bool) -> V:
 
 
 @op("Reshape")
-def reshape_attribute(at: At, x: V) -> V:
+def reshape_attribute(at: NodeSite, x: V) -> V:
     at.attr("consumed_inputs")
     return _reshaped(at, x, at.attr("shape", []), False)
 
 
-def _reshape_known(at: At, given: Sequence[Any]) -> list[int]:
+def _reshape_known(at: NodeSite, given: Sequence[Any]) -> list[int]:
     return [0, 1] if is_host(given[0]) else [1]
 
 
 @op("Reshape", since=5, known=_reshape_known)
-def reshape(at: At, x: Tensor, wanted: Array) -> Tensor:
+def reshape(at: NodeSite, x: Tensor, wanted: Array) -> Tensor:
     keep = bool(at.attr("allowzero", 0))
     if isinstance(x, np.ndarray):
         return x.reshape(
@@ -127,7 +127,7 @@ def reshape(at: At, x: Tensor, wanted: Array) -> Tensor:
 
 
 @op("Flatten", known=host_arrays)
-def flatten(at: At, x: Tensor) -> Tensor:
+def flatten(at: NodeSite, x: Tensor) -> Tensor:
     rank = x.ndim if isinstance(x, np.ndarray) else x.rank
     axis = at.attr("axis", 1)
     axis = axis + rank if axis < 0 else axis
@@ -137,22 +137,22 @@ def flatten(at: At, x: Tensor) -> Tensor:
     return x.reshape((math.prod(x.dims[:axis], start=one), math.prod(x.dims[axis:], start=one)))
 
 
-def _squeezed(at: At, x: V, axes: Sequence[int] | None) -> V:
+def _squeezed(at: NodeSite, x: V, axes: Sequence[int] | None) -> V:
     chosen = [n for n, d in enumerate(x.dims) if d == 1] if axes is None else axes_of(at, axes, x.rank)
     return x.squeeze(chosen) if chosen else x
 
 
 @op("Squeeze")
-def squeeze_attribute(at: At, x: V) -> V:
+def squeeze_attribute(at: NodeSite, x: V) -> V:
     return _squeezed(at, x, at.attr("axes"))
 
 
 @op("Squeeze", since=13, known=(1,))
-def squeeze(at: At, x: V, axes: Array | None = None) -> V:
+def squeeze(at: NodeSite, x: V, axes: Array | None = None) -> V:
     return _squeezed(at, x, None if axes is None else ints(axes))
 
 
-def _unsqueezed(at: At, x: V, axes: Sequence[int]) -> V:
+def _unsqueezed(at: NodeSite, x: V, axes: Sequence[int]) -> V:
     rank = x.rank + len(axes)
     new = sorted(axes_of(at, axes, rank))
     if len(set(new)) != len(new):
@@ -162,23 +162,23 @@ def _unsqueezed(at: At, x: V, axes: Sequence[int]) -> V:
 
 
 @op("Unsqueeze")
-def unsqueeze_attribute(at: At, x: V) -> V:
+def unsqueeze_attribute(at: NodeSite, x: V) -> V:
     return _unsqueezed(at, x, at.attributes.require("axes"))
 
 
 @op("Unsqueeze", since=13, known=(1,))
-def unsqueeze(at: At, x: V, axes: Array) -> V:
+def unsqueeze(at: NodeSite, x: V, axes: Array) -> V:
     return _unsqueezed(at, x, ints(axes))
 
 
 @op("Transpose", known=host_arrays)
-def transpose(at: At, x: Tensor) -> Tensor:
+def transpose(at: NodeSite, x: Tensor) -> Tensor:
     perm = at.attr("perm")
     return np.transpose(x, perm) if isinstance(x, np.ndarray) else x.transpose(perm)
 
 
 @op("Concat", known=host_arrays)
-def concat(at: At, *xs: Tensor) -> Tensor:
+def concat(at: NodeSite, *xs: Tensor) -> Tensor:
     axis = at.attr("axis", 1 if at.version < 4 else None)
     if axis is None:
         raise at.refuse("has no axis")
@@ -188,7 +188,7 @@ def concat(at: At, *xs: Tensor) -> Tensor:
     return values[0] if len(values) == 1 else at.graph.concat(values, axis_of(at, axis, values[0].rank))
 
 
-def _split(at: At, x: V, parts: Sequence[int] | None, count: int) -> tuple[V, ...]:
+def _split(at: NodeSite, x: V, parts: Sequence[int] | None, count: int) -> tuple[V, ...]:
     axis = axis_of(at, at.attr("axis", 0), x.rank)
     length = size_of(at, x, axis)
     if parts is None:
@@ -200,14 +200,14 @@ def _split(at: At, x: V, parts: Sequence[int] | None, count: int) -> tuple[V, ..
 
 
 @op("Split", known=(1,))
-def split_attribute(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
+def split_attribute(at: NodeSite, x: V, parts: Array | None = None) -> tuple[V, ...]:
     given = at.attr("split")
     chosen = given if given is not None else None if parts is None else ints(parts)
     return _split(at, x, chosen, len(at.node.output))
 
 
 @op("Split", since=13, known=(1,))
-def split(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
+def split(at: NodeSite, x: V, parts: Array | None = None) -> tuple[V, ...]:
     count = at.attr("num_outputs", len(at.node.output))
     if count != len(at.node.output):
         raise at.refuse(f"num_outputs is {count}, and it has {len(at.node.output)}")
@@ -215,21 +215,21 @@ def split(at: At, x: V, parts: Array | None = None) -> tuple[V, ...]:
 
 
 @op("Expand", known=(1,))
-def expand(at: At, x: V, wanted: Array) -> V:
+def expand(at: NodeSite, x: V, wanted: Array) -> V:
     dims = broadcast_dims(x.dims, dims_of(wanted))
     at.room(math.prod(d for d in dims if isinstance(d, int)), x.dtype.itemsize)
     return x.broadcast_to(dims)
 
 
 @op("Tile", known=(1, 2))
-def tile_axis(at: At, x: V, tiles: Array, axis: Array) -> V:
+def tile_axis(at: NodeSite, x: V, tiles: Array, axis: Array) -> V:
     repeats = [1] * x.rank
     repeats[axis_of(at, int(number(axis)), x.rank)] = int(number(tiles))
     return shaping.tile(x, repeats)
 
 
 @op("Tile", since=6, known=(1,))
-def tile(at: At, x: V, repeats: Array) -> V:
+def tile(at: NodeSite, x: V, repeats: Array) -> V:
     at.room(math.prod([*sizes(at, x), *ints(repeats)]), x.dtype.itemsize)
     return shaping.tile(x, ints(repeats))
 
@@ -238,7 +238,7 @@ def tile(at: At, x: V, repeats: Array) -> V:
 
 
 def _sliced(
-    at: At,
+    at: NodeSite,
     x: V,
     starts: Sequence[int],
     ends: Sequence[int],
@@ -266,14 +266,14 @@ def _sliced(
 
 
 @op("Slice")
-def slice_attributes(at: At, x: V) -> V:
+def slice_attributes(at: NodeSite, x: V) -> V:
     starts, ends = at.attr("starts", []), at.attr("ends", [])
     return _sliced(at, x, starts, ends, at.attr("axes") or range(len(starts)), [1] * len(starts))
 
 
 @op("Slice", since=10, known=(1, 2, 3, 4))
 def slice_(
-    at: At, x: V, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
+    at: NodeSite, x: V, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
 ) -> V:
     count = starts.size
     return _sliced(
@@ -290,7 +290,7 @@ def slice_(
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
 
 
-def _padded(at: At, x: V, pads: Sequence[int], value: V | float, axes: Sequence[int]) -> V:
+def _padded(at: NodeSite, x: V, pads: Sequence[int], value: V | float, axes: Sequence[int]) -> V:
     mode = at.attr("mode", "constant")
     if mode not in _MODES:
         raise at.refuse(f"there is no mode {mode!r}")
@@ -303,7 +303,7 @@ def _padded(at: At, x: V, pads: Sequence[int], value: V | float, axes: Sequence[
 
 
 @op("Pad")
-def pad_attributes(at: At, x: V) -> V:
+def pad_attributes(at: NodeSite, x: V) -> V:
     pads = at.attr("pads", at.attr("paddings"))
     if pads is None:
         raise at.refuse("has no pads")
@@ -311,7 +311,7 @@ def pad_attributes(at: At, x: V) -> V:
 
 
 @op("Pad", since=11, known=(1, 3))
-def pad(at: At, x: V, pads: Array, value: V | None = None, axes: Array | None = None) -> V:
+def pad(at: NodeSite, x: V, pads: Array, value: V | None = None, axes: Array | None = None) -> V:
     chosen = range(x.rank) if axes is None else axes_of(at, ints(axes), x.rank)
     filler: V | float = 0 if value is None else value.reshape(())
     if x.dtype.is_bool and value is None:
@@ -319,29 +319,16 @@ def pad(at: At, x: V, pads: Array, value: V | None = None, axes: Array | None = 
     return _padded(at, x, ints(pads), filler, chosen)
 
 
-@op("CenterCropPad", known=(1,))
-def center_crop_pad(at: At, x: V, wanted: Array) -> V:
-    axes = at.attr("axes")
-    chosen = list(range(x.rank)) if axes is None else axes_of(at, axes, x.rank)
-    low, high = [0] * x.rank, [0] * x.rank
-    for axis, target in zip(chosen, ints(wanted), strict=True):
-        size = size_of(at, x, axis)
-        # The odd element lies behind: a crop begins half way (down), and so does padding.
-        before = (target - size) // 2 if target >= size else -((size - target) // 2)
-        low[axis], high[axis] = before, target - size - before
-    return x.pad(low, high, value=False if x.dtype.is_bool else 0)
-
-
 # -- blocks, diagonals, counting -------------------------------------------------------------------------------------
 
 
 @op("DepthToSpace")
-def depth_to_space(at: At, x: V) -> V:
+def depth_to_space(at: NodeSite, x: V) -> V:
     return shaping.depth_to_space(x, at.attributes.require("blocksize"), at.attr("mode", "DCR"))
 
 
 @op("SpaceToDepth")
-def space_to_depth(at: At, x: V) -> V:
+def space_to_depth(at: NodeSite, x: V) -> V:
     block, mode = at.attributes.require("blocksize"), at.attr("mode", "DCR")
     if mode not in ("DCR", "CRD"):
         raise at.refuse(f"there is no mode {mode!r}")
@@ -354,7 +341,7 @@ def space_to_depth(at: At, x: V) -> V:
 
 
 @op("EyeLike")
-def eye_like(at: At, x: V) -> V:
+def eye_like(at: NodeSite, x: V) -> V:
     rows, columns = x.dims
     to = at.attr("dtype")
     dtype = x.dtype
@@ -364,7 +351,7 @@ def eye_like(at: At, x: V) -> V:
 
 
 @op("Trilu", known=(1,))
-def trilu(at: At, x: V, k: Array | None = None) -> V:
+def trilu(at: NodeSite, x: V, k: Array | None = None) -> V:
     diagonal = 0 if k is None else int(number(k))
     upper = at.attr("upper", 1)
     if 0 in x.dims:
@@ -373,7 +360,7 @@ def trilu(at: At, x: V, k: Array | None = None) -> V:
 
 
 @op("Range", known="all")
-def range_(at: At, start: Array, limit: Array, delta: Array) -> Array:
+def range_(at: NodeSite, start: Array, limit: Array, delta: Array) -> Array:
     stash = at.attr("stash_type", 1)
     dtype = start.dtype
     first, last, step = (number(v) for v in (start, limit, delta))

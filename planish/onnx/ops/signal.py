@@ -1,11 +1,10 @@
-"""Signals: Fourier transforms, windows, mel weights."""
+"""Signals: Fourier transforms, mel weights. (Windows are functions of ONNX's own.)"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from planish import dtypes
-from planish.onnx.engine import At
 from planish.onnx.ops.common import (
     Array,
     axis_of,
@@ -16,11 +15,12 @@ from planish.onnx.ops.common import (
     sizes,
 )
 from planish.onnx.registry import op
+from planish.onnx.site import NodeSite
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import along
 
 
-def _signal(at: At, x: V) -> V:
+def _signal(at: NodeSite, x: V) -> V:
     """The last axis, real or real and imaginary, as complex numbers."""
     *lead, parts = sizes(at, x)
     wide = x if x.dtype.bits >= 32 else x.cast(dtypes.float32)
@@ -32,7 +32,7 @@ def _signal(at: At, x: V) -> V:
     return real.complex(wide.slice([*[0] * len(lead), 1], [*lead, 2]).reshape(lead))
 
 
-def _fitted(at: At, x: V, axis: int, length: int) -> V:
+def _fitted(at: NodeSite, x: V, axis: int, length: int) -> V:
     """An axis cut or filled with zeros to a length."""
     size = size_of(at, x, axis)
     if size == length:
@@ -48,7 +48,7 @@ def _parts(z: V) -> V:
     return z.real().expand_dims(last).concat([z.imag().expand_dims(last)], last)
 
 
-def _dft(at: At, x: V, length: int | None, axis: int) -> V:
+def _dft(at: NodeSite, x: V, length: int | None, axis: int) -> V:
     inverse, half = bool(at.attr("inverse", 0)), bool(at.attr("onesided", 0))
     axis = axis_of(at, axis, x.rank)
     if axis == x.rank - 1:
@@ -70,18 +70,18 @@ def _dft(at: At, x: V, length: int | None, axis: int) -> V:
 
 
 @op("DFT", known=(1,))
-def dft_attribute(at: At, x: V, length: Array | None = None) -> V:
+def dft_attribute(at: NodeSite, x: V, length: Array | None = None) -> V:
     return _dft(at, x, None if length is None else int(number(length)), at.attr("axis", 1))
 
 
 @op("DFT", since=20, known=(1, 2))
-def dft(at: At, x: V, length: Array | None = None, axis: Array | None = None) -> V:
+def dft(at: NodeSite, x: V, length: Array | None = None, axis: Array | None = None) -> V:
     chosen = -2 if axis is None else int(number(axis))
     return _dft(at, x, None if length is None else int(number(length)), chosen)
 
 
 @op("STFT", known=(1, 3))
-def stft(at: At, x: V, step: Array, window: V | None = None, length: Array | None = None) -> V:
+def stft(at: NodeSite, x: V, step: Array, window: V | None = None, length: Array | None = None) -> V:
     # A signal without a last axis of parts is real.
     x = x.expand_dims(2) if x.rank == 2 else x
     batch, size, _ = sizes(at, x)
@@ -105,32 +105,10 @@ def stft(at: At, x: V, step: Array, window: V | None = None, length: Array | Non
     return cast(result, x.dtype)
 
 
-_WINDOWS = {
-    "HannWindow": (0.5, -0.5, 0.0),
-    "HammingWindow": (25 / 46, -21 / 46, 0.0),
-    "BlackmanWindow": (0.42, -0.5, 0.08),
-}
-
-
-def _window(name: str, terms: tuple[float, float, float]) -> None:
-    def handler(at: At, size: Array) -> Array:
-        count = int(number(size))
-        at.room(count, 8)
-        dtype = numpy_kind(at, at.attr("output_datatype", 1))
-        period = count if at.attr("periodic", 1) else count - 1
-        turn = 2 * np.pi * np.arange(count) / max(period, 1)
-        found = terms[0] + terms[1] * np.cos(turn) + terms[2] * np.cos(2 * turn)
-        return np.asarray(found).astype(dtype)
-
-    op(name, known=(0,))(handler)
-
-
-for _name, _terms in _WINDOWS.items():
-    _window(_name, _terms)
-
-
 @op("MelWeightMatrix", known="all")
-def mel_weight_matrix(at: At, bins: Array, length: Array, rate: Array, low: Array, high: Array) -> Array:
+def mel_weight_matrix(
+    at: NodeSite, bins: Array, length: Array, rate: Array, low: Array, high: Array
+) -> Array:
     """Triangles that are equally wide on the mel scale, one per column."""
     dtype = numpy_kind(at, at.attr("output_datatype", 1))
     count, size = int(number(bins)), int(number(length))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.onnx.engine import At
 from planish.onnx.registry import op
-from planish.onnx.regular import Pattern
+from planish.onnx.regular import RegularExpression
+from planish.onnx.site import NodeSite
 
 Array = NDArray[Any]
 
@@ -28,14 +28,14 @@ def _texts(values: Sequence[str], shape: Sequence[int]) -> Array:
 
 
 @op("StringConcat", since=20, host=True)
-def string_concat(at: At, x: Array, y: Array) -> Array:
+def string_concat(at: NodeSite, x: Array, y: Array) -> Array:
     first, second = np.broadcast_arrays(x, y)
     pairs = zip(first.reshape(-1), second.reshape(-1), strict=True)
     return _texts([_text(a) + _text(b) for a, b in pairs], first.shape)
 
 
 @op("StringSplit", since=20, host=True)
-def string_split(at: At, x: Array) -> tuple[Array, Array]:
+def string_split(at: NodeSite, x: Array) -> tuple[Array, Array]:
     """Parts, padded with empty ones to the longest row, and how many there are of each."""
     delimiter, most = at.attr("delimiter"), at.attr("maxsplit", -1)
     rows = [
@@ -48,7 +48,7 @@ def string_split(at: At, x: Array) -> tuple[Array, Array]:
 
 
 @op("StringNormalizer", since=10, host=True)
-def string_normalizer(at: At, x: Array) -> Array:
+def string_normalizer(at: NodeSite, x: Array) -> Array:
     action, sensitive = at.attr("case_change_action", "NONE"), at.attr("is_case_sensitive", 0)
     at.attr("locale")
     stop = at.attr("stopwords") or []
@@ -62,22 +62,22 @@ def string_normalizer(at: At, x: Array) -> Array:
     changed = [
         word.lower() if action == "LOWER" else word.upper() if action == "UPPER" else word for word in kept
     ]
-    found = changed or [""]
-    return _texts(found, (1, len(found)) if x.ndim == 2 else (len(found),))
+    results = changed or [""]
+    return _texts(results, (1, len(results)) if x.ndim == 2 else (len(results),))
 
 
 @op("RegexFullMatch", since=20, host=True)
-def regex_full_match(at: At, x: Array) -> Array:
+def regex_full_match(at: NodeSite, x: Array) -> Array:
     try:
-        pattern = Pattern(at.attributes.require("pattern"))
+        pattern = RegularExpression(at.attributes.require("pattern"))
     except re.error as error:
         raise at.refuse(f"its pattern is none: {error}") from None
-    found = [pattern.fullmatch(_text(value)) for value in x.reshape(-1)]
-    return np.array(found, bool).reshape(x.shape)
+    matches = [pattern.fullmatch(_text(value)) for value in x.reshape(-1)]
+    return np.array(matches, bool).reshape(x.shape)
 
 
 @op("TfIdfVectorizer", since=9, host=True)
-def tf_idf_vectorizer(at: At, x: Array) -> Array:
+def tf_idf_vectorizer(at: NodeSite, x: Array) -> Array:
     """How often n-grams of a pool occur, with gaps of up to `max_skip_count` between their words."""
     require = at.attributes.require
     longest, shortest, gaps = (
@@ -112,7 +112,7 @@ def tf_idf_vectorizer(at: At, x: Array) -> Array:
 def _grams(
     tokens: Sequence[Any], places: dict[tuple[Any, ...], int], shortest: int, longest: int, gaps: int
 ) -> Counter[int]:
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for length in sorted({len(words) for words in places}):
         if not shortest <= length <= longest:
             continue
@@ -122,5 +122,5 @@ def _grams(
             for begin in range(len(tokens) - reach):
                 number = places.get(tuple(tokens[begin : begin + reach + 1 : gap]))
                 if number is not None:
-                    found[number] += 1
-    return found
+                    counts[number] += 1
+    return counts

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planish.onnx.engine import At
+from planish.onnx.site import NodeSite
 
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class NodeWindow:
     """A window that moves over the spatial axes; one entry per axis."""
 
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ def same_padding(size: int, span: int, stride: int, upper: bool) -> tuple[int, i
     return (less, more) if upper else (more, less)
 
 
-def window_of(at: At, space: Sequence[int], kernel: Sequence[int] | None = None) -> Window:
+def window_of(at: NodeSite, space: Sequence[int], kernel: Sequence[int] | None = None) -> NodeWindow:
     """The window that a node describes over axes of these sizes."""
     count = len(space)
     given = at.attr("kernel_shape")
@@ -61,4 +61,4 @@ def window_of(at: At, space: Sequence[int], kernel: Sequence[int] | None = None)
         )
     else:
         raise at.refuse(f"there is no padding {how!r}")
-    return Window(shape, strides, dilations, padding)
+    return NodeWindow(shape, strides, dilations, padding)

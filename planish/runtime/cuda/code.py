@@ -25,9 +25,9 @@ from planish.runtime.plan import (
     Host,
     Instruction,
     Jump,
+    PlanState,
     Read,
     Slice,
-    State,
     Swap,
     Unless,
 )
@@ -110,7 +110,7 @@ class GpuCode:
             case Read(_, buffer):
                 found = np.empty(1, np.int64)
                 self.gpu.download(memory[buffer], found)
-                i.step(State(_Only(buffer, found), slots, (), ()))  # type: ignore[arg-type]  # all that it looks at
+                i.step(PlanState(_Only(buffer, found), slots, (), ()))  # type: ignore[arg-type]  # all that it looks at
             case Jump(to):
                 return to
             case Unless(flag, to):
@@ -131,7 +131,7 @@ class GpuCode:
             arrays[buffer] = np.empty(sizes[buffer] // max(dtype.itemsize, 1), dtype)
         for buffer in i.inputs:
             self.gpu.download(memory[buffer], arrays[buffer])
-        i.step(State(arrays, slots, (), ()))  # type: ignore[arg-type]  # it looks at its own buffers alone
+        i.step(PlanState(arrays, slots, (), ()))  # type: ignore[arg-type]  # it looks at its own buffers alone
         for buffer in i.outputs:
             self.gpu.upload(arrays[buffer], memory[buffer])
 

@@ -36,9 +36,9 @@ def source() -> str:
 
 def function(module: Functions, name: str, *kinds: Any, result: Any = None) -> Callable[..., Any]:
     """A function that holds the interpreter's lock, called from Python; the module lives as long as it."""
-    found = ctypes.PYFUNCTYPE(result, *kinds)(module.address(name))
-    found.code = module  # type: ignore[attr-defined]
-    return found
+    call = ctypes.PYFUNCTYPE(result, *kinds)(module.address(name))
+    call.code = module  # type: ignore[attr-defined]
+    return call
 
 
 def reads_arrays(module: Functions) -> bool:

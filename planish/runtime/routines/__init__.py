@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from planish.runtime.routines import fourier, lapack, selection, small_matrices, sorting, suppression
-from planish.runtime.routines.writer import Module
+from planish.runtime.routines.writer import RoutineModule
 
 ROUTINES: Final[dict[str, Callable[..., None]]] = {
     "sort": sorting.sort,
@@ -39,6 +39,6 @@ def is_known(name: str) -> bool:
 def source(name: str) -> str:
     """The LLVM IR of a routine, in which it is called `routine`."""
     first, *rest = name.split(".")
-    module = Module()
+    module = RoutineModule()
     ROUTINES[first](module, *rest)
     return module.source

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final, TypeAlias
 
-from planish.runtime.routines.writer import Function, Module, Value, Variable, vector
+from planish.runtime.routines.writer import Emitter, RoutineModule, RoutineVariable, Term, vector
 
 RADICES: Final = (8, 4, 2, 3, 5, 7, 11, 13)
 """Those that have a pass of their own."""
@@ -18,10 +18,10 @@ LARGEST: Final = 251
 """The largest prime that has the pass for all of them: beyond, a convolution is faster."""
 _TOGETHER: Final = 4
 """Frequencies of a large prime that are summed at once."""
-Number: TypeAlias = tuple[Value, Value]
+Number: TypeAlias = tuple[Term, Term]
 
 
-def passes(module: Module, kind: str, lanes: int) -> None:
+def passes(module: RoutineModule, kind: str, lanes: int) -> None:
     """Writes `transform(a, b, plan, roots)`, which gives the one of the two buffers that holds the result.
 
     The plan is the number of passes, then per pass: radix, ido, l1, where its roots begin, and where its cosines and sines do if
@@ -48,13 +48,13 @@ def passes(module: Module, kind: str, lanes: int) -> None:
     f.ret(here.now)
 
 
-def _swap(first: Variable, second: Variable) -> None:
+def _swap(first: RoutineVariable, second: RoutineVariable) -> None:
     now = first.now
     first.set(second.now)
     second.set(now)
 
 
-def _pass(module: Module, kind: str, lanes: int, radix: int, *, last: bool) -> str:
+def _pass(module: RoutineModule, kind: str, lanes: int, radix: int, *, last: bool) -> str:
     name = f"{'last' if last else 'pass'}{radix}"
     given = [(n, "ptr") for n in ("cc", "ch", "roots")] + [("ido", "i64"), ("l1", "i64")]
     f = module.function(name, given, internal=True, contract=True)
@@ -79,7 +79,7 @@ def _pass(module: Module, kind: str, lanes: int, radix: int, *, last: bool) -> s
     return name
 
 
-def _prime_pass(module: Module, kind: str, lanes: int) -> str:
+def _prime_pass(module: RoutineModule, kind: str, lanes: int) -> str:
     """A pass of any odd radix, by sums and differences of opposite numbers; cosines and sines are a table.
 
     The table has, for every few frequencies, for every pair of numbers: the cosines of these frequencies, then the sines.
@@ -92,11 +92,11 @@ def _prime_pass(module: Module, kind: str, lanes: int) -> str:
     pairs = f.stack(wide, 4 * (LARGEST // 2))
     with f.range(0, l1) as k, f.range(0, ido) as i:
 
-        def load(j: Value) -> Number:
+        def load(j: Term) -> Number:
             at = f.at(cc, (i + ido * (k * radix + j)) * step, kind)
             return f.load(wide, at), f.load(wide, at, lanes)
 
-        def store(j: Value, value: Number) -> None:
+        def store(j: Term, value: Number) -> None:
             to = f.at(ch, (i + ido * (k + l1 * j)) * step, kind)
             at = f.at(roots, (i * (radix - 1) + (j - 1)) * 2, kind)
             c, s = (f.splat(f.load(kind, at, part), lanes) for part in range(2))
@@ -116,17 +116,17 @@ def _prime_pass(module: Module, kind: str, lanes: int) -> str:
         f.store(total[0].now, to)
         f.store(total[1].now, to, lanes)
         with f.range(0, half, _TOGETHER) as m:
-            found = [[f.variable(wide, start) for start in (*first, 0.0, 0.0)] for _ in range(_TOGETHER)]
+            running = [[f.variable(wide, start) for start in (*first, 0.0, 0.0)] for _ in range(_TOGETHER)]
             with f.range(0, half) as j:
                 parts = [f.load(wide, pairs, (j * 4 + n) * lanes) for n in range(4)]
                 table = f.at(waves, (m * half + j * _TOGETHER) * 2, kind)
-                for number, sums_ in enumerate(found):
+                for number, sums_ in enumerate(running):
                     cosine, sine = (
                         f.splat(f.load(kind, table, number + n * _TOGETHER), lanes) for n in range(2)
                     )
                     for each, part, wave in zip(sums_, parts, (cosine, cosine, sine, sine), strict=True):
                         each.add(part * wave)
-            for number, sums_ in enumerate(found):
+            for number, sums_ in enumerate(running):
                 with f.if_((m + number) < half):
                     a_re, a_im, b_re, b_im = (each.now for each in sums_)
                     store(m + (number + 1), _plus_turned((a_re, a_im), (b_re, b_im)))
@@ -134,7 +134,7 @@ def _prime_pass(module: Module, kind: str, lanes: int) -> str:
     return "prime"
 
 
-def butterfly(f: Function, x: list[Number]) -> list[Number]:
+def butterfly(f: Emitter, x: list[Number]) -> list[Number]:
     """The transform of as many numbers as a radix."""
     if len(x) == 2:
         return [_plus(x[0], x[1]), _minus(x[0], x[1])]
@@ -163,7 +163,7 @@ def _odd(x: list[Number]) -> list[Number]:
     total = x[0]
     for each in sums:
         total = _plus(total, each)
-    found: list[Number] = [total] * radix
+    outputs: list[Number] = [total] * radix
     for k in range(1, half + 1):
         waves = [2 * math.pi * (j * k % radix) / radix for j in range(1, half + 1)]
         (a_re, a_im), (b_re, b_im) = x[0], _scaled(differences[0], math.sin(waves[0]))
@@ -173,9 +173,9 @@ def _odd(x: list[Number]) -> list[Number]:
             if j:
                 re, im = _scaled(differences[j], math.sin(angle))
                 b_re, b_im = b_re + re, b_im + im
-        found[k] = _plus_turned((a_re, a_im), (b_re, b_im))
-        found[radix - k] = _minus_turned((a_re, a_im), (b_re, b_im))
-    return found
+        outputs[k] = _plus_turned((a_re, a_im), (b_re, b_im))
+        outputs[radix - k] = _minus_turned((a_re, a_im), (b_re, b_im))
+    return outputs
 
 
 def _scaled(a: Number, by: float) -> Number:

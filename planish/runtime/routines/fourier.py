@@ -19,7 +19,7 @@ from typing import Final
 from planish.runtime.routines.butterflies import Number, passes
 from planish.runtime.routines.lines import line_functions
 from planish.runtime.routines.sorting import address, word
-from planish.runtime.routines.writer import Function, Module, Value, vector
+from planish.runtime.routines.writer import Emitter, RoutineModule, Term, vector
 
 KINDS: Final = {"float32": ("float", 16), "float64": ("double", 8)}
 """Parts of numbers, and how many lines are transformed together."""
@@ -49,48 +49,48 @@ LANES, CONVOLUTION, LONG = range(3)
 class _Transform:
     """The routine in the making."""
 
-    f: Function
+    f: Emitter
     kind: str
     lanes: int
-    head: dict[str, Value]
-    plan: Value
-    roots: Value
-    a: Value
-    b: Value
+    head: dict[str, Term]
+    plan: Term
+    roots: Term
+    a: Term
+    b: Term
 
     @property
     def wide(self) -> str:
         return vector(self.kind, self.lanes)
 
-    def number(self, base: Value, index: Value) -> Number:
+    def number(self, base: Term, index: Term) -> Number:
         """A number of all lines."""
         at = self.f.at(base, index * (2 * self.lanes), self.kind)
         return self.f.load(self.wide, at), self.f.load(self.wide, at, self.lanes)
 
-    def put(self, base: Value, index: Value, value: Number) -> None:
+    def put(self, base: Term, index: Term, value: Number) -> None:
         at = self.f.at(base, index * (2 * self.lanes), self.kind)
         self.f.store(value[0], at)
         self.f.store(value[1], at, self.lanes)
 
-    def root(self, table: str, index: Value) -> Number:
+    def root(self, table: str, index: Term) -> Number:
         """A root of unity, the same for all lines."""
         re, im = self.one_root(table, index)
         return self.f.splat(re, self.lanes), self.f.splat(im, self.lanes)
 
-    def one_root(self, table: str, index: Value) -> Number:
+    def one_root(self, table: str, index: Term) -> Number:
         at = self.f.at(self.roots, self.head[table] + index * 2, self.kind)
         return self.f.load(self.kind, at), self.f.load(self.kind, at, 1)
 
     @property
-    def scale(self) -> Value:
+    def scale(self) -> Term:
         return self.f.load(self.kind, self.roots)
 
-    def passes(self, a: Value, b: Value, first: str) -> Value:
+    def passes(self, a: Term, b: Term, first: str) -> Term:
         return self.f.call(
             "transform", "ptr", a, b, self.f.at(self.plan, self.head[first], "i64"), self.roots
         )
 
-    def convolved(self) -> Value:
+    def convolved(self) -> Term:
         """The transform of what is in the first buffer, by a convolution with a chirp."""
         f, n, longer = self.f, self.head["n"], self.head["longer"]
         with f.range(0, n) as i:
@@ -98,12 +98,12 @@ class _Transform:
         zero = f.value(0.0, self.wide)
         with f.range(n, longer) as i:
             self.put(self.a, i, (zero, zero))
-        found = self.passes(self.a, self.b, "first")
-        other = f.select(f.let("i1", f"icmp eq ptr {found.text}, {self.a.text}"), self.b, self.a)
+        place = self.passes(self.a, self.b, "first")
+        other = f.select(f.let("i1", f"icmp eq ptr {place.text}, {self.a.text}"), self.b, self.a)
         with f.range(0, longer) as i:
-            re, im = _times(self.number(found, i), self.root("spectrum", i))
-            self.put(found, i, (im, re))
-        last = self.passes(found, other, "first")
+            re, im = _times(self.number(place, i), self.root("spectrum", i))
+            self.put(place, i, (im, re))
+        last = self.passes(place, other, "first")
         with f.range(0, n) as i:
             im, re = self.number(last, i)
             self.put(last, i, _times((re, im), self.root("chirp", i)))
@@ -114,7 +114,7 @@ def _times(a: Number, b: Number) -> Number:
     return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
 
 
-def fft(module: Module, dtype: str) -> None:
+def fft(module: RoutineModule, dtype: str) -> None:
     """See above."""
     kind, lanes = KINDS[dtype]
     passes(module, kind, lanes)
@@ -150,13 +150,13 @@ def fft(module: Module, dtype: str) -> None:
             )
 
 
-def _in_lanes(t: _Transform, x: Value, out: Value, stride: Value, out_stride: Value, lines: Value) -> None:
+def _in_lanes(t: _Transform, x: Term, out: Term, stride: Term, out_stride: Term, lines: Term) -> None:
     f, n, mode, flip = t.f, t.head["n"], t.head["mode"], t.head["flip"]
     zero, one, two = (f.value(number, "i64") for number in (0, 1, 2))
     half = n // 2 + 1
     wide_zero = f.value(0.0, t.wide)
 
-    def load(into: Value, count: Value, step: Value, flip: Value) -> None:
+    def load(into: Term, count: Term, step: Term, flip: Term) -> None:
         f.call("load_rows", "void", into, x, count, stride, lines, step, zero, flip)
 
     with f.if_(mode <= REAL_EVEN):
@@ -180,22 +180,22 @@ def _in_lanes(t: _Transform, x: Value, out: Value, stride: Value, out_stride: Va
             t.put(t.a, k, (im, re))
             with f.if_(k.ne(0)):
                 t.put(t.a, n - k, (-im, re))
-    found = f.variable("ptr", t.a)
+    place = f.variable("ptr", t.a)
     with f.choice(t.head["way"].eq(CONVOLUTION)) as convolution:
-        found.set(t.convolved())
+        place.set(t.convolved())
         convolution.otherwise()
-        found.set(t.passes(t.a, t.b, "first"))
-    result = found.now
+        place.set(t.passes(t.a, t.b, "first"))
+    result = place.now
     with f.if_(mode.eq(REAL_EVEN)):
         other = f.select(f.let("i1", f"icmp eq ptr {result.text}, {t.a.text}"), t.b, t.a)
         with f.range(0, n + 1) as k:
             last = k.eq(n)
             here, there = f.select(last, zero, k), f.select(k.eq(0), zero, n - k)
             t.put(other, k, _split(t.number(result, here), t.number(result, there), t.root("edge", k)))
-        found.set(other)
+        place.set(other)
 
-    def store(count: Value, step: Value, flip: Value) -> None:
-        f.call("store_rows", "void", out, found.now, count, out_stride, lines, step, zero, flip, t.scale)
+    def store(count: Term, step: Term, flip: Term) -> None:
+        f.call("store_rows", "void", out, place.now, count, out_stride, lines, step, zero, flip, t.scale)
 
     with f.if_(mode.eq(COMPLEX)):
         store(n * 2, one, flip)
@@ -224,7 +224,7 @@ def _joined(z: Number, c: Number, w: Number) -> Number:
     return even[0] - odd[1], even[1] + odd[0]
 
 
-def _long(t: _Transform, x: Value, out: Value, room: Value, sets: str) -> None:
+def _long(t: _Transform, x: Term, out: Term, room: Term, sets: str) -> None:
     """One line."""
     rest = (t.plan, t.roots, t.a, t.b)
     f, kind, n, mode = t.f, t.kind, t.head["n"], t.head["mode"]
@@ -235,10 +235,10 @@ def _long(t: _Transform, x: Value, out: Value, room: Value, sets: str) -> None:
     planes = f.at(after, length * 2 + 2, kind)
     flip = t.head["flip"]
 
-    def at(base: Value, index: Value) -> Number:
+    def at(base: Term, index: Term) -> Number:
         return f.load(kind, base, index * 2), f.load(kind, base, index * 2 + 1)
 
-    def put(base: Value, index: Value, value: Number) -> None:
+    def put(base: Term, index: Term, value: Number) -> None:
         f.store(value[0], base, index * 2)
         f.store(value[1], base, index * 2 + 1)
 
@@ -286,7 +286,7 @@ def _long(t: _Transform, x: Value, out: Value, room: Value, sets: str) -> None:
         f.store(at(after, i)[0], out, i)
 
 
-def _two_sets(module: Module, kind: str, lanes: int) -> str:
+def _two_sets(module: RoutineModule, kind: str, lanes: int) -> str:
     """Writes `sets`: n2 columns of n1, roots of unity, n1 rows of n2.
 
     What is between lies in a plane of real and one of imaginary parts.
@@ -307,7 +307,7 @@ def _two_sets(module: Module, kind: str, lanes: int) -> str:
     with f.range(0, n2, lanes) as column:
         lines = f.least(n2 - column, lanes)
         f.call("load_columns", "void", t.a, f.at(x, column * 2, kind), n1, n2 * 2, lines, flip, scale)
-        found = t.passes(t.a, t.b, "first")
+        place = t.passes(t.a, t.b, "first")
         with f.range(0, n1) as k:
             at = k * padded + column
             # the root of the first column of the lanes, times those of the others
@@ -315,7 +315,7 @@ def _two_sets(module: Module, kind: str, lanes: int) -> str:
             start = tuple(f.splat(f.load(kind, first, part), lanes) for part in range(2))
             others = f.at(middle, k * (2 * lanes), kind)
             root = _times((f.load(t.wide, others), f.load(t.wide, others, lanes)), (start[0], start[1]))
-            for plane, part in zip(planes_, _times(t.number(found, k), root), strict=True):
+            for plane, part in zip(planes_, _times(t.number(place, k), root), strict=True):
                 f.store(part, plane, at)
     with f.range(0, n1, lanes) as row:
         lines = f.least(n1 - row, lanes)
@@ -323,6 +323,6 @@ def _two_sets(module: Module, kind: str, lanes: int) -> str:
             offset = f.value(number, "i64")
             rows = f.at(plane, row * padded, kind)
             f.call("load_rows", "void", t.a, rows, n2, padded, lines, two, offset, zero)
-        found = t.passes(t.a, t.b, "second")
-        f.call("store_columns", "void", found, f.at(out, row * 2, kind), n2, n1 * 2, lines, flip, scale)
+        place = t.passes(t.a, t.b, "second")
+        f.call("store_columns", "void", place, f.at(out, row * 2, kind), n2, n1 * 2, lines, flip, scale)
     return "sets"

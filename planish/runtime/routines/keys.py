@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from planish.runtime.routines.writer import Function, Value, lanes, vector
+from planish.runtime.routines.writer import Emitter, Term, lanes, vector
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SortKey:
     """How the bits of a dtype become a key."""
 
     bits: int
@@ -29,7 +29,7 @@ class Key:
     def nbytes(self) -> int:
         return self.bits // 8
 
-    def encode(self, f: Function, raw: Value, *, descending: bool) -> Value:
+    def encode(self, f: Emitter, raw: Term, *, descending: bool) -> Term:
         """The key of bits, or of lanes of them."""
         kind, sign = vector(self.kind, lanes(raw.kind)), 1 << (self.bits - 1)
         signed = sign - (1 << self.bits)  # as a number with a sign
@@ -43,15 +43,15 @@ class Key:
         return key ^ -1 if descending else key
 
 
-KEYS: Final[dict[str, Key]] = {
-    "bool": Key(8),
-    **{f"uint{bits}": Key(bits) for bits in (8, 16, 32, 64)},
-    **{f"int{bits}": Key(bits, signed=True) for bits in (8, 16, 32, 64)},
-    "float8_e4m3fn": Key(8, largest=0x7E),
-    "float8_e5m2": Key(8, largest=0x7C),
-    "float16": Key(16, largest=0x7C00),
-    "bfloat16": Key(16, largest=0x7F80),
-    "float32": Key(32, largest=0x7F800000),
-    "float64": Key(64, largest=0x7FF0000000000000),
+KEYS: Final[dict[str, SortKey]] = {
+    "bool": SortKey(8),
+    **{f"uint{bits}": SortKey(bits) for bits in (8, 16, 32, 64)},
+    **{f"int{bits}": SortKey(bits, signed=True) for bits in (8, 16, 32, 64)},
+    "float8_e4m3fn": SortKey(8, largest=0x7E),
+    "float8_e5m2": SortKey(8, largest=0x7C),
+    "float16": SortKey(16, largest=0x7C00),
+    "bfloat16": SortKey(16, largest=0x7F80),
+    "float32": SortKey(32, largest=0x7F800000),
+    "float64": SortKey(64, largest=0x7FF0000000000000),
 }
 """By name of the dtype."""

@@ -15,11 +15,11 @@ from typing import Final
 from planish.runtime.libraries import PREFIX, wide_integers
 from planish.runtime.routines.sorting import address, rows_of, word
 from planish.runtime.routines.transposition import transposing
-from planish.runtime.routines.writer import Function, Module, Value, vector
+from planish.runtime.routines.writer import Emitter, RoutineModule, Term, vector
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class LapackScalar:
     """A dtype as LAPACK knows it."""
 
     letter: str
@@ -33,10 +33,10 @@ class Scalar:
 
 
 SCALARS: Final = {
-    "float32": Scalar("s", "float"),
-    "float64": Scalar("d", "double"),
-    "complex64": Scalar("c", "float", 2),
-    "complex128": Scalar("z", "double", 2),
+    "float32": LapackScalar("s", "float"),
+    "float64": LapackScalar("d", "double"),
+    "complex64": LapackScalar("c", "float", 2),
+    "complex128": LapackScalar("z", "double", 2),
 }
 _LANES: Final = 8
 _LARGE: Final = 100_000_000
@@ -46,43 +46,43 @@ _LARGE: Final = 100_000_000
 class Library:
     """Calls of LAPACK: everything by address, lengths of texts at the end."""
 
-    def __init__(self, f: Function, scalar: Scalar) -> None:
+    def __init__(self, f: Emitter, scalar: LapackScalar) -> None:
         self.f, self.scalar = f, scalar
         self.info = f.stack("i64")
 
-    def integer(self, value: Value | int) -> Value:
+    def integer(self, value: Term | int) -> Term:
         """An integer by its address: a small one reads the same in 32 bits and in 64."""
         at = self.f.stack("i64")
         self.f.store(self.f.value(value, "i64"), at)
         return at
 
-    def text(self, letter: str) -> Value:
+    def text(self, letter: str) -> Term:
         at = self.f.stack("i8")
         self.f.store(self.f.value(ord(letter), "i8"), at)
         return at
 
-    def one(self) -> Value:
+    def one(self) -> Term:
         """The number 1 by its address."""
         at = self.f.stack(self.scalar.part, 2)
         self.f.store(self.f.value(1.0, self.scalar.part), at)
         self.f.store(self.f.value(0.0, self.scalar.part), at, 1)
         return at
 
-    def call(self, name: str, *given: Value | int | str) -> None:
+    def call(self, name: str, *given: Term | int | str) -> None:
         """A function by its name without the letter; texts and integers as they are."""
         f = self.f
         f.store(f.value(0, "i64"), self.info)
         texts = [f.value(1, "i64") for each in given if isinstance(each, str)]
         ready = [
             self.text(each) if isinstance(each, str)
-            else each if isinstance(each, Value) and each.kind == "ptr"
+            else each if isinstance(each, Term) and each.kind == "ptr"
             else self.integer(each)
             for each in given
         ]  # fmt: skip
         f.call(PREFIX + self.scalar.letter + name, "void", *ready, *texts)
 
     @contextmanager
-    def session(self, chunks: Value, threads: Value, work: Value) -> Iterator[None]:
+    def session(self, chunks: Term, threads: Term, work: Term) -> Iterator[None]:
         """Calls in here: on several threads if there is one large piece of work, on one if the pool has many."""
         f = self.f
         alone = f.convert(chunks.eq(1) & (work > _LARGE), "i64", "zext")
@@ -91,12 +91,12 @@ class Library:
         f.call("library_leave", "void")
 
     @property
-    def failed(self) -> Value:
+    def failed(self) -> Term:
         """Whether the last call gave up."""
         return self.f.load("i32", self.info).ne(0)
 
 
-def is_finite(f: Function, kind: str, base: Value, count: Value) -> Value:
+def is_finite(f: Emitter, kind: str, base: Term, count: Term) -> Term:
     """Whether so many numbers are: times zero they are zero."""
     wide, narrow = f.variable(vector(kind, _LANES), 0.0), f.variable(kind, 0.0)
     whole = count // _LANES * _LANES
@@ -108,7 +108,7 @@ def is_finite(f: Function, kind: str, base: Value, count: Value) -> Value:
     return lanes & narrow.now.eq(0.0)
 
 
-def fill_nan(f: Function, scalar: Scalar, base: Value, count: Value) -> None:
+def fill_nan(f: Emitter, scalar: LapackScalar, base: Term, count: Term) -> None:
     """So many numbers become NaN."""
     with f.range(0, count) as i:
         f.store(f.value(float("nan"), scalar.part), base, i * scalar.parts)
@@ -116,7 +116,7 @@ def fill_nan(f: Function, scalar: Scalar, base: Value, count: Value) -> None:
             f.store(f.value(0.0, scalar.part), base, i * 2 + 1)
 
 
-def cholesky(module: Module, dtype: str, triangle: str) -> None:
+def cholesky(module: RoutineModule, dtype: str, triangle: str) -> None:
     """Of (x, out, scratch; batch, n, chunks, threads): scratch has a matrix per chunk."""
     scalar = SCALARS[dtype]
     transpose = transposing(module, scalar.nbytes)
@@ -153,7 +153,7 @@ def cholesky(module: Module, dtype: str, triangle: str) -> None:
 
 
 def triangular_solve(
-    module: Module, dtype: str, side: str, triangle: str, transform: str, diagonal: str
+    module: RoutineModule, dtype: str, side: str, triangle: str, transform: str, diagonal: str
 ) -> None:
     """Of (a, b, out; batch, n, rows, columns, chunks, threads), rows and columns being those of b."""
     scalar = SCALARS[dtype]
@@ -177,7 +177,7 @@ def triangular_solve(
         )  # fmt: skip
 
 
-def qr(module: Module, dtype: str) -> None:
+def qr(module: RoutineModule, dtype: str) -> None:
     """Of (x, q, r, scratch; batch, m, n, k, chunks, room, threads): k columns of q, room bytes of scratch per chunk.
 
     The transpose has the factors L and Q where the matrix has Q and R: what LAPACK leaves in memory is R, and then Q, row by row.
@@ -216,7 +216,7 @@ def qr(module: Module, dtype: str) -> None:
             fill_nan(f, scalar, to_r, k * n)
 
 
-def lu(module: Module, dtype: str) -> None:
+def lu(module: RoutineModule, dtype: str) -> None:
     """Of (x, out, order, scratch; batch, m, n, chunks, room, threads): packed factors and the rows they are of.
 
     LAPACK exchanges rows, which here are columns of the transpose: the matrix is transposed for it, and back.

@@ -7,10 +7,10 @@ imaginary parts. Where there are fewer lines than lanes, the other lanes hold an
 from __future__ import annotations
 
 from planish.runtime.routines.transposition import exchanged
-from planish.runtime.routines.writer import Function, Module, Value, vector
+from planish.runtime.routines.writer import Emitter, RoutineModule, Term, vector
 
 
-def line_functions(module: Module, kind: str, lanes: int) -> None:
+def line_functions(module: RoutineModule, kind: str, lanes: int) -> None:
     """Writes load_rows, store_rows, load_columns and store_columns."""
     _load_rows(module, kind, lanes)
     _store_rows(module, kind, lanes)
@@ -18,12 +18,12 @@ def line_functions(module: Module, kind: str, lanes: int) -> None:
     _columns(module, kind, lanes, load=False)
 
 
-def _place(f: Function, lanes: int, number: Value, step: Value, offset: Value, flip: Value) -> Value:
+def _place(f: Emitter, lanes: int, number: Term, step: Term, offset: Term, flip: Term) -> Term:
     """Where the vector of a number is: real and imaginary parts may be exchanged."""
     return ((number * step + offset) ^ flip) * lanes
 
 
-def _load_rows(module: Module, kind: str, lanes: int) -> None:
+def _load_rows(module: RoutineModule, kind: str, lanes: int) -> None:
     """load_rows(a, x, count, stride, lines, step, offset, flip): so many numbers of each line, lines so many numbers apart.
 
     Number i of the lines becomes vector (i · step + offset) xor flip.
@@ -34,14 +34,14 @@ def _load_rows(module: Module, kind: str, lanes: int) -> None:
     whole = f.select(lines.eq(lanes), count // lanes * lanes, f.value(0, "i64"))
     with f.range(0, whole, lanes) as i:
         rows = [f.load(vector(kind, lanes), x, stride * n + i) for n in range(lanes)]
-        for n, found in enumerate(exchanged(f, rows)):
-            f.store(found, a, _place(f, lanes, i + n, step, offset, flip))
+        for n, column in enumerate(exchanged(f, rows)):
+            f.store(column, a, _place(f, lanes, i + n, step, offset, flip))
     with f.range(0, lines) as line, f.range(whole, count) as i:
         at = _place(f, lanes, i, step, offset, flip) + line
         f.store(f.load(kind, x, stride * line + i), a, at)
 
 
-def _store_rows(module: Module, kind: str, lanes: int) -> None:
+def _store_rows(module: RoutineModule, kind: str, lanes: int) -> None:
     """store_rows(x, a, count, stride, lines, step, offset, flip, scale): the inverse, times a number."""
     numbers = [(n, "i64") for n in ("count", "stride", "lines", "step", "offset", "flip")]
     f = module.function("store_rows", [("x", "ptr"), ("a", "ptr"), *numbers, ("scale", kind)], internal=True)
@@ -53,14 +53,14 @@ def _store_rows(module: Module, kind: str, lanes: int) -> None:
             f.load(wide, a, _place(f, lanes, i + n, step, offset, flip)) * f.splat(scale, lanes)
             for n in range(lanes)
         ]
-        for n, found in enumerate(exchanged(f, rows)):
-            f.store(found, x, stride * n + i)
+        for n, column in enumerate(exchanged(f, rows)):
+            f.store(column, x, stride * n + i)
     with f.range(0, lines) as line, f.range(whole, count) as i:
         at = _place(f, lanes, i, step, offset, flip) + line
         f.store(f.load(kind, a, at) * scale, x, stride * line + i)
 
 
-def _columns(module: Module, kind: str, lanes: int, *, load: bool) -> None:
+def _columns(module: RoutineModule, kind: str, lanes: int, *, load: bool) -> None:
     """load_columns(a, x, count, stride, lines, flip, scale), store_columns: complex columns beside each other."""
     numbers = [(n, "i64") for n in ("count", "stride", "lines", "flip")]
     name = "load_columns" if load else "store_columns"

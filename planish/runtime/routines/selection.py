@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from planish.runtime.routines.keys import KEYS, Key
+from planish.runtime.routines.keys import KEYS, SortKey
 from planish.runtime.routines.sorting import KeyAt, address, encoded, order_row, rows_of, word
-from planish.runtime.routines.writer import Function, Module, Value, Variable, vector
+from planish.runtime.routines.writer import Emitter, RoutineModule, RoutineVariable, Term, vector
 
 _LANES: Final = 16
 _WIDE: Final = 8
@@ -23,21 +23,21 @@ _GROUPS: Final = 64
 """Not fewer than `top_k_few` keeps."""
 
 
-class _Row:
+class _SelectedRow:
     """A row that is searched: its keys, and what the next one has to beat."""
 
-    def __init__(self, f: Function, key: Key, source: Value, count: Value, *, descending: bool) -> None:
+    def __init__(self, f: Emitter, key: SortKey, source: Term, count: Term, *, descending: bool) -> None:
         self.f, self.key, self.source, self.count = f, key, source, count
         self.descending = descending
         self.key_at: KeyAt = encoded(f, key, descending, source)
-        self.limit: Variable = f.variable(key.kind, -1)
+        self.limit: RoutineVariable = f.variable(key.kind, -1)
 
-    def wide(self, i: Value) -> Value:
+    def wide(self, i: Term) -> Term:
         """A key as 64 bits."""
-        found = self.key_at(i)
-        return self.f.convert(found, "i64", "zext")
+        keys = self.key_at(i)
+        return self.f.convert(keys, "i64", "zext")
 
-    def search(self, start: Value, found: Callable[[Value], None], between: Callable[[], None]) -> None:
+    def search(self, start: Term, found: Callable[[Term], None], between: Callable[[], None]) -> None:
         """`found(i)` for every element from `start` on that may beat the limit; `between()` after each few."""
         f, kind = self.f, vector(self.key.kind, _LANES)
         whole = start + (self.count - start) // _LANES * _LANES
@@ -47,7 +47,7 @@ class _Row:
             rest = f.variable("i16", f.bits(better, "i16"))
             with f.if_(rest.now.ne(0)):
                 with f.loop() as each:
-                    no = Value(f, "i1", "false")
+                    no = Term(f, "i1", "false")
                     found(i + f.convert(f.call("llvm.cttz.i16", "i16", rest.now, no), "i64", "zext"))
                     rest.set(rest.now & (rest.now - 1))
                     each.leave(rest.now.eq(0))
@@ -56,15 +56,15 @@ class _Row:
             found(i)
             between()
 
-    def narrow(self, key: Value) -> Value:
+    def narrow(self, key: Term) -> Term:
         """A key of 64 bits in its own width."""
         return self.f.convert(key, self.key.kind)
 
 
 @contextmanager
 def _rows(
-    module: Module, dtype: str, direction: str
-) -> Iterator[tuple[_Row, Value, Value, list[Value], Value]]:
+    module: RoutineModule, dtype: str, direction: str
+) -> Iterator[tuple[_SelectedRow, Term, Term, list[Term], Term]]:
     """The loop over the rows of a chunk: a row, k, the room of a chunk, and where values and positions go."""
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
     key = KEYS[dtype]
@@ -74,11 +74,11 @@ def _rows(
     begin, end = rows_of(f, rows, chunks)
     with f.range(begin, end) as number:
         source = f.at(x, number * (count * key.nbytes))
-        made = [f.at(values, number * (k * key.nbytes)), f.at(positions, number * (k * 8))]
-        yield _Row(f, key, source, count, descending=direction == "descending"), k, own, made, room
+        results = [f.at(values, number * (k * key.nbytes)), f.at(positions, number * (k * 8))]
+        yield _SelectedRow(f, key, source, count, descending=direction == "descending"), k, own, results, room
 
 
-def _give(row: _Row, positions: Value, k: Value, made: list[Value]) -> None:
+def _give(row: _SelectedRow, positions: Term, k: Term, made: list[Term]) -> None:
     f = row.f
     with f.range(0, k) as n:
         at = f.load("i64", positions, n)
@@ -91,11 +91,11 @@ def few_bytes(k: int) -> int:
     return 4 * 8 * (-(-k // _WIDE) * _WIDE + 2 * _WIDE)
 
 
-def top_k_few(module: Module, dtype: str, direction: str) -> None:
+def top_k_few(module: RoutineModule, dtype: str, direction: str) -> None:
     """Of (x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
     rank = ranking(module)
     bound = _bounding(module, KEYS[dtype], rank, descending=direction == "descending")
-    with _rows(module, dtype, direction) as (row, k, own, made, room):
+    with _rows(module, dtype, direction) as (row, k, own, results, room):
         f = row.f
         quarter = room // 4
         # The place before the first is below every key.
@@ -110,7 +110,7 @@ def top_k_few(module: Module, dtype: str, direction: str) -> None:
         many = k * 4 + _GROUPS
         shifted, ceiling = f.variable("i64", 0), f.variable(row.key.kind, -1)
 
-        def found(i: Value) -> None:
+        def found(i: Term) -> None:
             key = row.wide(i)
             with f.if_(row.narrow(key).compare("<", row.limit.now, unsigned=True)):
                 mine = f.splat(key, _WIDE)
@@ -129,10 +129,10 @@ def top_k_few(module: Module, dtype: str, direction: str) -> None:
                 row.limit.set(f.select(low, worst, ceiling.now))
 
         row.search(k, found, lambda: None)
-        _give(row, positions, k, made)
+        _give(row, positions, k, results)
 
 
-def _bounding(module: Module, key: Key, rank: str, *, descending: bool) -> str:
+def _bounding(module: RoutineModule, key: SortKey, rank: str, *, descending: bool) -> str:
     """Writes a function that gives what the k-th best of a row from a place on is certainly below: row, place, count, k."""
     given = [("row", "ptr"), ("begin", "i64"), ("count", "i64"), ("k", "i64")]
     f = module.function("bound", given, key.kind, internal=True)
@@ -142,8 +142,8 @@ def _bounding(module: Module, key: Key, rank: str, *, descending: bool) -> str:
     end = begin + (count - begin) // _GROUPS * _GROUPS
     with f.range(begin, end, _GROUPS) as i:
         for number, each in enumerate(best):
-            found = key.encode(f, f.load(kind, source, i + number * _LANES), descending=descending)
-            each.set(f.select(found.compare("<", each.now, unsigned=True), found, each.now))
+            keys = key.encode(f, f.load(kind, source, i + number * _LANES), descending=descending)
+            each.set(f.select(keys.compare("<", each.now, unsigned=True), keys, each.now))
     bests, places, ranked, ranks = (f.stack("i64", _GROUPS + _WIDE) for _ in range(4))
     for number, each in enumerate(best):
         f.store(f.convert(each.now, vector("i64", _LANES), "zext"), bests, number * _LANES)
@@ -153,7 +153,7 @@ def _bounding(module: Module, key: Key, rank: str, *, descending: bool) -> str:
     return "bound"
 
 
-def ranking(module: Module) -> str:
+def ranking(module: RoutineModule) -> str:
     """Writes a function that sorts few keys: each counts who comes before it. Keys and positions from, and to; how many."""
     names = ("keys", "positions", "to", "places")
     f = module.function("rank", [*((name, "ptr") for name in names), ("count", "i64")], internal=True)
@@ -161,7 +161,7 @@ def ranking(module: Module) -> str:
     # Beyond the last: nobody, and never before anybody.
     f.store(f.value(-1, _WORDS), keys, count)
     f.store(f.value(-1, _WORDS), to, count)
-    numbers = Value(f, _WORDS, f"<{', '.join(f'i64 {n}' for n in range(_WIDE))}>")
+    numbers = Term(f, _WORDS, f"<{', '.join(f'i64 {n}' for n in range(_WIDE))}>")
     with f.range(0, count) as i:
         mine = f.load("i64", keys, i)
         lanes, before = f.splat(mine, _WIDE), f.variable(_WORDS, 0)
@@ -181,10 +181,10 @@ def many_bytes(k: int) -> int:
     return (4 * k + 2 * _LANES) * (5 * 8 + 24)
 
 
-def top_k_many(module: Module, dtype: str, direction: str) -> None:
+def top_k_many(module: RoutineModule, dtype: str, direction: str) -> None:
     """Of (x, values, positions, scratch; rows, count, chunks, k, room): rows have at least k elements."""
     shrink = _shrinking(module, KEYS[dtype])
-    with _rows(module, dtype, direction) as (row, k, own, made, room):
+    with _rows(module, dtype, direction) as (row, k, own, results, room):
         f = row.f
         places = room // (5 * 8 + 24)
         keys, positions, *rest = (f.at(own, places * (8 * n)) for n in range(6))
@@ -198,7 +198,7 @@ def top_k_many(module: Module, dtype: str, direction: str) -> None:
             number.set(k)
             row.limit.set(row.narrow(f.load("i64", keys, k - 1)))
 
-        def found(i: Value) -> None:
+        def found(i: Term) -> None:
             f.store(row.wide(i), keys, number.now)
             f.store(i, positions, number.now)
             number.add(1)
@@ -210,16 +210,16 @@ def top_k_many(module: Module, dtype: str, direction: str) -> None:
         shrunk()
         row.search(k, found, between)
         shrunk()
-        _give(row, positions, k, made)
+        _give(row, positions, k, results)
 
 
-def _shrinking(module: Module, key: Key) -> str:
+def _shrinking(module: RoutineModule, key: SortKey) -> str:
     """Writes a function that puts the best candidates in front: keys, positions, room for both, an order, room; count, k."""
     names = ("keys", "positions", "other", "others", "order", "work")
     given = [*((name, "ptr") for name in names), ("count", "i64"), ("k", "i64")]
     f = module.function("shrink", given, internal=True)
     keys, positions, other, others, order, work, count, k = (f.parameter(n) for n in range(8))
-    plain = Key(key.bits)
+    plain = SortKey(key.bits)
     order_row(f, plain, lambda i: f.convert(f.load("i64", keys, i), plain.kind), order, work, count)
     with f.range(0, k) as n:
         at = f.load("i64", order, n)

@@ -13,45 +13,45 @@ from typing import Final, TypeAlias
 
 from planish.runtime.routines.lines import line_functions
 from planish.runtime.routines.sorting import address, word
-from planish.runtime.routines.writer import Function, Module, Value, Variable, vector
+from planish.runtime.routines.writer import Emitter, RoutineModule, RoutineVariable, Term, vector
 
 LARGEST: Final = 256
 _KINDS: Final = {"float32": ("float", 16), "float64": ("double", 8)}
-Index: TypeAlias = Value | int
+Index: TypeAlias = Term | int
 
 
 @dataclass(slots=True)
 class Matrices:
     """A matrix of each lane."""
 
-    f: Function
+    f: Emitter
     kind: str
     lanes: int
-    memory: Value
+    memory: Term
     across: Index
     """From a row to the next, in numbers."""
     down: Index = 1
     """From a column to the next."""
 
-    def place(self, row: Index, column: Index) -> Value:
+    def place(self, row: Index, column: Index) -> Term:
         f = self.f
         number = f.value(row, "i64") * self.across + f.value(column, "i64") * self.down
         return f.at(self.memory, number * self.lanes, self.kind)
 
-    def __getitem__(self, at: tuple[Index, Index]) -> Value:
+    def __getitem__(self, at: tuple[Index, Index]) -> Term:
         return self.f.load(vector(self.kind, self.lanes), self.place(*at))
 
-    def __setitem__(self, at: tuple[Index, Index], value: Value) -> None:
+    def __setitem__(self, at: tuple[Index, Index], value: Term) -> None:
         self.f.store(value, self.place(*at))
 
     def transposed(self) -> Matrices:
         return Matrices(self.f, self.kind, self.lanes, self.memory, self.down, self.across)
 
 
-class Group:
+class MatrixGroup:
     """The routine over groups of matrices: memory for them, and the way there and back."""
 
-    def __init__(self, module: Module, dtype: str) -> None:
+    def __init__(self, module: RoutineModule, dtype: str) -> None:
         self.kind, self.lanes = _KINDS[dtype]
         line_functions(module, self.kind, self.lanes)
         self.f = module.function("routine", [("args", "ptr"), ("chunk", "i64")], contract=True)
@@ -63,7 +63,7 @@ class Group:
         return Matrices(self.f, self.kind, self.lanes, self.f.stack(self.wide, LARGEST), columns)
 
     @contextmanager
-    def each(self, batch: Value, chunks: Value) -> Iterator[None]:
+    def each(self, batch: Term, chunks: Term) -> Iterator[None]:
         """The groups of the chunk at hand."""
         f, chunk = self.f, self.f.parameter(1)
         groups = (batch + (self.lanes - 1)) // self.lanes
@@ -72,37 +72,37 @@ class Group:
             self.lines = f.least(batch - self.begin, self.lanes)
             yield
 
-    def load(self, into: Matrices, x: Value, size: Value) -> None:
+    def load(self, into: Matrices, x: Term, size: Term) -> None:
         """Matrices of so many numbers."""
         f, zero, one = self.f, self.f.value(0, "i64"), self.f.value(1, "i64")
         given = (f.at(x, self.begin * size, self.kind), size, size, self.lines, one, zero, zero)
         f.call("load_rows", "void", into.memory, *given)
 
-    def store(self, out: Value, source: Matrices, size: Value) -> None:
+    def store(self, out: Term, source: Matrices, size: Term) -> None:
         f, zero, one = self.f, self.f.value(0, "i64"), self.f.value(1, "i64")
         given = (size, size, self.lines, one, zero, zero, f.value(1.0, self.kind))
         f.call("store_rows", "void", f.at(out, self.begin * size, self.kind), source.memory, *given)
 
-    def number(self, value: float) -> Value:
+    def number(self, value: float) -> Term:
         return self.f.value(value, self.wide)
 
     def less(
-        self, start: Value, a: Matrices, row: Index, b: Matrices, column: Index, ends: tuple[Index, Index]
-    ) -> Value:
+        self, start: Term, a: Matrices, row: Index, b: Matrices, column: Index, ends: tuple[Index, Index]
+    ) -> Term:
         """`start` less the product of a row of one and a column of the other, from and to a number."""
         rest = self.f.variable(self.wide, start)
         with self.f.range(*ends) as k:
             rest.set(rest.now - a[row, k] * b[k, column])
         return rest.now
 
-    def flags(self) -> Variable:
+    def flags(self) -> RoutineVariable:
         """A bool of each lane."""
         return self.f.variable(vector("i1", self.lanes), -1)
 
 
-def cholesky(module: Module, dtype: str, triangle: str) -> None:
+def cholesky(module: RoutineModule, dtype: str, triangle: str) -> None:
     """Of (x, out; batch, n, chunks)."""
-    g = Group(module, dtype)
+    g = MatrixGroup(module, dtype)
     f = g.f
     x, out = address(f, 0), address(f, 1)
     batch, n, chunks = (word(f, k) for k in range(2, 5))
@@ -128,10 +128,10 @@ def cholesky(module: Module, dtype: str, triangle: str) -> None:
 
 
 def triangular_solve(
-    module: Module, dtype: str, side: str, triangle: str, transform: str, diagonal: str
+    module: RoutineModule, dtype: str, side: str, triangle: str, transform: str, diagonal: str
 ) -> None:
     """Of (a, b, out; batch, n, rows, columns, chunks)."""
-    g = Group(module, dtype)
+    g = MatrixGroup(module, dtype)
     f = g.f
     given, right, out = (address(f, k) for k in range(3))
     batch, n, rows, columns, chunks = (word(f, k) for k in range(3, 8))
@@ -153,9 +153,9 @@ def triangular_solve(
         g.store(out, second, rows * columns)
 
 
-def qr(module: Module, dtype: str) -> None:
+def qr(module: RoutineModule, dtype: str) -> None:
     """Of (x, q, r; batch, m, n, k, chunks): by Householder's reflections, k columns of q."""
-    g = Group(module, dtype)
+    g = MatrixGroup(module, dtype)
     f = g.f
     x, to_q, to_r = (address(f, i) for i in range(3))
     batch, m, n, k, chunks = (word(f, i) for i in range(3, 8))
@@ -184,7 +184,7 @@ def qr(module: Module, dtype: str) -> None:
         g.store(to_r, a, k * n)
 
 
-def _reflect(g: Group, a: Matrices, j: Value, m: Value) -> Value:
+def _reflect(g: MatrixGroup, a: Matrices, j: Term, m: Term) -> Term:
     """Column j becomes what is left of it and, below, the reflection that leaves it; the factor of that.
 
     Numbers are divided by the largest first: no square is too large or too small.
@@ -213,7 +213,7 @@ def _reflect(g: Group, a: Matrices, j: Value, m: Value) -> Value:
     return f.select(some, (beta - alpha) / f.select(some, beta, g.number(1.0)), g.number(0.0))
 
 
-def _apply(g: Group, a: Matrices, j: Value, m: Value, factor: Value, to: Matrices, column: Value) -> None:
+def _apply(g: MatrixGroup, a: Matrices, j: Term, m: Term, factor: Term, to: Matrices, column: Term) -> None:
     """A reflection of column j of one, to a column of the other."""
     f = g.f
     product = f.variable(g.wide, to[j, column])

@@ -10,51 +10,51 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from planish.runtime.routines.keys import KEYS, Key
-from planish.runtime.routines.writer import Function, Module, Value
+from planish.runtime.routines.keys import KEYS, SortKey
+from planish.runtime.routines.writer import Emitter, RoutineModule, Term
 
 _BINS: Final = 256
-KeyAt: TypeAlias = Callable[[Value], Value]
+KeyAt: TypeAlias = Callable[[Term], Term]
 """The key of an element by its position."""
 
 
-def rows_of(f: Function, rows: Value, chunks: Value) -> tuple[Value, Value]:
+def rows_of(f: Emitter, rows: Term, chunks: Term) -> tuple[Term, Term]:
     """The rows that the chunk at hand takes care of: from one, up to another."""
     chunk = f.parameter(1)
     return (chunk * rows) // chunks, ((chunk + 1) * rows) // chunks
 
 
-def word(f: Function, number: int) -> Value:
+def word(f: Emitter, number: int) -> Term:
     """An integer among the arguments."""
     return f.load("i64", f.parameter(0), number)
 
 
-def address(f: Function, number: int) -> Value:
+def address(f: Emitter, number: int) -> Term:
     """A buffer among the arguments."""
     return f.load("ptr", f.at(f.parameter(0), number, "i64"))
 
 
-class Passes:
+class RadixPasses:
     """The digits of a row: histograms, then a pass for each digit that differs."""
 
-    def __init__(self, f: Function, key: Key, count: Value, key_at: KeyAt) -> None:
+    def __init__(self, f: Emitter, key: SortKey, count: Term, key_at: KeyAt) -> None:
         self.f, self.key, self.count = f, key, count
         self.bins = f.stack("i64", key.nbytes * _BINS)
         self.sample = key_at(f.value(0, "i64"))
         """The key of any of the elements."""
         self._count_digits(key_at)
         self.left = f.variable("i64", 0)
-        """Passes still to come."""
+        """RadixPasses still to come."""
         with f.range(0, key.nbytes) as number:
             self.left.add(f.convert(self._differs(number), "i64", "zext"))
         self.is_first = f.variable("i64", 1)
 
-    def _digit(self, key: Value, number: Value | int) -> Value:
+    def _digit(self, key: Term, number: Term | int) -> Term:
         f = self.f
         wide = f.convert(key, "i64", "zext") if key.kind != "i64" else key
         return wide.lshr(number * 8) & (_BINS - 1)
 
-    def _bin(self, key: Value, number: Value | int) -> Value:
+    def _bin(self, key: Term, number: Term | int) -> Term:
         return self.f.at(self.bins, self._digit(key, number) + number * _BINS, "i64")
 
     def _count_digits(self, key_at: KeyAt) -> None:
@@ -66,26 +66,26 @@ class Passes:
                 place = self._bin(key, number)
                 f.store(f.load("i64", place) + 1, place)
 
-    def _differs(self, number: Value) -> Value:
+    def _differs(self, number: Term) -> Term:
         """Not all are in the bin of any of them."""
         return self.f.load("i64", self._bin(self.sample, number)).ne(self.count)
 
     @contextmanager
-    def each(self) -> Iterator[Value]:
+    def each(self) -> Iterator[Term]:
         """A pass for each digit that differs: counts have become places."""
         f = self.f
         with f.range(0, self.key.nbytes) as number, f.if_(self._differs(number)):
             place = f.variable("i64", 0)
             with f.range(0, _BINS) as bin_:
                 at = f.at(self.bins, number * _BINS + bin_, "i64")
-                found = f.load("i64", at)
+                count = f.load("i64", at)
                 f.store(place.now, at)
-                place.add(found)
+                place.add(count)
             yield number
             self.is_first.set(0)
             self.left.add(-1)
 
-    def move(self, number: Value, key_at: KeyAt, put: Callable[[Value, Value, Value], None]) -> None:
+    def move(self, number: Term, key_at: KeyAt, put: Callable[[Term, Term, Term], None]) -> None:
         """Everything to its place by a digit: `put(i, key, place)`."""
         f = self.f
         with f.range(0, self.count) as i:
@@ -96,12 +96,12 @@ class Passes:
             put(i, key, place)
 
 
-def encoded(f: Function, key: Key, descending: bool, base: Value) -> KeyAt:
+def encoded(f: Emitter, key: SortKey, descending: bool, base: Term) -> KeyAt:
     """The keys of a row in memory."""
     return lambda i: key.encode(f, f.load(key.kind, base, i), descending=descending)
 
 
-def sort(module: Module, dtype: str, direction: str) -> None:
+def sort(module: RoutineModule, dtype: str, direction: str) -> None:
     """Of (x, out, scratch; rows, count, chunks): each row in order; scratch has a row per chunk."""
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
     key, descending = KEYS[dtype], direction == "descending"
@@ -112,13 +112,13 @@ def sort(module: Module, dtype: str, direction: str) -> None:
     own = f.at(scratch, f.parameter(1) * nbytes)
     with f.range(begin, end) as row, f.if_(count > 0):
         source, target = f.at(x, row * nbytes), f.at(out, row * nbytes)
-        passes = Passes(f, key, count, encoded(f, key, descending, source))
+        passes = RadixPasses(f, key, count, encoded(f, key, descending, source))
         current = f.variable("ptr", source)
         with passes.each() as number:
             # the last pass ends in the result
             here, there = current.now, f.select((passes.left.now & 1).eq(1), target, own)
 
-            def put(i: Value, _: Value, place: Value) -> None:
+            def put(i: Term, _: Term, place: Term) -> None:
                 f.store(f.load(key.kind, here, i), there, place)
 
             passes.move(number, encoded(f, key, descending, here), put)
@@ -127,7 +127,7 @@ def sort(module: Module, dtype: str, direction: str) -> None:
             f.copy(target, source, nbytes)
 
 
-def argsort(module: Module, dtype: str, direction: str) -> None:
+def argsort(module: RoutineModule, dtype: str, direction: str) -> None:
     """Of (x, out, scratch; rows, count, chunks): the int64 positions; scratch has 24 bytes an element per chunk.
 
     Positions and keys of up to 32 bits are one integer of 64 bits; wider keys go beside their positions.
@@ -143,34 +143,34 @@ def argsort(module: Module, dtype: str, direction: str) -> None:
         order_row(f, key, encoded(f, key, descending, source), target, own, count)
 
 
-def order_row(f: Function, key: Key, key_at: KeyAt, target: Value, own: Value, count: Value) -> None:
+def order_row(f: Emitter, key: SortKey, key_at: KeyAt, target: Term, own: Term, count: Term) -> None:
     """The int64 positions of one row that has elements; `own` has 24 bytes an element."""
-    passes = Passes(f, key, count, key_at)
+    passes = RadixPasses(f, key, count, key_at)
     (_packed if key.bits <= 32 else _beside)(f, key, passes, key_at, target, own)
     with f.if_(passes.is_first.now.eq(1)), f.range(0, count) as i:
         f.store(i, target, i)
 
 
-def _packed(f: Function, key: Key, passes: Passes, key_at: KeyAt, target: Value, own: Value) -> None:
+def _packed(f: Emitter, key: SortKey, passes: RadixPasses, key_at: KeyAt, target: Term, own: Term) -> None:
     """Keys above, positions below, in one integer. The first pass makes it, the last keeps the position."""
     other = f.at(own, passes.count * 8)
     with passes.each() as number:
         odd = (passes.left.now & 1).eq(1)
         here, there = f.select(odd, own, other), f.select(odd, other, own)
 
-        def kept(i: Value) -> Value:
+        def kept(i: Term) -> Term:
             return f.load("i64", here, i).lshr(32)
 
-        def make(i: Value, found: Value, place: Value) -> None:
+        def make(i: Term, found: Term, place: Term) -> None:
             f.store((f.convert(found, "i64", "zext") << 32) | i, there, place)
 
-        def pass_on(i: Value, _: Value, place: Value) -> None:
+        def pass_on(i: Term, _: Term, place: Term) -> None:
             f.store(f.load("i64", here, i), there, place)
 
-        def end(i: Value, _: Value, place: Value) -> None:
+        def end(i: Term, _: Term, place: Term) -> None:
             f.store(f.load("i64", here, i) & 0xFFFFFFFF, target, place)
 
-        def only(i: Value, _: Value, place: Value) -> None:
+        def only(i: Term, _: Term, place: Term) -> None:
             f.store(i, target, place)
 
         is_first, is_last = passes.is_first.now.eq(1), passes.left.now.eq(1)
@@ -186,7 +186,7 @@ def _packed(f: Function, key: Key, passes: Passes, key_at: KeyAt, target: Value,
                 passes.move(number, kept, pass_on)
 
 
-def _beside(f: Function, key: Key, passes: Passes, key_at: KeyAt, target: Value, own: Value) -> None:
+def _beside(f: Emitter, key: SortKey, passes: RadixPasses, key_at: KeyAt, target: Term, own: Term) -> None:
     """Keys of 64 bits and positions in arrays of their own."""
     keys, positions = (own, f.at(own, passes.count * 8)), f.at(own, passes.count * 16)
     with passes.each() as number:
@@ -194,14 +194,14 @@ def _beside(f: Function, key: Key, passes: Passes, key_at: KeyAt, target: Value,
         key_here, key_there = f.select(odd, keys[0], keys[1]), f.select(odd, keys[1], keys[0])
         here, there = f.select(odd, positions, target), f.select(odd, target, positions)
 
-        def kept(i: Value) -> Value:
+        def kept(i: Term) -> Term:
             return f.load("i64", key_here, i)
 
-        def make(i: Value, found: Value, place: Value) -> None:
+        def make(i: Term, found: Term, place: Term) -> None:
             f.store(found, key_there, place)
             f.store(i, there, place)
 
-        def pass_on(i: Value, found: Value, place: Value) -> None:
+        def pass_on(i: Term, found: Term, place: Term) -> None:
             f.store(found, key_there, place)
             f.store(f.load("i64", here, i), there, place)
 

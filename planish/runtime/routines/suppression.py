@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from planish.runtime.routines.keys import KEYS, Key
+from planish.runtime.routines.keys import KEYS, SortKey
 from planish.runtime.routines.selection import ranking
 from planish.runtime.routines.sorting import address, order_row, word
-from planish.runtime.routines.writer import Function, Module, Value, Variable, lanes, vector
+from planish.runtime.routines.writer import Emitter, RoutineModule, RoutineVariable, Term, lanes, vector
 
 _LANES: Final = 8
 _WIDE: Final = vector("double", _LANES)
@@ -31,7 +31,7 @@ def scratch_bytes(count: int, most: int) -> int:
     return 48 * count + _PARTS * 8 * (most + 2 * _LANES)
 
 
-def suppress(module: Module, dtype: str, form: str) -> None:
+def suppress(module: RoutineModule, dtype: str, form: str) -> None:
     """Of (boxes, scores, limit, overlap, threshold, rows, found, scratch; batches, classes, count, most, all).
 
     Rows are (batch, class, box), zeros behind the last; `most` is how many a class may have in the result. With `all`,
@@ -41,7 +41,7 @@ def suppress(module: Module, dtype: str, form: str) -> None:
     rank = ranking(module)
     f = module.function("routine", [("args", "ptr"), ("chunk", "i64")])
     kind, key = _KINDS[dtype], KEYS[dtype]
-    boxes, scores, limit_at, overlap_at, threshold_at, rows, found, scratch = (
+    boxes, scores, limit_at, overlap_at, threshold_at, rows, selected, scratch = (
         address(f, n) for n in range(8)
     )
     batches, classes, count, most, everything = (word(f, n) for n in range(8, 13))
@@ -69,13 +69,13 @@ def suppress(module: Module, dtype: str, form: str) -> None:
         with f.range(0, 2) as part, f.if_((line_.count.now < limit) & (part.eq(0) | pivot.ne(-1))):
             number.set(0)
 
-            def put(i: Value) -> None:
+            def put(i: Term) -> None:
                 f.store(i, candidates, number.now)
                 bits = f.load(key.kind, scores_here, i)
                 f.store(key.encode(f, bits, descending=True), keys, number.now)
                 number.add(1)
 
-            def chosen(raw: Value) -> Value:
+            def chosen(raw: Term) -> Term:
                 score = f.bits(raw, vector(kind, lanes(raw.kind)))
                 near = key.encode(f, raw, descending=True).compare(
                     "<=", f.value(pivot, raw.kind), unsigned=True
@@ -88,11 +88,11 @@ def suppress(module: Module, dtype: str, form: str) -> None:
                 order_row(f, key, lambda i: f.load(key.kind, keys, i), order, work, number.now)
             line_.choose(number.now, rows, total, line, classes)
     f.clear(f.at(rows, total.now * 24), (batches * classes * most - total.now) * 24)
-    f.store(total.now, found)
+    f.store(total.now, selected)
 
 
 def _each(
-    f: Function, key: Key, row: Value, count: Value, chosen: Callable[[Value], Value], put: Callable[[Value], None]
+    f: Emitter, key: SortKey, row: Term, count: Term, chosen: Callable[[Term], Term], put: Callable[[Term], None]
 ) -> None:  # fmt: skip
     """`put(i)` for the elements whose bits are chosen, in order."""
     whole = count // _SEEN * _SEEN
@@ -100,47 +100,47 @@ def _each(
         rest = f.variable("i16", f.bits(chosen(f.load(vector(key.kind, _SEEN), row, i)), "i16"))
         with f.loop() as each:
             each.leave(rest.now.eq(0))
-            no = Value(f, "i1", "false")
+            no = Term(f, "i1", "false")
             put(i + f.convert(f.call("llvm.cttz.i16", "i16", rest.now, no), "i64", "zext"))
             rest.set(rest.now & (rest.now - 1))
     with f.range(whole, count) as i, f.if_(chosen(f.load(key.kind, row, i))):
         put(i)
 
 
-def _pivot(f: Function, key: Key, rank: str, row: Value, count: Value, limit: Value) -> Value:
+def _pivot(f: Emitter, key: SortKey, rank: str, row: Term, count: Term, limit: Term) -> Term:
     """A key that some multiple of the wanted boxes are not behind, guessed from a few; the last key if all will be needed."""
     wanted = limit * 2 + 64
-    found = f.variable(key.kind, -1)
+    pivot = f.variable(key.kind, -1)
     with f.if_(count > wanted * 2):
         samples, places, ranked, ranks = (f.stack("i64", _SAMPLES + 8) for _ in range(4))
         with f.range(0, _SAMPLES) as n:
             raw = f.load(key.kind, row, n * count // _SAMPLES)
             f.store(f.convert(key.encode(f, raw, descending=True), "i64", "zext"), samples, n)
         f.call(rank, "void", samples, places, ranked, ranks, f.value(_SAMPLES, "i64"))
-        found.set(f.convert(f.load("i64", ranked, wanted * _SAMPLES // count + 2), key.kind))
-    return found.now
+        pivot.set(f.convert(f.load("i64", ranked, wanted * _SAMPLES // count + 2), key.kind))
+    return pivot.now
 
 
 @dataclass(slots=True)
 class _Line:
     """The boxes of one class."""
 
-    f: Function
+    f: Emitter
     kind: str
     form: str
-    boxes: Value
-    candidates: Value
-    order: Value
-    limit: Value
-    overlap: Value
-    taken: list[Value]
-    count: Variable = field(init=False)
+    boxes: Term
+    candidates: Term
+    order: Term
+    limit: Term
+    overlap: Term
+    taken: list[Term]
+    count: RoutineVariable = field(init=False)
     """How many are taken."""
 
     def __post_init__(self) -> None:
         self.count = self.f.variable("i64", 0)
 
-    def choose(self, number: Value, rows: Value, total: Variable, line: Value, classes: Value) -> None:
+    def choose(self, number: Term, rows: Term, total: RoutineVariable, line: Term, classes: Term) -> None:
         """Visit so many candidates, in order."""
         f, count, at = self.f, self.count, self.f.variable("i64", 0)
         may_differ = f.value(0.0, "double") <= self.overlap
@@ -185,7 +185,7 @@ class _Line:
                 count.set(here + 1)
 
 
-def _corners(f: Function, kind: str, form: str, box: Value) -> list[Value]:
+def _corners(f: Emitter, kind: str, form: str, box: Term) -> list[Term]:
     """Low and high corner and the area."""
     a, b, c, d = (f.convert(f.load(kind, box, n), "double") for n in range(_CORNERS))
     if form == "center":
@@ -195,10 +195,10 @@ def _corners(f: Function, kind: str, form: str, box: Value) -> list[Value]:
     return [*low, *high, (high[0] - low[0]) * (high[1] - low[1])]
 
 
-def _less(f: Function, a: Value, b: Value) -> Value:
+def _less(f: Emitter, a: Term, b: Term) -> Term:
     """The second only if it is smaller."""
     return f.select(b < a, b, a)
 
 
-def _more(f: Function, a: Value, b: Value) -> Value:
+def _more(f: Emitter, a: Term, b: Term) -> Term:
     return f.select(b > a, b, a)

@@ -12,7 +12,7 @@ to the right with a sign unless `unsigned` or `lshr` is asked for. Variables are
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Final, TypeAlias
@@ -58,76 +58,50 @@ def literal(kind: str, value: float) -> str:
     return f"<{', '.join([f'{one} {text}'] * count)}>" if count else text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Value:
-    """Something a function has computed."""
-
-    of: Function
-    kind: str
-    text: str
-
-    def _binary(self, op: tuple[str, str], other: Operand, *, swapped: bool = False) -> Value:
+def _operator(word: str, float_word: str = "", *, swapped: bool = False) -> Callable[[Term, Operand], Term]:
+    def method(self: Term, other: Operand) -> Term:
         left, right = self, self.of.value(other, self.kind)
         if swapped:
             left, right = right, left
         is_float = element(self.kind) in _FLOATS
-        name = op[is_float] + (" contract" if is_float and self.of.contract else "")
+        name = f"{float_word}{' contract' if self.of.contract else ''}" if is_float else word
         return self.of.let(self.kind, f"{name} {self.kind} {left.text}, {right.text}")
 
-    def __add__(self, other: Operand) -> Value:
-        return self._binary(("add", "fadd"), other)
+    return method
 
-    def __radd__(self, other: Operand) -> Value:
-        return self + other
 
-    def __sub__(self, other: Operand) -> Value:
-        return self._binary(("sub", "fsub"), other)
+def _comparison(op: str) -> Callable[[Term, Operand], Term]:
+    return lambda self, other: self.compare(op, other)
 
-    def __rsub__(self, other: Operand) -> Value:
-        return self._binary(("sub", "fsub"), other, swapped=True)
 
-    def __mul__(self, other: Operand) -> Value:
-        return self._binary(("mul", "fmul"), other)
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """Something a function has computed."""
 
-    def __rmul__(self, other: Operand) -> Value:
-        return self * other
+    of: Emitter
+    kind: str
+    text: str
 
-    def __truediv__(self, other: Operand) -> Value:
-        return self._binary(("sdiv", "fdiv"), other)
+    __add__ = __radd__ = _operator("add", "fadd")
+    __sub__ = _operator("sub", "fsub")
+    __rsub__ = _operator("sub", "fsub", swapped=True)
+    __mul__ = __rmul__ = _operator("mul", "fmul")
+    __truediv__ = _operator("sdiv", "fdiv")
+    __floordiv__ = _operator("udiv", "fdiv")
+    """Of integers that are not negative."""
+    __mod__ = _operator("urem", "frem")
+    """Of integers that are not negative."""
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("ashr")
+    lshr = _operator("lshr")
+    """Shifted to the right, zeros moving in."""
 
-    def __floordiv__(self, other: Operand) -> Value:
-        """Of integers that are not negative."""
-        return self._binary(("udiv", "fdiv"), other)
-
-    def __mod__(self, other: Operand) -> Value:
-        """Of integers that are not negative."""
-        return self._binary(("urem", "frem"), other)
-
-    def __and__(self, other: Operand) -> Value:
-        return self._binary(("and", ""), other)
-
-    def __or__(self, other: Operand) -> Value:
-        return self._binary(("or", ""), other)
-
-    def __xor__(self, other: Operand) -> Value:
-        return self._binary(("xor", ""), other)
-
-    def __lshift__(self, other: Operand) -> Value:
-        return self._binary(("shl", ""), other)
-
-    def __rshift__(self, other: Operand) -> Value:
-        return self._binary(("ashr", ""), other)
-
-    def lshr(self, other: Operand) -> Value:
-        """Shifted to the right, zeros moving in."""
-        return self._binary(("lshr", ""), other)
-
-    def __neg__(self) -> Value:
+    def __neg__(self) -> Term:
         if element(self.kind) in _FLOATS:
             return self.of.let(self.kind, f"fneg {self.kind} {self.text}")
         return 0 - self
 
-    def compare(self, op: str, other: Operand, *, unsigned: bool = False) -> Value:
+    def compare(self, op: str, other: Operand, *, unsigned: bool = False) -> Term:
         """Whether it holds, per lane."""
         right = self.of.value(other, self.kind)
         is_float = element(self.kind) in _FLOATS
@@ -139,38 +113,24 @@ class Value:
             vector("i1", lanes(self.kind)), f"{word} {name} {self.kind} {self.text}, {right.text}"
         )
 
-    def __lt__(self, other: Operand) -> Value:
-        return self.compare("<", other)
-
-    def __le__(self, other: Operand) -> Value:
-        return self.compare("<=", other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return self.compare(">", other)
-
-    def __ge__(self, other: Operand) -> Value:
-        return self.compare(">=", other)
-
-    def eq(self, other: Operand) -> Value:
-        return self.compare("==", other)
-
-    def ne(self, other: Operand) -> Value:
-        return self.compare("!=", other)
+    __lt__, __le__ = _comparison("<"), _comparison("<=")
+    __gt__, __ge__ = _comparison(">"), _comparison(">=")
+    eq, ne = _comparison("=="), _comparison("!=")
 
 
-Operand: TypeAlias = Value | int | float
+Operand: TypeAlias = Term | int | float
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class RoutineVariable:
     """A stack slot."""
 
-    of: Function
+    of: Emitter
     kind: str
-    place: Value
+    place: Term
 
     @property
-    def now(self) -> Value:
+    def now(self) -> Term:
         """What is in it."""
         return self.of.load(self.kind, self.place)
 
@@ -184,10 +144,10 @@ class Variable:
 
 
 @dataclass(slots=True)
-class Module:
+class RoutineModule:
     """Functions, and what they call elsewhere."""
 
-    functions: list[Function] = field(default_factory=list)
+    functions: list[Emitter] = field(default_factory=list)
     declared: dict[str, str] = field(default_factory=dict)
 
     def function(
@@ -198,11 +158,11 @@ class Module:
         *,
         internal: bool = False,
         contract: bool = False,
-    ) -> Function:
+    ) -> Emitter:
         """A new function; `parameters` are (name, kind). `contract` lets products and sums be fused."""
-        made = Function(self, name, tuple(parameters), result, internal, contract)
-        self.functions.append(made)
-        return made
+        emitter = Emitter(self, name, tuple(parameters), result, internal, contract)
+        self.functions.append(emitter)
+        return emitter
 
     @property
     def source(self) -> str:
@@ -213,10 +173,10 @@ class Module:
 
 
 @dataclass(slots=True, eq=False)
-class Function:
+class Emitter:
     """A function in the making."""
 
-    module: Module
+    module: RoutineModule
     name: str
     parameters: tuple[tuple[str, str], ...]
     result: str
@@ -227,10 +187,10 @@ class Function:
     count: int = 0
     ended: bool = False
 
-    def parameter(self, number: int) -> Value:
+    def parameter(self, number: int) -> Term:
         """One that it was given."""
         name, kind = self.parameters[number]
-        return Value(self, kind, f"%{name}")
+        return Term(self, kind, f"%{name}")
 
     @property
     def source(self) -> str:
@@ -243,27 +203,27 @@ class Function:
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def let(self, kind: str, text: str) -> Value:
+    def let(self, kind: str, text: str) -> Term:
         """The result of an instruction."""
         self.count += 1
         self.lines.append(f"  %v{self.count} = {text}")
-        return Value(self, kind, f"%v{self.count}")
+        return Term(self, kind, f"%v{self.count}")
 
-    def value(self, given: Operand, kind: str) -> Value:
+    def value(self, given: Operand, kind: str) -> Term:
         """A number as a constant of a kind; a value as it is, or the same in all lanes."""
-        if not isinstance(given, Value):
-            return Value(self, kind, literal(kind, given))
+        if not isinstance(given, Term):
+            return Term(self, kind, literal(kind, given))
         if given.kind != kind and not lanes(given.kind):
             return self.splat(given, lanes(kind))
         return given
 
-    def splat(self, value: Value, count: int) -> Value:
+    def splat(self, value: Term, count: int) -> Term:
         """The same in all lanes."""
         kind = vector(value.kind, count)
         first = self.let(kind, f"insertelement {kind} poison, {value.kind} {value.text}, i64 0")
         return self.shuffle(first, first, [0] * count)
 
-    def shuffle(self, a: Value, b: Value, places: Sequence[int]) -> Value:
+    def shuffle(self, a: Term, b: Term, places: Sequence[int]) -> Term:
         """Lanes of two vectors, by number."""
         mask = ", ".join(f"i32 {place}" for place in places)
         kind = vector(element(a.kind), len(places))
@@ -272,12 +232,12 @@ class Function:
             f"shufflevector {a.kind} {a.text}, {b.kind} {b.text}, <{len(places)} x i32> <{mask}>",
         )
 
-    def lane(self, value: Value, number: Operand) -> Value:
+    def lane(self, value: Term, number: Operand) -> Term:
         """One lane of a vector."""
         at = self.value(number, "i64")
         return self.let(element(value.kind), f"extractelement {value.kind} {value.text}, i64 {at.text}")
 
-    def convert(self, value: Value, kind: str, op: str | None = None) -> Value:
+    def convert(self, value: Term, kind: str, op: str | None = None) -> Term:
         """The number as another kind; integers keep their sign unless `op` is zext."""
         if value.kind == kind:
             return value
@@ -290,74 +250,72 @@ class Function:
                 op = "trunc" if _SIZES[a] > _SIZES[b] else "sext"
         return self.let(kind, f"{op} {value.kind} {value.text} to {kind}")
 
-    def bits(self, value: Value, kind: str) -> Value:
+    def bits(self, value: Term, kind: str) -> Term:
         """The same bits as another kind."""
         return value if value.kind == kind else self.let(kind, f"bitcast {value.kind} {value.text} to {kind}")
 
-    def select(self, condition: Value, then: Operand, otherwise: Operand) -> Value:
+    def select(self, condition: Term, then: Operand, otherwise: Operand) -> Term:
         """One of two, per lane."""
-        kind = (
-            then.kind if isinstance(then, Value) else otherwise.kind if isinstance(otherwise, Value) else ""
-        )
+        kind = then.kind if isinstance(then, Term) else otherwise.kind if isinstance(otherwise, Term) else ""
         a, b = self.value(then, kind), self.value(otherwise, kind)
         return self.let(kind, f"select {condition.kind} {condition.text}, {kind} {a.text}, {kind} {b.text}")
 
-    def least(self, a: Value, b: Operand) -> Value:
+    def least(self, a: Term, b: Operand) -> Term:
         """The smaller of two integers."""
         return self.select(a < b, a, b)
 
-    def call(self, name: str, result: str, *given: Value) -> Value:
+    def call(self, name: str, result: str, *given: Term) -> Term:
         """What a function elsewhere, or an intrinsic, gives."""
         kinds = ", ".join(value.kind for value in given)
         self.module.declared[name] = f"declare {result} @{name}({kinds})"
         text = f"call {result} @{name}({', '.join(f'{v.kind} {v.text}' for v in given)})"
         if result == "void":
             self.lines.append("  " + text)
-            return Value(self, "void", "")
+            return Term(self, "void", "")
         return self.let(result, text)
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def at(self, base: Value, index: Operand, kind: str = "i8") -> Value:
+    def at(self, base: Term, index: Operand, kind: str = "i8") -> Term:
         """The address of an element."""
         number = self.value(index, "i64")
         return self.let("ptr", f"getelementptr {kind}, ptr {base.text}, i64 {number.text}")
 
-    def load(self, kind: str, base: Value, index: Operand = 0) -> Value:
+    def load(self, kind: str, base: Term, index: Operand = 0) -> Term:
         """An element, or lanes that begin at one: the index counts elements."""
         one = element(kind)
-        place = base if not isinstance(index, Value) and index == 0 else self.at(base, index, one)
+        place = base if not isinstance(index, Term) and index == 0 else self.at(base, index, one)
         return self.let(kind, f"load {kind}, ptr {place.text}, align {_SIZES[one]}")
 
-    def store(self, value: Value, base: Value, index: Operand = 0) -> None:
+    def store(self, value: Term, base: Term, index: Operand = 0) -> None:
         """Write an element, or lanes that begin at one."""
         one = element(value.kind)
-        place = base if not isinstance(index, Value) and index == 0 else self.at(base, index, one)
+        place = base if not isinstance(index, Term) and index == 0 else self.at(base, index, one)
         self.lines.append(f"  store {value.kind} {value.text}, ptr {place.text}, align {_SIZES[one]}")
 
-    def stack(self, kind: str, count: int = 1) -> Value:
+    def stack(self, kind: str, count: int = 1) -> Term:
         """Memory for as long as the function runs."""
         self.count += 1
         self.slots.append(f"  %v{self.count} = alloca [{count} x {kind}], align 64")
-        return Value(self, "ptr", f"%v{self.count}")
+        return Term(self, "ptr", f"%v{self.count}")
 
-    def variable(self, kind: str, start: Operand) -> Variable:
+    def variable(self, kind: str, start: Operand) -> RoutineVariable:
         """A value that changes."""
         self.count += 1
         self.slots.append(f"  %v{self.count} = alloca {kind}")
-        made = Variable(self, kind, Value(self, "ptr", f"%v{self.count}"))
-        made.set(start)
-        return made
+        variable = RoutineVariable(self, kind, Term(self, "ptr", f"%v{self.count}"))
+        variable.set(start)
+        return variable
 
-    def copy(self, target: Value, source: Value, nbytes: Value) -> None:
+    def copy(self, target: Term, source: Term, nbytes: Term) -> None:
         """Bytes to memory that does not overlap."""
-        no = Value(self, "i1", "false")
+        no = Term(self, "i1", "false")
         self.call("llvm.memcpy.p0.p0.i64", "void", target, source, nbytes, no)
 
-    def clear(self, target: Value, nbytes: Operand) -> None:
+    def clear(self, target: Term, nbytes: Operand) -> None:
         """Zeros."""
-        count, no = self.value(nbytes, "i64"), Value(self, "i1", "false")
-        self.call("llvm.memset.p0.i64", "void", target, Value(self, "i8", "0"), count, no)
+        count, no = self.value(nbytes, "i64"), Term(self, "i1", "false")
+        self.call("llvm.memset.p0.i64", "void", target, Term(self, "i8", "0"), count, no)
 
     # -- control -------------------------------------------------------------------------------------------------------
 
@@ -374,17 +332,17 @@ class Function:
         """On to a block."""
         self.lines.append(f"  br label %{label}")
 
-    def branch(self, condition: Value, then: str, otherwise: str) -> None:
+    def branch(self, condition: Term, then: str, otherwise: str) -> None:
         """On to one of two blocks."""
         self.lines.append(f"  br i1 {condition.text}, label %{then}, label %{otherwise}")
 
-    def ret(self, value: Value | None = None) -> None:
+    def ret(self, value: Term | None = None) -> None:
         """The end, in the last block."""
         self.lines.append("  ret void" if value is None else f"  ret {value.kind} {value.text}")
         self.ended = True
 
     @contextmanager
-    def range(self, start: Operand, end: Operand, step: int = 1) -> Iterator[Value]:
+    def range(self, start: Operand, end: Operand, step: int = 1) -> Iterator[Term]:
         """A loop over start, start + step … below end; downwards, not below end, if the step is negative."""
         counter = self.variable("i64", start)
         limit = self.value(end, "i64")
@@ -400,17 +358,17 @@ class Function:
         self.begin(after)
 
     @contextmanager
-    def loop(self) -> Iterator[Loop]:
+    def loop(self) -> Iterator[RoutineLoop]:
         """A loop that is left by `leave`."""
         head, after = self.label(), self.label()
         self.go(head)
         self.begin(head)
-        yield Loop(self, after)
+        yield RoutineLoop(self, after)
         self.go(head)
         self.begin(after)
 
     @contextmanager
-    def if_(self, condition: Value) -> Iterator[None]:
+    def if_(self, condition: Term) -> Iterator[None]:
         """What runs if it holds."""
         then, after = self.label(), self.label()
         self.branch(condition, then, after)
@@ -420,27 +378,27 @@ class Function:
         self.begin(after)
 
     @contextmanager
-    def choice(self, condition: Value) -> Iterator[Choice]:
+    def choice(self, condition: Term) -> Iterator[RoutineChoice]:
         """What runs if it holds, up to `otherwise()`, and what if not."""
         then, other, after = self.label(), self.label(), self.label()
         self.branch(condition, then, other)
         self.begin(then)
-        found = Choice(self, other, after)
-        yield found
-        if not found.turned:
-            found.otherwise()
+        choice = RoutineChoice(self, other, after)
+        yield choice
+        if not choice.turned:
+            choice.otherwise()
         self.go(after)
         self.begin(after)
 
 
 @dataclass(slots=True)
-class Loop:
+class RoutineLoop:
     """A loop that is open."""
 
-    of: Function
+    of: Emitter
     after: str
 
-    def leave(self, condition: Value) -> None:
+    def leave(self, condition: Term) -> None:
         """Out of it, if it holds."""
         on = self.of.label()
         self.of.branch(condition, self.after, on)
@@ -448,10 +406,10 @@ class Loop:
 
 
 @dataclass(slots=True)
-class Choice:
+class RoutineChoice:
     """A branch that is open."""
 
-    of: Function
+    of: Emitter
     other: str
     after: str
     turned: bool = False

@@ -1,0 +1,178 @@
+"""Lanes in LLVM IR: vectors built, joined, transposed and looked up, and products of small matrices."""
+
+from __future__ import annotations
+
+from planish import dtypes
+from planish.codegen import dot_products, transposition
+from planish.codegen.llvm_memory import MemoryAccesses
+from planish.codegen.llvm_table import constant, llvm_type
+from planish.codegen.questions import one_thread
+from planish.codegen.transposition import Transposition
+from planish.dtypes import DType
+from planish.llir import program as ir
+from planish.llir.program import Ops
+
+
+class LaneMoves(MemoryAccesses):
+    """Writes what moves between lanes."""
+
+    transposed: dict[ir.Register, Transposition]
+    turned: dict[int, list[str]]
+
+    def lanes(self, i: ir.Lanes) -> None:
+        self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))
+
+    def build(self, i: ir.Build) -> None:
+        first, kind = i.inputs[0], llvm_type(i.result.dtype)
+        whole_rows = self.transposed.get(i.result)
+        if whole_rows is not None:
+            start, width = whole_rows.pieces[i.result], whole_rows.lanes
+            rows = self.transpose(whole_rows)
+            at, count = start // width, len(i.inputs)
+            if count == width:
+                self.let(f"bitcast {kind} {rows[at]} to {kind}", self.value(i.result))
+            elif count < width:
+                chosen = range(start % width, start % width + count)
+                self.select(rows[at], whole_rows.rows[0].dtype, chosen, self.value(i.result))
+            else:
+                parts = [(row, width) for row in rows[at : at + count // width]]
+                self.join(parts, whole_rows.rows[0].dtype.scalar, self.value(i.result))
+            return
+        if all(x == first for x in i.inputs):
+            self.select(self.value(first), first.dtype, [0] * len(i.inputs), self.value(i.result))
+            return
+        if first.dtype.is_bool and self.build_mask(i):
+            return
+        whole = "poison"
+        for lane, x in enumerate(i.inputs):
+            into = self.value(i.result) if lane + 1 == len(i.inputs) else None
+            whole = self.let(f"insertelement {kind} {whole}, {self.typed(x)}, i32 {lane}", into)
+
+    def build_mask(self, i: ir.Build) -> bool:
+        """Lanes of a few bools, as bits of one integer: a lane at a time takes several instructions each."""
+        count, kind = len(i.inputs), f"i{len(i.inputs)}"
+        bits: dict[ir.Operand, int] = {}
+        for lane, x in enumerate(i.inputs):
+            bits[x] = bits.get(x, 0) | 1 << lane
+        if count < 8 or count & (count - 1) or len(bits) > count // 4 + 1:
+            return False
+        always = sum(mask for x, mask in bits.items() if not isinstance(x, ir.Register) and x.value)
+        word = str(always)
+        for x, mask in bits.items():
+            if isinstance(x, ir.Register):
+                chosen = self.let(f"select {self.typed(x)}, {kind} {mask}, {kind} 0")
+                word = self.let(f"or {kind} {word}, {chosen}")
+        self.let(f"bitcast {kind} {word} to {llvm_type(i.result.dtype)}", self.value(i.result))
+        return True
+
+    def transpose(self, wanted: Transposition) -> list[str]:
+        """The rows of a transposition; made where the first is asked for, which is before all others."""
+        rows = self.turned.get(id(wanted))
+        if rows is None:
+            kind = llvm_type(wanted.rows[0].dtype)
+            rows = [self.value(row) for row in wanted.rows]
+            for round_ in transposition.rounds(len(rows), wanted.lanes, wanted.rows[0].dtype.itemsize):
+                rows = [
+                    self.let(
+                        f"shufflevector {kind} {rows[a]}, {kind} {rows[b]}, "
+                        f"<{wanted.lanes} x i32> <{', '.join(f'i32 {lane}' for lane in mask)}>"
+                    )
+                    for a, b, mask in round_
+                ]
+            self.turned[id(wanted)] = rows
+        return rows
+
+    def concat(self, i: ir.Concat) -> None:
+        parts = [(self.value(x), x.dtype.lanes) for x in i.inputs]
+        self.join(parts, i.result.dtype.scalar, self.value(i.result))
+
+    def lookup(self, i: ir.Lookup) -> None:
+        """Element by element: LLVM finds the permutation instruction where there is one; on AVX-512 we name it."""
+        table, index = i.table, i.index
+        if self.avx512 and _is_permutation(table.dtype, index.dtype):
+            self.permute(i)
+            return
+        whole, scalar = "poison", llvm_type(table.dtype.scalar)
+        inside = self.alu(
+            Ops.AND, index.dtype, [self.value(index), constant(table.dtype.lanes - 1, index.dtype)]
+        )
+        for lane in range(index.dtype.lanes):
+            place = inside
+            if index.dtype.lanes > 1:
+                place = self.let(f"extractelement {llvm_type(index.dtype)} {inside}, i32 {lane}")
+            last = self.value(i.result) if lane + 1 == index.dtype.lanes else None
+            single = last if index.dtype.lanes == 1 else None
+            if table.dtype.lanes == 1:
+                element = self.select(self.value(table), table.dtype, [0], single)
+            else:
+                element = self.let(
+                    f"extractelement {self.typed(table)}, {llvm_type(index.dtype.scalar)} {place}", single
+                )
+            if index.dtype.lanes > 1:
+                kind = llvm_type(i.result.dtype)
+                whole = self.let(f"insertelement {kind} {whole}, {scalar} {element}, i32 {lane}", last)
+
+    def permute(self, i: ir.Lookup) -> None:
+        """A lookup in one register; an index of fewer lanes is the beginning of one."""
+        table, lanes = i.table.dtype, i.index.dtype.lanes
+        name = f"llvm.x86.avx512.permvar.{'sf' if table.bits == 32 else 'df'}.512"
+        places = self.widen(self.value(i.index), lanes, table.lanes, i.index.dtype.scalar)
+        kind, whole = llvm_type(table), llvm_type(i.index.dtype.scalar.vec(table.lanes))
+        permuted = self.call(kind, name, (kind, self.value(i.table)), (whole, places))
+        if lanes == table.lanes:
+            self.let(permuted, self.value(i.result))
+        else:
+            self.select(self.let(permuted), table, range(lanes), self.value(i.result))
+
+    def any(self, i: ir.AnyLane) -> None:
+        lanes, value = i.operand.dtype.lanes, self.value(i.operand)
+        if lanes == 1:
+            self.select(value, dtypes.bool_, [0], self.value(i.result))
+        else:
+            kind = llvm_type(i.operand.dtype)
+            self.let(
+                self.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (kind, value)), self.value(i.result)
+            )
+
+    def tile(self, i: ir.Tile) -> None:
+        tile, wide = i.tile, i.c.dtype.scalar
+        one_thread(i)
+
+        if dot_products.is_pairs(i):
+            texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]
+            dot_products.add_pairs(self, i, texts[0], texts[1], texts[2], texts[3])
+            return
+
+        if self.avx512 and dot_products.is_quads(i):
+            texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]
+            dot_products.add_quads(self, i, texts[0], texts[1], texts[2], texts[3])
+            return
+
+        def rows(matrix: str, operand: ir.Operand, count: int) -> list[str]:
+            """The rows of a matrix, in the dtype of the sum."""
+            value, dtype = self.value(operand), operand.dtype
+            if dtype.scalar is not wide:
+                value, dtype = self.convert_value(value, dtype, wide.vec(dtype.lanes)), wide.vec(dtype.lanes)
+            lane_of = {int(place): lane for lane, place in enumerate(tile.places(matrix)[0])}
+            size = dtype.lanes // count
+            return [
+                self.select(value, dtype, [lane_of[row * size + column] for column in range(size)])
+                for row in range(count)
+            ]
+
+        a, b, c = rows("a", i.a, tile.m), rows("b", i.b, tile.k), rows("c", i.c, tile.m)
+        row, across = wide.vec(tile.n), wide.vec(tile.k)
+        for k in range(tile.k):
+            for m in range(tile.m):
+                factor = self.select(a[m], across, [k]) if tile.k > 1 else a[m]
+                spread = self.splat(factor, wide, tile.n) if tile.n > 1 else factor
+                c[m] = self.alu(Ops.MULACC, row, [spread, b[k], c[m]])
+        whole = self.join([(value, tile.n) for value in c], wide)
+        order = [int(place) for place in tile.places("c")[0]]
+        self.select(whole, i.c.dtype, order, self.value(i.result))
+
+
+def _is_permutation(table: DType, index: DType) -> bool:
+    """Whether a lookup is one of floats in a whole register of AVX-512."""
+    whole = table.is_float and table.bits * table.lanes == 512 and table.bits >= 32
+    return whole and index.bits == table.bits and index.lanes <= table.lanes
