@@ -1,0 +1,123 @@
+"""CUDA C++: every kind of kernel is compiled by NVRTC for two architectures, and what matters for speed is in the PTX. No GPU is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler, dtypes
+from planish.codegen import cuda
+from planish.errors import LoweringError, PlanishError
+from planish.runtime.cuda.build import translate
+from planish.runtime.cuda.launch import grid_of
+from tests.e2e.op_cases import CASES, DYNAMIC, Maker
+
+ARCHITECTURES = ("sm_80", "sm_90a")
+
+
+def lowered(f: Any, *shapes: tuple[int, ...], dtype: Any = pn.float32, **options: Any) -> compiler.Lowered:
+    args = [pn.TensorSpec(shape, dtype) for shape in shapes]
+    return compiler.lower(pn.jit(f, **options).lower(*args).function, "sm_90")
+
+
+def ptx(f: Any, *shapes: tuple[int, ...], dtype: Any = pn.float32) -> str:
+    return lowered(f, *shapes, dtype=dtype).as_text("ptx")
+
+
+def _chosen() -> list[object]:
+    """Each op with one of its dtypes, which varies from op to op."""
+    rows = []
+    for position, (name, (accepted, _)) in enumerate(CASES.items()):
+        dtype = accepted[position % len(accepted)]
+        rows.append(pytest.param(name, dtype, id=f"{name}-{dtype.short}"))
+    return rows[::2]
+
+
+@pytest.mark.parametrize(("name", "dtype"), _chosen())
+def test_every_other_op_is_compiled(name: str, dtype: dtypes.DType) -> None:
+    m = Maker(dtype)
+    CASES[name][1][0](m)
+    for number, program in enumerate(compiler.lower(m.build(), "sm_90", passes=None).programs):
+        assert translate(cuda.render(program), ARCHITECTURES[number % 2], cuda.FLAGS, "cubin").startswith(
+            b"\x7fELF"
+        )
+
+
+def test_the_text_of_a_kernel(golden: Any) -> None:
+    golden.check("cuda/row_sums.cu", lowered(lambda x: pn.sum(x * 2.0, axis=1), (64, 512)).as_text("cuda"))
+
+
+def test_neighbours_are_moved_by_one_access() -> None:
+    found = ptx(lambda x: x * 2.0 + 1.0, (1024, 1024))
+    assert "ld.global.nc.v4.f32" in found or "ld.global.nc.v4.b32" in found
+    assert "st.global.v4" in found
+
+
+def test_sixteen_bytes_of_narrow_elements() -> None:
+    found = ptx(lambda x: x * 2.0, (1024, 1024), dtype=pn.bfloat16)
+    assert "ld.global.nc.v4" in found or "ld.global.nc.v2.b64" in found or "ld.global.nc.v2.u64" in found
+
+
+def test_warps_combine_without_memory() -> None:
+    found = ptx(lambda x: pn.sum(x, axis=1), (64, 512))
+    assert "shfl.sync.bfly" in found
+    assert found.count("bar.sync") <= 1
+    assert "local" not in found.replace(".local .align", "").split("ret;")[0] or ".local" not in found
+
+
+def test_a_row_is_read_from_memory_once() -> None:
+    found = ptx(pn.nn.softmax, (64, 1024))
+    assert found.count("ld.global") == 2  # eight of the 1024 elements for each of 128 threads, four by four
+    assert ".local" not in found  # nothing is spilled
+
+
+def test_a_product_goes_through_tiles() -> None:
+    found = lowered(lambda a, b: a @ b, (2048, 64), (64, 2048))
+    (choice,) = found.choices
+    assert "stage(arg1" in str(choice)
+    assert "stage(arg2" in str(choice)
+    assert "fma.rn.f32" in found.as_text("ptx")
+    assert ".local" not in found.as_text("ptx")
+
+
+def test_a_tensor_core_is_used() -> None:
+    found = ptx(lambda a, b: a @ b, (256, 256), (256, 256), dtype=pn.bfloat16)
+    assert "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32" in found
+
+
+def test_a_multiply_add_is_one_only_where_the_program_says_so() -> None:
+    m = Maker(dtypes.float32)
+    CASES["mul"][1][0](m)
+    found = compiler.lower(m.build(), "sm_90", passes=None).as_text("ptx")
+    assert "fma" not in found
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_grids_follow_from_named_sizes(name: str) -> None:
+    m = Maker(dtypes.float32)
+    DYNAMIC[name](m)
+    for program in compiler.lower(m.build(), "sm_90", passes=None).programs:
+        grid = grid_of(program)
+        for values in ([v.low for v in program.variables], [v.high for v in program.variables]):
+            assert all(size >= 0 for size in grid.at(values))
+        assert np.prod(grid.threads) <= 1024
+
+
+def test_a_grid_grows_with_a_named_size() -> None:
+    dims = {"x": (pn.Dim("batch", 1, 64), None)}
+    (program,) = lowered(lambda x: pn.sum(x * 2.0, axis=1), (8, 12), dims=dims).programs
+    grid = grid_of(program)
+    assert [np.prod(grid.at([n])) for n in (1, 7, 64)] == [1, 7, 64]
+
+
+def test_what_no_gpu_has_is_refused() -> None:
+    with pytest.raises(PlanishError, match=r"x86-64 is no GPU; lower for sm_80 or sm_90"):
+        compiler.lower(pn.jit(lambda x: x + 1).lower(pn.ones(3)).function, "x86-64").as_text("cuda")
+
+
+def test_source_that_is_none_is_told() -> None:
+    with pytest.raises(LoweringError, match=r"(?s)NVRTC refused a kernel for sm_90a.*error"):
+        translate("this is no kernel", "sm_90a", cuda.FLAGS, "cubin")

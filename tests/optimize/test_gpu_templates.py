@@ -1,0 +1,73 @@
+"""GPU templates: each kind of kernel gets its own, and what it computes is what it computed before, in both interpreters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler
+from planish.config import settings
+
+RNG = np.random.default_rng(0)
+
+
+def data(*shape: int) -> Any:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def layer_norm(x: Any) -> Any:
+    mean = pn.mean(x, axis=1, keepdims=True)
+    return (x - mean) / pn.sqrt(pn.mean((x - mean) ** 2, axis=1, keepdims=True) + 1e-5)
+
+
+CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "row sums": (lambda x: pn.sum(pn.exp(x), axis=1), (data(4, 512),), "unroll(j, 4); group(j.outer, 64)"),
+    "softmax": (pn.nn.softmax, (data(4, 256),), "group("),
+    "softmax of an odd length": (pn.nn.softmax, (data(4, 500),), "pad_to("),
+    "softmax of few": (pn.nn.softmax, (data(6, 40),), "local("),
+    "normalisation": (layer_norm, (data(4, 384),), "group("),
+    "column sums": (lambda x: pn.sum(x, axis=0), (data(128, 64),), "local(i, 32); group(j, 32)"),
+    "odd columns": (lambda x: pn.sum(x, axis=0), (data(90, 35),), "local("),
+    "matrix times vector": (lambda a, x: a @ x, (data(16, 256), data(256)), "group("),
+    "product": (lambda a, b: a @ b, (data(64, 32), data(32, 64)), "stage(arg1, at=k.outer)"),
+    "products": (lambda a, b: a @ b, (data(2, 64, 32), data(2, 32, 64)), "stage(arg2, at="),
+    "small product": (lambda a, b: a @ b, (data(20, 12), data(12, 24)), "local("),
+    "transpose": (lambda x: x.T + 1.0, (data(64, 128),), "stage(arg1, at="),
+    "odd transpose": (lambda x: x.T + 1.0, (data(50, 35),), "local("),
+    "elements": (lambda x: x * 2.0 + 1.0, (data(32, 48),), "upcast("),
+    "argmax": (lambda x: pn.argmax(x, axis=1), (data(3, 128),), "group("),
+    "scan": (lambda x: pn.cumulative_sum(x, axis=1), (data(8, 20),), ""),
+    "gather": (lambda x, i: pn.take(x, i, axis=0), (data(9, 32), np.array([3, 1, 8])), "local("),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_templates(name: str, target: str) -> None:
+    function, arrays, expected = CASES[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, target)
+    said = "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
+    assert expected in said
+    wanted = compiler.compile(traced)(*arrays)
+    for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("columns", [1024, 4096, 16384, 32768])
+def test_rows_up_to_what_shared_memory_holds_are_one_kernel(columns: int) -> None:
+    traced = pn.jit(pn.nn.softmax).lower(pn.TensorSpec((64, columns), pn.float32)).function
+    (program,) = compiler.lower(traced, "sm_90").programs
+    assert sum(b.nbytes for b in program.locals if b.space.name == "LOCAL") <= 227 << 10
+    threads = np.prod([s.bound.value for s in program.specials if s.is_thread])  # type: ignore[union-attr]
+    assert threads >= min(columns // 8, 1024)
+
+
+def test_rows_beyond_that_are_several_kernels() -> None:
+    traced = pn.jit(pn.nn.softmax).lower(pn.TensorSpec((64, 1 << 17), pn.float32)).function
+    for program in compiler.lower(traced, "sm_80").programs:
+        assert sum(b.nbytes for b in program.locals if b.space.name == "LOCAL") <= 163 << 10
