@@ -225,7 +225,8 @@ def _turned(draft: Draft, view: View) -> bool:
                 and draft.take(Local, axis, _SIDE)
             ):
                 return False
-        loop = draft.outermost(view.outputs[-1])
+        # the innermost loop that is left: outside of it are blocks of the grid
+        loop = next((each for r in reversed(view.outputs) if (each := draft.outermost(r)) is not None), None)
         return draft.stage(place, loop, "read and written together, each along its own axis")
     return False
 

@@ -27,7 +27,7 @@ def ptx(f: Any, *shapes: tuple[int, ...], dtype: Any = pn.float32) -> str:
     return lowered(f, *shapes, dtype=dtype).as_text("ptx")
 
 
-def _chosen() -> list[object]:
+def _chosen() -> list[Any]:
     """Each op with one of its dtypes, which varies from op to op."""
     rows = []
     for position, (name, (accepted, _)) in enumerate(CASES.items()):

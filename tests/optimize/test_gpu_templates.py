@@ -10,6 +10,7 @@ import pytest
 import planish as pn
 from planish import compiler
 from planish.config import settings
+from planish.runtime.cuda.launch import grid_of
 
 RNG = np.random.default_rng(0)
 
@@ -63,7 +64,7 @@ def test_rows_up_to_what_shared_memory_holds_are_one_kernel(columns: int) -> Non
     traced = pn.jit(pn.nn.softmax).lower(pn.TensorSpec((64, columns), pn.float32)).function
     (program,) = compiler.lower(traced, "sm_90").programs
     assert sum(b.nbytes for b in program.locals if b.space.name == "LOCAL") <= 227 << 10
-    threads = np.prod([s.bound.value for s in program.specials if s.is_thread])  # type: ignore[union-attr]
+    threads = np.prod(grid_of(program).threads)
     assert threads >= min(columns // 8, 1024)
 
 

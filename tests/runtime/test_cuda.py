@@ -18,7 +18,8 @@ class FakeGpu:
     name, memory_bytes = "cuda:0", 1 << 30
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.used, self.calls = limit, 0, []
+        self.limit, self.used = limit, 0
+        self.calls: list[str] = []
         self.sizes: dict[int, int] = {}
 
     def enter(self) -> None:
