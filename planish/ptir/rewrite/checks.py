@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from planish.errors import PlanishError, RewriteError
 from planish.ptir.exact import exact_key, same_attrs
 from planish.ptir.rewrite.listener import Listener
+from planish.ptir.rewrite.reading import Reading
 from planish.ptir.verify import problems
 
 if TYPE_CHECKING:
-    from planish.ptir.function import Function, Inst, Region, Value
+    from planish.ptir.function import Function, Inst, Region
 
 Fingerprint: TypeAlias = tuple[object, ...]
 
@@ -53,7 +54,7 @@ def _problems_of_inst(inst: Inst) -> list[str]:
         if value.def_inst is not inst or value.index != index:
             found.append(f"results: result {index} of {inst!r} does not know its place")
     for value in inst.operands:
-        if not _dominates(value, inst):
+        if not Reading.dominates(value, inst):
             found.append(f"dominance: {inst!r} uses {value!r}, which is not defined before it")
     if inst.is_end:
         return found
@@ -67,16 +68,6 @@ def _problems_of_inst(inst: Inst) -> list[str]:
     if inst.op.verify is not None:
         found += [f"op: {inst!r}: {problem}" for problem in inst.op.verify(inst)]
     return found
-
-
-def _dominates(value: Value, at: Inst) -> bool:
-    home = value.region
-    inst: Inst | None = at
-    while inst is not None and inst.parent is not home:
-        inst = None if inst.parent is None else inst.parent.owner
-    if home is None or inst is None:
-        return False
-    return value.def_inst is None or value.def_inst.order < inst.order
 
 
 def fingerprint(inst: Inst) -> Fingerprint:

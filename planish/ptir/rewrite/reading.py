@@ -50,16 +50,14 @@ class Reading:
         """The family an op belongs to."""
         return subject.op.key if isinstance(subject, Inst) else subject.key
 
-    def dominates(self, value: Value, at: Inst) -> bool:
+    @staticmethod
+    def dominates(value: Value, at: Inst) -> bool:
         """Whether `value` may be used by an instruction that stands where `at` does."""
         home = value.region
-        if home is None or at.parent is None:
+        inst: Inst | None = at
+        while inst is not None and inst.parent is not home:
+            inst = None if inst.parent is None else inst.parent.owner
+        if home is None or inst is None:
             return False
-        inst: Inst = at
-        while inst.parent is not home:
-            owner = None if inst.parent is None else inst.parent.owner
-            if owner is None:
-                return False
-            inst = owner
         definition = value.def_inst
         return definition is None or definition.order < inst.order

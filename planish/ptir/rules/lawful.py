@@ -152,9 +152,7 @@ def _must_vary(left: Apply) -> Iterator[Letter]:
     for part in walk(left):
         if isinstance(part, Apply):
             free = [of for of in part.of if not of.is_constant]
-            held = len(part.of) > len(free) and any(
-                isinstance(of, Letter) for of in part.of if of.is_constant
-            )
+            held = any(isinstance(of, Letter) and of.is_constant and not of.is_named for of in part.of)
             if (
                 len(free) == 1
                 and isinstance(free[0], Letter)
