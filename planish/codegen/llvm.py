@@ -27,7 +27,7 @@ from planish.codegen.questions import (
     refuse_threads,
     stored_together,
     streams,
-    waits_for_roots,
+    waiting_roots,
 )
 from planish.codegen.spans import Span, spans_of
 from planish.codegen.wide import widened
@@ -72,7 +72,7 @@ class _LlvmWriter(LaneMoves):
         avx512: bool,
     ) -> None:
         super().__init__(avx512=avx512)
-        self.refines_roots = waits_for_roots(program)
+        self.waiting_roots = waiting_roots(program)
         self.program = program
         self.aliased = aliased
         self.scratch = scratch
@@ -167,6 +167,7 @@ class _LlvmWriter(LaneMoves):
             product = self.let(f"mul nsw {llvm_type(dtype)} {values[0]}, {values[1]}")
             self.let(f"add nsw {llvm_type(dtype)} {product}, {values[2]}", self.value(i.result))
             return
+        self.refines_roots = i.result in self.waiting_roots
         self.alu(i.op, dtype, values, self.value(i.result))
 
     def cast(self, i: ir.Convert) -> None:

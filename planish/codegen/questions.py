@@ -9,7 +9,9 @@ from planish.llir.program import (
     Address,
     Combine,
     Compute,
+    EndLoop,
     Load,
+    Loop,
     Ops,
     Prefetch,
     Program,
@@ -41,11 +43,23 @@ _STREAMED: Final = frozenset({16, 32, 64, 128, 256})
 """Bytes of vectors that are stored past the caches: of one register, or of a few."""
 
 
-def waits_for_roots(program: Program) -> bool:
-    """Whether there is too little else to do while the one unit that takes roots of vectors is busy."""
-    work = [i for i in program.body if isinstance(i, Compute) and i.result.dtype.lanes > 1]
-    roots = sum(i.op is Ops.SQRT for i in work)
-    return len(work) < _BESIDE_A_ROOT * roots
+def waiting_roots(program: Program) -> frozenset[Register]:
+    """Roots of vectors in whose loop there is too little else to do while the one unit that takes them is busy."""
+    bodies: dict[tuple[int, ...], list[Compute]] = {}
+    loops: list[int] = []
+    for position, i in enumerate(program.body):
+        if isinstance(i, Loop):
+            loops.append(position)
+        elif isinstance(i, EndLoop):
+            loops.pop()
+        elif isinstance(i, Compute) and i.result.dtype.lanes > 1:
+            bodies.setdefault(tuple(loops), []).append(i)
+    found: set[Register] = set()
+    for body in bodies.values():
+        roots = [i.result for i in body if i.op is Ops.SQRT]
+        if len(body) < _BESIDE_A_ROOT * len(roots):
+            found.update(roots)
+    return frozenset(found)
 
 
 _BESIDE_A_ROOT: Final = 13
