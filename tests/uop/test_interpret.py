@@ -15,7 +15,7 @@ from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.uop.interpret import interpret
 from planish.uop.machine.loops import make_plan
 from planish.uop.node import Table, UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops, TensorCore
+from planish.uop.ops import Axis, AxisType, Bufferize, Combine, Lanes, Ops, TensorCore
 from planish.uop.tensor_cores import CORES, MATRICES
 
 Array = NDArray[Any]
@@ -536,3 +536,22 @@ def test_large_kernels_are_run_in_parts(t: Table):
     x = t.param(1, f32, 1).index(t.const(0)) + (r % 2).cast(f32)
     sink = t.sink(t.param(0, f32, 64).index(i).store((x + i.cast(f32)).reduce(Ops.MAX, r)).end(i))
     assert make_plan(sink.toposort()).loops == {i}
+
+
+@pytest.mark.parametrize("op", [Ops.ADD, Ops.MAX, Ops.MUL])
+@pytest.mark.parametrize("width", [2, 8, 32])
+def test_neighbouring_threads_combine_their_values(op: Ops, width: int) -> None:
+    t = Table()
+    rows, warp = t.range(3, 0, AxisType.GLOBAL), t.range(width, 1, AxisType.WARP)
+    source, target = t.param(1, f32, 3 * width), t.param(0, f32, 3)
+    x = source.index(rows * width + warp)
+    total = t.make(Ops.COMBINE, f32, (x, warp), Combine(op, width))
+    sink = t.sink(target.index(rows).store(total).end(rows))
+    data = np.random.default_rng(width).standard_normal(3 * width).astype(np.float32)
+    values = data.reshape(3, width)
+    while values.shape[1] > 1:  # in each step with the thread whose number differs in the highest bit
+        half = values.shape[1] // 2
+        a, b = values[:, :half], values[:, half:]
+        values = {Ops.ADD: a + b, Ops.MAX: np.maximum(a, b), Ops.MUL: a * b}[op]
+    found = interpret(sink, {0: np.zeros(3, np.float32), 1: data})
+    np.testing.assert_array_equal(found[0], values[:, 0])
