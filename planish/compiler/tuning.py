@@ -52,7 +52,6 @@ CODE_SETTINGS: Final = ("fastmath", "contract", "devectorize", "allow_half8", "d
 _RULES: Final = (
     "actions",
     "uop",
-    "actions",
     "stages",
     "optimize",
     "llir",

@@ -108,7 +108,7 @@ class Plans:
     ) -> Sequence[Storage]:
         """The elements of values, computed together on a device. `what` asks for them, for messages."""
         self.counters.runs += 1
-        reading = _Reading(self.settings_number(settings), device, what)
+        reading = _StructureReading(self.settings_number(settings), device, what)
         key = reading.read(roots)
         literals = [cast("ConstantAttrs", node.signature.attrs).literal for node in reading.constants]
         family = self.families.get(key)
@@ -137,7 +137,7 @@ class Plans:
         family: _Family,
         device: Device,
         roots: Sequence[LazyValue],
-        reading: _Reading,
+        reading: _StructureReading,
         literals: Sequence[Literal],
     ) -> ExpressionPlan:
         for plan in family.plans:
@@ -193,7 +193,7 @@ def _is_arbitrary(literal: Literal) -> bool:
 # --- structure ----------------------------------------------------------------------------------------------
 
 
-class _Reading:
+class _StructureReading:
     """An expression read once: its structure as numbers, and the data and constants in the order of the structure.
 
     A node is its signature and where its inputs come from. Data is -1, -2 …; the result `r` of the `n`-th node is

@@ -63,7 +63,7 @@ _DTYPES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Storage:
+class _SavedStorage:
     """Bytes of a file, and what they were said to be."""
 
     data: Bytes
@@ -96,7 +96,7 @@ def load_torch(path: PathLike) -> Checkpoint:
         raise refuse(
             place, str(error), "checkpoints of tensors and containers can be read: save model.state_dict()"
         ) from None
-    if isinstance(result, Global | _Storage):
+    if isinstance(result, Global | _SavedStorage):
         raise refuse(place, f"the checkpoint is a {type(result).__name__}, not tensors")
     return result
 
@@ -113,7 +113,7 @@ class _ZipReader:
             raise refuse(path, f"the byte order is {stated!r}")
         self.is_big = stated == b"big"
 
-    def persistent(self, about: Any) -> _Storage:
+    def persistent(self, about: Any) -> _SavedStorage:
         """Storages are what a checkpoint keeps outside its pickle."""
         if not isinstance(about, tuple) or len(about) != 5 or about[0] != "storage":
             raise PickleError("the pickle refers to something that is no storage")
@@ -134,7 +134,7 @@ class _ZipReader:
         size = count * (1 if dtype is None else dtype.numpy.itemsize)
         if data.size != size:
             raise PickleError(f"the storage {key!r} should be {size} bytes long, but is {data.size}")
-        return _Storage(data, dtype, key)
+        return _SavedStorage(data, dtype, key)
 
     def rebuild(self, function: Global, given: tuple[Any, ...]) -> Any:
         """The functions and classes that a checkpoint of tensors names."""
@@ -174,7 +174,7 @@ class _ZipReader:
                 )
 
     def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any, dtype: DType | None) -> Tensor:
-        if not isinstance(storage, _Storage):
+        if not isinstance(storage, _SavedStorage):
             raise PickleError("a tensor without a storage")
         kind = dtype or storage.dtype
         if kind is None:
@@ -194,7 +194,7 @@ class _ZipReader:
         array: NDArray[Any] = np.ndarray(sizes, kind.numpy, line, strides=[step * width for step in steps])
         return asarray(array, copy=False)
 
-    def elements(self, storage: _Storage, dtype: DType, start: int, stop: int) -> Bytes:
+    def elements(self, storage: _SavedStorage, dtype: DType, start: int, stop: int) -> Bytes:
         """The bytes of elements in the machine's order, at an address where they can be read."""
         width = dtype.numpy.itemsize
         data = storage.data[start * width : stop * width].view(np.ndarray)

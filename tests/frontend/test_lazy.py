@@ -258,13 +258,13 @@ def test_pieces_of_a_loop_are_alike_whatever_its_body(ops):
 
 def test_the_work_per_op_of_a_long_loop_does_not_grow(monkeypatch):
     seen = []
-    visit = plans._Reading._visit
+    visit = plans._StructureReading._visit
 
     def counted(self, pending):
         visit(self, pending)
         seen.append(len(self.places))
 
-    monkeypatch.setattr(plans._Reading, "_visit", counted)
+    monkeypatch.setattr(plans._StructureReading, "_visit", counted)
     y = pn.asarray(np.ones(4, np.float32))
     for _ in range(2000):
         y = pn.abs(y)
