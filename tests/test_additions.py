@@ -230,7 +230,7 @@ class Swap(Instruction):
         ),
         Insertion("llir/value_forms.py", "\n__all__ = [\n", '    "Swap",\n'),
         Insertion(
-            "codegen/llvm.py",
+            "codegen/llvm_lanes.py",
             "        self.select(self.value(i.operand), i.operand.dtype, i.lanes, self.value(i.result))\n",
             """
     def swap(self, i: ir.Swap) -> None:
@@ -240,7 +240,7 @@ class Swap(Instruction):
         ),
         Insertion(
             "codegen/c.py",
-            "class _Writer(Values):\n",
+            "class _CWriter(CValues):\n",
             '''    def swap(self, i: ir.Swap) -> None:
         """The lanes, the last one first."""
         self.each_lane(i.result, self.lane(i.operand, f"{i.result.dtype.lanes - 1} - l"))
@@ -262,7 +262,7 @@ import numpy as np
 from planish import llir
 from planish.codegen import c, cuda, llvm, symbols
 from planish.errors import VerifyError
-from planish.runtime.cpu import Module
+from planish.runtime.cpu import CompiledModule
 
 TEXT = """llir 1
 kernel k
@@ -287,7 +287,7 @@ for run in ("interpreter", "machine code"):
     if run == "interpreter":
         llir.interpret(program, [x, y])
     else:
-        module = Module(llvm.render(program))
+        module = CompiledModule(llvm.render(program))
         kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(module.address(symbols.kernel("k")))
         kernel(x.ctypes.data, y.ctypes.data)
     np.testing.assert_array_equal(y, expected, run)
@@ -308,7 +308,7 @@ MACHINE = Addition(
         Insertion(
             "target/__init__.py",
             "        _X86_VNNI,\n",
-            '        Target("tiny", 8, 8, (2,), parallel=Parallel.NONE, cores=1, caches=(8 << 10, 64 << 10)),\n',
+            '        Target("tiny", 8, 8, (2,), parallel=Parallel.NONE, cores=1),\n',
         ),
     ),
     """

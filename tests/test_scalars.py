@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planish as pn
-from planish import ptir
+from planish import dtypes, ptir
+from planish.dtypes import DType
 from planish.frontend.autodiff.rules import DERIVATIVES, FLAT
 from planish.frontend.batching import BATCHING
 from planish.ptir import ops
-from planish.scalars import FUNCTIONS, Scalar, functions
+from planish.scalars import FUNCTIONS, Scalar, conversion, functions
 from planish.schedule.lowering.elementwise import ELEMENTWISE
 from planish.uop.functions import FUNCTION_OPS
 from planish.uop.weights import weight
@@ -88,3 +89,15 @@ def test_slopes_are_those_of_differences(name: str) -> None:
             )
             differences = (computed(of, *up) - computed(of, *down)) / (2 * step)
             np.testing.assert_allclose(next(slopes), differences, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("source", [dtypes.int64, dtypes.uint64], ids=str)
+@pytest.mark.parametrize("target", [dtypes.bfloat16, dtypes.float16, dtypes.float32], ids=str)
+def test_large_integers_are_rounded_once(source: DType, target: DType, lanes: int) -> None:
+    middles = [(1 << n) + (1 << n - 8) + d for n in range(20, 63) for d in (-1, 0, 1)]
+    values = np.array(middles, source.numpy)
+    with np.errstate(over="ignore"):
+        got = conversion.convert(values, source.vec(lanes), target.vec(lanes)).astype(np.float64)
+    expected = [float(dtypes.float_format(target).round(value)) for value in middles]
+    np.testing.assert_array_equal(got, expected)

@@ -112,7 +112,7 @@ def _int_to_float(values: Array, target: DType) -> Array:
     if values.dtype == object:
         round_once = np.frompyfunc(lambda v: dtypes.float_format(target).round(int(v)), 1, 1)
         return settle(target, np.asarray(round_once(values)).astype(np.float64))
-    if target is not dtypes.bfloat16 or values.dtype.itemsize < 4:
+    if target.scalar is not dtypes.bfloat16 or values.dtype.itemsize < 4:
         # Wide formats convert directly; in the others everything beyond float32's 24 bits overflows anyway.
         return settle(target, values.astype(np.float32 if target.bits < 32 else carrier(target)))
     if values.dtype.itemsize < 8:
