@@ -29,7 +29,7 @@ _ITEM: Final = 4
 _EDGE: Final = (1.03, 1.045)
 """What tiles cost of which some run over an edge, of rows and of columns: addresses for every row, gates on what is stored, and panels
 that cores cannot share evenly."""
-_TWICE: Final = 1.05
+_TWICE: Final = 1.08
 """What code for two kinds of tiles has to be worth."""
 _LONG: Final = 4
 """Vectors along the reduced axis, from which on sums in lanes are worth their beginning and end."""
