@@ -37,7 +37,7 @@ from planish.optimize.cores import ROUNDS, Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
-from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division
+from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division, dividing_tile
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.node import UOp
@@ -74,38 +74,12 @@ _ROOM: Final = (15, 16)
 # -- register tiles alone ----------------------------------------------------------------------------------------
 
 
-_VECTORS: Final = (4, 3, 2, 1)
-_ROWS: Final = (14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)
-_ENOUGH: Final = 24
-"""Accumulators beyond which a tile gains nothing."""
-_TALL: Final = 8
-
-
-def _dividing(target: Target, rows: int, columns: int, lanes: int) -> Shape:
-    """The best tile whose sides divide those of the output (0: any will do, it is padded) and fits with its operands."""
-
-    def rank(shape: Shape) -> tuple[int, ...]:
-        count = min(shape.rows * shape.vectors, _ENOUGH)
-        return count, shape.vectors > 1, shape.rows <= _TALL, shape.rows, shape.vectors
-
-    fitting = [
-        Shape(r, v)
-        for r in _ROWS
-        for v in _VECTORS
-        if ((not rows and r == 1) or (rows and rows % r == 0))
-        and (columns % (v * lanes) == 0 if v > 1 else True)
-        and (v == 1 or v * lanes <= MOST_LANES)
-        and r * v + v + 1 <= target.registers
-    ]
-    return max(fitting, key=rank)
-
-
 def contract(draft: Draft, view: View, axis: UOp, reductions: Sequence[UOp]) -> None:
     """A register tile: vectors along an axis, rows along one that some operand does not depend on."""
     lanes = lanes_along(draft.target, view, axis)
     rows = broadcast_axis(view, axis, reductions)
     columns = 0 if wants_padding(draft, axis, max(lanes, 2)) else draft.left(axis)
-    shape = _dividing(draft.target, 0 if rows is None else size_of(rows), columns, max(lanes, 1))
+    shape = dividing_tile(draft.target, 1 if rows is None else size_of(rows), columns, max(lanes, 1))
     take_lanes(draft, axis, Upcast, lanes, shape.vectors, least=1)
     if rows is not None and shape.rows > 1:
         draft.take(Upcast, rows, shape.rows)

@@ -175,7 +175,7 @@ def reduce_in_lanes(draft: Draft, view: View, reduction: UOp) -> None:
     if row is not None:
         most = draft.left(row) // _SHARED_ROWS
         draft.take_first(Upcast, row, [n for n in _ROWS if n <= most], "rows read at once")
-    lanes = lanes_along(draft.target, view, axis)
+    lanes = min(lanes_along(draft.target, view, axis), draft.target.lanes(reduction.dtype.scalar))
     rows = prod(amount for each, amount in draft.upcast.items() if each in reduction.ranges)
     vectors = max(1, _ACCUMULATORS // rows)
     take_lanes(draft, axis, Accumulators, lanes, vectors, least=4)

@@ -7,6 +7,7 @@ Of all tiles that fit the registers the cheapest wins.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import Final, NamedTuple
 
@@ -28,7 +29,7 @@ _ITEM: Final = 4
 _EDGE: Final = (1.03, 1.045)
 """What tiles cost of which some run over an edge, of rows and of columns: addresses for every row, gates on what is stored, and panels
 that cores cannot share evenly."""
-_TWICE: Final = 1.05
+_TWICE: Final = 1.08
 """What code for two kinds of tiles has to be worth."""
 _LONG: Final = 4
 """Vectors along the reduced axis, from which on sums in lanes are worth their beginning and end."""
@@ -73,18 +74,40 @@ def best_tile(target: Target, rows: int, columns: int, lanes: int, pitch: int = 
     """
     fitting = [
         shape
-        for shape in (Shape(r, v) for r in range(1, min(rows, _MOST_ROWS) + 1) for v in _VECTORS)
-        if shape.rows * shape.vectors + shape.vectors + 1 <= target.registers
-        and shape.rows * shape.vectors <= _ENOUGH
-        and shape.vectors * lanes <= MOST_LANES
-        and (shape.vectors - 1) * lanes < columns
-        and (target.masked or columns % (shape.vectors * lanes) == 0)
+        for shape in _shapes(target, rows, lanes)
+        if (shape.vectors - 1) * lanes < columns and (target.masked or columns % (shape.vectors * lanes) == 0)
     ]
     return min(
         fitting,
         key=lambda shape: (_cost(target, shape, rows, columns, lanes, pitch), -shape.rows * shape.vectors),
         default=None,
     )
+
+
+def dividing_tile(target: Target, rows: int, columns: int, lanes: int) -> Shape:
+    """The tile that takes least for each of its sums, of those that divide an output (0 columns: any will do, they are padded)."""
+    fitting = [
+        shape
+        for shape in _shapes(target, rows, lanes)
+        if rows % shape.rows == 0 and columns % (shape.vectors * lanes) == 0
+    ]
+    return min(
+        fitting,
+        key=lambda shape: (shape.cycles(target, 4) / (shape.rows * shape.vectors), -shape.rows),
+        default=Shape(1, 1),
+    )
+
+
+def _shapes(target: Target, rows: int, lanes: int) -> Iterator[Shape]:
+    """The tiles that there are registers for: their sums, a row of vectors, and an element of a row."""
+    for shape in (Shape(r, v) for r in range(1, min(rows, _MOST_ROWS) + 1) for v in _VECTORS):
+        sums = shape.rows * shape.vectors
+        if (
+            sums <= _ENOUGH
+            and sums + shape.vectors < target.registers
+            and shape.vectors * lanes <= MOST_LANES
+        ):
+            yield shape
 
 
 # -- columns that fill no vectors --------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS
 from planish.uop.node import Table, UOp
-from tests.optimize.corpus import Build, matmul, row_sums
+from tests.optimize.corpus import Build, elementwise, matmul, row_sums
 
 V4 = TARGETS["x86-64-v4"]
 Schedule = tuple[Action, ...]
@@ -281,7 +281,7 @@ def test_the_same_code_is_measured_once() -> None:
 
 
 def test_schedules_that_the_model_cannot_tell_apart_are_not_all_measured() -> None:
-    found = run(lambda actions: right(1.0), build=partial(matmul, m=64, n=64, k=64), budget=30)
+    found = run(lambda actions: right(1.0), build=partial(elementwise, rows=64, columns=64), budget=30)
     assert found.refusals["the model sees no difference to what was measured"] > 0
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import planish as pn
 from planish import compiler
+from planish.actions.accumulators import Accumulators
 from planish.actions.lanes import Lanes
 from planish.compiler import Lowered
 from planish.frontend.tensor import Tensor
@@ -117,3 +118,11 @@ def test_no_piece_reduces_a_row_again() -> None:
 def test_pieces_of_sizes_without_divisors(size: int, wanted: int, expected: int | None) -> None:
     found = amounts_for(TARGETS["x86-64-v4"], size, wanted)
     assert (found[0] if found else None) == expected
+
+
+def test_sums_of_narrow_numbers_have_as_many_lanes_as_their_accumulators() -> None:
+    """32-bit integers are added up in 64 bits: sixteen of them would be two vectors, put together and taken apart."""
+    spec = pn.TensorSpec((90, 160), pn.int32)
+    low = compiler.lower(pn.jit(lambda x: pn.sum(x, axis=1)).lower(spec).function, "x86-64-v4")
+    (lanes,) = [action.count for action in low.choices[0].actions if isinstance(action, Accumulators)]
+    assert lanes == TARGETS["x86-64-v4"].lanes(pn.int64) == 8
