@@ -101,7 +101,7 @@ class Compiled(NamedTuple):
 
 def sines(count: int, m: Any, x: Any) -> Any:
     for k in range(count):
-        x = m.sin(x) * (1 + k * 1e-3) + 0.5 * k
+        x = m.sin(x) * (0.9 + k % 7 * 1e-2) + 0.5 * k
     return x
 
 

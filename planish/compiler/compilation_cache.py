@@ -99,7 +99,7 @@ def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> 
         # a record of another make: lower it again
         return None
     found = object.__new__(Lowered)
-    found.__dict__.update(kept, target=target, arguments=arguments, _rest=partial(_later, later))
+    found.__dict__.update(kept, target=target, arguments=arguments, _rest=partial(_later, later, target))
     return found
 
 
@@ -181,9 +181,10 @@ def _check(
         raise plan_json.Malformed("the kernels are those of another plan")
 
 
-def _later(data: bytes) -> dict[str, object]:
+def _later(data: bytes, target: Target) -> dict[str, object]:
     """What is read when it is asked for. The digest of the entry holds for it too."""
     from planish.actions.text import parse_schedule
+    from planish.compiler.functions import with_functions
     from planish.compiler.scheduling import ScheduleChoice
     from planish.llir.text import parse
 
@@ -193,7 +194,8 @@ def _later(data: bytes) -> dict[str, object]:
             ScheduleChoice(parse_schedule(schedule), tuple(reasons), origin)
             for schedule, reasons, origin in choices
         )
-        return dict(zip(LATER, (ptir.parse(text).entry, tuple(map(parse, programs)), made), strict=True))
+        parsed = tuple(with_functions(parse(program), target) for program in programs)
+        return dict(zip(LATER, (ptir.parse(text).entry, parsed, made), strict=True))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise PlanishError(
             f"the kept form of a function cannot be read: {error}",

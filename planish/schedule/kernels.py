@@ -180,11 +180,9 @@ class _Cut:
     ) -> Fusion:
         realised = self.tensors.realised
         others = self.pending.keys() - set(group)
-        joining = {
-            node
-            for node in self._memory_below(group)
-            if node in others and node not in refused and node.op not in _APART
-        }
+        oldest = min((node.serial for node in others), default=None)
+        below = () if oldest is None else self._memory_below(group, oldest)
+        joining = {node for node in below if node in others and node not in refused and node.op not in _APART}
         around = Around(
             self.graph,
             InMemory(realised, {*group, *joining}),
@@ -238,12 +236,14 @@ class _Cut:
             stack.extend(new)
         return False
 
-    def _memory_below(self, nodes: Sequence[UOp]) -> tuple[UOp, ...]:
-        """The tensors in memory, now or later, that some are computed from."""
+    def _memory_below(self, nodes: Sequence[UOp], oldest: int = 0) -> tuple[UOp, ...]:
+        """The tensors in memory, now or later, that some are computed from, from the oldest that is of interest on."""
         realised, found = self.tensors.realised, dict[UOp, None]()
         stack, seen = list(nodes), set(nodes)
         while stack:
             for source in stack.pop().src:
+                if source.serial < oldest:
+                    continue  # what it is made of is older still
                 if source in realised:
                     found[source] = None
                 elif source not in seen:

@@ -12,6 +12,7 @@ import pytest
 
 import planish as pn
 from planish import compiler, ptir
+from planish.schedule import kernels
 
 
 def chain(ops: int) -> Callable[[Any], Any]:
@@ -73,6 +74,18 @@ def rows_and_columns(ops: int) -> Callable[[Any], Any]:
     return run
 
 
+def layers(ops: int) -> Callable[[Any], Any]:
+    """Products of matrices: a kernel each, most of them equal."""
+
+    def run(x: Any) -> Any:
+        w = x
+        for _ in range(ops // 3):
+            x = pn.tanh(x @ w + 0.1)
+        return x
+
+    return run
+
+
 def calls(make: Callable[[int], Callable[[Any], Any]], ops: int, shape: tuple[int, ...] = (8,)) -> int:
     """Calls of Python functions, from PTIR to LLIR."""
     function = ptir.Program([pn.jit(make(ops)).lower(np.ones(shape, np.float32))._lowered.function.clone()])
@@ -91,9 +104,9 @@ def calls(make: Callable[[int], Callable[[Any], Any]], ops: int, shape: tuple[in
     return count
 
 
-@pytest.mark.parametrize("make", [chain, loops, long_loop, sines, rows_and_columns])
+@pytest.mark.parametrize("make", [chain, loops, long_loop, sines, rows_and_columns, layers])
 def test_twice_the_ops_take_twice_the_calls(make):
-    shape = (64, 64) if make is rows_and_columns else (8,)
+    shape = (64, 64) if make in {rows_and_columns, layers} else (8,)
     calls(make, 40, shape)  # what is made once
     few, many = calls(make, 160, shape), calls(make, 320, shape)
     assert many < 2.3 * few
@@ -104,3 +117,18 @@ def test_rows_and_columns_in_turn_are_two_kernels():
     lowered = pn.jit(rows_and_columns(140)).lower(np.ones((64, 64), np.float32))
     assert len(lowered.programs) <= 3
     assert lowered.as_text("plan").count("launch") <= 41
+
+
+def test_the_walk_down_to_memory_ends_where_nothing_waits(monkeypatch: pytest.MonkeyPatch):
+    """A kernel after another, from the last to the first: none looks at all that is still to be cut."""
+    looked = 0
+    walk = kernels._Cut._memory_below
+
+    def counted(self: Any, nodes: Any, oldest: int = 0) -> Any:
+        nonlocal looked
+        looked += 1
+        return walk(self, nodes, oldest)
+
+    monkeypatch.setattr(kernels._Cut, "_memory_below", counted)
+    pn.jit(layers(90)).lower(np.ones((64, 64), np.float32))
+    assert looked <= 5

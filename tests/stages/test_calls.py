@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import planish as pn
-from planish import dtypes
+from planish import compiler, dtypes, ptir
 from planish.codegen import c, llvm
 from planish.compiler.functions import with_functions
 from planish.compiler.launch_parameters import work_of
@@ -22,7 +23,7 @@ from planish.stages import pipeline
 from planish.stages.linearizer import calls
 from planish.stages.linearizer.decompositions.functions import FUNCTIONS
 from planish.stages.linearizer.s18_decompositions import decompositions
-from planish.target import TARGETS
+from planish.target import TARGETS, find
 from planish.uop.node import Table, UOp
 from planish.uop.ops import BINARY, Ops
 
@@ -136,3 +137,21 @@ def test_a_long_chain_of_the_front_end() -> None:
     for k in range(40):
         expected = np.sin(expected) * (1 + k / 100) + 0.5
     np.testing.assert_allclose(np.asarray(f(pn.asarray(x))), expected, rtol=1e-5)
+
+
+def test_what_was_kept_has_its_functions(tmp_path: Path) -> None:
+    graph = ptir.Graph("chain")
+    x = graph.input("x", ptir.tensor("f32", (100,)))
+    y = x
+    for _ in range(40):
+        y = y.sin().mul(0.5)
+    function = graph.build(y)
+    given = np.linspace(-3, 3, 100, dtype=np.float32)
+    with pn.settings(cache_dir=str(tmp_path)):
+        (first,) = compiler.compile(function)(given)
+        lowered = compiler.kept(function, find("host"), compiler.PIPELINE, ())
+        assert lowered is not None
+        assert [len(program.functions) for program in lowered.programs] == [1]
+    # the objects are not there any more: they are made again from what was kept
+    with pn.settings(cache_dir=str(tmp_path / "empty")):
+        np.testing.assert_array_equal(lowered.compile()(given)[0], first)
