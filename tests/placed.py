@@ -6,7 +6,6 @@ Action(K.UPCAST, 1, 4)        # upcast(j, 4), if j is the second of `axes_of`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -35,7 +34,6 @@ ActionKind["TC"] = ActionKind.pop("TENSORCORE")
 ActionKind["GROUPTOP"] = partial(Group, contiguous=True)
 
 
-@dataclass(frozen=True)
 class Action(base.Action):
     """An action of a kind on the axis at a place, with an amount; of STAGE, the slot and the padding."""
 

@@ -5,9 +5,6 @@ As an UPCAST the part is the fastest of the lanes: it is mostly contiguous, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from planish.actions.base import ALL
 from planish.actions.splitting import MOST_UPCAST, Splitting
 from planish.target import Target
@@ -15,18 +12,15 @@ from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 
 
-@dataclass(frozen=True, slots=True)
 class Accumulators(Splitting):
     """Several accumulators for one reduction."""
 
-    word: ClassVar = "accumulators"
-    does: ClassVar = (
-        "give parts of a reduce axis accumulators of their own, in lanes, combined after the loop"
-    )
-    takes: ClassVar = frozenset({AxisType.REDUCE})
-    makes: ClassVar = AxisType.UPCAST
-    most: ClassVar = MOST_UPCAST
-    sized: ClassVar = "count"
+    word = "accumulators"
+    does = "give parts of a reduce axis accumulators of their own, in lanes, combined after the loop"
+    takes = frozenset({AxisType.REDUCE})
+    makes = AxisType.UPCAST
+    most = MOST_UPCAST
+    sized = "count"
     count: int = ALL
 
     def finished(self, sink: UOp, part: UOp, target: Target) -> UOp:

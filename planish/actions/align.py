@@ -10,9 +10,6 @@ Before → after::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from planish.actions.base import OneAxis
 from planish.actions.legality import Facts
 from planish.actions.padding import MOST_PADDING, gated
@@ -25,14 +22,13 @@ from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
 
 
-@dataclass(frozen=True, slots=True)
 class Align(OneAxis):
     """An axis that starts where a vector starts."""
 
-    word: ClassVar = "align"
-    does: ClassVar = "start an axis up to a multiple earlier, where what it writes starts one, doing nothing outside its bounds"
-    takes: ClassVar = OUTPUT
-    sized: ClassVar = "multiple"
+    word = "align"
+    does = "start an axis up to a multiple earlier, where what it writes starts one, doing nothing outside its bounds"
+    takes = OUTPUT
+    sized = "multiple"
     multiple: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:

@@ -1,19 +1,17 @@
 """What all actions have in common: a record with named fields, applied to a kernel or refused with a reason.
 
-A kind is a frozen dataclass with a `word`, which is its name in the text of a schedule, and `apply`. Its fields are, by their types,
-names of axes, parameters, cores and numbers; text and random draws follow from that (`fields_of`).
+A kind is a subclass with a `word`, which is its name in the text of a schedule, and `apply`. What it annotates are its fields: by their
+types, names of axes, parameters, cores and numbers; construction, text and random draws follow from that (`fields_of`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields, replace
 from random import Random
-from typing import ClassVar, Final, NamedTuple, Self, cast
+from typing import ClassVar, Final, NamedTuple, Self, cast, dataclass_transform
 
 from planish.actions.legality import Facts, local_bytes, threads_of
 from planish.errors import LoweringError
-from planish.records import dataclass
 from planish.target import TARGETS, Target
 from planish.uop.nest import axes_of, axis_named, name_of
 from planish.uop.node import UOp
@@ -49,10 +47,11 @@ class Field(NamedTuple):
     required: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
 class Action:
-    """One step of a schedule."""
+    """One step of a schedule: a record that does not change."""
 
+    fields: ClassVar[tuple[Field, ...]] = ()
     word: ClassVar[str] = ""
     does: ClassVar[str] = ""
     """What it is good for, in a few words."""
@@ -64,6 +63,38 @@ class Action:
     """Whether that has to divide the axis."""
     threads_needed: ClassVar[bool] = False
     """Whether it takes threads of a block."""
+
+    def __init_subclass__(cls) -> None:
+        own = [
+            Field(name, str(kind), cls.__dict__.get(name), name not in cls.__dict__)
+            for name, kind in cls.__annotations__.items()
+            if not str(kind).startswith("ClassVar")
+        ]
+        cls.fields = (*cls.fields, *own)
+
+    def __init__(self, *values: object, **named: object) -> None:
+        names = [field.name for field in self.fields]
+        given = dict(zip(names, values, strict=False)) | named
+        lacking = [field.name for field in self.fields if field.required and field.name not in given]
+        if len(values) > len(names) or not set(named) <= set(names[len(values) :]) or lacking:
+            raise TypeError(f"{type(self).__name__} takes {', '.join(names) or 'nothing'}")
+        self.__dict__.update({field.name: given.get(field.name, field.default) for field in self.fields})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{self} does not change")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.__dict__.values()))
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def replaced(self, **changes: object) -> Self:
+        """The same with other fields."""
+        return type(self)(**{**self.__dict__, **changes})
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         """The kernel after it; `Refusal` if it does not fit the kernel or the target."""
@@ -91,7 +122,7 @@ class Action:
 
     def resized(self, amount: int) -> Self:
         """The same with another amount."""
-        return replace(self, **{self.sized: amount})
+        return self.replaced(**{self.sized: amount})
 
     def renamed(self, old: str, new: str) -> Self:
         """The same on an axis of another name: `new` for `old`, and for what is split off it."""
@@ -102,7 +133,7 @@ class Action:
             and (name := getattr(self, field.name))
             and is_within(name, old)
         }
-        return replace(self, **names)
+        return self.replaced(**names)
 
     def no(self, reason: str, remedy: str | None = None) -> Refusal:
         """What is raised when it does not fit."""
@@ -141,20 +172,11 @@ def written(field: Field, value: object) -> str:
     return str(value).lower() if field.kind == "bool" else str(value)
 
 
-_FIELDS: dict[object, tuple[Field, ...]] = {}
-
-
 def fields_of(kind: type[Action]) -> tuple[Field, ...]:
     """The fields of a kind of action, in order."""
-    if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(
-            Field(f.name, str(f.type), None if f.default is MISSING else f.default, f.default is MISSING)
-            for f in fields(kind)
-        )
-    return _FIELDS[kind]
+    return kind.fields
 
 
-@dataclass(frozen=True, slots=True)
 class OneAxis(Action):
     """An action on one axis."""
 

@@ -16,8 +16,7 @@ of all, and the last the last of all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 from planish.actions.base import OneAxis
 from planish.actions.legality import Facts
@@ -30,15 +29,14 @@ from planish.uop.rewrite import substitute
 from planish.uop.symbolic.reduce import identity
 
 
-@dataclass(frozen=True, slots=True)
 class Block(OneAxis):
     """A reduction in several passes over the outputs."""
 
-    word: ClassVar = "block"
-    does: ClassVar = "make several passes over the outputs, each reducing a block of a reduce axis into them"
-    takes: ClassVar = frozenset({AxisType.REDUCE})
-    sized: ClassVar = "size"
-    divides: ClassVar = True
+    word = "block"
+    does = "make several passes over the outputs, each reducing a block of a reduce axis into them"
+    takes = frozenset({AxisType.REDUCE})
+    sized = "size"
+    divides = True
     size: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:
@@ -56,6 +54,8 @@ class Block(OneAxis):
         outputs = closed_by(end)
         if total.dtype is not store.src[1].dtype or not outputs <= total.ranges | closed_by(total):
             raise self.no("the outputs cannot hold what is reduced")
+        if not total.ranges <= outputs:
+            raise self.no("lanes of the reduction are combined later")
         place, value = store.src
         if any(s in facts.ordered for s in outputs if s in place.ranges):
             raise self.no("the order of the outputs matters")

@@ -5,9 +5,6 @@ Neighbouring elements go to neighbouring threads; with `contiguous=true` each th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from planish.actions.base import ALL
 from planish.actions.legality import Facts
 from planish.actions.splitting import Splitting, within_a_block
@@ -16,16 +13,15 @@ from planish.uop.node import UOp
 from planish.uop.ops import AxisType
 
 
-@dataclass(frozen=True, slots=True)
 class Group(Splitting):
     """A reduction that threads share."""
 
-    word: ClassVar = "group"
-    does: ClassVar = "share a reduce axis among the threads of a block"
-    takes: ClassVar = frozenset({AxisType.REDUCE})
-    makes: ClassVar = AxisType.GROUP_REDUCE
-    sized: ClassVar = "threads"
-    threads_needed: ClassVar = True
+    word = "group"
+    does = "share a reduce axis among the threads of a block"
+    takes = frozenset({AxisType.REDUCE})
+    makes = AxisType.GROUP_REDUCE
+    sized = "threads"
+    threads_needed = True
     threads: int = ALL
     contiguous: bool = False
 

@@ -17,9 +17,8 @@ store. Rows that nothing but the sum reads, and that no reduction is made of on 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, cast
+from typing import cast
 
 from planish import dtypes
 from planish.actions.base import OneAxis, fitting
@@ -35,17 +34,16 @@ from planish.uop.rewrite import substitute
 from planish.uop.symbolic.reduce import identity
 
 
-@dataclass(frozen=True, slots=True)
 class Hold(OneAxis):
     """Sums over kept rows in several passes."""
 
-    word: ClassVar = "hold"
-    does: ClassVar = (
+    word = "hold"
+    does = (
         "make several passes over kept rows, each reducing a block of them into sums that LOCAL memory holds"
     )
-    takes: ClassVar = frozenset({AxisType.REDUCE})
-    sized: ClassVar = "size"
-    divides: ClassVar = True
+    takes = frozenset({AxisType.REDUCE})
+    sized = "size"
+    divides = True
     size: int
 
     def apply(self, sink: UOp, target: Target) -> UOp:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from planish.actions.base import ALL
 from planish.actions.legality import Facts
 from planish.actions.splitting import MOST_UPCAST, Splitting
@@ -12,18 +9,15 @@ from planish.uop.nest import OUTPUT, next_root
 from planish.uop.ops import Axis, AxisType
 
 
-@dataclass(frozen=True, slots=True)
 class Lanes(Splitting):
     """A part of an output axis in lanes, the fastest of all."""
 
-    word: ClassVar = "lanes"
-    does: ClassVar = (
-        "keep a part of an output axis in neighbouring lanes, whatever other axes are in registers"
-    )
-    takes: ClassVar = OUTPUT
-    makes: ClassVar = AxisType.UPCAST
-    most: ClassVar = MOST_UPCAST
-    sized: ClassVar = "width"
+    word = "lanes"
+    does = "keep a part of an output axis in neighbouring lanes, whatever other axes are in registers"
+    takes = OUTPUT
+    makes = AxisType.UPCAST
+    most = MOST_UPCAST
+    sized = "width"
     width: int = ALL
 
     def place(self, part: Axis, facts: Facts) -> Axis:

@@ -28,8 +28,7 @@ neither row is written, and neither is read but to be left out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 from planish import dtypes
 from planish.actions.base import OneAxis, fitting
@@ -46,15 +45,14 @@ from planish.uop.symbolic import simplify
 from planish.uop.symbolic.reduce import identity
 
 
-@dataclass(frozen=True, slots=True)
 class Limit(OneAxis):
     """Masked rows that end where the mask hides the rest."""
 
-    word: ClassVar = "limit"
-    does: ClassVar = "do not look at the part of masked rows that the mask hides from all lanes"
-    takes: ClassVar = frozenset({AxisType.REDUCE})
-    sized: ClassVar = "step"
-    divides: ClassVar = True
+    word = "limit"
+    does = "do not look at the part of masked rows that the mask hides from all lanes"
+    takes = frozenset({AxisType.REDUCE})
+    sized = "step"
+    divides = True
     step: int
     """Rows end after a multiple of so many columns."""
 

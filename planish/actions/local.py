@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from planish.actions.base import ALL
 from planish.actions.legality import Facts
 from planish.actions.splitting import Splitting, within_a_block
@@ -14,16 +11,15 @@ from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 
 
-@dataclass(frozen=True, slots=True)
 class Local(Splitting):
     """A part of an output axis for the threads of a block."""
 
-    word: ClassVar = "local"
-    does: ClassVar = "give a part of an output axis to the threads of a block"
-    takes: ClassVar = OUTPUT
-    makes: ClassVar = AxisType.LOCAL
-    sized: ClassVar = "threads"
-    threads_needed: ClassVar = True
+    word = "local"
+    does = "give a part of an output axis to the threads of a block"
+    takes = OUTPUT
+    makes = AxisType.LOCAL
+    sized = "threads"
+    threads_needed = True
     threads: int = ALL
 
     def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:

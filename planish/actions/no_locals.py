@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from planish.actions.base import Action
 from planish.target import Target
 from planish.uop.nest import THREADS
@@ -13,12 +10,11 @@ from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of
 
 
-@dataclass(frozen=True, slots=True)
 class NoLocals(Action):
     """A kernel without threads of a block."""
 
-    word: ClassVar = "no_locals"
-    does: ClassVar = "use no threads of a block"
+    word = "no_locals"
+    does = "use no threads of a block"
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         if any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in sink.toposort()):

@@ -11,8 +11,6 @@ Before → after::
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 from planish.actions.legality import Facts
 from planish.actions.padding import Padding, gated, longer
@@ -23,12 +21,11 @@ from planish.uop.rewrite import substitute
 from planish.uop.symbolic import simplify
 
 
-@dataclass(frozen=True, slots=True)
 class Overrun(Padding):
     """An axis whose last element comes several times."""
 
-    word: ClassVar = "overrun"
-    does: ClassVar = "run an axis up to the next multiple: beyond its end its last element is read again, and not stored or counted"
+    word = "overrun"
+    does = "run an axis up to the next multiple: beyond its end its last element is read again, and not stored or counted"
 
     def check(self, facts: Facts, r: UOp) -> None:
         """What a SCAN meets beyond the end comes after all that counts, unless it is counted again."""

@@ -8,8 +8,7 @@ Before → after::
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from planish.actions.inside import stays_inside
 from planish.actions.padding import Padding, gated, longer
@@ -22,12 +21,11 @@ _INNER: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE, Ops.SCAN})
 """What uses all values of a loop."""
 
 
-@dataclass(frozen=True, slots=True)
 class PadTo(Padding):
     """An axis with nothing beyond its end."""
 
-    word: ClassVar = "pad_to"
-    does: ClassVar = "run an axis up to the next multiple, doing nothing beyond its end"
+    word = "pad_to"
+    does = "run an axis up to the next multiple, doing nothing beyond its end"
 
     def is_neutral(self, reduction: UOp, r: UOp) -> bool:
         """A sum of products adds nothing there by itself: products of zeros, since neither factor is loaded."""

@@ -13,8 +13,7 @@ Lanes and threads come in fixed numbers; 30 elements have none of 4. With 32 the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import Final, cast
 
 from planish.actions.base import OneAxis, Refusal, fitting
 from planish.actions.legality import Facts, is_row_major
@@ -67,12 +66,11 @@ def longer(r: UOp, multiple: int) -> UOp:
     return r.replace(src=(simplify((r.src[0] + (multiple - 1)) // multiple * multiple), *r.src[1:]))
 
 
-@dataclass(frozen=True, slots=True)
 class Padding(OneAxis):
     """An axis that runs on to a multiple."""
 
-    takes: ClassVar = OUTPUT | {AxisType.REDUCE}
-    sized: ClassVar = "multiple"
+    takes = OUTPUT | {AxisType.REDUCE}
+    sized = "multiple"
     multiple: int
 
     def check(self, facts: Facts, r: UOp) -> None:

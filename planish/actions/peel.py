@@ -14,8 +14,7 @@ twice: what does not depend on the axis and is a loop by itself forbids the cut.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import Final, cast
 
 from planish.actions.base import OneAxis
 from planish.actions.legality import Facts
@@ -30,14 +29,13 @@ _FIRST: Final = 2
 """The number of an axis' part that is called `first`; the next is called `last`."""
 
 
-@dataclass(frozen=True, slots=True)
 class Peel(OneAxis):
     """Two loops over an axis, one after the other."""
 
-    word: ClassVar = "peel"
-    does: ClassVar = "make two loops of an output axis, one after the other"
-    takes: ClassVar = frozenset({AxisType.LOOP})
-    sized: ClassVar = "start"
+    word = "peel"
+    does = "make two loops of an output axis, one after the other"
+    takes = frozenset({AxisType.LOOP})
+    sized = "start"
     start: int
     """Where the second begins."""
 

@@ -12,8 +12,7 @@ The values are combined in another order, which is the same in every run: intege
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 from planish.actions.base import ALL, OneAxis
 from planish.actions.legality import Facts
@@ -27,17 +26,14 @@ from planish.uop.rewrite import rewrite
 from planish.uop.symbolic.reduce import identity
 
 
-@dataclass(frozen=True, slots=True)
 class Prefix(OneAxis):
     """Running values of whole vectors."""
 
-    word: ClassVar = "prefix"
-    does: ClassVar = (
-        "lay a part of an axis that a SCAN runs along out in lanes, whose running values are made together"
-    )
-    takes: ClassVar = OUTPUT
-    sized: ClassVar = "width"
-    divides: ClassVar = True
+    word = "prefix"
+    does = "lay a part of an axis that a SCAN runs along out in lanes, whose running values are made together"
+    takes = OUTPUT
+    sized = "width"
+    divides = True
     width: int = ALL
 
     def check(self, facts: Facts, r: UOp) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from planish.actions.legality import Facts
 from planish.actions.splitting import Splitting
 from planish.target import Target
@@ -13,14 +10,13 @@ from planish.uop.node import UOp
 from planish.uop.ops import AxisType
 
 
-@dataclass(frozen=True, slots=True)
 class Split(Splitting):
     """Two loops instead of one."""
 
-    word: ClassVar = "split"
-    does: ClassVar = "make two loops of one"
-    takes: ClassVar = OUTPUT | {AxisType.REDUCE}
-    sized: ClassVar = "by"
+    word = "split"
+    does = "make two loops of one"
+    takes = OUTPUT | {AxisType.REDUCE}
+    sized = "by"
     by: int
 
     def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:

@@ -6,7 +6,6 @@ them is all of the axis.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from planish.actions.base import Action, OneAxis, fitting
@@ -55,7 +54,6 @@ def pieces(action: OneAxis, r: UOp, *, least: int = 2) -> tuple[int, UOp]:
     return amount, rest
 
 
-@dataclass(frozen=True, slots=True)
 class Splitting(OneAxis):
     """An action on a part of an axis; what is left of it stays a loop."""
 

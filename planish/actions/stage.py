@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from math import prod
 from random import Random
-from typing import ClassVar, Final, cast
+from typing import Final, cast
 
 from planish.actions.base import Action, AxisName, Param, fitting
 from planish.actions.boxes import Boxed, boxed, lanes_of
@@ -339,12 +339,11 @@ class _Copy:
         return self.found.replace(src=(self.found.src[0], substitute(self.found.src[1], axes)))
 
 
-@dataclass(frozen=True, slots=True)
 class Stage(Action):
     """A tile of a parameter in LOCAL memory."""
 
-    word: ClassVar = "stage"
-    does: ClassVar = "copy the piece of a parameter that is needed inside of a loop to LOCAL memory first"
+    word = "stage"
+    does = "copy the piece of a parameter that is needed inside of a loop to LOCAL memory first"
     param: Param
     at: AxisName | None = None
     """The loop that it is copied in; None: the kernel."""

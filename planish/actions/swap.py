@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 from planish.actions.base import Action, AxisName
 from planish.actions.legality import Facts
@@ -15,13 +14,12 @@ from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 
 
-@dataclass(frozen=True, slots=True)
 class Swap(Action):
     """Two loops in each other's place."""
 
-    word: ClassVar = "swap"
-    does: ClassVar = "exchange two axes of one kind in the order of loops"
-    takes: ClassVar = OUTPUT | {AxisType.REDUCE}
+    word = "swap"
+    does = "exchange two axes of one kind in the order of loops"
+    takes = OUTPUT | {AxisType.REDUCE}
     a: AxisName
     b: AxisName
 

@@ -23,9 +23,8 @@ inputs have (tf32) is refused unless `fastmath` is on; the rounding is then writ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Final, cast
+from typing import Final, cast
 
 from planish import dtypes
 from planish.actions.base import Action, AxisName, CoreName
@@ -143,15 +142,14 @@ def _rounded(value: UOp, core: Core) -> UOp:
     return value.ne(value).where(value, kept.bitcast(dtypes.float32))
 
 
-@dataclass(frozen=True, slots=True)
 class TensorCore(Action):
     """A sum of products, done by a tensor core.
 
     All reductions of the kernel that fit the same output axes are done by it.
     """
 
-    word: ClassVar = "tensor_core"
-    does: ClassVar = "let a tensor core do a sum of products"
+    word = "tensor_core"
+    does = "let a tensor core do a sum of products"
     core: CoreName
     m: AxisName
     n: AxisName

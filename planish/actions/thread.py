@@ -5,9 +5,8 @@ In a kernel of several loops, one after another, every core does its piece of ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, cast
+from typing import cast
 
 from planish.actions.base import ALL
 from planish.actions.companions import companions, done_once
@@ -19,15 +18,14 @@ from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 
 
-@dataclass(frozen=True, slots=True)
 class Thread(Splitting):
     """Pieces of an output axis for the cores."""
 
-    word: ClassVar = "thread"
-    does: ClassVar = "give contiguous pieces of an output axis to the cores"
-    takes: ClassVar = OUTPUT
-    makes: ClassVar = AxisType.THREAD
-    sized: ClassVar = "pieces"
+    word = "thread"
+    does = "give contiguous pieces of an output axis to the cores"
+    takes = OUTPUT
+    makes = AxisType.THREAD
+    sized = "pieces"
     pieces: int = ALL
 
     @property

@@ -7,23 +7,19 @@ Before → after::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from planish.actions.base import ALL
 from planish.actions.splitting import MOST_UPCAST, Splitting
 from planish.uop.nest import OUTPUT
 from planish.uop.ops import AxisType
 
 
-@dataclass(frozen=True, slots=True)
 class Upcast(Splitting):
     """A part of an output axis in registers."""
 
-    word: ClassVar = "upcast"
-    does: ClassVar = "keep a part of an output axis in registers or lanes"
-    takes: ClassVar = OUTPUT
-    makes: ClassVar = AxisType.UPCAST
-    most: ClassVar = MOST_UPCAST
-    sized: ClassVar = "by"
+    word = "upcast"
+    does = "keep a part of an output axis in registers or lanes"
+    takes = OUTPUT
+    makes = AxisType.UPCAST
+    most = MOST_UPCAST
+    sized = "by"
     by: int = ALL

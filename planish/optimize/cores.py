@@ -42,7 +42,8 @@ def share_among_cores(draft: Draft, view: View) -> None:
     if any(isinstance(action, Thread) for action in draft.actions):
         return
     pieces = pieces_for(draft.target, view)
-    for axis in view.outputs:
+    left = {axis: loop for axis in view.outputs if (loop := draft.outermost(axis)) is not None}
+    for axis in sorted(left, key=lambda axis: left[axis].order):  # as they stand now
         size = draft.left(axis)
         most = min(pieces, size, _pieces_of(view, axis))
         if (

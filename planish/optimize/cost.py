@@ -19,8 +19,9 @@ from typing import Final
 
 from planish.dtypes import DType
 from planish.optimize.body import Body, overlapped
-from planish.optimize.nest import LANES, SEQUENTIAL, Access, Nest, closed_by, count, trips
+from planish.optimize.nest import SIDE_BY_SIDE, Access, Nest, closed_by, count, trips
 from planish.target import Target
+from planish.uop.nest import SEQUENTIAL
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCore
 from planish.uop.ranges import kind_of
@@ -185,7 +186,7 @@ class _Model:
 
         What has no neighbours goes one by one to all lanes of others.
         """
-        lanes = [r for r in ranges if kind_of(r) in LANES]
+        lanes = [r for r in ranges if kind_of(r) in SIDE_BY_SIDE]
         if not self.across:
             return self._vectors(count(lanes), dtype)
         along = max((trips(r) for r in lanes if r in self.across), default=1)
@@ -377,4 +378,4 @@ def _lanes(node: UOp) -> int:
 
 
 def _side_by_side(ranges: Iterable[UOp]) -> list[UOp]:
-    return [r for r in ranges if kind_of(r) in LANES]
+    return [r for r in ranges if kind_of(r) in SIDE_BY_SIDE]

@@ -238,4 +238,5 @@ def _by_rows(draft: Draft, axis: UOp, rows: UOp) -> None:
     if draft.cores:
         pieces = range(max(tiles // _PIECE, 2), 1, -1)
         draft.take_first(Thread, axis, pieces, "wide pieces of rows")
-    draft.take(Block, rows, block, "rows are read from end to end")
+    if draft.take(Block, rows, block, "rows are read from end to end"):
+        draft.cores = False  # narrower pieces would be parts of rows again

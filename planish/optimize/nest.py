@@ -14,6 +14,7 @@ from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.records import dataclass
+from planish.uop.nest import LANES, SEQUENTIAL, THREADS
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -21,10 +22,7 @@ from planish.uop.strides import stride
 
 PARALLEL: Final = frozenset({AxisType.THREAD, AxisType.GLOBAL})
 """Axes that run around everything else."""
-SEQUENTIAL: Final = frozenset({AxisType.LOOP, AxisType.REDUCE})
-LANES: Final = frozenset(
-    {AxisType.UPCAST, AxisType.UNROLL, AxisType.LOCAL, AxisType.WARP, AxisType.GROUP_REDUCE}
-)
+SIDE_BY_SIDE: Final = LANES | THREADS
 """Axes whose values run side by side."""
 LINE: Final = 64
 """Bytes that move together between caches."""
@@ -220,7 +218,7 @@ class Nest:
             memory,
             node.dtype if store is None or store is node else store.src[1].dtype,
             self.loops(ranges),
-            tuple(sorted((r for r in ranges if kind_of(r) in LANES), key=lambda r: r.order)),
+            tuple(sorted((r for r in ranges if kind_of(r) in SIDE_BY_SIDE), key=lambda r: r.order)),
             steps,
             store is not None,
             gated,

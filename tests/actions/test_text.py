@@ -106,3 +106,18 @@ def test_every_kind_says_what_it_is() -> None:
         assert kind.__module__ == f"planish.actions.{word}"  # one file each
         assert all(field.kind in VALUES for field in fields_of(kind))
         assert kind.sized in {"", *(field.name for field in fields_of(kind))}
+
+
+def test_actions_are_records_that_do_not_change() -> None:
+    step = Stage(2, "k.outer", pad=4)
+    assert step == Stage(param=2, at="k.outer", pad=4) != Stage(2, "k.outer")
+    assert hash(step) == hash(Stage(2, "k.outer", pad=4))
+    assert step.replaced(pad=0) == Stage(2, "k.outer")
+    assert kinds()["upcast"]("i", 4) != kinds()["unroll"]("i", 4)
+    assert str(step.renamed("k.outer", "k")) == "stage(arg2, at=k, pad=4)"
+    with pytest.raises(AttributeError, match="does not change"):
+        step.pad = 5  # type: ignore[misc]
+    with pytest.raises(TypeError, match="takes param, at, buffers, pad"):
+        Stage()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="takes param"):
+        Stage(1, slot=2)  # type: ignore[call-arg]

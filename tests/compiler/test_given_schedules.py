@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from planish.errors import LoweringError, ParseError, PlanishError
 
 STEPS = "upcast(j, 16); upcast(i, 4); swap(i.outer, j.outer); stage(arg2, at=j.outer)"
 RNG = np.random.default_rng(1)
-A, B = (RNG.random(shape, np.float32) for shape in ((32, 24), (24, 64)))
+A: Any = RNG.random((32, 24), np.float32)
+B: Any = RNG.random((24, 64), np.float32)
 
 
 def product(a: pn.Tensor, b: pn.Tensor) -> pn.Tensor:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from planish import dtypes
+from planish.actions.swap import Swap
+from planish.actions.thread import Thread
 from planish.dtypes import DType
 from planish.llir.counters import Counters
 from planish.llir.interpret import interpret
@@ -16,9 +18,12 @@ from planish.llir.program import Build, Lanes, Load, Program, Store
 from planish.optimize.heuristic import choose
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
+from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
+from planish.uop.nest import axes_of, name_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
 from tests.optimize.corpus import column_sums, transpose
 from tests.placed import brief
 from tests.stages.kernels import Array, buffers_of
@@ -211,3 +216,26 @@ def test_reductions_of_rows_do_not_take_a_row_that_is_used_again() -> None:
         expected, _, _ = executed(sink, TARGETS["scalar"], steered=False)
     np.testing.assert_array_equal(found, expected)
     assert all(i.result.dtype.lanes > 1 for i in program.body if isinstance(i, Load))
+
+
+def test_the_outermost_loop_as_it_stands_is_shared_among_cores() -> None:
+    """Macro tiles change places: what the cores share is what has come to be outside."""
+    target = TARGETS["x86-64-v3"]
+    with Table() as t:
+        i, j = t.range(411, 0), t.range(300, 1)
+        read = t.param(1, f32, 411 * 300).index(j * 411 + i)
+        sink = t.sink(t.param(0, f32, 411 * 300).index(i * 300 + j).store(read).end(i, j))
+        actions = choose(sink, target, attempts(target))
+        assert [type(action) for action in actions[-3:]] == [Swap, Swap, Thread]
+        before = apply_opts(sink, actions[:-1], target)
+        first = next(r for r in axes_of(before) if kind_of(r) is AxisType.LOOP)
+        assert isinstance(actions[-1], Thread)
+        assert actions[-1].axis == name_of(first)
+
+
+def test_blocks_of_rows_are_not_cut_into_narrow_columns() -> None:
+    with Table() as t:
+        i, r = t.range(900, 0), t.range(1500, 1, AxisType.REDUCE)
+        total = t.param(1, f32, 1500 * 900).index(r * 900 + i).reduce(Ops.ADD, r)
+        sink = t.sink(t.param(0, f32, 900).index(i).store(total).end(i))
+        assert brief(choose(sink, V4, attempts(V4))) == ["pad_to 64", "upcast 64", "block 15"]

@@ -60,6 +60,8 @@ SMALL_GPU = replace(
 """Limits that small kernels reach."""
 CPUS = (TARGETS["x86-64-v4"], TARGETS["x86-64"], TARGETS["x86-64-v3"], TARGETS["scalar"])
 GPUS = (TARGETS["cuda"], SMALL_GPU)
+EVERY = (*TARGETS.values(), SMALL_GPU)
+"""All targets, those too that no machine code is made for here."""
 
 Build = Callable[[random.Random, Table], UOp]
 

@@ -10,7 +10,9 @@ import pytest
 
 from planish import dtypes
 from planish.actions import base
+from planish.actions.accumulators import Accumulators
 from planish.actions.base import Refusal, apply_action
+from planish.actions.block import Block
 from planish.actions.legality import Facts, local_bytes
 from planish.actions.text import kinds, parse_schedule, print_schedule
 from planish.llir.counters import Counters
@@ -227,6 +229,14 @@ def test_k_blocks_around_the_outputs(t: Table) -> None:
     assert counters.traffic["arg0"].written == 4 * 8 * 16 * 4
     assert counters.traffic["arg1"].read == 8 * 16 * 4
     assert counters.traffic["arg2"].read == 16 * 16 * 4
+
+
+def test_sums_whose_lanes_are_combined_later_are_not_held_in_the_outputs(t: Table) -> None:
+    """Each lane has a sum of its own: the one place that an output has would be added to all of them."""
+    lanes = apply_action(matmul(t, 3, 4, 8), Accumulators("k", 2), CPU)
+    with pytest.raises(Refusal, match="combined later"):
+        apply_action(lanes, Block("k.outer", 2), CPU)
+    check(matmul(t, 3, 4, 8), parse_schedule("block(k, 4); accumulators(k.inner, 2)"), CPU)
 
 
 def weighted(t: Table, rows: int = 4, n: int = 8, columns: int = 6) -> UOp:

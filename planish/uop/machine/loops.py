@@ -18,16 +18,13 @@ from typing import Final, cast
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import GraphError
 from planish.records import dataclass
+from planish.uop.nest import LANES, SEQUENTIAL, THREADS
 from planish.uop.node import UOp
-from planish.uop.ops import DEFINES, MOVEMENT, AxisType, Lanes, Ops
+from planish.uop.ops import DEFINES, MOVEMENT, Lanes, Ops
 from planish.uop.ranges import kind_of
 
-THREADS: Final = frozenset({AxisType.LOCAL, AxisType.WARP, AxisType.GROUP_REDUCE})
-"""Axes whose values are threads of one block and share its LOCAL memory."""
-_TOGETHER: Final = THREADS | {AxisType.UPCAST, AxisType.UNROLL}
+_TOGETHER: Final = THREADS | LANES
 """Axes that are never loops."""
-_ORDERED: Final = frozenset({AxisType.LOOP, AxisType.REDUCE})
-"""Axes whose values run one after another where that matters."""
 _LIMIT: Final = 1 << 22
 """Elements of one array before outer ranges become loops."""
 _BELOW: Final = MOVEMENT | {
@@ -212,7 +209,7 @@ def _chosen_loops(facts: Facts, own: dict[UOp, tuple[frozenset[UOp], set[UOp]]],
     loops = {r for _, carried in own.values() for r in carried}
     for store in facts.stores:
         if _space(memory_below(store.src[0])) is AddrSpace.GLOBAL and facts.is_ordered(store):
-            loops |= {r for r in facts.open(store) if kind_of(r) in _ORDERED}
+            loops |= {r for r in facts.open(store) if kind_of(r) in SEQUENTIAL}
     loops &= candidates
     sizes = {r: max(r.src[0].vmax, 1) for r in facts.nodes if r.op is Ops.RANGE}
     while True:
