@@ -47,6 +47,8 @@ _FILLED: Final = 128
 _BLOCK_AXES: Final = 3
 _MORE: Final = (1, 8)
 """How much longer an axis may become so that it divides."""
+_SHORT_MORE: Final = (1, 1)
+"""The same for rows that a warp shares: idle lanes still cost less than a thread that does a row alone."""
 _AMOUNTS: Final = (256, 128, 64, 32, 16, 8, 4, 3, 2)
 _COLUMNS: Final = 32
 """Neighbouring columns of a block: a warp reads 128 bytes together."""
@@ -89,14 +91,16 @@ def _rows(draft: Draft, view: View) -> bool:
         return False
     (size,) = sizes
     wide = next(n for n in (_at_once(draft, view), 4, 2, 1) if size % n == 0)
-    team = next((n for n in _TEAMS if size >= _EACH * wide * n), _TEAMS[-1])
+    team = next(
+        (n for n in _TEAMS if size >= _EACH * wide * n and _is_little(-size % (wide * n), size)), _TEAMS[-1]
+    )
     written = [
         r
         for r in view.outputs
         if size_of(r) == size
         and all(any(view.stride(p, r) == 1 for p in each) for each in (view.writes, view.reads))
     ]
-    if not all(_fitted(draft, axis, wide * team) for axis in (*reduced, *written)):
+    if not all(_fitted(draft, axis, wide * team, _SHORT_MORE) for axis in (*reduced, *written)):
         return False
     for axis in reduced:
         if wide > 1 and not draft.take(Unroll, axis, wide, "neighbours by one access"):
@@ -253,22 +257,29 @@ def _elementwise(draft: Draft, view: View) -> None:
 def _shared(draft: Draft, axis: UOp, amounts: Sequence[int]) -> int:
     """A part of an axis for the threads of a block: the most that wastes little, else a warp of a long one."""
     size = draft.left(axis)
-    fair = [n for n in amounts if size and _MORE[1] * (-size % n) <= _MORE[0] * size]
+    fair = [n for n in amounts if size and _is_little(-size % n, size)]
     if size >= _COLUMNS and (not fair or fair[0] < _COLUMNS):
         fair = [n for n in (_COLUMNS, *fair) if n in amounts]
     for n in fair:
-        if (size % n == 0 or draft.take(PadTo, axis, n)) and draft.take(Local, axis, n):
+        trial = draft.copy()
+        if (size % n == 0 or trial.take(PadTo, axis, n)) and trial.take(Local, axis, n):
+            draft.adopt(trial)
             return n
     return 1
 
 
-def _fitted(draft: Draft, axis: UOp, amount: int) -> bool:
+def _is_little(more: int, size: int, most: tuple[int, int] = _MORE) -> bool:
+    return most[1] * more <= most[0] * size
+
+
+def _fitted(draft: Draft, axis: UOp, amount: int, most: tuple[int, int] = _MORE) -> bool:
     """Whether an axis divides by an amount, if need be because it is made longer by a little."""
     size = draft.left(axis)
     if not size or size % amount == 0:
         return bool(size)
-    more = -size % amount
-    return _MORE[1] * more <= _MORE[0] * size and draft.take(PadTo, axis, amount, "as much for every thread")
+    return _is_little(-size % amount, size, most) and draft.take(
+        PadTo, axis, amount, "as much for every thread"
+    )
 
 
 def _at_once(draft: Draft, view: View) -> int:

@@ -55,7 +55,7 @@ def load(path: Path, machine: str, levels: int) -> Numbers:
     """The numbers of this machine, which has so many levels behind the first cache; none if there is no file of it."""
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:
         return _unused(path, str(error))
