@@ -175,7 +175,11 @@ def test_gpus_get_blocks_of_threads() -> None:
 def test_long_reductions_to_few_outputs_are_shared_by_threads() -> None:
     assert words(chosen(partial(row_sums, rows=4, columns=4096), CUDA)) == ["unroll 4", "group 512"]
     # no number of threads divides these
-    assert words(chosen(partial(row_sums, rows=4, columns=5000), CUDA)) == ["pad_to 1024", "unroll 4", "group 256"]
+    assert words(chosen(partial(row_sums, rows=4, columns=5000), CUDA)) == [
+        "pad_to 1024",
+        "unroll 4",
+        "group 256",
+    ]
     assert words(chosen(partial(row_sums, rows=4, columns=257), CUDA)) == ["pad_to 32", "group 32", "local 4"]
     assert words(chosen(total, CUDA)) == ["unroll 4", "group 64"]
 
