@@ -19,10 +19,13 @@ from planish.llir.inlining import inline
 from planish.llir.lower import lower
 from planish.llir.program import Compute, Program
 from planish.runtime import cc, cpu
-from planish.stages import pipeline
 from planish.stages.linearizer import calls
 from planish.stages.linearizer.decompositions.functions import FUNCTIONS
 from planish.stages.linearizer.s18_decompositions import decompositions
+from planish.stages.linearizer.s19_final_rewrite import final_rewrite
+from planish.stages.linearizer.s20_add_control_flow import add_control_flow
+from planish.stages.linearizer.s21_linearize import linearize
+from planish.stages.linearizer.s22_cleanup_if import cleanup_if
 from planish.target import TARGETS, find
 from planish.uop.node import Table, UOp
 from planish.uop.ops import BINARY, Ops
@@ -49,8 +52,8 @@ def chain(table: Table, op: Ops, count: int, dtype: dtypes.DType) -> UOp:
 def lowered(op: Ops, count: int, dtype: dtypes.DType) -> Program:
     with Table() as table:
         sink = decompositions(chain(table, op, count, dtype), TARGET)
-        lines = pipeline.linearize(pipeline.add_control_flow(pipeline.final_rewrite(sink, TARGET)))
-        return with_functions(lower("chain", pipeline.cleanup_if(lines)), TARGET)
+        lines = linearize(add_control_flow(final_rewrite(sink, TARGET)))
+        return with_functions(lower("chain", cleanup_if(lines)), TARGET)
 
 
 def computes(program: Program, op: Ops) -> int:
@@ -114,7 +117,8 @@ def test_a_called_function_has_the_bits_of_a_copy(
             function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("u_chain"))
             function(by_c.ctypes.data, x.ctypes.data)
             np.testing.assert_array_equal(by_c.view(np.uint32), result.view(np.uint32))
-    np.testing.assert_array_equal(*(each.view(np.uint8) for each in made))
+    first, second = (each.view(np.uint8) for each in made)
+    np.testing.assert_array_equal(first, second)
 
 
 def test_a_kernel_written_into_another_brings_its_functions() -> None:
