@@ -130,7 +130,12 @@ def _columns(draft: Draft, view: View) -> bool:
         if size_of(r) >= _COLUMNS and any(view.stride(p, r) == 1 for p in view.inside(reduction))
     ]
     axis = next((r for r in reversed(reduction.src[1:]) if r.op is Ops.RANGE and size_of(r) >= _SHORT), None)
-    if not neighbours or axis is None or not _fitted(draft, neighbours[-1], _COLUMNS):
+    if not neighbours or axis is None:
+        return False
+    wide = max(_at_once(draft, view) // _NEIGHBOURS, 1)  # a thread reads four bytes, a warp whole lines
+    if not _fitted(draft, neighbours[-1], wide * _COLUMNS):
+        return False
+    if wide > 1 and not draft.take(Upcast, neighbours[-1], wide, "neighbours by one access"):
         return False
     if not draft.take(Local, neighbours[-1], _COLUMNS, "neighbouring threads read together"):
         return False
