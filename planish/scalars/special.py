@@ -25,7 +25,10 @@ def each(function: Callable[[float], float]) -> Callable[[Array], Array]:
 def lgamma_of(x: float) -> float:
     if math.isinf(x) or (x <= 0 and x == math.floor(x)):
         return math.inf
-    return math.lgamma(x)
+    try:
+        return math.lgamma(x)
+    except OverflowError:  # beyond the largest number
+        return math.inf
 
 
 def digamma_of(x: float) -> float:

@@ -265,7 +265,8 @@ def test_a_cache_entry_with_tiles_is_no_entry_without(monkeypatch: pytest.Monkey
 
     def made_for(amx_of_host: features.Amx) -> tuple[str, str]:
         monkeypatch.setattr(features, "amx", lambda: amx_of_host)
-        find.__globals__["host"].cache_clear()
+        find.__globals__["_named_host"].cache_clear()
+        find.__globals__["_calibrated"].cache_clear()
         cpu.host.cache_clear()
         target = find("host")
         return compilation_cache.key(product(), target, None, ()), target.name
@@ -284,7 +285,8 @@ def test_a_cache_entry_with_tiles_is_no_entry_without(monkeypatch: pytest.Monkey
             cpu.check_runs_here(kept)
     finally:
         monkeypatch.undo()
-        find.__globals__["host"].cache_clear()
+        find.__globals__["_named_host"].cache_clear()
+        find.__globals__["_calibrated"].cache_clear()
         cpu.host.cache_clear()
 
 
