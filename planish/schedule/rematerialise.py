@@ -24,7 +24,7 @@ from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.graph import Graph
 from planish.schedule.nest import most
 from planish.schedule.prices import Path, Prices, moved
-from planish.schedule.tensors import Tensors
+from planish.schedule.tensors import Tensors, same_dim
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import shape
@@ -185,7 +185,11 @@ class _Judge:
 
     def _in_rows(self, reduction: UOp, asks: Asks) -> list[tuple[Anchor, Path]]:
         """What a reduction that comes back asks: who reduces and who uses the result are one row kernel, unless its rows lie otherwise."""
-        rows = shape(reduction.src[0]), cast("ReduceAxes", reduction.arg).axes
+        axes = cast("ReduceAxes", reduction.arg).axes
+        # axes of one element lie along nothing, and views leave them out or put them in
+        rows = tuple(
+            (dim, axis in axes) for axis, dim in enumerate(shape(reduction.src[0])) if not same_dim(dim, 1)
+        )
         apart = (*rows, self.products[reduction], self.graph.level[reduction])
         return [
             (anchor, path) if self.rows.setdefault(anchor, rows) == rows else (apart, _HERE)
