@@ -21,8 +21,15 @@ _GOOD: Final = 1.3
 """How many times longer than its products alone a schedule may take that needs no rivals."""
 
 
+_CLEARLY: Final = 0.85
+"""What a schedule has to cost by that of a template before it: by less the model cannot tell two nests apart."""
+
+
 def best_of(draft: Draft, view: View, templates: Sequence[Template]) -> bool:
-    """The cheapest schedule that one of several templates makes, by the model; false, and nothing done, if none does."""
+    """The cheapest schedule that one of several templates makes, by the model; false, and nothing done, if none does.
+
+    Of schedules that cost about the same, that of the template named first.
+    """
     target = draft.target
     threads = target.workers if draft.cores else 1
     enough = _GOOD * multiplying(target, view.work) / threads
@@ -35,7 +42,7 @@ def best_of(draft: Draft, view: View, templates: Sequence[Template]) -> bool:
             best = trial
             break
         cycles = estimate(trial.sink, target, threads=threads).cycles
-        if cycles < least:
+        if cycles < _CLEARLY * least:
             best, least = trial, cycles
         if cycles <= enough:
             break
