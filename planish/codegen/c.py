@@ -238,21 +238,7 @@ class _CWriter(CValues):
         if i.unroll:
             self.unrolls = True
             self.emit(f"UNROLL({i.unroll})")
-        name = f"r{i.counter.number}"
-        self.emit(
-            f"for ({scalar_type(i.counter.dtype)} {name} = 0; {name} < {self.value(i.bound)}; {name}++) {{"
-        )
-        self.depth += 1
-
-    def end(self, i: ir.EndLoop | ir.EndIf) -> None:
-        self.depth -= 1
-        self.emit("}")
-
-    endif = end
-
-    def if_(self, i: ir.If) -> None:
-        self.emit(f"if ({self.value(i.condition)}) {{")
-        self.depth += 1
+        self.open_loop(i)
 
     def barrier(self, i: ir.Barrier) -> None:
         refuse_threads(self.program)

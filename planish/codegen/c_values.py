@@ -27,6 +27,7 @@ from planish.codegen.c_table import (
 from planish.codegen.questions import one_thread
 from planish.dtypes import DType
 from planish.errors import LoweringError
+from planish.llir import program as ir
 from planish.llir.program import (
     COMPARISONS,
     AnyLane,
@@ -431,3 +432,20 @@ class CValues:
                     b = self.cast_text(self.lane(i.b, str(lane["b"][k * tile.n + n])), i.b.dtype, wide)
                     text = self.scalar(Ops.MULACC, wide, [a, b, text])
                 self.emit(f"{total} = ({kind}){text};")
+
+    # -- control, the same in C and in CUDA C++ --------------------------------------------------------------------
+
+    def open_loop(self, i: ir.Loop) -> None:
+        name, kind = f"r{i.counter.number}", scalar_type(i.counter.dtype)
+        self.emit(f"for ({kind} {name} = 0; {name} < {self.value(i.bound)}; {name}++) {{")
+        self.depth += 1
+
+    def end(self, i: ir.EndLoop | ir.EndIf) -> None:
+        self.depth -= 1
+        self.emit("}")
+
+    endif = end
+
+    def if_(self, i: ir.If) -> None:
+        self.emit(f"if ({self.value(i.condition)}) {{")
+        self.depth += 1

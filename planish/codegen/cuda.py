@@ -414,9 +414,9 @@ class _Writer(CValues):
         words = []
         for operand in (i.a, i.b):
             kind, lanes = scalar_type(operand.dtype), self.lanes_of(operand)
-            total = operand.dtype.lanes * operand.dtype.itemsize // 4
             own = f"vec<{kind}, {len(lanes)}>{{{', '.join(lanes)}}}"
-            words.append(f"bits_as<vec<uint32_t, {total}>>({own})")
+            word, total = _words(operand.dtype)
+            words.append(own if word == kind else f"bits_as<vec<{word}, {total}>>({own})")
         self.emit(f"vec<{acc}, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
         self.emit(f"{name}(r{number}, {words[0]}, {words[1]});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
@@ -450,20 +450,7 @@ class _Writer(CValues):
     def loop(self, i: ir.Loop) -> None:
         if i.unroll:
             self.emit(f"#pragma unroll {i.unroll}")
-        name = f"r{i.counter.number}"
-        kind = scalar_type(i.counter.dtype)
-        self.emit(f"for ({kind} {name} = 0; {name} < {self.value(i.bound)}; {name}++) {{")
-        self.depth += 1
-
-    def end(self, i: ir.EndLoop | ir.EndIf) -> None:
-        self.depth -= 1
-        self.emit("}")
-
-    endif = end
-
-    def if_(self, i: ir.If) -> None:
-        self.emit(f"if ({self.value(i.condition)}) {{")
-        self.depth += 1
+        self.open_loop(i)
 
     def barrier(self, i: ir.Barrier) -> None:
         self.emit("__syncthreads();")
@@ -480,22 +467,28 @@ _MMA: Final = {
 """The types of `mma.sync`, by the name of the core: result, left, right, addend."""
 
 
+def _words(dtype: DType) -> tuple[str, int]:
+    """How an operand of `mma.sync` lies in registers: the type of one, and how many there are."""
+    if dtype.scalar is dtypes.float64:
+        return "double", dtype.lanes
+    return "uint32_t", dtype.lanes * dtype.itemsize // 4
+
+
 def _mma_helper(name: str, kinds: str, i: ir.Tile) -> str:
-    acc = i.c.dtype.scalar
-    letter = {"f32": "f", "s32": "r", "f64": "d"}[kinds.split(".", maxsplit=1)[0]]
-    counts = [x.dtype.lanes * x.dtype.itemsize // 4 for x in (i.a, i.b)]
-    cs = i.c.dtype.lanes
-    if acc is dtypes.float64:
-        raise LoweringError(f"{name} has no CUDA form yet", op="WMMA")
-    place = iter(range(cs + sum(counts)))
-    c_list, a_list, b_list = (", ".join(f"%{next(place)}" for _ in range(n)) for n in (cs, *counts))
-    outs = ", ".join(f'"+{letter}"(c.at[{k}])' for k in range(cs))
+    letters = {"float": "f", "int32_t": "r", "uint32_t": "r", "double": "d"}
+    acc, cs = scalar_type(i.c.dtype), i.c.dtype.lanes
+    (left, as_), (right, bs) = _words(i.a.dtype), _words(i.b.dtype)
+    place = iter(range(cs + as_ + bs))
+    c_list, a_list, b_list = (", ".join(f"%{next(place)}" for _ in range(n)) for n in (cs, as_, bs))
+    outs = ", ".join(f'"+{letters[acc]}"(c.at[{k}])' for k in range(cs))
     ins = ", ".join(
-        [f'"r"(a.at[{k}])' for k in range(counts[0])] + [f'"r"(b.at[{k}])' for k in range(counts[1])]
+        f'"{letters[kind]}"({matrix}.at[{k}])'
+        for matrix, kind, count in (("a", left, as_), ("b", right, bs))
+        for k in range(count)
     )
     return cuda_helpers.MMA.format(
-        name=name, kinds=kinds, m=i.tile.m, n=i.tile.n, k=i.tile.k, threads=i.tile.threads, acc=scalar_type(acc), cs=cs,
-        as_=counts[0], bs=counts[1], c_list=c_list, a_list=a_list, b_list=b_list, outs=outs, ins=ins,
+        name=name, kinds=kinds, m=i.tile.m, n=i.tile.n, k=i.tile.k, threads=i.tile.threads, acc=acc, cs=cs,
+        left=left, as_=as_, right=right, bs=bs, c_list=c_list, a_list=a_list, b_list=b_list, outs=outs, ins=ins,
     )  # fmt: skip
 
 

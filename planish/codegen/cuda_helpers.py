@@ -96,7 +96,7 @@ SINGLE: Final = {
 """Functions for one dtype, where the machine has an instruction."""
 
 MMA: Final = """// C[{m}, {n}] += A[{m}, {k}] @ B[{k}, {n}], held by the {threads} threads of a warp
-static inline void {name}(vec<{acc}, {cs}> &c, const vec<uint32_t, {as_}> &a, const vec<uint32_t, {bs}> &b) {{
+static inline void {name}(vec<{acc}, {cs}> &c, const vec<{left}, {as_}> &a, const vec<{right}, {bs}> &b) {{
   asm("mma.sync.aligned.m{m}n{n}k{k}.row.col.{kinds} {{{c_list}}}, {{{a_list}}}, {{{b_list}}}, {{{c_list}}};"
       : {outs} : {ins});
 }}"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -161,3 +162,41 @@ def test_too_little_memory_is_told() -> None:
     with pytest.raises(MemoryError, match=r"out of memory: the largest buffer is result 0"):
         pn.realize(pn.broadcast_to(x, (1 << 38,)) + pn.arange(1 << 38, device=GPU))
     assert float(x[0] + 1) == float(_data(1)[0] + 1)  # and nothing else is lost
+
+
+@pytest.mark.parametrize(
+    "dtype", [pn.float16, pn.bfloat16, pn.float32, pn.float64, pn.int8, pn.int32], ids=str
+)
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (128, 256, 128), (100, 33, 77)])
+def test_products_of_every_dtype(dtype: Any, sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    a, b = (
+        pn.asarray(np.round(_data(*shape, seed=s) * 3)).astype(dtype)
+        for s, shape in enumerate(((m, k), (k, n)))
+    )
+    want = np.asarray(a).astype(np.float64) @ np.asarray(b).astype(np.float64)
+    got = np.asarray(a.to_device(GPU) @ b.to_device(GPU)).astype(np.float64)
+    if dtype == pn.int8:
+        want = want.astype(np.int64).astype(np.int8)
+    np.testing.assert_allclose(got, want, rtol=2.0**-7, atol=0.5 if dtype == pn.bfloat16 else 1e-6)
+
+
+def test_threads_call_one_function() -> None:
+    f = pn.jit(lambda x: pn.sum(x * 2.0, axis=1) + 1.0, device="cuda")
+    given = [_data(32, 64, seed=n) for n in range(8)]
+    f(pn.asarray(given[0]))
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        x = pn.asarray(given[number], device=GPU)
+        want = (given[number] * 2.0).sum(1) + 1.0
+        for _ in range(100):
+            if not np.allclose(np.asarray(f(x)), want, rtol=1e-4, atol=1e-4):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(len(given))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

@@ -61,10 +61,6 @@ class GpuArray:
         self.gpu.download(self.address, found)
         return found
 
-    def view(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> GpuArray:
-        """The same memory as another dtype or shape."""
-        return GpuArray(self.gpu, self.owner, self.address, dtype, shape)
-
     def copy(self) -> GpuArray:
         """The same in memory of its own."""
         found = GpuArray.empty(self.gpu, self.dtype, self.shape)

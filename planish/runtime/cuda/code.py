@@ -6,6 +6,7 @@ launches and copies without a jump is a graph: one call of the driver, however m
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -61,6 +62,7 @@ class GpuCode:
         self.stretches = _stretches(code.instructions)
         self._graphs: dict[int, Graph] = {}
         self.launched = 0
+        self._lock = threading.RLock()
         only = code.instructions[0] if len(code.instructions) == 1 else None
         self._only = (
             (self.sites[only.site], only.buffers) if isinstance(only, Call) and not only.variables else None
@@ -68,7 +70,14 @@ class GpuCode:
         """The one launch that a call is."""
 
     def __call__(self, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
-        """One call on addresses by buffer and integers by slot; `sizes`: the bytes of each buffer."""
+        """One call on addresses by buffer and integers by slot; `sizes`: the bytes of each buffer.
+
+        One at a time: what a launch is given lies where the driver reads it, which works outside of the interpreter's lock.
+        """
+        with self._lock:
+            self._run(memory, slots, sizes)
+
+    def _run(self, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
         self.gpu.enter()
         if self._only is not None:
             site, buffers = self._only
@@ -110,7 +119,7 @@ class GpuCode:
             case Read(_, buffer):
                 found = np.empty(1, np.int64)
                 self.gpu.download(memory[buffer], found)
-                i.step(PlanState(_Only(buffer, found), slots, (), ()))  # type: ignore[arg-type]  # all that it looks at
+                i.step(PlanState({buffer: found}, slots, (), ()))  # type: ignore[arg-type]  # all that it looks at
             case Jump(to):
                 return to
             case Unless(flag, to):
@@ -134,11 +143,6 @@ class GpuCode:
         i.step(PlanState(arrays, slots, (), ()))  # type: ignore[arg-type]  # it looks at its own buffers alone
         for buffer in i.outputs:
             self.gpu.upload(arrays[buffer], memory[buffer])
-
-
-class _Only(dict[int, Array]):
-    def __init__(self, buffer: int, array: Array) -> None:
-        super().__init__({buffer: array})
 
 
 def _stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
