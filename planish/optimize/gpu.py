@@ -27,10 +27,10 @@ from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.lanes import contiguous_reduced, vector_axes
 from planish.optimize.tensor_cores import use_tensor_core
 from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -66,7 +66,7 @@ _TURNED: Final = 4
 """Elements along each axis of a turned copy that a thread has."""
 
 
-def for_gpu(draft: Draft, view: View) -> None:
+def for_gpu(draft: Draft, view: Nest) -> None:
     if use_tensor_core(draft):
         return
     for template in (_rows, _columns, _product, _turned):
@@ -80,7 +80,7 @@ def for_gpu(draft: Draft, view: View) -> None:
 # -- rows and columns ------------------------------------------------------------------------------------------------
 
 
-def _rows(draft: Draft, view: View) -> bool:
+def _rows(draft: Draft, view: Nest) -> bool:
     """Reductions along neighbours: a block for a row, or for a few short ones."""
     along = [contiguous_reduced(view, reduction) for reduction in view.reductions]
     if not along or None in along or view.scans or _is_product(view):
@@ -119,7 +119,7 @@ def _rows(draft: Draft, view: View) -> bool:
     return True
 
 
-def _columns(draft: Draft, view: View) -> bool:
+def _columns(draft: Draft, view: Nest) -> bool:
     """Reductions across neighbours: a warp of columns, and several threads to each."""
     if len(view.reductions) != 1 or view.rows or view.scans or _is_product(view):
         return False
@@ -146,7 +146,7 @@ def _columns(draft: Draft, view: View) -> bool:
 # -- tiles -----------------------------------------------------------------------------------------------------------
 
 
-def _is_product(view: View) -> bool:
+def _is_product(view: Nest) -> bool:
     """Whether sums read two operands, each of which varies along an output axis of its own: then tiles share what they read."""
     large = [r for r in view.outputs if size_of(r) >= _SIDE]
     for reduction in view.reductions:
@@ -157,7 +157,7 @@ def _is_product(view: View) -> bool:
     return False
 
 
-def _product(draft: Draft, view: View) -> bool:
+def _product(draft: Draft, view: Nest) -> bool:
     """Tiles of a product of matrices, one or several."""
     if len(view.reductions) != 1 or view.rows or view.scans or not _is_product(view):
         return False
@@ -214,7 +214,7 @@ def _tiled(
     )
 
 
-def _turned(draft: Draft, view: View) -> bool:
+def _turned(draft: Draft, view: Nest) -> bool:
     """Copies that read along one axis and write along another."""
     if view.reductions or view.scans or view.rows or len(view.outputs) < 2:
         return False
@@ -243,7 +243,7 @@ def _turned(draft: Draft, view: View) -> bool:
 # -- the rest --------------------------------------------------------------------------------------------------------
 
 
-def _elementwise(draft: Draft, view: View) -> None:
+def _elementwise(draft: Draft, view: Nest) -> None:
     """Neighbours for each thread, and threads for the last axes."""
     at_once = _at_once(draft, view)
     for axis in vector_axes(view, every=True):
@@ -287,7 +287,7 @@ def _fitted(draft: Draft, axis: UOp, amount: int, most: tuple[int, int] = _MORE)
     )
 
 
-def _at_once(draft: Draft, view: View) -> int:
+def _at_once(draft: Draft, view: Nest) -> int:
     """Neighbours of the narrowest elements of parameters that one access moves."""
     places = [*view.writes, *(p for p in view.reads if p.src[0].op is Ops.DEFINE_GLOBAL)]
     widths = [
