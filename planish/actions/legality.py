@@ -16,11 +16,12 @@ one after the other (`hold`) may run in any order, and on several cores, but not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, PtrDType
+from planish.records import dataclass
 from planish.uop.laws import memory_of
 from planish.uop.nest import LANES, THREADS, closed_by, plain_index, stores_in
 from planish.uop.node import UOp

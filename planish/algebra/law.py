@@ -14,13 +14,13 @@ import ast
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from types import FunctionType
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from planish.dtypes import Kind
+from planish.records import dataclass
 
 NAMED: Final = frozenset({"ones", "top", "lowest", "highest"})
 CONSTANTS: Final = NAMED | {"a", "b", "c"}

@@ -20,7 +20,7 @@ What does not have this form (several reductions, windows, sizes that are not kn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final
 
@@ -38,6 +38,7 @@ from planish.optimize.draft import Draft
 from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
 from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division, dividing_tile
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.node import UOp

@@ -13,13 +13,13 @@ What the machine is, is data (`Target`), measured by `planish info --calibrate`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from planish.dtypes import DType
 from planish.optimize.body import Body, overlapped
 from planish.optimize.nest import SIDE_BY_SIDE, Access, Nest, closed_by, count, trips
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import SEQUENTIAL
 from planish.uop.node import UOp

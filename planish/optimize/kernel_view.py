@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import cast
 
 from planish.dtypes import AddrSpace, PtrDType
+from planish.records import dataclass
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
 from planish.uop.ranges import kind_of

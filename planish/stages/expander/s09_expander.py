@@ -36,7 +36,7 @@ No REDUCE closes a GROUP_REDUCE range.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from math import prod
 from typing import Final, cast
@@ -44,6 +44,7 @@ from typing import Final, cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import THREADS
