@@ -11,7 +11,7 @@ What lowers is in `lowering`, what is read in `inspection`; both are imported wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -24,6 +24,7 @@ from planish.compiler.native import Backend
 from planish.compiler.progress import ProgressLine
 from planish.config import current
 from planish.errors import PassError, PlanishError
+from planish.records import dataclass
 from planish.runtime.processors import processor
 from planish.schedule.memory import Memory, Sharing, layout
 from planish.schedule.plan import Plan, Rolled

@@ -9,7 +9,6 @@ how its memory is held. Whatever is elsewhere when it is needed is moved there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -20,6 +19,7 @@ from planish.config import Settings, current
 from planish.errors import Location, PlanishError, did_you_mean
 from planish.frontend.execute import interpret, interpret_without_nan
 from planish.frontend.storage import Array, Storage, fetched
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.passes import Passes

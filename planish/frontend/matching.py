@@ -8,7 +8,6 @@ are generated, so that a call costs no walk over trees.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
 from planish.ptir import trace
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 Match = Callable[[tuple[Any, ...], dict[str, Any]], "list[Any] | None"]
 Short = Callable[[tuple[Any, ...], dict[str, Any], Settings], Any]

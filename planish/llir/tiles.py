@@ -9,11 +9,12 @@ An empty list stands for row-major order in the registers of one thread, whateve
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from planish.records import dataclass
 
 Numbers = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ What does not have this form (several reductions, windows, sizes that are not kn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final
 
@@ -37,6 +37,7 @@ from planish.optimize.cores import ROUNDS, Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
 from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division, dividing_tile
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.nest.kernel import Nest

@@ -13,12 +13,12 @@ What the machine is, is data (`Target`), measured by `planish info --calibrate`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from planish.dtypes import DType
 from planish.optimize.body import Body, overlapped
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import SEQUENTIAL, SIDE_BY_SIDE, closed_by, count, trips
 from planish.uop.nest.access import Access

@@ -7,10 +7,11 @@ there is one, depends on output axes of its own (*channels*). Axes that both dep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Final, NamedTuple
 
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest

@@ -14,13 +14,13 @@ Nothing here can make a result wrong: a place is a place, whatever the loops aro
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES, Elements, InMemory, Key, Place, Recipe, both, element
 from planish.schedule.graph import Graph
 from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL

@@ -8,9 +8,10 @@ but one thing: the first product of matrices among the elements of a result is n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, Place
 from planish.schedule.graph import THROUGH, depends
 from planish.schedule.limits import (

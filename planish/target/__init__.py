@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Final
 from planish.config import current, default_folder
 from planish.dtypes import DType
 from planish.errors import SettingsError
+from planish.records import dataclass
 from planish.target import calibration
 from planish.target import host_features as features
 from planish.target.powers import POWERS_OF_TWO

@@ -7,7 +7,6 @@ outside is left out. Positions known at the call are checked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
@@ -42,6 +41,7 @@ from planish.ptir.library import common
 from planish.ptir.ops.indexing import GatherAttrs, ScatterAttrs
 from planish.ptir.ops.movement import PadAttrs, ReverseAttrs, SliceAttrs
 from planish.ptir.types import DimLike
+from planish.records import dataclass
 
 KINDS: Final = ("replace", "add", "mul", "min", "max")
 

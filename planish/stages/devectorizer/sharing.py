@@ -13,10 +13,10 @@ A read outside of all loops may happen at any time after the fill, so such a buf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from planish.dtypes import DType, PtrDType
+from planish.records import dataclass
 from planish.stages.expander.loops import nest_all
 from planish.uop.nest import THREADS, closed_by, loops_of, without_gate
 from planish.uop.node import UOp

@@ -36,13 +36,15 @@ No REDUCE closes a GROUP_REDUCE range.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import lru_cache
 from math import prod
 from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import THREADS
@@ -97,8 +99,12 @@ def _count(axes: LaneAxes) -> int:
     return prod(size for _, size in axes)
 
 
-def _positions(wanted: LaneAxes, have: LaneAxes) -> list[int]:
-    """For each position over the wanted axes, the position over those a value has (missing ones do not matter)."""
+@lru_cache(maxsize=512)
+def _positions(wanted: LaneAxes, have: LaneAxes, lanes: int) -> tuple[int, ...]:
+    """The lanes, of a vector of so many at every position over the axes a value has, for every position over the wanted axes.
+
+    Axes that it does not have do not matter. Most ops of a kernel ask for the same.
+    """
     strides, stride = {}, 1
     for path, size in reversed(have):
         strides[path] = stride
@@ -107,27 +113,27 @@ def _positions(wanted: LaneAxes, have: LaneAxes) -> list[int]:
     for path, size in wanted:
         step = strides.get(path, 0)
         found = [flat + position * step for flat in found for position in range(size)]
-    return found
+    count = _count(have)
+    return tuple([lane * count + place for lane in range(lanes) for place in found])
 
 
-def _select(value: UOp, lanes: list[int]) -> UOp:
+def _select(value: UOp, lanes: tuple[int, ...]) -> UOp:
     """Lanes of a value; a constant has the same in each."""
-    dtype = value.dtype.scalar.vec(len(lanes))
+    count = len(lanes)
+    dtype = value.dtype.scalar.vec(count)
     if value.op is Ops.CONST:
         return value.replace(dtype=dtype)
-    if lanes == list(range(value.dtype.lanes)):
+    if value.dtype.lanes == count and lanes == tuple(range(count)):
         return value
     if value.dtype.lanes == 1:
-        return value.table.make(Ops.VECTORIZE, dtype, (value,) * len(lanes))
-    return value.table.make(Ops.GEP, dtype, (value,), tuple(lanes))
+        return value.table.make(Ops.VECTORIZE, dtype, (value,) * count)
+    return value.table.make(Ops.GEP, dtype, (value,), lanes)
 
 
 def widen(value: UOp, axes: LaneAxes) -> UOp:
     """The vector that holds a value at every position over the axes."""
     inner = value.src[0] if value.op is Ops.UNROLL else value
-    have = _axes(value)
-    places, count = _positions(axes, have), _count(have)
-    return _select(inner, [lane * count + place for lane in range(value.dtype.lanes) for place in places])
+    return _select(inner, _positions(axes, _axes(value), value.dtype.lanes))
 
 
 def _range_to_lanes(root: UOp) -> UOp | None:
@@ -178,8 +184,7 @@ def _contract(root: UOp, x: UOp) -> UOp:
     axes, have = cast("Lanes", root.arg).axes, _axes(x)
     outside = tuple(axis for axis in have if axis not in axes)
     inner = x.src[0] if x.op is Ops.UNROLL else x
-    places, count = _positions((*axes, *outside), have), _count(have)
-    gathered = _select(inner, [lane * count + place for lane in range(x.dtype.lanes) for place in places])
+    gathered = _select(inner, _positions((*axes, *outside), have, x.dtype.lanes))
     return gathered if not outside else root.table.make(Ops.UNROLL, root.dtype, (gathered,), Lanes(outside))
 
 
