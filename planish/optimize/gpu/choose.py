@@ -6,6 +6,7 @@ from planish.optimize.draft import Draft
 from planish.optimize.gpu.columns import share_columns
 from planish.optimize.gpu.products import tile_product
 from planish.optimize.gpu.rows import share_rows
+from planish.optimize.gpu.scans import scan
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.turned import turn
 from planish.optimize.kernel_view import View
@@ -15,7 +16,7 @@ from planish.optimize.tensor_cores import use_tensor_core
 def for_gpu(draft: Draft, view: View) -> None:
     if use_tensor_core(draft):
         return
-    for template in (share_rows, share_columns, tile_product, turn):
+    for template in (scan, share_rows, share_columns, tile_product, turn):
         trial = draft.copy()
         if template(trial, view):
             draft.adopt(trial)
