@@ -93,6 +93,8 @@ class Target:
     """The most threads along each axis of a block; empty: there are no blocks."""
     block_threads: int = 1
     """The most threads in a block."""
+    block_registers: int = 1 << 16
+    """The registers that all threads of a block have together."""
     warp: int = 1
     """How many neighbouring threads run in step."""
     local_bytes: int = 256 << 10

@@ -13,7 +13,7 @@ A read outside of all loops may happen at any time after the fill, so such a buf
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from planish.dtypes import DType, PtrDType
 from planish.records import dataclass
@@ -23,6 +23,9 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
+
+_TINY: Final = 1 << 10
+"""Bytes that the threads of a block have to spare: to share them they would have to wait for each other once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,8 @@ class _Kernel:
 
 def _order(kernel: _Kernel, a: _Buffer, b: _Buffer) -> tuple[UOp, ...] | None:
     """What b's stores have to wait for to lie where a lies; None if they may not."""
+    if kernel.threads and min(a.size, b.size) * a.element.itemsize <= _TINY:
+        return None
     if a.element is not b.element or not a.fills or len(b.fills) != 1 or len(b.stores) != 1:
         return None
     (filled_b,), (store,) = b.fills, b.stores
