@@ -27,7 +27,8 @@ SHAPES = [
 def test_every_element_has_a_place_of_its_own(layout: Layout) -> None:
     places = {layout.place(row, column) for row, column in product(range(layout.rows), range(layout.columns))}
     assert len(places) == layout.rows * layout.columns
-    assert min(places) == 0 and max(places) < layout.elements
+    assert min(places) == 0
+    assert max(places) < layout.elements
 
 
 @pytest.mark.parametrize("layout", SHAPES, ids=str)
@@ -70,6 +71,7 @@ def test_indices_are_those_of_numbers() -> None:
     with Table() as table:
         row, column = table.variable("r", 0, layout.rows - 1), table.variable("c", 0, layout.columns - 1)
         place = layout.place(row, column)
-        assert place.dtype is dtypes.index and 0 <= place.vmin <= place.vmax < layout.elements
+        assert place.dtype is dtypes.index
+        assert 0 <= place.vmin <= place.vmax < layout.elements
         for r, c in product(range(0, layout.rows, 3), range(0, layout.columns, 5)):
             assert int(evaluate(place, {row: r, column: c})) == layout.place(r, c)
