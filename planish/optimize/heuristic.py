@@ -2,7 +2,7 @@
 
 Whether an action fits is not decided here: every step is tried by `attempt`, which stage 7 stands behind, and what is refused
 is left out. So no choice is ever illegal, whatever the kernel; the rules only say what is worth trying: `cpu.py` for CPUs and
-machines like them, `gpu.py` for GPUs.
+machines like them, `gpu` for GPUs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from planish.actions.base import Action
 from planish.optimize.cores import share_among_cores
 from planish.optimize.cpu import for_cpu
 from planish.optimize.draft import Attempt, Draft
-from planish.optimize.gpu import for_gpu
+from planish.optimize.gpu.choose import for_gpu
 from planish.optimize.kernel_view import View
 from planish.optimize.lanes import leave_out_masked
 from planish.target import Parallel, Target
