@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import cast
 
 from planish.actions.base import ALL, OneAxis
-from planish.actions.legality import Facts
 from planish.actions.splitting import parts, within_a_block
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest import OUTPUT
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import rewrite
@@ -40,7 +40,7 @@ class Relay(OneAxis):
     threads_needed = True
     threads: int = ALL
 
-    def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:
+    def check(self, facts: Nest, r: UOp, amount: int, target: Target) -> None:
         """Refuse an axis that no SCAN runs along, or whose order matters otherwise, and what is no warp."""
         scans = [node for node in facts.nodes if node.op is Ops.SCAN and r in node.src[1:]]
         if not scans:
@@ -64,7 +64,7 @@ class Relay(OneAxis):
     def apply(self, sink: UOp, target: Target) -> UOp:
         r = self.found(sink)
         amount, rest = parts(self, r)
-        self.check(Facts(sink), r, amount, target)
+        self.check(Nest.of(sink), r, amount, target)
         table, axis = r.table, cast("Axis", r.arg)
         part = table.range(amount, axis.part(1, AxisType.WARP))
         other = r.const_like(0) if rest is None else table.range(rest, axis.part(0))

@@ -16,7 +16,17 @@ from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError, did_you_mean
 from planish.llir import program as ir
 from planish.llir.hints import with_unroll_hints
-from planish.llir.program import FORMS, Buffer, Immediate, Instruction, Operand, Program, Register, Variable
+from planish.llir.program import (
+    COPIED,
+    FORMS,
+    Buffer,
+    Immediate,
+    Instruction,
+    Operand,
+    Program,
+    Register,
+    Variable,
+)
 from planish.llir.tiles import TileOp
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Combine, Ops, TensorCore
@@ -28,6 +38,8 @@ _TILES: Final[Mapping[str, TileOp]] = {
     core.name: TileOp(core.name, core.m, core.n, core.k, core.threads, core.a, core.b, core.c)
     for core in CORES.values()
 }
+ASYNC: Final = "async"
+"""The hint of a STORE that is seen after a WAIT."""
 _NO_UNROLL: Final[Mapping[Axis, int]] = {}
 
 
@@ -44,6 +56,8 @@ class _Lowering:
         self.gates: dict[UOp, Operand] = {}
         """The gates of gated places."""
         self.bounds: dict[UOp, Operand] = {}
+        self.copied: frozenset[UOp] = frozenset()
+        """Loads that are no instructions: asynchronous copies do them."""
         self.count = 0
 
     def new(self, dtype: dtypes.DType) -> Register:
@@ -149,6 +163,8 @@ class _Lowering:
         return result
 
     def load(self, node: UOp) -> None:
+        if node in self.copied:
+            return
         place = node.src[0]
         gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
         alternative: Operand | None = None
@@ -162,9 +178,22 @@ class _Lowering:
 
     def store(self, node: UOp) -> None:
         place, value = node.src[:2]
+        if value in self.copied:
+            source = value.src[0]
+            zero_where = self.gate(source, value.src[2] if len(value.src) > 2 else None)
+            self.body.append(
+                ir.CopyAsync(self.register(place), self.register(source), zero_where, value.dtype.lanes)
+            )
+            return
         gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
         align, nontemporal = _hints(node)
         self.body.append(ir.Store(self.register(place), self.operands[value], gate, align, nontemporal))
+
+    def commit(self, node: UOp) -> None:
+        self.body.append(ir.CommitCopies())
+
+    def wait(self, node: UOp) -> None:
+        self.body.append(ir.WaitCopies(cast("int", node.arg)))
 
     def prefetch(self, node: UOp) -> None:
         self.body.append(ir.Prefetch(self.register(node.src[0]), locality=cast("int", node.arg)))
@@ -238,6 +267,8 @@ def _hints(node: UOp) -> tuple[int, bool]:
     for word in cast("str", node.arg or "").split():
         if word == "nontemporal":
             nontemporal = True
+        elif word == ASYNC:
+            continue  # what cannot be copied so is stored at once
         elif word.startswith("align") and word[5:].isdigit():
             align = int(word[5:])
         else:
@@ -248,6 +279,32 @@ def _hints(node: UOp) -> tuple[int, bool]:
                 remedy="valid: nontemporal, align<bytes>" if close is None else f"did you mean {close!r}?",
             )
     return align, nontemporal
+
+
+def _copied(lines: Sequence[UOp]) -> frozenset[UOp]:
+    """The loads that do nothing but feed asynchronous stores, of as many bytes as are copied at once."""
+    stores = [n for n in lines if n.op is Ops.STORE and ASYNC in cast("str", n.arg or "").split()]
+    found = {store.src[1] for store in stores if _is_copy(store)}
+    if not found:
+        return frozenset()
+    direct = {store for store in stores if store.src[1] in found and _is_copy(store)}
+    return frozenset(
+        found
+        - {source for n in lines if n not in direct for source in n.src}
+        - {store.src[1] for store in stores if store not in direct}
+    )
+
+
+def _is_copy(store: UOp) -> bool:
+    """Whether an asynchronous store is a copy of neighbours, both ends aligned."""
+    place, value = store.src[:2]
+    if value.op is not Ops.LOAD or len(store.src) > 2 or len(place.src) > 2:
+        return False
+    nbytes = value.dtype.itemsize * value.dtype.lanes
+    if nbytes not in COPIED or (value.dtype.lanes > 1 and min(_hints(store)[0], _hints(value)[0]) < nbytes):
+        return False
+    zero = len(value.src) < 2 or (value.src[1].op is Ops.CONST and not value.src[1].arg)
+    return zero and value.src[0].src[1].dtype.lanes == 1 and all(s.dtype.lanes == 1 for s in value.src[2:])
 
 
 def _as_it_is(form: Callable[..., Instruction]) -> Callable[[_Lowering, UOp], None]:
@@ -284,6 +341,8 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.IF: _Lowering.begin_if,
     Ops.ENDIF: _Lowering.end_if,
     Ops.BARRIER: _Lowering.barrier,
+    Ops.COMMIT: _Lowering.commit,
+    Ops.WAIT: _Lowering.wait,
     Ops.SINK: _Lowering.nothing,
     Ops.GROUP: _Lowering.nothing,
     **dict.fromkeys(ALU, _Lowering.compute),
@@ -304,6 +363,7 @@ def lower(
     gives the unroll hints of ranges, by default those of `planish.llir.hints`.
     """
     state = _Lowering(tiles, _NO_UNROLL if unroll is None else unroll)
+    state.copied = _copied(lines)
     for node in lines:
         handler = _LOWER.get(node.op)
         if handler is None:

@@ -219,15 +219,15 @@ def _scan_warp(root: UOp, wide: UOp, r: UOp, warp: UOp, positions: int) -> UOp:
         table.make(Ops.SCAN, wide.dtype, (wide, zero, table.const(positions)), op) if positions > 1 else wide
     )
     width = wide.dtype.lanes // positions
-    own = _select(running, list(range(wide.dtype.lanes - width, wide.dtype.lanes)))
+    own = _select(running, tuple(range(wide.dtype.lanes - width, wide.dtype.lanes)))
     before = table.make(Ops.COMBINE, own.dtype, (own,), Combine(op, warp.vmax + 1, before=True))
     if r.op is not Ops.CONST:
         together = table.make(Ops.COMBINE, own.dtype, (own, warp), Combine(op, warp.vmax + 1))
         nothing = table.const(cast("Number", identity(op, own)), own.dtype)
         pair = table.make(Ops.CAT, own.dtype.scalar.vec(2 * width), (nothing, together))
         passed = table.make(Ops.SCAN, pair.dtype, (pair, r, table.const(2)), op)
-        before = _select(passed, list(range(width))).alu(op, before)
-    return _select(before, list(range(width)) * positions).alu(op, running)
+        before = _select(passed, tuple(range(width))).alu(op, before)
+    return _select(before, tuple(range(width)) * positions).alu(op, running)
 
 
 def _reduce_lanes(root: UOp, ctx: Expansion) -> UOp | None:

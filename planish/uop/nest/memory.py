@@ -8,7 +8,7 @@ from typing import cast
 from planish.dtypes import PtrDType
 from planish.uop.nest import SIDE_BY_SIDE, THREADS, closed_by
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.ranges import kind_of
 
 
@@ -47,7 +47,7 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
             memory = cast("PtrDType", node.dtype)
             total += memory.size * memory.base.itemsize
         elif node.op is Ops.BUFFERIZE:
-            size = prod(place.vmax + 1 for place in node.src[1:])
+            size = prod(place.vmax + 1 for place in node.src[1:]) * cast("Bufferize", node.arg).buffers
             copies = _copies(x, closed_by(node), unrolled)
             kept[node] = size * copies * x.dtype.itemsize
             if copies > 1:
