@@ -7,11 +7,15 @@ its row and column, made of the thread number (one WARP range, for cores that ne
 result is spread over the lane axes of C, which are those of the stores. Any layout of the operands in memory will do: it is in
 their indices.
 
+A core that reads its operands from LOCAL memory (`wgmma`) has them put there, one tile of each at a time, as it wants them to lie;
+its threads copy together, along what is contiguous in memory. Whatever the operand is computed of is computed on the way.
+
 Before → after::
 
     REDUCE[ADD](CAST(a[m, k]) * CAST(b[k, n]), k)
     REDUCE[ADD](UNROLL(WMMA(CONTRACT(a[m'(w, ra), k'(w, ra)]), CONTRACT(b[k'(w, rb), n'(w, rb)]), 0), rc), k/K)
         with m -> m/M * M + m'(w, rc), n -> n/N * N + n'(w, rc) everywhere else
+    WMMA(INDEX(BUFFERIZE(a[m(w, i), k(w, i)], place(m, k)), 0), …)             of operands in LOCAL memory
 
 Signed integers that the core reads without a sign are shifted (`Core.shifts`), and what that adds to the sums is taken off:
 Σ a·b = Σ (a + 128)·b - 128·Σ b, the last being a product with a row of ones. Sums wrap, so that is exact.
@@ -27,20 +31,24 @@ from random import Random
 from typing import Final, cast
 
 from planish import dtypes
-from planish.actions.base import Action, AxisName, CoreName
+from planish.actions.base import Action, AxisName, CoreName, fitting
 from planish.config import current
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
-from planish.uop.nest import name_of, next_root
+from planish.uop.nest import name_of, next_root, plain_index
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.products import Product, axis_size, products, why_not
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
-from planish.uop.tensor_cores import Core, Matrix
+from planish.uop.strides import stride
+from planish.uop.symbolic import simplify
+from planish.uop.tensor_cores import IN_MEMORY, Core, Matrix, place_in_memory
 
 _INNER, _LANES_OF_A, _LANES_OF_B = 1, 2, 3
 """What splitting appends to the path of an axis; 0 is the outer part."""
+_ACCESS: Final = 16
+"""Bytes that a thread copies at once."""
 _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 
 
@@ -58,6 +66,7 @@ class _Split:
             else None
         )
         self.outer_m, self.outer_n = _outer(self.m, core.m), _outer(self.n, core.n)
+        self.next = next_root(self.nodes)
 
     def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, Lanes]:
         """Row and column of the element that a thread holds in a lane, and the axes that the lanes are."""
@@ -79,6 +88,8 @@ class _Split:
     def fragment(self, matrix: Matrix, product: Product, outer_k: UOp) -> UOp:
         """What a thread holds of an operand, as a vector."""
         value = product.a if matrix == "a" else product.b
+        if self.core.in_memory(matrix):
+            return self.in_memory(matrix, value, product.k, outer_k)
         path = (*_path(product.k), _LANES_OF_A if matrix == "a" else _LANES_OF_B)
         row, column, lanes = self.spread(matrix, path)
         k = outer_k + (column if matrix == "a" else row)
@@ -92,6 +103,35 @@ class _Split:
             return value
         return value.table.make(Ops.CONTRACT, self.core.dtype(matrix), (value,), lanes)
 
+    def in_memory(self, matrix: Matrix, value: UOp, k: UOp, outer_k: UOp) -> UOp:
+        """An operand, copied to LOCAL memory by the threads of the core together: where it starts."""
+        core, table = self.core, value.table
+        axis, outer, size = (
+            (self.m, self.outer_m, core.m) if matrix == "a" else (self.n, self.outer_n, core.n)
+        )
+        along_k = IN_MEMORY[core.layout(matrix)[0]]
+        k_first = neighbours(value, axis, k) is not axis
+        wide = _ACCESS // value.dtype.itemsize if along_k == k_first else 1
+        wide = min(wide, size * core.k // core.threads)
+        rounds = size * core.k // (core.threads * wide)
+        number = cast("UOp", self.thread)
+        if rounds > 1:
+            number = self.fresh(rounds, AxisType.LOOP) * core.threads + number
+        if wide > 1:
+            number = number * wide + self.fresh(wide, AxisType.UPCAST)
+        fast = core.k if k_first else size
+        inner, across = (number % fast, number // fast) if k_first else (number // fast, number % fast)
+        copied = substitute(value, {axis: outer + across, k: outer_k + inner})
+        place = place_in_memory(across, inner, core.k, along_k=along_k)
+        kept = table.make(
+            Ops.BUFFERIZE, value.dtype, (_rounded(copied, core), simplify(place)), Bufferize("local")
+        )
+        return table.make(Ops.INDEX, value.dtype, (kept, table.const(0)))
+
+    def fresh(self, size: int, kind: AxisType) -> UOp:
+        self.next += 1
+        return self.m.table.range(size, self.next - 1, kind)
+
     def tile(self, product: Product, lanes: Lanes) -> UOp:
         """The reduction, done by the core."""
         core, reduce = self.core, product.reduce
@@ -99,7 +139,9 @@ class _Split:
         outer_k = _outer(product.k, core.k)
         a, b = (self.fragment(matrix, product, outer_k) for matrix in ("a", "b"))
         start = table.const(core.output.const(0), core.dtype("c"))
-        computed = table.make(Ops.WMMA, core.dtype("c"), (a, b, start), core.arg)
+        # that every thread has its own sums is seen by its fragments; places in memory are the same for all
+        own = (cast("UOp", self.thread),) if core.reads_memory else ()
+        computed = table.make(Ops.WMMA, core.dtype("c"), (a, b, start, *own), core.arg)
         value = table.make(Ops.UNROLL, core.output, (computed,), lanes)
         left = [r for r in reduce.src[1:] if r is not product.k]
         left += sorted(outer_k.ranges, key=lambda r: r.order)
@@ -119,6 +161,17 @@ class _Split:
         computed = table.make(Ops.WMMA, core.dtype("c"), (ones, substitute(b, own), start), core.arg)
         value = table.make(Ops.UNROLL, core.output, (computed,), lanes)
         return value.reduce(Ops.ADD, *own.values()) if own else value
+
+
+def neighbours(value: UOp, *axes: UOp) -> UOp | None:
+    """The axis along which what a value is read from lies together; None if there is none."""
+    for place in value.toposort():
+        if place.op is Ops.INDEX and place.src[0].op is Ops.DEFINE_GLOBAL:
+            index = plain_index(place)
+            found = [r for r in axes if index is not None and stride(index, r) == 1]
+            if found:
+                return found[0]
+    return None
 
 
 def _path(axis: UOp) -> tuple[int, ...]:
@@ -203,4 +256,5 @@ class TensorCore(Action):
             if (each.m, each.n) == (split.m, split.n) and each.reduce not in exchanged:
                 one = product if each.reduce is product.reduce else each
                 exchanged[each.reduce] = split.tile(one, lanes)
-        return rewrite(substitute(sink, exchanged), pm_flatten_range)
+        made = rewrite(substitute(sink, exchanged), pm_flatten_range)
+        return fitting(sink, made, self, target) if core.reads_memory else made
