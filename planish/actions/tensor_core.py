@@ -8,7 +8,8 @@ result is spread over the lane axes of C, which are those of the stores. Any lay
 their indices.
 
 A core that reads its operands from LOCAL memory (`wgmma`) has them put there, one tile of each at a time, as it wants them to lie;
-its threads copy together, along what is contiguous in memory. Whatever the operand is computed of is computed on the way.
+its threads copy together, along what is contiguous in memory. Whatever the operand is computed of is computed on the way. With
+`groups`, several such groups of threads do rows below each other: they share the right operand, and copy both together.
 
 Before → after::
 
@@ -45,7 +46,7 @@ from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import IN_MEMORY, Core, Matrix, place_in_memory
 
-_INNER, _LANES_OF_A, _LANES_OF_B = 1, 2, 3
+_INNER, _LANES_OF_A, _LANES_OF_B, _GROUP = 1, 2, 3, 4
 """What splitting appends to the path of an axis; 0 is the outer part."""
 _ACCESS: Final = 16
 """Bytes that a thread copies at once."""
@@ -55,7 +56,7 @@ _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 class _Split:
     """The axes of one kernel, cut to the sizes of a core."""
 
-    def __init__(self, sink: UOp, core: Core, product: Product) -> None:
+    def __init__(self, sink: UOp, core: Core, product: Product, groups: int = 1) -> None:
         self.core = core
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
@@ -65,7 +66,11 @@ class _Split:
             if core.threads > 1
             else None
         )
-        self.outer_m, self.outer_n = _outer(self.m, core.m), _outer(self.n, core.n)
+        self.groups = groups
+        self.group = (
+            table.range(groups, cast("Axis", self.m.arg).part(_GROUP, AxisType.LOCAL)) if groups > 1 else None
+        )
+        self.outer_m, self.outer_n = _outer(self.m, core.m * groups), _outer(self.n, core.n)
         self.next = next_root(self.nodes)
 
     def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, Lanes]:
@@ -83,6 +88,8 @@ class _Split:
             else:
                 counted = cast("UOp", self.thread) // (1 << part.start) % size
             place[not part.row] = place[not part.row] + counted * (1 << part.to)
+        if self.group is not None and matrix != "b":
+            place[0] = place[0] + self.group * self.core.m
         return place[0], place[1], Lanes(tuple(axes))
 
     def fragment(self, matrix: Matrix, product: Product, outer_k: UOp) -> UOp:
@@ -106,17 +113,18 @@ class _Split:
     def in_memory(self, matrix: Matrix, value: UOp, k: UOp, outer_k: UOp) -> UOp:
         """An operand, copied to LOCAL memory by the threads of the core together: where it starts."""
         core, table = self.core, value.table
-        axis, outer, size = (
-            (self.m, self.outer_m, core.m) if matrix == "a" else (self.n, self.outer_n, core.n)
-        )
+        first, rows = matrix == "a", core.m * self.groups
+        axis, outer, size = (self.m, self.outer_m, rows) if first else (self.n, self.outer_n, core.n)
+        threads, number = core.threads * self.groups, cast("UOp", self.thread)
+        if self.group is not None:
+            number = self.group * core.threads + number
         along_k = IN_MEMORY[core.layout(matrix)[0]]
         k_first = neighbours(value, axis, k) is not axis
         wide = _ACCESS // value.dtype.itemsize if along_k == k_first else 1
-        wide = min(wide, size * core.k // core.threads)
-        rounds = size * core.k // (core.threads * wide)
-        number = cast("UOp", self.thread)
+        wide = max(min(wide, size * core.k // threads), 1)
+        rounds = max(size * core.k // (threads * wide), 1)
         if rounds > 1:
-            number = self.fresh(rounds, AxisType.LOOP) * core.threads + number
+            number = self.fresh(rounds, AxisType.LOOP) * threads + number
         if wide > 1:
             number = number * wide + self.fresh(wide, AxisType.UPCAST)
         fast = core.k if k_first else size
@@ -126,7 +134,9 @@ class _Split:
         kept = table.make(
             Ops.BUFFERIZE, value.dtype, (_rounded(copied, core), simplify(place)), Bufferize("local")
         )
-        return table.make(Ops.INDEX, value.dtype, (kept, table.const(0)))
+        start = place_in_memory(core.m, 0, core.k, along_k=along_k)  # of the rows of the next group
+        mine = table.const(0) if self.group is None or not first else self.group * start
+        return table.make(Ops.INDEX, value.dtype, (kept, mine))
 
     def fresh(self, size: int, kind: AxisType) -> UOp:
         self.next += 1
@@ -207,11 +217,13 @@ class TensorCore(Action):
     m: AxisName
     n: AxisName
     k: AxisName
+    groups: int = 1
+    """How many groups of threads share the right operand, of a core that reads LOCAL memory."""
 
     @classmethod
-    def of(cls, core: Core, product: Product) -> TensorCore:
+    def of(cls, core: Core, product: Product, groups: int = 1) -> TensorCore:
         """A way to use a core."""
-        return cls(core.name, *(name_of(axis) for axis in (product.m, product.n, product.k)))
+        return cls(core.name, *(name_of(axis) for axis in (product.m, product.n, product.k)), groups)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
@@ -229,8 +241,13 @@ class TensorCore(Action):
         for node in sink.toposort():
             if node.op is Ops.WMMA or (node.op is Ops.RANGE and kind_of(node) in _BEFORE):
                 raise self.no("must come before axes are shared by threads, and once")
-        if core.threads > max(target.block_threads, 1):
-            raise self.no(f"{core.name} takes {core.threads} threads, a block has {target.block_threads}")
+        threads = core.threads * self.groups
+        if threads > max(target.block_threads, 1):
+            raise self.no(f"{core.name} takes {threads} threads, a block has {target.block_threads}")
+        if self.groups < 1 or (self.groups > 1 and not core.reads_memory):
+            raise self.no(
+                f"{self.groups} groups: {core.name} does not read LOCAL memory, which they would share"
+            )
         if core.mantissa is not None and not current().fastmath:
             raise self.no(
                 f"{core.name} reads {core.mantissa} mantissa bits of {core.inputs}, which changes results",
@@ -240,14 +257,20 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product) == self:
+            if TensorCore.of(core, product, self.groups) == self:
+                rows = axis_size(product.m)
+                if rows % (core.m * self.groups):
+                    raise self.no(
+                        f"{rows} rows are no multiple of {self.groups} times {core.m}",
+                        remedy="pad_to makes it one",
+                    )
                 return core, product
         ways = "; ".join(str(TensorCore.of(core, product)) for product in found)
         raise self.no(f"{core.name} does not fit these axes", remedy=f"it fits so: {ways}")
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = _Split(sink, core, product)
+        split = _Split(sink, core, product, self.groups)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from planish.actions.local import Local
-from planish.actions.tensor_core import neighbours
+from planish.actions.tensor_core import TensorCore, neighbours
 from planish.config import current
 from planish.optimize.core_nest import Fit, Nest, try_each, upto
 from planish.optimize.draft import Draft
@@ -69,8 +68,7 @@ def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
                 upto(size_of(product.n), tile.columns),
                 upto(size_of(product.k), core.k),
             )
-            nest = _GROUPS[tile.groups]
-            if try_each(draft, core, [Fit(product, sizes)], nest):
+            if try_each(draft, core, [Fit(product, sizes, tile.groups)], _Tiles):
                 return True
     return False
 
@@ -96,21 +94,12 @@ def _core(cores: list[Core], product: Product, tile: _Tile) -> Core | None:
     return min(found, key=turned, default=None)
 
 
-class _OneGroup(Nest):
-    """A warpgroup for a block."""
-
-    groups = 1
+class _Tiles(Nest):
+    """A block of warpgroups."""
 
     def take(self) -> bool:
-        if not self.pad() or not self.multiply():
-            return False
-        return self.groups == 1 or self.draft.take(
-            Local, self.m, self.groups, "warpgroups that share the right operand"
+        groups = self.fit.groups
+        action = TensorCore.of(self.core, self.fit.product, groups)
+        return self.pad() and self.draft.do(
+            action, f"tiles of {groups * self.core.m} x {self.core.n} in registers"
         )
-
-
-class _TwoGroups(_OneGroup):
-    groups = 2
-
-
-_GROUPS: Final = {1: _OneGroup, 2: _TwoGroups}

@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.actions.base import Action, Refusal, apply_action
-from planish.actions.local import Local
 from planish.actions.pad_to import PadTo
 from planish.actions.tensor_core import TensorCore
 from planish.codegen.cuda import render
@@ -54,10 +53,11 @@ def scheduled(core: Core, groups: int, pads: bool = False) -> Callable[[UOp], li
         axes = (product.m, product.n, product.k)
         actions: list[Action] = []
         if pads:
-            actions += [PadTo(name_of(axis), size) for axis, size in zip(axes, core.dims, strict=True)]
-        actions.append(TensorCore.of(core, product))
-        if groups > 1:
-            actions.append(Local(f"{name_of(product.m)}.outer", groups))
+            actions += [
+                PadTo(name_of(axis), size)
+                for axis, size in zip(axes, (core.m * groups, core.n, core.k), strict=True)
+            ]
+        actions.append(TensorCore.of(core, product, groups))
         return actions
 
     return choose
