@@ -24,7 +24,7 @@ from planish.dtypes import AddrSpace, PtrDType
 from planish.uop.laws import memory_of
 from planish.uop.nest import LANES, THREADS, closed_by, plain_index, stores_in
 from planish.uop.node import UOp
-from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Lanes, Ops
+from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.symbolic import simplify
 
@@ -212,7 +212,7 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
             memory = cast("PtrDType", node.dtype)
             total += memory.size * memory.base.itemsize
         elif node.op is Ops.BUFFERIZE:
-            size = prod(place.vmax + 1 for place in node.src[1:])
+            size = prod(place.vmax + 1 for place in node.src[1:]) * cast("Bufferize", node.arg).buffers
             copies = _copies(x, closed_by(node), unrolled)
             kept[node] = size * copies * x.dtype.itemsize
             if copies > 1:

@@ -27,8 +27,10 @@ from typing import Final, cast
 
 from planish.actions.base import Action, AxisName, Param, fitting
 from planish.actions.boxes import Boxed, boxed, lanes_of
+from planish.actions.layouts import SWIZZLES
 from planish.actions.legality import Facts
 from planish.actions.padding import gated
+from planish.actions.shared_tiles import SharedTile
 from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import (
@@ -181,8 +183,8 @@ def _together(tile: _Tile, read: UOp, target: Target) -> dict[UOp, int]:
     return found
 
 
-def _kept(x: UOp, place: UOp) -> UOp:
-    return x.table.make(Ops.BUFFERIZE, x.dtype, (x, place), Bufferize("local"))
+def _kept(x: UOp, place: UOp, buffers: int = 1) -> UOp:
+    return x.table.make(Ops.BUFFERIZE, x.dtype, (x, place), Bufferize("local", buffers=buffers))
 
 
 class _Twins:
@@ -241,7 +243,9 @@ def _as_read(tile: _Tile, read: UOp, turned: UOp | None) -> list[UOp]:
     return sorted(tile.axes, key=lambda axis: -abs(steps[axis] or 0))
 
 
-def _copy_together(read: UOp, tile: _Tile, threads: list[UOp], twins: _Twins, target: Target) -> UOp:
+def _copy_together(
+    read: UOp, tile: _Tile, threads: list[UOp], twins: _Twins, target: Target, buffers: int
+) -> UOp:
     """The tile, filled by all threads of a block: each takes every so manieth vector of it."""
     table, count = read.table, prod(_size(r) for r in threads)
     index = plain_index(read)
@@ -266,7 +270,7 @@ def _copy_together(read: UOp, tile: _Tile, threads: list[UOp], twins: _Twins, ta
     if rounds * count * width > tile.elements:
         copied = gated(copied, number < tile.elements)
     place = tile.place(coordinates, table.const(0)) if any(_gaps(tile)) else number
-    return _kept(copied, simplify(place))
+    return _kept(copied, simplify(place), buffers)
 
 
 def _gaps(tile: _Tile) -> list[bool]:
@@ -351,18 +355,38 @@ class Stage(Action):
     """How many tiles there are: with two, the next is fetched while one is used."""
     pad: int = 0
     """Elements more from one row of the tile to the next."""
+    turned: bool = False
+    """Of a tile that threads share: whether neighbours in memory become rows, so that who reads across them reads neighbours."""
+    swizzle: int = 0
+    """The same: the width in bytes of panels in which chunks are exchanged (`layouts.py`); 0: there are none."""
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> Stage:
         at = rng.choice([None, *map(name_of, axes_of(sink))])
-        return cls(rng.choice((1, 1, 2, 3)), at, pad=rng.choice((0, 0, 3)))
+        return cls(
+            rng.choice((1, 1, 2, 3)),
+            at,
+            rng.choice((1, 1, 2, 3)),
+            rng.choice((0, 0, 3)),
+            rng.random() < 0.2,
+            rng.choice((0, 0, 0, 32, 64, 128)),
+        )
 
     def apply(self, sink: UOp, target: Target) -> UOp:
-        if self.buffers != 1:
+        if self.buffers < 1:
+            raise self.no(f"{self.buffers} buffers are none", remedy="buffers=1")
+        if self.buffers > 1 and not target.block:
             raise self.no(
                 f"{self.buffers} buffers: {target.name} fetches nothing in the background that could fill another",
                 remedy="buffers=1",
             )
+        if self.swizzle not in {0, *SWIZZLES} or (self.swizzle and self.pad):
+            raise self.no(
+                f"swizzle={self.swizzle}, pad={self.pad}: there is no such layout",
+                remedy="swizzle is 0, 32, 64 or 128, and then nothing is padded",
+            )
+        if (self.swizzle or self.turned) and not target.block:
+            raise self.no(f"{target.name} has no threads that share a tile", remedy="swizzle=0, turned=false")
         loop = None if self.at is None else self.axis_of(sink, self.at)
         if loop is not None and kind_of(loop) in {AxisType.GLOBAL, AxisType.THREAD}:
             loop = None  # nothing is outside of these
@@ -372,7 +396,7 @@ class Stage(Action):
 
     def staged(self, sink: UOp, loop: UOp | None, target: Target) -> UOp:
         """The kernel that copies what it reads of the parameter inside of a loop (of all, if none is named)."""
-        slot, pad = self.param, self.pad
+        slot, pad, special = self.param, self.pad, self.buffers > 1 or self.turned or self.swizzle
         facts = Facts(sink)
         copied = _copied(facts)
         reads = [
@@ -396,6 +420,8 @@ class Stage(Action):
         threads = sorted(
             (n for n in facts.nodes if n.op is Ops.RANGE and kind_of(n) in THREADS), key=lambda r: r.order
         )
+        if special and not threads:
+            raise self.no("no threads share it yet", remedy="local(…) first")
         exchange: dict[UOp, UOp] = {}
         copies: list[_Copy] = []
         insides = {read: _inner(facts, read, loop) for read in reads}
@@ -418,14 +444,12 @@ class Stage(Action):
             if any(n.op is Ops.RANGE and n.src[0].op is not Ops.CONST for n in inner):
                 raise self.no(f"how much of arg{slot} is needed is not known")
             if threads:
-                tile = _tile(read, inner, pad, threads=threads)
-                kept, places = _copy_together(read, tile, threads, twins, target), tile.axes
+                kept, at = self.shared(read, inner, threads, twins, target)
             else:
                 box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
                 tile = _tile(box.read, list(box.at), pad, box.turned, _panels(box))
                 kept = _copy_alone(box.read, tile, twins, target, box.turned)
-                places = tuple(box.at[axis] for axis in tile.axes)
-            at = tile.place(places, read.table.const(0))
+                at = tile.place(tuple(box.at[axis] for axis in tile.axes), read.table.const(0))
             if wanted is not read:
                 kept = _kept(substitute(wanted, {read: kept.src[0]}), kept.src[1])
             exchange[wanted] = read.table.make(Ops.INDEX, wanted.dtype, (kept, at))
@@ -433,3 +457,18 @@ class Stage(Action):
         if not exchange:
             raise self.no(f"nothing of arg{slot} is read again inside of that loop")
         return substitute(sink, exchange)
+
+    def shared(
+        self, read: UOp, inner: list[UOp], threads: list[UOp], twins: _Twins, target: Target
+    ) -> tuple[UOp, UOp]:
+        """A tile that all threads of a block fetch together, and where a read finds its element."""
+        special = self.turned or self.swizzle
+        if special or any(axis.op is Ops.RANGE and kind_of(axis) is AxisType.WARP for axis in inner):
+            box = SharedTile.of(read, inner, turned=self.turned, swizzle=self.swizzle, pad=self.pad)
+            if box is not None:
+                return box.copied(read, threads, twins.range, target, self.buffers), box.read_place()
+            if special:
+                raise self.no(f"what is read of arg{self.param} is no box of rows for such a layout")
+        tile = _tile(read, inner, self.pad, threads=threads)
+        copied = _copy_together(read, tile, threads, twins, target, self.buffers)
+        return copied, tile.place(tile.axes, read.table.const(0))

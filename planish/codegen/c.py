@@ -20,7 +20,7 @@ from planish.codegen.c_table import (
     scalar_type,
 )
 from planish.codegen.c_values import CValues, is_wide
-from planish.codegen.questions import may_stream, maybe_outside, no_neighbours, refuse_threads
+from planish.codegen.questions import may_stream, maybe_outside, no_background, no_neighbours, refuse_threads
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir import program as ir
@@ -245,6 +245,11 @@ class _CWriter(CValues):
 
     def combine(self, i: ir.Combine) -> None:
         no_neighbours(i)
+
+    def copy_async(self, i: ir.Instruction) -> None:
+        no_background(i)
+
+    commit_copies = wait_copies = copy_async
 
 
 _WRITE: Final = handlers(_CWriter)

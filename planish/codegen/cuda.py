@@ -310,6 +310,18 @@ class _Writer(CValues):
     def prefetch(self, i: ir.Prefetch) -> None:
         self.emit(f'asm volatile("prefetch.global.L2 [%0];" :: "l"({self.value(i.address)}));')
 
+    def copy_async(self, i: ir.CopyAsync) -> None:
+        name = f"copy_async_{i.nbytes}"
+        self.helpers[name] = cuda_helpers.COPY_ASYNC[i.nbytes]
+        gate = "true" if i.gate is None else self.value(i.gate)
+        self.emit(f"{name}({self.value(i.address)}, {self.value(i.source)}, {gate});")
+
+    def commit_copies(self, i: ir.CommitCopies) -> None:
+        self.emit('asm volatile("cp.async.commit_group;" ::: "memory");')
+
+    def wait_copies(self, i: ir.WaitCopies) -> None:
+        self.emit(f'asm volatile("cp.async.wait_group {i.groups};" ::: "memory");')
+
     # -- values ----------------------------------------------------------------------------------------------------
 
     def compute(self, i: ir.Compute) -> None:

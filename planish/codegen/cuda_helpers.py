@@ -95,6 +95,16 @@ SINGLE: Final = {
 }
 """Functions for one dtype, where the machine has an instruction."""
 
+COPY_ASYNC: Final = {
+    nbytes: f"""// {nbytes} bytes to shared memory in the background, or zeros
+static inline void copy_async_{nbytes}(void *to, const void *from, bool is_open) {{
+  asm volatile("cp.async.{"cg" if nbytes == 16 else "ca"}.shared.global [%0], [%1], {nbytes}, %2;"
+               :: "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(is_open ? {nbytes} : 0) : "memory");
+}}"""
+    for nbytes in (4, 8, 16)
+}
+"""Copies of so many bytes. (Sixteen go past the first cache: what is copied is read from shared memory.)"""
+
 MMA: Final = """// C[{m}, {n}] += A[{m}, {k}] @ B[{k}, {n}], held by the {threads} threads of a warp
 static inline void {name}(vec<{acc}, {cs}> &c, const vec<{left}, {as_}> &a, const vec<{right}, {bs}> &b) {{
   asm("mma.sync.aligned.m{m}n{n}k{k}.row.col.{kinds} {{{c_list}}}, {{{a_list}}}, {{{b_list}}}, {{{c_list}}};"

@@ -23,6 +23,7 @@ from planish.codegen.llvm_lanes import LaneMoves
 from planish.codegen.llvm_table import llvm_type
 from planish.codegen.questions import (
     maybe_outside,
+    no_background,
     no_neighbours,
     refuse_threads,
     stored_together,
@@ -234,6 +235,11 @@ class _LlvmWriter(LaneMoves):
 
     def combine(self, i: ir.Combine) -> None:
         no_neighbours(i)
+
+    def copy_async(self, i: ir.Instruction) -> None:
+        no_background(i)
+
+    commit_copies = wait_copies = copy_async
 
 
 _WRITE: Final = handlers(_LlvmWriter)

@@ -10,6 +10,7 @@ from planish.llir.program import (
     Combine,
     Compute,
     EndLoop,
+    Instruction,
     Load,
     Loop,
     Ops,
@@ -102,6 +103,11 @@ def refuse_threads(program: Program) -> None:
 def no_neighbours(i: Combine) -> NoReturn:
     """Refuse what neighbouring threads of a block do together."""
     raise LoweringError(f"{i.by} is combined over {i.width} threads; a CPU core is one", op="COMBINE")
+
+
+def no_background(i: Instruction) -> NoReturn:
+    """Refuse copies that happen while a thread goes on."""
+    raise LoweringError(f"{i.mnemonic}: a CPU core copies nothing in the background", op="STORE")
 
 
 def one_thread(i: Tile) -> None:

@@ -16,7 +16,17 @@ from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError, did_you_mean
 from planish.llir import program as ir
 from planish.llir.hints import with_unroll_hints
-from planish.llir.program import FORMS, Buffer, Immediate, Instruction, Operand, Program, Register, Variable
+from planish.llir.program import (
+    COPIED,
+    FORMS,
+    Buffer,
+    Immediate,
+    Instruction,
+    Operand,
+    Program,
+    Register,
+    Variable,
+)
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
@@ -29,6 +39,8 @@ _TILES: Final[Mapping[str, TileOp]] = {
     core.name: TileOp(core.name, core.m, core.n, core.k, core.threads, core.a, core.b, core.c)
     for core in CORES.values()
 }
+ASYNC: Final = "async"
+"""The hint of a STORE that is seen after a WAIT."""
 _NO_UNROLL: Final[Mapping[Axis, int]] = {}
 
 
@@ -47,6 +59,8 @@ class _Lowering:
         self.bounds: dict[UOp, Operand] = {}
         self.aligned: frozenset[UOp] = frozenset()
         """Memory that tensor cores read by themselves."""
+        self.copied: frozenset[UOp] = frozenset()
+        """Loads that are no instructions: asynchronous copies do them."""
         self.count = 0
 
     def new(self, dtype: dtypes.DType) -> Register:
@@ -154,6 +168,8 @@ class _Lowering:
         return result
 
     def load(self, node: UOp) -> None:
+        if node in self.copied:
+            return
         place = node.src[0]
         gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
         alternative: Operand | None = None
@@ -167,9 +183,22 @@ class _Lowering:
 
     def store(self, node: UOp) -> None:
         place, value = node.src[:2]
+        if value in self.copied:
+            source = value.src[0]
+            zero_where = self.gate(source, value.src[2] if len(value.src) > 2 else None)
+            self.body.append(
+                ir.CopyAsync(self.register(place), self.register(source), zero_where, value.dtype.lanes)
+            )
+            return
         gate = self.gate(place, node.src[2] if len(node.src) > 2 else None)
         align, nontemporal = _hints(node)
         self.body.append(ir.Store(self.register(place), self.operands[value], gate, align, nontemporal))
+
+    def commit(self, node: UOp) -> None:
+        self.body.append(ir.CommitCopies())
+
+    def wait(self, node: UOp) -> None:
+        self.body.append(ir.WaitCopies(cast("int", node.arg)))
 
     def prefetch(self, node: UOp) -> None:
         self.body.append(ir.Prefetch(self.register(node.src[0]), locality=cast("int", node.arg)))
@@ -253,6 +282,8 @@ def _hints(node: UOp) -> tuple[int, bool]:
     for word in cast("str", node.arg or "").split():
         if word == "nontemporal":
             nontemporal = True
+        elif word == ASYNC:
+            continue  # what cannot be copied so is stored at once
         elif word.startswith("align") and word[5:].isdigit():
             align = int(word[5:])
         else:
@@ -263,6 +294,32 @@ def _hints(node: UOp) -> tuple[int, bool]:
                 remedy="valid: nontemporal, align<bytes>" if close is None else f"did you mean {close!r}?",
             )
     return align, nontemporal
+
+
+def _copied(lines: Sequence[UOp]) -> frozenset[UOp]:
+    """The loads that do nothing but feed asynchronous stores, of as many bytes as are copied at once."""
+    stores = [n for n in lines if n.op is Ops.STORE and ASYNC in cast("str", n.arg or "").split()]
+    found = {store.src[1] for store in stores if _is_copy(store)}
+    if not found:
+        return frozenset()
+    direct = {store for store in stores if store.src[1] in found and _is_copy(store)}
+    return frozenset(
+        found
+        - {source for n in lines if n not in direct for source in n.src}
+        - {store.src[1] for store in stores if store not in direct}
+    )
+
+
+def _is_copy(store: UOp) -> bool:
+    """Whether an asynchronous store is a copy of neighbours, both ends aligned."""
+    place, value = store.src[:2]
+    if value.op is not Ops.LOAD or len(store.src) > 2 or len(place.src) > 2:
+        return False
+    nbytes = value.dtype.itemsize * value.dtype.lanes
+    if nbytes not in COPIED or (value.dtype.lanes > 1 and min(_hints(store)[0], _hints(value)[0]) < nbytes):
+        return False
+    zero = len(value.src) < 2 or (value.src[1].op is Ops.CONST and not value.src[1].arg)
+    return zero and value.src[0].src[1].dtype.lanes == 1 and all(s.dtype.lanes == 1 for s in value.src[2:])
 
 
 def _as_it_is(form: Callable[..., Instruction]) -> Callable[[_Lowering, UOp], None]:
@@ -299,6 +356,8 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.IF: _Lowering.begin_if,
     Ops.ENDIF: _Lowering.end_if,
     Ops.BARRIER: _Lowering.barrier,
+    Ops.COMMIT: _Lowering.commit,
+    Ops.WAIT: _Lowering.wait,
     Ops.SINK: _Lowering.nothing,
     Ops.GROUP: _Lowering.nothing,
     **dict.fromkeys(ALU, _Lowering.compute),
@@ -320,6 +379,7 @@ def lower(
     """
     state = _Lowering(tiles, _NO_UNROLL if unroll is None else unroll)
     state.aligned = _operand_memory(lines, tiles)
+    state.copied = _copied(lines)
     for node in lines:
         handler = _LOWER.get(node.op)
         if handler is None:

@@ -6,6 +6,7 @@ The whole language on one screen (`x`, `y` …: a register or an immediate; `f(x
     %r = load %p (if g else x)? hints                lanes of %r, one after another from %p; or one from each address
          store %p, x (if g)? hints                   likewise; the gate is one bool, or one per lane
          prefetch %p                                 a promise to read (or write) soon; never fails
+         copy_async %p, %q (if g)? count=n           n elements from %q to %p (0s), seen after a wait; commit_copies, wait_copies n
     %r = <op> x, y …        cast x        bitcast x  arithmetic, comparison, select, fma (`mulacc`); conversions
     %r = lanes x[i, j …]  build x, y …  concat x, y … select, make and join lanes
     %r = lookup t[i]                                 lanes of the register t, selected by the values of i modulo their number
@@ -28,6 +29,7 @@ from dataclasses import field
 from planish.dtypes import DType
 from planish.llir.control_forms import *  # noqa: F403
 from planish.llir.control_forms import Special
+from planish.llir.copy_forms import *  # noqa: F403
 from planish.llir.instruction import FORMS, Instruction  # noqa: F401
 from planish.llir.memory_forms import *  # noqa: F403
 from planish.llir.tiles import TileOp

@@ -32,7 +32,7 @@ GARBAGE: Final = 0xAA
 class MemoryImage:
     """The contents of one buffer, as scalars, and what happened to it."""
 
-    __slots__ = ("buffer", "data", "read", "read_places", "written", "written_places")
+    __slots__ = ("buffer", "data", "in_flight", "read", "read_places", "written", "written_places")
 
     def __init__(self, buffer: Buffer, data: Array) -> None:
         self.buffer = buffer
@@ -41,6 +41,8 @@ class MemoryImage:
         self.written = 0
         self.read_places = np.zeros(data.size, np.bool_)
         self.written_places = np.zeros(data.size, np.bool_)
+        self.in_flight: Array | None = None
+        """Which elements asynchronous copies are about to replace; None if there was never one."""
 
     def traffic(self) -> Traffic:
         size = self.buffer.dtype.itemsize
@@ -55,10 +57,18 @@ class Pointer(NamedTuple):
     place: Any
 
 
+class Flight(NamedTuple):
+    """An asynchronous copy under way: what it will write where."""
+
+    memory: MemoryImage
+    places: Array
+    values: Array
+
+
 class ThreadState:
     """What belongs to one thread."""
 
-    __slots__ = ("memory", "number", "registers", "slots", "specials", "waiting")
+    __slots__ = ("flights", "memory", "number", "registers", "slots", "specials", "waiting")
 
     def __init__(
         self, number: int, registers: list[Any], memory: dict[Buffer, MemoryImage], specials: dict[str, int]
@@ -68,6 +78,8 @@ class ThreadState:
         self.memory = memory
         self.specials = specials
         self.slots: dict[int, Any] = {}
+        self.flights: list[list[Flight]] = [[]]
+        """Copies that it has not waited for, in groups; the last is not committed."""
         self.waiting = 0
         """The position of the instruction it waits at."""
 
@@ -174,6 +186,7 @@ class Decoder:
                         return
                     inside = places[holds]
                     self._inside(t, memory, inside)
+                    self._landed(t, memory, inside)
                     memory.read += inside.size
                     memory.read_places[inside] = True
                     result = t.registers[otherwise].copy()
@@ -181,6 +194,8 @@ class Decoder:
                     t.registers[out] = result
                     return
             self._inside(t, memory, places)
+            if memory.in_flight is not None:
+                self._landed(t, memory, places)
             memory.read += lanes
             memory.read_places[places] = True
             t.registers[out] = arithmetic.load(memory.data[places], dtype)
@@ -217,6 +232,57 @@ class Decoder:
 
     def prefetch(self, i: ir.Prefetch) -> Step:
         return lambda t: None
+
+    # -- asynchronous copies ---------------------------------------------------------------------------------------
+
+    def copy_async(self, i: ir.CopyAsync) -> Step:
+        address, source, position = self.slot(i.address), self.slot(i.source), self.position
+        gate = None if i.gate is None else self.slot(i.gate)
+        ahead, zeros = np.arange(i.count), np.zeros(i.count, i.element.numpy)
+
+        def step(t: ThreadState) -> None:
+            t.waiting = position
+            memory, place = t.registers[address]
+            self._inside(t, memory, place + ahead)
+            values = zeros
+            if gate is None or t.registers[gate]:
+                given, first = t.registers[source]
+                self._inside(t, given, first + ahead)
+                given.read += i.count
+                given.read_places[first + ahead] = True
+                values = given.data[first + ahead]
+            if memory.in_flight is None:
+                memory.in_flight = np.zeros(memory.data.size, np.bool_)
+            memory.in_flight[place + ahead] = True
+            t.flights[-1].append(Flight(memory, place + ahead, values))
+
+        return step
+
+    def commit_copies(self, i: ir.CommitCopies) -> Step:
+        return lambda t: t.flights.append([])
+
+    def wait_copies(self, i: ir.WaitCopies) -> Step:
+        under_way = i.groups + 1  # and what is in no group yet
+
+        def step(t: ThreadState) -> None:
+            while len(t.flights) > under_way:
+                for memory, places, values in t.flights.pop(0):
+                    memory.data[places] = values
+                    memory.written += places.size
+                    memory.written_places[places] = True
+                    if memory.in_flight is not None:
+                        memory.in_flight[places] = False
+
+        return step
+
+    def _landed(self, t: ThreadState, memory: MemoryImage, places: Any) -> None:
+        """What is read must not be under way."""
+        if memory.in_flight is not None and np.any(memory.in_flight[places]):
+            raise VerifyError(
+                f"{self.program.name}: {instruction_line(self.program.body[t.waiting])}: {memory.buffer}[{places}] is read while "
+                f"its copy is under way, by thread {t.number}",
+                remedy="wait_copies and a barrier belong between a copy and who reads it",
+            )
 
     # -- values ----------------------------------------------------------------------------------------------------
 

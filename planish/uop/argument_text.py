@@ -75,6 +75,8 @@ class _Form(NamedTuple):
     split: Callable[[object], tuple[object, ...]]
     join: Callable[[tuple[object, ...]], object]
     optional: bool = False
+    usual: tuple[tuple[str, object], ...] = ()
+    """Attributes that are left out where they have these values."""
 
 
 def _write_name(value: object, names: Names) -> str:
@@ -155,13 +157,15 @@ FORMS: Final[dict[Ops, _Form]] = {
     Ops.REDUCE: _one("op", _OP_CODEC),
     Ops.SCAN: _one("op", _OP_CODEC),
     Ops.BUFFERIZE: _Form(
-        (("space", _NAME_CODEC), ("removable", _BOOL_CODEC)),
+        (("space", _NAME_CODEC), ("removable", _BOOL_CODEC), ("buffers", _INT_CODEC)),
         lambda arg: tuple(cast("Bufferize", arg)),
-        lambda parts: Bufferize(cast("str", parts[0]), cast("bool", parts[1])),
+        lambda parts: Bufferize(*cast("tuple[str, bool, int]", parts)),
+        usual=(("buffers", 1),),
     ),
     Ops.LOAD: _one("hint", _NAME_CODEC, optional=True),
     Ops.STORE: _one("hint", _NAME_CODEC, optional=True),
     Ops.PREFETCH: _one("locality", _INT_CODEC),
+    Ops.WAIT: _one("groups", _INT_CODEC),
     Ops.UNROLL: _one("axes", _LANES_CODEC),
     Ops.CONTRACT: _one("axes", _LANES_CODEC),
     Ops.GEP: _one("lanes", _TUPLE_CODEC),

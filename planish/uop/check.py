@@ -331,6 +331,7 @@ _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.STORE: (str, type(None)),
     Ops.LOAD: (str, type(None)),
     Ops.PREFETCH: (int,),
+    Ops.WAIT: (int,),
     Ops.UNROLL: (Lanes,),
     Ops.CONTRACT: (Lanes,),
     Ops.GEP: (tuple,),
@@ -407,6 +408,7 @@ _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
             type(a.path) is tuple and len(a.path) > 0 and _integers(a.path) and type(a.kind) is AxisType
         ),
     ),
+    Ops.WAIT: ("how many groups may be under way: an integer from 0", lambda count: count >= 0),
     Ops.PREFETCH: ("a locality: 0, 1, 2 or 3", lambda locality: 0 <= locality <= 3),
     Ops.UNROLL: ("Lanes of (axis path, size) pairs", _lane_axes),
     Ops.CONTRACT: ("Lanes of (axis path, size) pairs", _lane_axes),

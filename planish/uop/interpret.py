@@ -93,6 +93,10 @@ class _Machine(Tiles):
             if any(gate.size > 1 and not gate.all() for gate in self.gates):
                 self._fail(node, "crash", "not every thread of the block comes to this barrier")
             self.time += 1
+        elif op is Ops.COMMIT:
+            self.flights.append([])
+        elif op is Ops.WAIT:
+            self._land(node)
         elif op is Ops.WMMA:
             self.values[node] = self._tile(node)
         elif op is Ops.COMBINE:

@@ -74,6 +74,8 @@ class Ops(IntEnum):
     BUFFERIZE     = "x range*",       Law.OWN,      "x stored at every value of the ranges (arg: Bufferize)"
     AFTER         = "x effect+",      Law.OWN,      "x, observed after the effects; the only ordering there is"
     BARRIER       = "effect*",        Law.VOID,     "all threads of a block have done the effects"
+    COMMIT        = "effect*",        Law.VOID,     "the asynchronous stores of a thread since its last COMMIT become a group"
+    WAIT          = "effect*",        Law.VOID,     "a thread's groups but the last few are done: it sees what they stored, others after a BARRIER (arg: how many)"
     # memory
     INDEX         = "buffer index* gate?", Law.OWN, "the place in the buffer; a value until stage 13, then a pointer"
     LOAD          = "place alt? gate?", Law.OWN,    "the element there; alt where the gate is false"
@@ -277,6 +279,8 @@ class Bufferize(NamedTuple):
 
     space: str = "global"
     removable: bool = True
+    buffers: int = 1
+    """How many there are in a ring: with n, what is needed n - 1 iterations later is fetched in the background."""
 
 
 class TensorCore(NamedTuple):

@@ -58,7 +58,8 @@ _COMMON: Final = _PURE | {Ops.SINK, Ops.GROUP, Ops.RANGE, Ops.END, Ops.AFTER, Op
 _LANES: Final = frozenset(
     {Ops.GEP, Ops.VECTORIZE, Ops.CAT, Ops.COMBINE, Ops.BARRIER, Ops.DEFINE_LOCAL, Ops.DEFINE_GLOBAL}
 )
-_SCALAR: Final = _COMMON | _LANES | {Ops.DEFINE_REG, Ops.SPECIAL, Ops.LOAD, Ops.PREFETCH}
+_GPU: Final = frozenset({Ops.SPECIAL, Ops.COMMIT, Ops.WAIT})
+_SCALAR: Final = _COMMON | _LANES | _GPU | {Ops.DEFINE_REG, Ops.LOAD, Ops.PREFETCH}
 _MACHINE: Final = _SCALAR | {Ops.LOOKUP, Ops.ANY}
 
 _TENSOR_LAWS: Final = laws.VALUES + laws.TENSORS
@@ -109,7 +110,7 @@ PHASES: Final[dict[str, Phase]] = {
         Phase(
             "reduced",
             "after reductions have become accumulators, and parallel axes hardware indices",
-            _COMMON | _LANES | {Ops.INVALID, Ops.DEFINE_REG, Ops.SPECIAL},
+            _COMMON | _LANES | _GPU | {Ops.INVALID, Ops.DEFINE_REG},
             _REDUCED_LAWS,
         ),
         Phase(

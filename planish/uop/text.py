@@ -103,7 +103,9 @@ def node_line(node: UOp, names: Names) -> str:
     if form is not None and node.arg is not None:
         parts = form.split(node.arg)
         words += [
-            f"{key}={codec.write(part, names)}" for (key, codec), part in zip(form.keys, parts, strict=True)
+            f"{key}={codec.write(part, names)}"
+            for (key, codec), part in zip(form.keys, parts, strict=True)
+            if (key, part) not in form.usual
         ]
     if dtype is not dtypes.void:
         words.append(f": {dtype}")
@@ -235,6 +237,7 @@ class _Lines(Reader):
             given[key.group(1)] = codec.read(self)
         if form is None or (form.optional and not given):
             return None
+        given = {**dict(form.usual), **given}
         for key_name, _ in form.keys:
             if key_name not in given:
                 self.fail(f"{op.name.lower()} lacks an attribute: {self.found()}", f"{key_name}=")

@@ -6,7 +6,17 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.llir.builder import Builder
 from planish.llir.layout import MemoryLayout, strides
-from planish.llir.program import Buffer, Combine, Immediate, Ops, Program, Register
+from planish.llir.program import (
+    Buffer,
+    Combine,
+    CommitCopies,
+    CopyAsync,
+    Immediate,
+    Ops,
+    Program,
+    Register,
+    WaitCopies,
+)
 from planish.llir.tiles import MMA_M16N8K16
 
 f32, i32 = dtypes.float32, dtypes.int32
@@ -149,4 +159,20 @@ def warp_sum() -> Program:
     total = b.fresh(dtypes.float32)
     b.body.append(Combine(total, "add", b.load(b.address(x, at)), 8))
     b.store(b.address(out, at), total)
+    return b.program()
+
+
+def copied_tile() -> Program:
+    """out = x backwards, by way of memory that eight threads fill in the background; what is beyond the end of x is 0."""
+    b = Builder("copied_tile")
+    x, out = b.param("x", dtypes.float32, 28), b.param("out", dtypes.float32, 32)
+    tile = b.memory("tile", dtypes.float32, 32, AddrSpace.LOCAL)
+    at = b.special("lidx0", 8)
+    first = b.mul(at, 4)
+    b.body.append(CopyAsync(b.address(tile, first), b.address(x, first), b.less(at, 7), 4))
+    b.body += [CommitCopies(), WaitCopies(0)]
+    b.barrier()
+    for n in range(4):
+        place = b.add(b.mul(first, -1), 31 - n)
+        b.store(b.address(out, b.add(first, n)), b.load(b.address(tile, place)))
     return b.program()

@@ -62,6 +62,20 @@ def test_a_core_refuses_what_neighbours_do_together(render: Callable[[Program], 
         render(kernels.warp_sum())
 
 
+@pytest.mark.parametrize("render", [c.render, llvm.render], ids=["c", "llvm"])
+def test_a_core_refuses_copies_in_the_background(render: Callable[[Program], str]) -> None:
+    with pytest.raises(LoweringError, match="a CPU core copies nothing in the background"):
+        render(kernels.copied_tile())
+
+
+def test_copies_are_there_after_a_wait_and_a_barrier() -> None:
+    program, x, out = kernels.copied_tile(), np.arange(28, dtype=np.float32), np.zeros(32, np.float32)
+    for reverse in (False, True):
+        interpret(program, [x, out], reverse=reverse)
+        assert out.tolist() == [*[0.0] * 4, *x[::-1].tolist()]
+    assert "cp.async.cg.shared.global" in cuda.render(program)
+
+
 def test_neighbours_all_get_what_they_combine() -> None:
     x, out = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
     interpret(kernels.warp_sum(), [x, out])

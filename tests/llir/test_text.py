@@ -25,6 +25,7 @@ HAND = {
     "tiled_matmul": kernels.tiled_matmul(4, 2),
     "tensor_core": kernels.tensor_core(),
     "warp_sum": kernels.warp_sum(),
+    "copied_tile": kernels.copied_tile(),
 }
 
 

@@ -260,7 +260,7 @@ def test_threads_after_nolocals_are_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_missing_barrier_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s12_add_gpu_dims, "add_barriers", lambda sink: sink)
+    monkeypatch.setattr(s12_add_gpu_dims, "add_barriers", lambda sink, rings: sink)
     monkeypatch.setenv("PLANISH_CHECK", "none")
     chosen = (Group,)
     assert any(fuzz(seed, kernels=("reduction",), targets=GPUS, chosen=chosen) for seed in range(40))

@@ -17,6 +17,8 @@ Every thread comes to every barrier: loops are equally long for all, and branche
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from planish import dtypes
 from planish.stages.expander.loops import nest_all
 from planish.uop.nest import loops_of
@@ -34,8 +36,8 @@ def _local(place: UOp) -> UOp | None:
     return buffer if buffer.op is Ops.DEFINE_LOCAL else None
 
 
-def _refilled(nodes: list[UOp]) -> set[UOp]:
-    """The loops in which some LOCAL memory is both filled and read."""
+def _refilled(nodes: list[UOp], rings: Mapping[UOp, UOp]) -> set[UOp]:
+    """The loops in which some LOCAL memory is both filled and read, other than the one that a ring is filled ahead for."""
     places = {n.src[0] for n in nodes if n.op is Ops.STORE}
     stored: dict[UOp, set[UOp]] = {}
     read: dict[UOp, set[UOp]] = {}
@@ -49,7 +51,12 @@ def _refilled(nodes: list[UOp]) -> set[UOp]:
             if memory is not None:
                 read.setdefault(memory, set()).update(loops_of(node.ranges))
     # memory that is stored in place is read at a place, too
-    return {r for memory, loops in stored.items() for r in loops & read.get(memory, loops)}
+    return {
+        r
+        for memory, loops in stored.items()
+        for r in loops & read.get(memory, loops)
+        if rings.get(memory) is not r
+    }
 
 
 def _fence(*effects: UOp) -> UOp:
@@ -58,16 +65,16 @@ def _fence(*effects: UOp) -> UOp:
     return effects[0].table.make(Ops.BARRIER, dtypes.void, effects)
 
 
-def add_barriers(sink: UOp) -> UOp:
-    """The kernel, its threads waiting for each other."""
+def add_barriers(sink: UOp, rings: Mapping[UOp, UOp]) -> UOp:
+    """The kernel, its threads waiting for each other; `rings` tells the loop of memory that has its barriers already."""
     if not any(n.op is Ops.DEFINE_LOCAL for n in sink.toposort()):
         return sink
     nodes = nest_all(sink).toposort()  # one loop, one body: a barrier belongs to the loop that refills
-    refilled = _refilled(nodes)
+    refilled = _refilled(nodes, rings)
     final: dict[UOp, UOp] = {}
     for node in nodes:
         src = tuple([final[source] for source in node.src])
-        if node.op is Ops.AFTER and node.src[0].op is Ops.DEFINE_LOCAL:
+        if node.op is Ops.AFTER and node.src[0].op is Ops.DEFINE_LOCAL and node.src[0] not in rings:
             src = (src[0], _fence(*src[1:]))
         elif node.op is Ops.END and not refilled.isdisjoint(node.src[1:]):
             src = (_fence(src[0]), *src[1:])

@@ -13,7 +13,8 @@ into one index while their product fits, an axis that is too long is *split* ove
 division and remainder. What fits neither way is refused, with the reason.
 
 A STORE whose place does not depend on some axis of the block would be done by all its threads: it is gated to the first. Where
-threads share LOCAL memory, they wait for each other (`barriers.py`).
+threads share LOCAL memory, they wait for each other (`barriers.py`); tiles of several buffers are filled ahead
+(`software_pipeline.py`).
 
 Before → after::
 
@@ -35,6 +36,7 @@ from typing import Final
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.stages.devectorizer.barriers import add_barriers
+from planish.stages.devectorizer.software_pipeline import pipelined
 from planish.stages.expander.s10_add_local_buffers import spread
 from planish.target import Target
 from planish.uop.laws import space_of
@@ -232,7 +234,7 @@ def add_gpu_dims(sink: UOp, target: Target) -> UOp:
         return sink
     threads = _by_order(nodes, *THREADS)
     result = _bounded(_replaced(sink, _indices(nodes, target), threads))
-    return add_barriers(result) if threads else result
+    return add_barriers(*pipelined(result)) if threads else result
 
 
 def _bounded(sink: UOp) -> UOp:

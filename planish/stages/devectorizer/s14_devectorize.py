@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from math import gcd
 from typing import Final, NamedTuple, cast
 
@@ -59,6 +59,7 @@ from planish.uop.symbolic.lanes import lanes as lane_rules
 _INDEX_BYTES: Final = 4
 """What an index will nearly always take: stage 15 makes it int32 wherever the bounds allow it."""
 _REGISTER: Final = AddrSpace.REG
+_JOINED: Final = frozenset({Ops.CAT, Ops.VECTORIZE})
 _REACH: Final = 4
 """How far apart elements may be to be loaded together: further, most of what is loaded is not wanted."""
 _GAPS: Final = 4
@@ -429,6 +430,8 @@ def _correct(root: UOp, ctx: _Run) -> UOp | None:
     if gate is not None and is_broadcast(gate):
         gate = gate.src[0]
     widths = _cuts(_at(place, index, None), value.dtype, ctx)
+    if root.op is Ops.STORE and "async" in cast("str", root.arg or ""):
+        widths = _both(widths, [part.dtype.lanes for part in value.src] if value.op in _JOINED else [count])
     pieces = []
     start = 0
     for width in widths:
@@ -447,6 +450,12 @@ def _correct(root: UOp, ctx: _Run) -> UOp | None:
     if root.op is Ops.LOAD:
         return _join(pieces, root.dtype)
     return pieces[0] if len(pieces) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(pieces))
+
+
+def _both(widths: list[int], others: list[int]) -> list[int]:
+    """Pieces that end wherever those of either kind do: one copies what one loads."""
+    ends = sorted({*accumulate(widths), *accumulate(others)})
+    return [end - start for start, end in pairwise((0, *ends))]
 
 
 def _is_cut(access: UOp, place: UOp, count: int, ctx: _Run) -> bool:

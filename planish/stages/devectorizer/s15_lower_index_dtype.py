@@ -43,7 +43,18 @@ _INT64: Final = (-(2**63), 2**63 - 1)
 _UINT64: Final = 2**64 - 1
 _MACHINE: Final = frozenset({dtypes.int32, dtypes.int64, dtypes.uint64})
 _CONSUMERS: Final = frozenset(
-    {Ops.LOAD, Ops.STORE, Ops.PREFETCH, Ops.END, Ops.AFTER, Ops.SINK, Ops.GROUP, Ops.BARRIER, Ops.IF}
+    {
+        Ops.LOAD,
+        Ops.STORE,
+        Ops.PREFETCH,
+        Ops.END,
+        Ops.AFTER,
+        Ops.SINK,
+        Ops.GROUP,
+        Ops.BARRIER,
+        Ops.WAIT,
+        Ops.IF,
+    }
 )
 """What ends index arithmetic."""
 _BIT_COUNTS: Final = frozenset({Ops.CLZ, Ops.POPCOUNT})

@@ -8,7 +8,8 @@ same context (the same loops around), and every read of a
 * is in b's own loop, at the very place at which b's element is then stored, and what is stored is computed from what was
   read: *in place*. Each thread must have its own elements there, since others might read what one has just replaced.
 
-A read outside of all loops may happen at any time after the fill, so such a buffer keeps its memory to itself.
+A read outside of all loops may happen at any time after the fill, so such a buffer keeps its memory to itself. So does one of
+which there are several in a ring: it is filled while it is read.
 """
 
 from __future__ import annotations
@@ -77,10 +78,11 @@ class _Kernel:
                     reads.setdefault(memory, []).append(node)
                     if node.src[0].op is Ops.AFTER:
                         fills.setdefault(memory, {}).update(dict.fromkeys(node.src[0].src[1:]))
+        rings = {m for m, filled in stores.items() if any(store.arg is not None for store in filled)}
         self.buffers = [
             _Buffer(m, tuple(fills.get(m, ())), tuple(stores.get(m, ())), tuple(reads.get(m, ())))
             for m in nodes
-            if m.op is Ops.DEFINE_LOCAL
+            if m.op is Ops.DEFINE_LOCAL and m not in rings
         ]
 
     def loop_of(self, read: UOp, context: frozenset[UOp]) -> UOp | None:

@@ -20,6 +20,8 @@ Before → after::
 Would break without it: stage 21 could not place a BUFFERIZE anywhere; without the dims of threads, threads would
 overwrite each other.
 
+Of what is kept in several buffers the memory is that many times as large, and the first is used; stage 12 makes a ring of them.
+
 Holds afterwards: no BUFFERIZE is left; a range is closed in one context only (`loops.py`).
 """
 
@@ -41,6 +43,9 @@ from planish.uop.pattern import node
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import simplify
+
+RING: Final = "buffers"
+"""The hint of a STORE to memory of which there are several, for stage 12: so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +106,14 @@ def _layout(buffer: UOp, ctx: Locals) -> _Layout:
         size *= each
     if x.dtype.is_index:  # memory has no such elements
         x = x.cast(dtypes.int64)
-    memory = table.make(Ops.DEFINE_LOCAL, x.dtype.scalar.ptr(size, AddrSpace.LOCAL), (), ctx.count)
+    memory = table.make(
+        Ops.DEFINE_LOCAL, x.dtype.scalar.ptr(size * kept.buffers, AddrSpace.LOCAL), (), ctx.count
+    )
     ctx.count += 1
     place = _Layout(memory, dims).flat(tuple(places), x.dtype.lanes)
     filled = table.make(Ops.INDEX, x.dtype, (memory, place)).store(x)
+    if kept.buffers > 1:
+        filled = filled.replace(arg=f"{RING}{kept.buffers}")
     if closed:
         filled = filled.end(*sorted(closed, key=lambda r: r.order))
     result = ctx.layouts[buffer] = _Layout(memory.after(filled), dims, place)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from planish.dtypes import DType
 from planish.uop import arithmetic
 from planish.uop.machine.contents import Contents
 from planish.uop.machine.places import Places
-from planish.uop.machine.state import Array, InTheWay, Mask, Place, first_of
+from planish.uop.machine.state import Array, Flight, InTheWay, Mask, Place, first_of
 from planish.uop.node import UOp
+
+
+def is_asynchronous(store: UOp) -> bool:
+    """Whether what a STORE writes is seen only after a WAIT."""
+    return "async" in cast("str", store.arg or "").split()
 
 
 class Accesses(Places):
@@ -49,6 +56,8 @@ class Accesses(Places):
         wide = np.broadcast_shapes(places.shape, touched.shape)
         places, touched = np.broadcast_to(places, wide), np.broadcast_to(touched, wide)
         read = places[touched]
+        if contents.in_flight.any():
+            self._check_landed(node, contents, read)
         unknown = contents.unknown(read)
         if unknown.any():
             if not self.slow and self.root is not None:
@@ -77,6 +86,12 @@ class Accesses(Places):
         result[touched] = arithmetic.load(contents.data[np.broadcast_to(places, result.shape)[touched]], dtype.scalar)  # fmt: skip
         return result
 
+    def _check_landed(self, node: UOp, contents: Contents, read: Array) -> None:
+        early = read[contents.in_flight[read]]
+        if early.size:
+            number = int(early[0]) % contents.size
+            self._fail(node, "race", f"{contents.name}[{number}] is read while its copy is under way: no WAIT stands between")  # fmt: skip
+
     def _load(self, node: UOp) -> None:
         alternative = self.values[node.src[1]] if len(node.src) > 1 else None
         gate: Mask = True
@@ -104,16 +119,32 @@ class Accesses(Places):
             threads = self._lanes(self.threads, 1, lanes)
             every = np.broadcast_shapes(wide, threads.shape)
             touching = np.broadcast_to(touched, every)
-            racing = contents.disturbs(
-                np.broadcast_to(places, every)[touching],
-                np.broadcast_to(threads, every)[touching],
-                np.broadcast_to(stored, every)[touching],
-                self.time,
+            by_all = Flight(
+                contents, *(np.broadcast_to(x, every)[touching] for x in (places, stored, threads))
             )
-            if racing.size:
-                number = int(racing[0]) % contents.size
-                self._fail(node, "race", f"{contents.name}[{number}] is written while another thread uses it: no barrier stands between")  # fmt: skip
+            self._disturb(node, by_all)
+            if is_asynchronous(node):
+                contents.in_flight[by_all.places] = True
+                self.flights[-1].append(by_all)
+                return
         contents.write(flat, values)
+
+    def _disturb(self, node: UOp, flight: Flight) -> None:
+        """What other threads use without a barrier in between must not be written."""
+        contents, places, values, threads = flight
+        racing = contents.disturbs(places, threads, values, self.time)
+        if racing.size:
+            number = int(racing[0]) % contents.size
+            self._fail(node, "race", f"{contents.name}[{number}] is written while another thread uses it: no barrier stands between")  # fmt: skip
+
+    def _land(self, node: UOp) -> None:
+        """A WAIT: what the groups but the last few store is there, for the threads that stored it."""
+        under_way = cast("int", node.arg) + 1  # and what is in no group yet
+        while len(self.flights) > under_way:
+            for flight in self.flights.pop(0):
+                self._disturb(node, flight)
+                flight.contents.in_flight[flight.places] = False
+                flight.contents.write(flight.places, flight.values)
 
     def _check_races(self, node: UOp, contents: Contents, flat: Array, values: Array) -> None:
         clash = contents.clash(flat, values)

@@ -32,7 +32,9 @@ _BELOW: Final = MOVEMENT | {
 }  # fmt: skip
 _PASSES: Final = frozenset({Ops.AFTER, Ops.NOOP, Ops.GEP, Ops.UNROLL})
 """What may stand between a place and its STORE."""
-_BUNDLES: Final = frozenset({Ops.SINK, Ops.GROUP, Ops.NOOP, Ops.UNROLL, Ops.END, Ops.AFTER, Ops.BARRIER})
+_BUNDLES: Final = frozenset(
+    {Ops.SINK, Ops.GROUP, Ops.NOOP, Ops.UNROLL, Ops.END, Ops.AFTER, Ops.BARRIER, Ops.COMMIT, Ops.WAIT}
+)
 
 
 def memory_below(place: UOp) -> UOp:

@@ -62,10 +62,19 @@ class Table(NamedTuple):
     outer: tuple[int, ...]
 
 
+class Flight(NamedTuple):
+    """An asynchronous store under way: what it writes where, and by which threads."""
+
+    contents: Contents
+    places: Array
+    values: Array
+    threads: Array
+
+
 class State(Run):
     """One run of one kernel."""
 
-    __slots__ = ("after", "contents", "facts", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "root", "slow", "tables", "threads", "time", "undefined", "variables")  # fmt: skip
+    __slots__ = ("after", "contents", "facts", "flights", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "root", "slow", "tables", "threads", "time", "undefined", "variables")  # fmt: skip
 
     def __init__(
         self,
@@ -91,6 +100,8 @@ class State(Run):
         """The conditions of the IFs we are in."""
         self.time = 0
         """Barriers passed."""
+        self.flights: list[list[Flight]] = [[]]
+        """Asynchronous stores that nobody has waited for, in groups; the last group is not committed."""
         self.threads: Array | None = None
         self.names: dict[UOp, str] | None = None
         self.ordered = {s for s in self.facts.stores if self.facts.is_ordered(s)}

@@ -1,0 +1,172 @@
+"""Software pipelining: tiles of several buffers are filled in the background, some iterations before they are needed.
+
+A loop that fills a tile, waits and computes leaves memory idle while it computes, and the arithmetic idle while it fills. With n
+buffers in a ring, iteration r computes with buffer r % n while the copies for iteration r + n - 1 are under way to the one that
+iteration r - 1 was the last to read. The copies are asynchronous stores (`STORE` with the hint `async`): a COMMIT makes a
+group of a thread's copies, a WAIT lets all groups but the last few become visible to the thread, and a BARRIER to the block.
+
+Before → after, with n = 3::
+
+    loop r < k:                              fill(0) to t[0]; commit; fill(1) to t[1]; commit
+      fill(r) to t; barrier                  loop r < k:
+      use t                                    wait, all groups but 1; barrier
+      barrier                                  fill(r + 2) to t[(r + 2) % 3], where r + 2 < k; commit
+                                               use t[r % 3]
+
+One barrier per iteration does both: what it has waited for is seen by all, and what iteration r - 1 read may be replaced. Beyond the
+end of the loop a copy reads nothing and writes zeros to a buffer that nobody reads again, so that every iteration has its group.
+What is not copied as it is (converted on the way) is stored at once: the ring is as right, and memory is waited for.
+
+All rings of a loop are filled equally far ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from planish import dtypes
+from planish.dtypes import AddrSpace, PtrDType
+from planish.records import dataclass
+from planish.stages.expander.s10_add_local_buffers import RING, spread
+from planish.uop.laws import space_of
+from planish.uop.nest import closed_by, loops_of, next_root
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.rewrite import substitute
+from planish.uop.symbolic import simplify
+
+ASYNC = "async"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """One tile of several buffers."""
+
+    memory: UOp
+    observed: UOp
+    """The memory after it is filled, which is what is read."""
+    store: UOp
+    loops: tuple[UOp, ...]
+    """Those of the copy itself."""
+    buffers: int
+
+    @property
+    def size(self) -> int:
+        """Elements of one buffer."""
+        return cast("PtrDType", self.memory.dtype).size // self.buffers
+
+    def at(self, step: UOp) -> UOp:
+        """Where the buffer for an iteration begins."""
+        return step % self.buffers * self.size
+
+
+def _ring(observed: UOp) -> _Ring | None:
+    if observed.op is not Ops.AFTER or observed.src[0].op is not Ops.DEFINE_LOCAL or len(observed.src) != 2:
+        return None
+    memory, effect = observed.src
+    loops: list[UOp] = []
+    while effect.op is Ops.END:
+        loops += sorted(closed_by(effect), key=lambda r: r.order)
+        effect = effect.src[0]
+    if effect.op is not Ops.STORE or not str(effect.arg or "").startswith(RING):
+        return None
+    return _Ring(memory, observed, effect, tuple(loops), int(str(effect.arg).removeprefix(RING)))
+
+
+def _where(condition: UOp, index: UOp) -> UOp:
+    """An index that is nowhere unless a condition holds."""
+    lanes = index.dtype.lanes
+    return spread(condition, lanes).where(index, spread(index.table.invalid(index.dtype.scalar), lanes))
+
+
+def _shifted(index: UOp, by: UOp) -> UOp:
+    if index.op is Ops.WHERE:
+        gate, inside, outside = index.src
+        return gate.where(_shifted(inside, by), outside)
+    return index + spread(by, index.dtype.lanes)
+
+
+class _Pipeline:
+    """One loop and its rings."""
+
+    def __init__(self, loop: UOp, rings: Sequence[_Ring], first: int) -> None:
+        self.loop, self.rings, self.next = loop, rings, first
+        self.table = loop.table
+        self.ahead = min(ring.buffers for ring in rings) - 1
+
+    def effect(self, op: Ops, sources: Sequence[UOp], arg: int | None = None) -> UOp:
+        return self.table.make(op, dtypes.void, tuple(sources), arg)
+
+    def fill(self, ring: _Ring, step: UOp, after: Sequence[UOp]) -> UOp:
+        """The copy for an iteration, to its buffer."""
+        twins: dict[UOp, UOp] = {}
+        for r in ring.loops:
+            twins[r] = self.table.range(r.src[0], self.next)
+            self.next += 1
+        exchange = {self.loop: step, **twins}
+        place, value = (substitute(source, exchange) for source in ring.store.src[:2])
+        beyond = simplify(step < self.loop.src[0])
+        if beyond.op is not Ops.CONST or not beyond.arg:
+            reads = {
+                n: n.replace(src=(n.src[0], _where(beyond, n.src[1]), *n.src[2:]))
+                for n in value.toposort()
+                if n.op is Ops.INDEX and space_of(n) is AddrSpace.GLOBAL
+            }
+            value = substitute(value, reads)
+        memory = ring.memory.after(*after) if after else ring.memory
+        index = _shifted(place.src[1], ring.at(step))
+        place = place.replace(src=(memory, simplify(index), *place.src[2:]))
+        direct = value.op is Ops.INDEX and space_of(value) is AddrSpace.GLOBAL
+        made = ring.store.replace(src=(place, value, *ring.store.src[2:]), arg=ASYNC if direct else None)
+        return made.end(*twins.values()) if twins else made
+
+    def started(self) -> UOp:
+        """The first iterations' copies: the last of their groups."""
+        group: tuple[UOp, ...] = ()
+        for step in range(self.ahead):
+            fills = [self.fill(ring, self.table.const(step), group) for ring in self.rings]
+            group = (self.effect(Ops.COMMIT, fills),)
+        return group[0]
+
+    def exchanged(self) -> dict[UOp, UOp]:
+        """What the memory of each ring is, where it is read."""
+        waited = self.effect(Ops.WAIT, (self.started(), self.loop), self.ahead - 1)
+        fence = self.effect(Ops.BARRIER, (waited,))
+        step = self.loop + self.ahead
+        group = self.effect(Ops.COMMIT, [self.fill(ring, step, (fence,)) for ring in self.rings])
+        return {ring.observed: ring.memory.after(group) for ring in self.rings}
+
+
+def _loop_of(ring: _Ring) -> UOp | None:
+    """The loop whose iterations a ring is filled for; None if it is filled once, or with what the iteration itself makes."""
+    loops = sorted(loops_of(ring.observed.ranges), key=lambda r: r.order)
+    made = any(
+        n.op is Ops.INDEX and space_of(n) is not AddrSpace.GLOBAL and loops and loops[-1] in n.ranges
+        for source in (ring.store.src[0].src[1], ring.store.src[1])
+        for n in source.toposort()
+    )
+    return loops[-1] if loops and not made else None
+
+
+def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
+    """The kernel with its rings filled ahead; and for the memory of each, the loop whose iterations it is filled for."""
+    nodes = sink.toposort()
+    loops = {ring: _loop_of(ring) for ring in map(_ring, nodes) if ring is not None}
+    exchange: dict[UOp, UOp] = {
+        ring.store: ring.store.replace(arg=None) for ring, loop in loops.items() if loop is None
+    }
+    first = next_root(nodes)
+    filled: dict[UOp, tuple[UOp, UOp]] = {}
+    for loop in dict.fromkeys(each for each in loops.values() if each is not None):
+        rings = [ring for ring, its in loops.items() if its is loop]
+        pipeline = _Pipeline(loop, rings, first)
+        exchange |= pipeline.exchanged()
+        first = pipeline.next
+        filled |= {ring.observed: (exchange[ring.observed], ring.at(loop)) for ring in rings}
+    for node in nodes:
+        if node.op is Ops.INDEX and node.src[0] in filled:
+            memory, begin = filled[node.src[0]]
+            exchange[node] = node.replace(src=(memory, simplify(_shifted(node.src[1], begin)), *node.src[2:]))
+    made = substitute(sink, exchange) if exchange else sink
+    return made, {ring.memory: loop for ring, loop in loops.items() if loop is not None}

@@ -1,0 +1,181 @@
+"""Tiles of several buffers: filled ahead in the background, right for any number of iterations, and of no use without their waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planish import dtypes
+from planish.actions.base import Action, Refusal, apply_action
+from planish.actions.stage import Stage
+from planish.actions.text import parse_schedule, print_schedule
+from planish.errors import VerifyError
+from planish.llir.interpret import interpret as run_llir
+from planish.llir.lower import lower
+from planish.llir.program import Barrier, CommitCopies, CopyAsync, Program, WaitCopies
+from planish.llir.text import parse, print_program
+from planish.llir.verify import verify
+from planish.stages import pipeline
+from planish.target import TARGETS
+from planish.uop.interpret import ExecutionError, interpret
+from planish.uop.node import Table, UOp
+from planish.uop.ops import AxisType, Ops
+from tests.stages.kernels import store
+
+GPU = TARGETS["sm_90"]
+f32 = dtypes.float32
+
+
+def product(t: Table, m: int, n: int, k: int, *, convert: bool = False) -> UOp:
+    i, j, r = t.range(m, 0), t.range(n, 1), t.range(k, 2, AxisType.REDUCE)
+    kind = dtypes.float16 if convert else f32
+    a, b = t.param(1, kind, m * k).index(i * k + r), t.param(2, kind, k * n).index(r * n + j)
+    return store(t.param(0, f32, m * n), (a.cast(f32) * b.cast(f32)).reduce(Ops.ADD, r), i, j)
+
+
+def ring(buffers: int, *, step: int = 4, turned: str = "", pad: str = "") -> tuple[Action, ...]:
+    return parse_schedule(
+        f"{pad}upcast(j, 4)\nlocal(j.outer, 2)\nupcast(i, 2)\nlocal(i.outer, 4)\nsplit(k, {step})\n"
+        f"stage(arg1, at=k.outer, buffers={buffers}{turned})\nstage(arg2, at=k.outer, buffers={buffers})"
+    )
+
+
+def memory(m: int, n: int, k: int, kind: Any = np.float32) -> dict[int, Any]:
+    rng = np.random.default_rng(m * n * k)
+    return {
+        0: np.zeros(m * n, np.float32),
+        1: rng.integers(-4, 5, m * k).astype(kind),
+        2: rng.integers(-4, 5, k * n).astype(kind),
+    }
+
+
+def expected(given: dict[int, Any], m: int, n: int, k: int) -> Any:
+    return given[1].reshape(m, k).astype(np.float32) @ given[2].reshape(k, n).astype(np.float32)
+
+
+def by_llir(program: Program, given: dict[int, Any], *, reverse: bool = False) -> Any:
+    arrays = {slot: array.copy() for slot, array in given.items()}
+    run_llir(program, [arrays[int(p.name.removeprefix("arg"))] for p in program.params], reverse=reverse)
+    return arrays[0]
+
+
+def lines_of(sink: UOp, actions: Sequence[Action]) -> list[UOp]:
+    return pipeline.run(sink, pipeline.Machine(GPU, lambda _: actions))
+
+
+@pytest.mark.parametrize("buffers", [2, 4])
+@pytest.mark.parametrize("k", [8, 20])
+@pytest.mark.parametrize("turned", ["", ", turned=true, pad=4"])
+def test_a_ring_computes_what_one_buffer_does(buffers: int, k: int, turned: str) -> None:
+    m, n = 16, 8
+    given = memory(m, n, k)
+    with Table() as t:
+        sink = product(t, m, n, k)
+        actions = ring(buffers, turned=turned)
+        for step in pipeline.steps(sink, pipeline.Machine(GPU, lambda _: actions)):
+            if step.changed and step.stage.number >= 7:
+                found = interpret(step.form, given)[0].reshape(m, n)
+                np.testing.assert_array_equal(found, expected(given, m, n, k), f"after stage {step.stage}")
+        program = lower("kernel", lines_of(sink, actions))
+    verify(program)
+    assert parse(print_program(program)) == program
+    for reverse in (False, True):
+        found = by_llir(program, given, reverse=reverse).reshape(m, n)
+        np.testing.assert_array_equal(found, expected(given, m, n, k))
+
+
+def test_elements_beyond_the_end_are_zeros() -> None:
+    m, n, k = 16, 8, 18
+    given = memory(m, n, k)
+    with Table() as t:
+        program = lower("kernel", lines_of(product(t, m, n, k), ring(3, pad="pad_to(k, 4)\n")))
+    assert any(isinstance(i, CopyAsync) and i.gate is not None for i in program.body)
+    np.testing.assert_array_equal(by_llir(program, given).reshape(m, n), expected(given, m, n, k))
+
+
+def test_what_is_converted_on_the_way_is_stored_at_once() -> None:
+    """Halves of four bytes are no copy of their own: two bytes cannot be copied in the background."""
+    m, n, k = 16, 8, 12
+    given = memory(m, n, k, np.float16)
+    with Table() as t:
+        program = lower(
+            "kernel", lines_of(product(t, m, n, k, convert=True), ring(3, turned=", turned=true"))
+        )
+    copies = [i for i in program.body if isinstance(i, CopyAsync)]
+    assert {i.element for i in copies} == {dtypes.float16}
+    assert {i.nbytes for i in copies} <= {4, 8, 16}
+    np.testing.assert_array_equal(by_llir(program, given).reshape(m, n), expected(given, m, n, k))
+
+
+def test_one_barrier_in_an_iteration_and_a_group_for_each() -> None:
+    with Table() as t:
+        program = lower("kernel", lines_of(product(t, 16, 8, 32), ring(3)))
+    counts = {
+        kind: sum(isinstance(i, kind) for i in program.body) for kind in (Barrier, CommitCopies, WaitCopies)
+    }
+    assert counts == {Barrier: 1, CommitCopies: 3, WaitCopies: 1}
+    assert [i.groups for i in program.body if isinstance(i, WaitCopies)] == [1]
+    assert sum(b.elements for b in program.locals if b.space.name == "LOCAL") >= 3 * (16 * 4 + 4 * 8)
+
+
+@pytest.mark.parametrize("missing", [Ops.WAIT, Ops.BARRIER])
+def test_a_missing_wait_or_barrier_is_found(missing: Ops) -> None:
+    given = memory(16, 8, 20)
+    with Table() as t:
+        lines = lines_of(product(t, 16, 8, 20), ring(3))
+        assert interpret(lines, given)[0].any()
+        with pytest.raises(
+            ExecutionError, match="under way" if missing is Ops.WAIT else "no barrier"
+        ) as error:
+            interpret([line for line in lines if line.op is not missing], given)
+        assert error.value.fault == "race"
+
+
+def test_a_wait_for_too_few_groups_is_found() -> None:
+    given = memory(16, 8, 20)
+    with Table() as t:
+        lines = lines_of(product(t, 16, 8, 20), ring(3))
+        late = [line.replace(arg=2) if line.op is Ops.WAIT else line for line in lines]
+        with pytest.raises(ExecutionError, match="under way"):
+            interpret(late, given)
+        program = lower("kernel", lines)
+    body = tuple(replace(i, groups=2) if isinstance(i, WaitCopies) else i for i in program.body)
+    with pytest.raises(VerifyError, match="under way"):
+        by_llir(replace(program, body=body), given)
+
+
+def test_llir_without_its_wait_or_barrier() -> None:
+    given = memory(16, 8, 20)
+    with Table() as t:
+        program = lower("kernel", lines_of(product(t, 16, 8, 20), ring(3)))
+    without = replace(program, body=tuple(i for i in program.body if not isinstance(i, WaitCopies)))
+    with pytest.raises(VerifyError, match="under way"):
+        by_llir(without, given)
+    racing = replace(program, body=tuple(i for i in program.body if not isinstance(i, Barrier)))
+    try:
+        found = [by_llir(racing, given, reverse=reverse).reshape(16, 8) for reverse in (False, True)]
+    except VerifyError:
+        return
+    assert not all(np.array_equal(each, expected(given, 16, 8, 20)) for each in found)
+
+
+def test_what_is_refused() -> None:
+    with Table() as t:
+        sink = product(t, 16, 8, 8)
+        with pytest.raises(Refusal, match="fetches nothing in the background"):
+            apply_action(sink, Stage(1, "k", 2), TARGETS["x86-64-v3"])
+        with pytest.raises(Refusal, match="no threads share it yet"):
+            apply_action(sink, Stage(1, "k", 2), GPU)
+        with pytest.raises(Refusal, match="no such layout"):
+            apply_action(sink, Stage(1, "k", swizzle=48), GPU)
+        with pytest.raises(Refusal, match="0 buffers"):
+            apply_action(sink, Stage(1, "k", 0), GPU)
+
+
+def test_the_text_of_a_ring() -> None:
+    text = "stage(arg1, at=k.outer, buffers=3, turned=true, swizzle=128)"
+    assert print_schedule(parse_schedule(text)) == text
