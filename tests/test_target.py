@@ -33,7 +33,7 @@ def test_descriptions_are_consistent(target: Target) -> None:
     assert target.is_gpu is bool(target.grid) is bool(target.block)
     assert target.block_threads >= target.warp
     assert target.cores == 1 or target.parallel is Parallel.CORES
-    assert all(core.threads in {1, target.warp} for core in target.tensor_cores)
+    assert all(core.threads == 1 or core.threads % target.warp == 0 for core in target.tensor_cores)
     assert list(target.caches) == sorted(target.caches)
     if target.is_gpu:
         assert all(side <= target.block_threads for side in target.block)

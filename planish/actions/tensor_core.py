@@ -7,11 +7,16 @@ its row and column, made of the thread number (one WARP range, for cores that ne
 result is spread over the lane axes of C, which are those of the stores. Any layout of the operands in memory will do: it is in
 their indices.
 
+A core that reads its operands from LOCAL memory (`wgmma`) has them put there, one tile of each at a time, as it wants them to lie;
+its threads copy together, along what is contiguous in memory. Whatever the operand is computed of is computed on the way. With
+`groups`, several such groups of threads do rows below each other: they share the right operand, and copy both together.
+
 Before → after::
 
     REDUCE[ADD](CAST(a[m, k]) * CAST(b[k, n]), k)
     REDUCE[ADD](UNROLL(WMMA(CONTRACT(a[m'(w, ra), k'(w, ra)]), CONTRACT(b[k'(w, rb), n'(w, rb)]), 0), rc), k/K)
         with m -> m/M * M + m'(w, rc), n -> n/N * N + n'(w, rc) everywhere else
+    WMMA(INDEX(BUFFERIZE(a[m(w, i), k(w, i)], place(m, k)), 0), …)             of operands in LOCAL memory
 
 Signed integers that the core reads without a sign are shifted (`Core.shifts`), and what that adds to the sums is taken off:
 Σ a·b = Σ (a + 128)·b - 128·Σ b, the last being a product with a row of ones. Sums wrap, so that is exact.
@@ -27,27 +32,31 @@ from random import Random
 from typing import Final, cast
 
 from planish import dtypes
-from planish.actions.base import Action, AxisName, CoreName
+from planish.actions.base import Action, AxisName, CoreName, fitting
 from planish.config import current
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
-from planish.uop.nest import name_of, next_root
+from planish.uop.nest import name_of, next_root, plain_index
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.products import Product, axis_size, products, why_not
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
-from planish.uop.tensor_cores import Core, Matrix
+from planish.uop.strides import stride
+from planish.uop.symbolic import simplify
+from planish.uop.tensor_cores import IN_MEMORY, Core, Matrix, place_in_memory
 
-_INNER, _LANES_OF_A, _LANES_OF_B = 1, 2, 3
+_INNER, _LANES_OF_A, _LANES_OF_B, _GROUP = 1, 2, 3, 4
 """What splitting appends to the path of an axis; 0 is the outer part."""
+_ACCESS: Final = 16
+"""Bytes that a thread copies at once."""
 _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 
 
 class _Split:
     """The axes of one kernel, cut to the sizes of a core."""
 
-    def __init__(self, sink: UOp, core: Core, product: Product) -> None:
+    def __init__(self, sink: UOp, core: Core, product: Product, groups: int = 1) -> None:
         self.core = core
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
@@ -57,7 +66,12 @@ class _Split:
             if core.threads > 1
             else None
         )
-        self.outer_m, self.outer_n = _outer(self.m, core.m), _outer(self.n, core.n)
+        self.groups = groups
+        self.group = (
+            table.range(groups, cast("Axis", self.m.arg).part(_GROUP, AxisType.LOCAL)) if groups > 1 else None
+        )
+        self.outer_m, self.outer_n = _outer(self.m, core.m * groups), _outer(self.n, core.n)
+        self.next = next_root(self.nodes)
 
     def spread(self, matrix: Matrix, path: tuple[int, ...]) -> tuple[UOp, UOp, Lanes]:
         """Row and column of the element that a thread holds in a lane, and the axes that the lanes are."""
@@ -74,11 +88,15 @@ class _Split:
             else:
                 counted = cast("UOp", self.thread) // (1 << part.start) % size
             place[not part.row] = place[not part.row] + counted * (1 << part.to)
+        if self.group is not None and matrix != "b":
+            place[0] = place[0] + self.group * self.core.m
         return place[0], place[1], Lanes(tuple(axes))
 
     def fragment(self, matrix: Matrix, product: Product, outer_k: UOp) -> UOp:
         """What a thread holds of an operand, as a vector."""
         value = product.a if matrix == "a" else product.b
+        if self.core.in_memory(matrix):
+            return self.in_memory(matrix, value, product.k, outer_k)
         path = (*_path(product.k), _LANES_OF_A if matrix == "a" else _LANES_OF_B)
         row, column, lanes = self.spread(matrix, path)
         k = outer_k + (column if matrix == "a" else row)
@@ -92,6 +110,38 @@ class _Split:
             return value
         return value.table.make(Ops.CONTRACT, self.core.dtype(matrix), (value,), lanes)
 
+    def in_memory(self, matrix: Matrix, value: UOp, k: UOp, outer_k: UOp) -> UOp:
+        """An operand, copied to LOCAL memory by the threads of the core together: where it starts."""
+        core, table = self.core, value.table
+        first, rows = matrix == "a", core.m * self.groups
+        axis, outer, size = (self.m, self.outer_m, rows) if first else (self.n, self.outer_n, core.n)
+        threads, number = core.threads * self.groups, cast("UOp", self.thread)
+        if self.group is not None:
+            number = self.group * core.threads + number
+        along_k = IN_MEMORY[core.layout(matrix)[0]]
+        k_first = neighbours(value, axis, k) is not axis
+        wide = _ACCESS // value.dtype.itemsize if along_k == k_first else 1
+        wide = max(min(wide, size * core.k // threads), 1)
+        rounds = max(size * core.k // (threads * wide), 1)
+        if rounds > 1:
+            number = self.fresh(rounds, AxisType.LOOP) * threads + number
+        if wide > 1:
+            number = number * wide + self.fresh(wide, AxisType.UPCAST)
+        fast = core.k if k_first else size
+        inner, across = (number % fast, number // fast) if k_first else (number // fast, number % fast)
+        copied = substitute(value, {axis: outer + across, k: outer_k + inner})
+        place = place_in_memory(across, inner, core.k, along_k=along_k)
+        kept = table.make(
+            Ops.BUFFERIZE, value.dtype, (_rounded(copied, core), simplify(place)), Bufferize("local")
+        )
+        start = place_in_memory(core.m, 0, core.k, along_k=along_k)  # of the rows of the next group
+        mine = table.const(0) if self.group is None or not first else self.group * start
+        return table.make(Ops.INDEX, value.dtype, (kept, mine))
+
+    def fresh(self, size: int, kind: AxisType) -> UOp:
+        self.next += 1
+        return self.m.table.range(size, self.next - 1, kind)
+
     def tile(self, product: Product, lanes: Lanes) -> UOp:
         """The reduction, done by the core."""
         core, reduce = self.core, product.reduce
@@ -99,7 +149,9 @@ class _Split:
         outer_k = _outer(product.k, core.k)
         a, b = (self.fragment(matrix, product, outer_k) for matrix in ("a", "b"))
         start = table.const(core.output.const(0), core.dtype("c"))
-        computed = table.make(Ops.WMMA, core.dtype("c"), (a, b, start), core.arg)
+        # that every thread has its own sums is seen by its fragments; places in memory are the same for all
+        own = (cast("UOp", self.thread),) if core.reads_memory else ()
+        computed = table.make(Ops.WMMA, core.dtype("c"), (a, b, start, *own), core.arg)
         value = table.make(Ops.UNROLL, core.output, (computed,), lanes)
         left = [r for r in reduce.src[1:] if r is not product.k]
         left += sorted(outer_k.ranges, key=lambda r: r.order)
@@ -119,6 +171,17 @@ class _Split:
         computed = table.make(Ops.WMMA, core.dtype("c"), (ones, substitute(b, own), start), core.arg)
         value = table.make(Ops.UNROLL, core.output, (computed,), lanes)
         return value.reduce(Ops.ADD, *own.values()) if own else value
+
+
+def neighbours(value: UOp, *axes: UOp) -> UOp | None:
+    """The axis along which what a value is read from lies together; None if there is none."""
+    for place in value.toposort():
+        if place.op is Ops.INDEX and place.src[0].op is Ops.DEFINE_GLOBAL:
+            index = plain_index(place)
+            found = [r for r in axes if index is not None and stride(index, r) == 1]
+            if found:
+                return found[0]
+    return None
 
 
 def _path(axis: UOp) -> tuple[int, ...]:
@@ -154,11 +217,13 @@ class TensorCore(Action):
     m: AxisName
     n: AxisName
     k: AxisName
+    groups: int = 1
+    """How many groups of threads share the right operand, of a core that reads LOCAL memory."""
 
     @classmethod
-    def of(cls, core: Core, product: Product) -> TensorCore:
+    def of(cls, core: Core, product: Product, groups: int = 1) -> TensorCore:
         """A way to use a core."""
-        return cls(core.name, *(name_of(axis) for axis in (product.m, product.n, product.k)))
+        return cls(core.name, *(name_of(axis) for axis in (product.m, product.n, product.k)), groups)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
@@ -176,8 +241,13 @@ class TensorCore(Action):
         for node in sink.toposort():
             if node.op is Ops.WMMA or (node.op is Ops.RANGE and kind_of(node) in _BEFORE):
                 raise self.no("must come before axes are shared by threads, and once")
-        if core.threads > max(target.block_threads, 1):
-            raise self.no(f"{core.name} takes {core.threads} threads, a block has {target.block_threads}")
+        threads = core.threads * self.groups
+        if threads > max(target.block_threads, 1):
+            raise self.no(f"{core.name} takes {threads} threads, a block has {target.block_threads}")
+        if self.groups < 1 or (self.groups > 1 and not core.reads_memory):
+            raise self.no(
+                f"{self.groups} groups: {core.name} does not read LOCAL memory, which they would share"
+            )
         if core.mantissa is not None and not current().fastmath:
             raise self.no(
                 f"{core.name} reads {core.mantissa} mantissa bits of {core.inputs}, which changes results",
@@ -187,14 +257,20 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product) == self:
+            if TensorCore.of(core, product, self.groups) == self:
+                rows = axis_size(product.m)
+                if rows % (core.m * self.groups):
+                    raise self.no(
+                        f"{rows} rows are no multiple of {self.groups} times {core.m}",
+                        remedy="pad_to makes it one",
+                    )
                 return core, product
         ways = "; ".join(str(TensorCore.of(core, product)) for product in found)
         raise self.no(f"{core.name} does not fit these axes", remedy=f"it fits so: {ways}")
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = _Split(sink, core, product)
+        split = _Split(sink, core, product, self.groups)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))
@@ -203,4 +279,5 @@ class TensorCore(Action):
             if (each.m, each.n) == (split.m, split.n) and each.reduce not in exchanged:
                 one = product if each.reduce is product.reduce else each
                 exchanged[each.reduce] = split.tile(one, lanes)
-        return rewrite(substitute(sink, exchanged), pm_flatten_range)
+        made = rewrite(substitute(sink, exchanged), pm_flatten_range)
+        return fitting(sink, made, self, target) if core.reads_memory else made

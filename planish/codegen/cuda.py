@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from planish import dtypes
-from planish.codegen import cuda_helpers, symbols
+from planish.codegen import cuda_helpers, symbols, warpgroup
 from planish.codegen.c_table import is_narrow, literal, memory_type, scalar_type
 from planish.codegen.c_values import CValues
 from planish.dtypes import AddrSpace, DType
@@ -46,6 +46,8 @@ FLAGS: Final = (
 """What NVRTC is told beside the architecture: a multiply-add is one where the program says so, and only there."""
 STATIC_SHARED: Final = 48 << 10
 """More shared memory than this has to be asked for at the launch."""
+_DYNAMIC_ALIGNED: Final = 16
+"""Where shared memory that is asked for at the launch starts."""
 _AXES: Final = "xyz"
 _NANS: Final = {
     'nanf("")': "__int_as_float(0x7fc00000)",
@@ -62,7 +64,9 @@ class Shared:
 
     @property
     def dynamic(self) -> int:
-        return self.nbytes if self.nbytes > STATIC_SHARED else 0
+        if self.nbytes <= STATIC_SHARED:
+            return 0
+        return self.nbytes + max(self.alignment - _DYNAMIC_ALIGNED, 0)
 
 
 def shared_memory(program: Program) -> Shared:
@@ -80,6 +84,8 @@ class _Writer(CValues):
         self.aliased = frozenset(aliased)
         self.functions = {(each.op, each.dtype) for each in program.functions}
         self.threads = threads
+        self.reads_shared = any(tile.in_memory(matrix) for tile in program.tiles for matrix in "ab")
+        """Whether tensor cores read shared memory by themselves."""
         self.split: dict[Register, tuple[str, ...]] = {}
         """The lanes of vectors, each a text."""
         self.uses_vectors = self.uses_bits = self.uses_shuffles = False
@@ -155,7 +161,10 @@ class _Writer(CValues):
             arena, need = pack(shared), shared_memory(self.program)
             align = max(16, need.alignment)
             if need.dynamic:
-                self.emit(f"extern __shared__ __align__({align}) uint8_t arena[];")
+                self.emit("extern __shared__ __align__(16) uint8_t shared_bytes[];")
+                start = f"((uint32_t)__cvta_generic_to_shared(shared_bytes) & {align - 1})"
+                more = f" + (({align} - {start}) & {align - 1})" if align > _DYNAMIC_ALIGNED else ""
+                self.emit(f"uint8_t *const arena = shared_bytes{more};")
             else:
                 self.emit(f"__shared__ __align__({align}) uint8_t arena[{need.nbytes}];")
             for buffer, placed in zip(shared, arena.buffers, strict=True):
@@ -418,6 +427,9 @@ class _Writer(CValues):
 
     def tile(self, i: ir.Tile) -> None:
         name, kinds = i.tile.name, _MMA.get(i.tile.name)
+        if i.tile.in_memory("a") and i.tile.in_memory("b"):
+            self.warpgroup_tile(i)
+            return
         if kinds is None:
             raise LoweringError(f"{name} is no instruction of this machine", op="WMMA")
         self.uses_vectors = self.uses_bits = True
@@ -433,6 +445,15 @@ class _Writer(CValues):
             words.append(own if word == kind else f"bits_as<vec<{word}, {total}>>({own})")
         self.emit(f"vec<{acc}, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
         self.emit(f"{name}(r{number}, {words[0]}, {words[1]});")
+        self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
+
+    def warpgroup_tile(self, i: ir.Tile) -> None:
+        name, number, count = i.tile.name, i.result.number, i.result.dtype.lanes
+        self.uses_vectors = True
+        self.helpers.setdefault("descriptor", warpgroup.DESCRIPTOR)
+        self.helpers.setdefault(name, warpgroup.helper(i.tile, i.a.dtype))
+        self.emit(f"vec<float, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
+        self.emit(f"{name}(r{number}, {self.value(i.a)}, {self.value(i.b)});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
 
     def combine(self, i: ir.Combine) -> None:
@@ -481,6 +502,8 @@ class _Writer(CValues):
         self.open_loop(i)
 
     def barrier(self, i: ir.Barrier) -> None:
+        if self.reads_shared:
+            self.emit(warpgroup.FENCE)
         self.emit("__syncthreads();")
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.dtypes import AddrSpace, DType
+from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.llir import layout
 from planish.llir.counters import Counters
@@ -33,9 +33,9 @@ from planish.llir.program import (
     Spill,
     Tile,
 )
-from planish.llir.steps import GARBAGE, WAIT, Decoder, MemoryImage, ThreadState, garbage
+from planish.llir.steps import GARBAGE, WAIT, Decoder, MemoryImage, Pointer, ThreadState, garbage
 from planish.llir.text import instruction_line
-from planish.llir.tiles import TileOp
+from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic, ops
 from planish.uop.combining import combined
@@ -205,14 +205,37 @@ class _BlockRun:
         return released
 
     def _multiply(self, i: Tile, group: list[ThreadState]) -> None:
-        a, b, c = (
-            i.tile.gather(name, np.stack([np.atleast_1d(t.registers[self.decoder.slot(x)]) for t in group]))
+        given = {
+            name: [t.registers[self.decoder.slot(x)] for t in group]
             for name, x in zip("abc", (i.a, i.b, i.c), strict=True)
+        }
+        a, b, c = (
+            self._in_memory(i, name, cast("list[Pointer]", held))
+            if i.tile.in_memory(name)
+            else i.tile.gather(name, np.stack([np.atleast_1d(each) for each in held]))
+            for name, held in given.items()
         )
-        result = i.tile.scatter("c", multiply(i.tile, a, b, c, (i.a.dtype, i.b.dtype), i.c.dtype))
+        narrow = _element(i.a.dtype), _element(i.b.dtype)
+        result = i.tile.scatter("c", multiply(i.tile, a, b, c, narrow, i.c.dtype))
         out = self.decoder.slot(i.result)
         for thread, lanes in zip(group, result, strict=True):
             thread.registers[out] = lanes if i.result.dtype.lanes > 1 else lanes.reshape(())
+
+    def _in_memory(self, i: Tile, matrix: str, held: list[Pointer]) -> Array:
+        """A matrix in LOCAL memory."""
+        memory, start = held[0]
+        places = start + i.tile.memory_places(matrix)
+        name = f"{self.program.name}: {instruction_line(i)}: matrix {matrix}"
+        if any(pointer.memory is not memory or pointer.place != start for pointer in held):
+            raise VerifyError(f"{name} starts elsewhere for some threads", op="tile")
+        if start * memory.data.itemsize % PLACES_ALIGNED:
+            raise VerifyError(f"{name} does not start at a multiple of {PLACES_ALIGNED} bytes", op="tile")
+        if places.min() < 0 or places.max() >= memory.data.size:
+            raise VerifyError(f"{name} is not inside of {memory.buffer}", op="tile")
+        memory.read += places.size
+        memory.read_places[places] = True
+        rows, columns, _ = i.tile.fragments[matrix]
+        return arithmetic.load(memory.data[places], memory.buffer.dtype).reshape(rows, columns)
 
     def _combine(self, i: Combine, group: list[ThreadState]) -> None:
         given = np.stack([np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group])
@@ -237,6 +260,12 @@ class _BlockRun:
             self.arena.nbytes,
             sum(b.nbytes for b in self.program.locals if b.space is AddrSpace.REG),
         )
+
+
+def _element(dtype: DType) -> DType:
+    """Of an operand: what it holds, or what its address leads to."""
+    scalar = dtype.scalar
+    return scalar.base if isinstance(scalar, PtrDType) else dtype
 
 
 def _as_many(program: Program, arguments: Sequence[Array]) -> Sequence[Array]:

@@ -27,7 +27,8 @@ from planish.llir.program import (
     Register,
     Variable,
 )
-from planish.llir.tiles import TileOp
+from planish.llir.tiles import PLACES_ALIGNED, TileOp
+from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, Combine, Ops, TensorCore
 from planish.uop.ops import Variable as UOpVariable
@@ -56,6 +57,8 @@ class _Lowering:
         self.gates: dict[UOp, Operand] = {}
         """The gates of gated places."""
         self.bounds: dict[UOp, Operand] = {}
+        self.aligned: frozenset[UOp] = frozenset()
+        """Memory that tensor cores read by themselves."""
         self.copied: frozenset[UOp] = frozenset()
         """Loads that are no instructions: asynchronous copies do them."""
         self.count = 0
@@ -88,7 +91,9 @@ class _Lowering:
                 op=node.op.name,
                 remedy="give it the largest size that its dims can take",
             )
-        self.buffers[node] = Buffer(f"{_PREFIX[dtype.space]}{node.arg}", dtype.base, dtype.size, dtype.space)
+        align = PLACES_ALIGNED if node in self.aligned else None
+        name = f"{_PREFIX[dtype.space]}{node.arg}"
+        self.buffers[node] = Buffer(name, dtype.base, dtype.size, dtype.space, align)
 
     def constant(self, node: UOp) -> None:
         self.operands[node] = Immediate(cast("Number | tuple[Number, ...]", node.arg), node.dtype)
@@ -261,6 +266,17 @@ class _Lowering:
         self.body.append(ir.EndIf())
 
 
+def _operand_memory(lines: Sequence[UOp], tiles: Mapping[str, TileOp]) -> frozenset[UOp]:
+    """The LOCAL memory that operands of tensor cores are in."""
+    found: set[UOp] = set()
+    for node in lines:
+        tile = tiles.get(cast("TensorCore", node.arg).name) if node.op is Ops.WMMA else None
+        for matrix, source in zip("ab", node.src, strict=False):
+            if tile is not None and tile.in_memory(matrix):
+                found.add(memory_of(source))
+    return frozenset(found)
+
+
 def _hints(node: UOp) -> tuple[int, bool]:
     """The alignment and temporality that the hint of an access states."""
     align, nontemporal = 0, False
@@ -363,6 +379,7 @@ def lower(
     gives the unroll hints of ranges, by default those of `planish.llir.hints`.
     """
     state = _Lowering(tiles, _NO_UNROLL if unroll is None else unroll)
+    state.aligned = _operand_memory(lines, tiles)
     state.copied = _copied(lines)
     for node in lines:
         handler = _LOWER.get(node.op)

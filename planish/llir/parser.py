@@ -43,7 +43,7 @@ _REGISTER: Final = re.compile(r"%([svp]?)([0-9]+)(?![0-9A-Za-z_])")
 _BUFFER: Final = re.compile(r"@([A-Za-z_][A-Za-z0-9_]*)")
 _SIZE: Final = re.compile(r"\[([0-9]+)\]")
 _SIZES: Final = re.compile(r"([0-9]+)x([0-9]+)x([0-9]+)(?![0-9A-Za-z_])")
-_BIT: Final = re.compile(r"[lr][0-9]+")
+_BIT: Final = re.compile(r"[lr][0-9]+|@[a-z]+")
 _ELEMENT: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _OPS: Final = {op.name.lower(): op for op in ALU}
 _SPACES: Final = {space.value: space for space in AddrSpace}
@@ -317,7 +317,7 @@ class LlirParser(Reader):
             if self.take_word(matrix):
                 self.expect("=")
                 self.expect("(")
-                bits = self.until(")", lambda: self.need(_BIT, "a bit such as l0 or r1"), "")
+                bits = self.until(")", lambda: self.need(_BIT, "a bit such as l0 or r1, or @k"), "")
                 layouts[matrix] = tuple(bit.group() for bit in bits)
         self.tiles[name] = TileOp(name, m, n, k, threads, **layouts)
 

@@ -3,7 +3,8 @@
 A matrix of a tile is held by `threads` threads, each with the same number of register lanes. Which element sits where is
 a permutation of bits: a fragment lists, from the least significant bit of the element's row-major number on, the bit
 it comes from: `r0`, `r1` … of the lane number in the register, `l0`, `l1` … of the thread number in its group.
-An empty list stands for row-major order in the registers of one thread, whatever the sizes.
+An empty list stands for row-major order in the registers of one thread, whatever the sizes. `@k` or `@mn` stands for a matrix in
+LOCAL memory (`planish.uop.tensor_cores`): its operand is the address of its first element, the same in all threads.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.records import dataclass
+from planish.uop.tensor_cores import IN_MEMORY, memory_places
 
 Numbers = NDArray[np.int64]
 
+PLACES_ALIGNED: Final = 1024
+"""Matrices in LOCAL memory start at multiples of so many bytes: the order of pieces in a row is told by the address."""
 _BIT: Final = re.compile(r"[lr](0|[1-9][0-9]*)")
 
 
@@ -43,9 +47,21 @@ class TileOp:
             "c": (self.m, self.n, self.c),
         }
 
+    def in_memory(self, matrix: str) -> bool:
+        """Whether a matrix is read from LOCAL memory."""
+        bits = self.fragments[matrix][2]
+        return len(bits) == 1 and bits[0] in IN_MEMORY
+
+    def memory_places(self, matrix: str) -> Numbers:
+        """How far behind the address each element of a matrix in LOCAL memory lies, in row-major order."""
+        rows, columns, bits = self.fragments[matrix]
+        return memory_places(matrix, (rows, columns), self.k, bits[0])
+
     def lanes(self, matrix: str) -> int:
-        """The register lanes that one thread holds of a matrix."""
+        """The register lanes that one thread holds of a matrix; of one in LOCAL memory its address."""
         rows, columns, _ = self.fragments[matrix]
+        if self.in_memory(matrix):
+            return 1
         return rows * columns // self.threads
 
     def places(self, matrix: str) -> Numbers:
@@ -67,6 +83,8 @@ class TileOp:
             return [f"its sizes {self.m}x{self.n}x{self.k} and threads {self.threads} must be positive"]
         problems = []
         for matrix, (rows, columns, bits) in self.fragments.items():
+            if self.in_memory(matrix) and matrix != "c":
+                continue
             if not bits:
                 if self.threads > 1:
                     problems.append(f"matrix {matrix} is spread over {self.threads} threads without a layout")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from planish import dtypes
-from planish.dtypes import DType
+from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.llir.instruction import Array, Complaint, Instruction, form, is_integer, is_power_of_two
 from planish.llir.tiles import TileOp
 from planish.llir.values import Operand, Register
@@ -227,7 +227,7 @@ class AnyLane(Instruction):
 class Tile(Instruction):
     """result = a @ b + c, all threads of the tile's group together."""
 
-    mnemonic, reads, writes, on_numbers = "tile", ("a", "b", "c"), "result", True
+    mnemonic, reads, writes = "tile", ("a", "b", "c"), "result"
     syntax = "tile a, b, c:result : result"
     result: Register
     a: Operand
@@ -245,6 +245,15 @@ class Tile(Instruction):
         if self.result.dtype is not self.c.dtype:
             yield "types", f"the result is {self.c.dtype}, not {self.result.dtype}"
         a, b = self.a.dtype.scalar, self.b.dtype.scalar
+        for matrix, dtype in (("a", a), ("b", b)):
+            local = isinstance(dtype, PtrDType) and dtype.space is AddrSpace.LOCAL
+            if self.tile.in_memory(matrix) != dtype.is_pointer or (dtype.is_pointer and not local):
+                yield (
+                    "tile",
+                    f"{matrix} is {'a place in LOCAL memory' if self.tile.in_memory(matrix) else 'held in registers'}, not {dtype}",
+                )
+                return
+        a, b = (d.base.scalar if isinstance(d, PtrDType) else d for d in (a, b))
         if a is not b and not (a.is_int and b.is_int and a.bits == b.bits):
             yield "types", f"matrices of {a} and {b} are not multiplied"
 

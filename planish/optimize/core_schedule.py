@@ -27,6 +27,8 @@ class Fit(NamedTuple):
 
     product: Product
     padded: tuple[int, int, int]
+    groups: int = 1
+    """Groups of threads that share an operand."""
 
     @property
     def axes(self) -> tuple[UOp, UOp, UOp]:

@@ -27,6 +27,7 @@ from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Sizes, divisor, divisors, fits, try_each, upto
 from planish.optimize.dot_products import use_dot_products
 from planish.optimize.draft import Draft
+from planish.optimize.warpgroups import use_warpgroups
 from planish.uop.nest import size_of
 from planish.uop.products import Product, products
 from planish.uop.tensor_cores import Core
@@ -48,7 +49,11 @@ _STEP: Final = 64
 
 
 def use_tensor_core(draft: Draft) -> bool:
+    if use_warpgroups(draft):
+        return True
     for core in draft.target.tensor_cores:
+        if core.reads_memory:
+            continue
         if core.mantissa is not None and not current().fastmath:
             continue
         if core.threads == 1:

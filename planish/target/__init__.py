@@ -224,7 +224,10 @@ TARGETS: Final = {
         replace(
             _CUDA, name="sm_80", folds=_WIDE_FOLDS, arch="sm_80", workers=108, local_bytes=163 << 10, caches=(192 << 10, 40 << 20)
         ),
-        replace(_CUDA, name="sm_90", folds=_WIDE_FOLDS, workers=132, local_bytes=227 << 10),
+        replace(
+            _CUDA, name="sm_90", folds=_WIDE_FOLDS, workers=132, local_bytes=226 << 10,
+            tensor_cores=(*tensor_cores.NVIDIA, *tensor_cores.HOPPER),
+        ),
     )
 }  # fmt: skip
 """The machines that can be named. `scalar` has no vectors at all; `dsp` runs in the interpreters; `cuda` is sm_90."""

@@ -21,7 +21,6 @@ import numpy as np
 from planish.errors import PlanishError
 from planish.uop import arithmetic
 from planish.uop.evaluate import RULES
-from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread, make_plan
 from planish.uop.machine.places import VIEWS
 from planish.uop.machine.state import Array, Arrays, ExecutionError, InTheWay
@@ -75,7 +74,7 @@ def _interpreted(
         return _Machine(nodes, root, plan, buffers, variables, unknown, in_order=True).run()
 
 
-class _Machine(Accesses, Tiles):
+class _Machine(Tiles):
     """One run of one kernel, from the first node to the last."""
 
     __slots__ = ()

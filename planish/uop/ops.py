@@ -89,7 +89,7 @@ class Ops(IntEnum):
     CAT           = "x+",             Law.OWN,      "vectors joined to a longer one"
     LOOKUP        = "table index",    Law.OWN,      "lanes of the table, selected by the values of the index modulo their number"
     ANY           = "x",              Law.OWN,      "whether x holds in any lane: where it is a gate, what only its store needs is not computed otherwise"
-    WMMA          = "a b c",          Law.OWN,      "tensor core: a @ b + c on tiles (arg: TensorCore)"
+    WMMA          = "a b c thread?",  Law.OWN,      "tensor core: a @ b + c on tiles; operands in registers, or places in LOCAL memory, then of the threads of a range (arg: TensorCore)"
     COMBINE       = "x thread?",      Law.OWN,      "x of neighbouring threads, those of a range or of the block, combined: each of them gets it (arg: Combine)"
     # control flow of the linear form
     IF            = "condition after*", Law.VOID,   "what follows up to ENDIF runs where the condition holds"

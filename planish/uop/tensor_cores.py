@@ -5,6 +5,9 @@ register lanes. Which element sits where is a permutation of bits: a layout list
 element's row-major number on, where that bit comes from: `r0`, `r1` … of the lane number in the register, `l0`, `l1` … of
 the thread number in its group. NVIDIA's `mma.sync` and Intel's AMX tiles differ in these lists alone.
 
+A matrix may also be read from LOCAL memory, by all threads of a group together (`wgmma`). Its layout is then one word, `@k` or
+`@mn`, that says along which axis its rows of 128 bytes run (`place_in_memory`); what a thread holds of it is where it starts.
+
 Everything that has to know where an element is (the rewrite of stage 7, the interpreters, code generation) reads it here.
 """
 
@@ -25,6 +28,24 @@ from planish.uop.ops import TensorCore
 Matrix = Literal["a", "b", "c"]
 MATRICES: Final[tuple[Matrix, ...]] = ("a", "b", "c")
 _BIT: Final = re.compile(r"[lr](0|[1-9][0-9]*)")
+IN_MEMORY: Final = {"@k": True, "@mn": False}
+"""Layouts of matrices in LOCAL memory: whether neighbours are along k."""
+_MEMORY_LAYOUTS: Final = frozenset((word,) for word in IN_MEMORY)
+_ROW_BYTES: Final = 128
+_CHUNKS: Final = 8
+"""Pieces of 16 bytes that make a row."""
+
+
+def place_in_memory(across: Any, k: Any, size: int, *, along_k: bool) -> Any:
+    """Where the element at `k` and `across` (a row of A, a column of B) of a matrix lies; numbers, arrays or expressions.
+
+    Rows of 128 bytes (`size` elements) run along k, or across it; longer matrices have several blocks of `size` rows then. The 16-byte
+    pieces of a row are in an order that differs from row to row, so that what is read together lies in different banks.
+    """
+    row, column = (across, k) if along_k else (k, across % size)
+    start = 0 if along_k else across // size * (size * size)
+    chunk = size // _CHUNKS
+    return row * size + ((column // chunk) ^ (row % _CHUNKS)) * chunk + column % chunk + start
 
 
 class Part(NamedTuple):
@@ -84,8 +105,19 @@ class Core:
         """Where the bits of an element's row-major number come from."""
         return {"a": self.a, "b": self.b, "c": self.c}[matrix]
 
+    def in_memory(self, matrix: Matrix) -> bool:
+        """Whether a matrix is read from LOCAL memory."""
+        return self.layout(matrix)[:1] in _MEMORY_LAYOUTS
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether its operands are in LOCAL memory."""
+        return self.in_memory("a") or self.in_memory("b")
+
     def lanes(self, matrix: Matrix) -> int:
-        """The register lanes that one thread holds of a matrix."""
+        """The register lanes that one thread holds of a matrix; of one in LOCAL memory the place."""
+        if self.in_memory(matrix):
+            return 1
         rows, columns = self.shape(matrix)
         return rows * columns // self.threads
 
@@ -124,6 +156,10 @@ class Core:
             place |= (source >> int(bit[1:]) & 1) << position
         return place
 
+    def memory_places(self, matrix: Matrix) -> NDArray[np.int64]:
+        """How far behind its first element each element of a matrix in LOCAL memory lies, in row-major order."""
+        return memory_places(matrix, self.shape(matrix), self.k, self.layout(matrix)[0])
+
     def problems(self) -> Iterator[str]:
         """What is wrong with the description."""
         if any(size < 1 or size & (size - 1) for size in (*self.dims, self.threads)):
@@ -132,11 +168,20 @@ class Core:
         for matrix in MATRICES:
             rows, columns = self.shape(matrix)
             bits = self.layout(matrix)
+            if self.in_memory(matrix):
+                continue
             threads = self.threads.bit_length() - 1
             registers = (rows * columns).bit_length() - 1 - threads
             expected = {f"l{i}" for i in range(threads)} | {f"r{i}" for i in range(registers)}
             if any(_BIT.fullmatch(bit) is None for bit in bits) or sorted(bits) != sorted(expected):
                 yield f"{self.name}: the bits of {matrix} do not number its {rows}x{columns} elements once each"
+
+
+def memory_places(matrix: str, shape: tuple[int, int], size: int, layout: str) -> NDArray[np.int64]:
+    """`Core.memory_places`, told what it needs."""
+    row, column = np.indices(shape)
+    across, k = (row, column) if matrix == "a" else (column, row)
+    return np.asarray(place_in_memory(across, k, size, along_k=IN_MEMORY[layout]), np.int64).reshape(-1)
 
 
 def _bits(text: str) -> tuple[str, ...]:
@@ -233,8 +278,33 @@ PAIRS: Final = {n: (_pairs(n),) for n in (8, 16)}
 QUADS: Final = (_quads(16),)
 """The same of four bytes each (`vpdpbusd`)."""
 
+
+def _warpgroup(
+    n: int, inputs: DType, layouts: tuple[str, str], kind: str, mantissa: int | None = None
+) -> Core:
+    """C[64, n] += A[64, k] @ B[k, n] by 128 threads, both operands in LOCAL memory; k is what 128 bytes hold."""
+    columns = ["r0", "l0", "l1", *(f"r{bit}" for bit in range(2, n.bit_length() - 2))]
+    name = f"wgmma_m64n{n}_{kind}_f32_{''.join(layout[1] for layout in layouts)}"
+    return Core(
+        name, 64, n, _ROW_BYTES // inputs.itemsize, inputs, dtypes.float32, 128, (layouts[0],), (layouts[1],),
+        (*columns, "l2", "l3", "l4", "r1", "l5", "l6"), mantissa=mantissa,
+    )  # fmt: skip
+
+
+WARPGROUP_COLUMNS: Final = (256, 128, 64, 32, 16, 8)
+_HALVES: Final = (("@k", "@k"), ("@k", "@mn"), ("@mn", "@k"), ("@mn", "@mn"))
+HOPPER: Final = tuple(
+    _warpgroup(n, inputs, layouts, kind)
+    for inputs, kind in ((dtypes.bfloat16, "bf16"), (dtypes.float16, "f16"))
+    for layouts in _HALVES
+    for n in WARPGROUP_COLUMNS
+    if layouts[1] == "@k" or n * inputs.itemsize >= _ROW_BYTES
+) + tuple(_warpgroup(n, dtypes.float32, _HALVES[0], "tf32", mantissa=10) for n in WARPGROUP_COLUMNS)
+"""`wgmma` of sm_90a: the names end in the axes, k or m/n, along which A and B have neighbours. Only 16-bit elements may lie both ways."""
+
 CORES: Final[dict[str, Core]] = {
-    core.name: core for core in (*NVIDIA, *AMX, *QUADS, *(core for cores in PAIRS.values() for core in cores))
+    core.name: core
+    for core in (*NVIDIA, *HOPPER, *AMX, *QUADS, *(core for cores in PAIRS.values() for core in cores))
 }
 """Every tensor core there is, by the name its WMMA nodes carry."""
 

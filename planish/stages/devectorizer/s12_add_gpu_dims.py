@@ -214,6 +214,8 @@ def _replaced(sink: UOp, indices: dict[UOp, UOp], threads: list[UOp]) -> UOp:
         listed = node.src
         if node.op is Ops.COMBINE:
             listed = node.src[:1]  # neighbours are those of the block
+        elif node.op is Ops.WMMA:
+            listed = node.src[:3]
         elif node.op in {Ops.AFTER, Ops.END}:
             listed = (node.src[0], *(s for s in node.src[1:] if s not in indices))
         src = tuple([final[source] for source in listed])

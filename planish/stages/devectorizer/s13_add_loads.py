@@ -6,6 +6,7 @@ Before → after::
 
     ADD(INDEX(a, i), x)              ADD(LOAD(INDEX(a, i)), x)
     STORE(INDEX(c, i), y)            STORE(INDEX(c, i), y)
+    WMMA(INDEX(m, i), …)             WMMA(INDEX(m, i), …)         of a core that reads LOCAL memory itself
 
 Would break without it: a store would read the place it is about to write.
 
@@ -14,14 +15,15 @@ Holds afterwards: every INDEX is a place (a pointer), read by LOAD, written by S
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from planish.dtypes import PtrDType
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
+from planish.uop.ops import Ops, TensorCore
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite
+from planish.uop.tensor_cores import MATRICES, core_of
 
 _OBSERVED: Final = frozenset({Ops.AFTER, Ops.NOOP})
 
@@ -46,11 +48,28 @@ def _place(root: UOp) -> UOp | None:
     return root.replace(src=(place, *root.src[1:]))
 
 
+def _operands(root: UOp) -> UOp | None:
+    """What a core reads from LOCAL memory is a place: it loads by itself."""
+    core = core_of(cast("TensorCore", root.arg))
+    if core is None or not core.reads_memory:
+        return None
+    src = tuple(
+        source.src[0] if core.in_memory(matrix) and source.op is Ops.LOAD else source
+        for matrix, source in zip(MATRICES, root.src, strict=False)
+    )
+    return None if src == root.src else root.replace(src=src)
+
+
 pm_add_loads = Matcher(
     "pm_add_loads",
     [
         rule(node(Ops.INDEX), _load, says="INDEX(b, i) -> LOAD(INDEX(b, i))"),
         rule(node(Ops.STORE), _place, says="STORE(LOAD(place), x) -> STORE(place, x)"),
+        rule(
+            node(Ops.WMMA),
+            _operands,
+            says="WMMA(LOAD(place), …) -> WMMA(place, …), of operands in LOCAL memory",
+        ),
     ],
 )
 

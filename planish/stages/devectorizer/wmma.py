@@ -39,7 +39,7 @@ def _starts_at_zero(tile: UOp) -> bool:
 def _give(x: UOp, tile: UOp) -> UOp | None:
     if not _is_accumulator(x) or not _starts_at_zero(tile):
         return None
-    return tile.replace(src=(*tile.src[:2], x))
+    return tile.replace(src=(*tile.src[:2], x, *tile.src[3:]))
 
 
 _TILE: Final = node(Ops.WMMA, name="tile")
@@ -65,13 +65,13 @@ def _tiles(root: UOp) -> tuple[list[UOp], tuple[int, ...]] | None:
     tiles = []
     for position in range(count):
         src = []
-        for source in root.src:
+        for source in root.src[:3]:
             held = source.dtype.lanes // count
             if source.op is Ops.CONST:
                 src.append(source.replace(dtype=source.dtype.scalar.vec(held)))
             else:
                 src.append(source.gep(*(lane * count + position for lane in range(held))))
-        tiles.append(root.replace(dtype=root.dtype.scalar.vec(lanes), src=tuple(src)))
+        tiles.append(root.replace(dtype=root.dtype.scalar.vec(lanes), src=(*src, *root.src[3:])))
     return tiles, tuple(position * lanes + lane for lane in range(lanes) for position in range(count))
 
 

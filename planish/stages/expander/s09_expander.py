@@ -73,6 +73,8 @@ _EXPANDED: Final = ALU | {
     Ops.WMMA,
     Ops.COMBINE,
 }
+_COMPUTED_WITH: Final = {Ops.REDUCE: 1, Ops.SCAN: 1, Ops.WMMA: 3}
+"""How many sources are values; ranges follow."""
 _NEAR: Final = 16
 """Elements between neighbouring threads that still share what memory brings at once."""
 _TWIN: Final = 100
@@ -161,7 +163,7 @@ def _expand(root: UOp, ctx: Expansion) -> UOp | None:
     count = _count(axes)
     # memory is one, whatever the lanes; ranges of a reduction are closed, not computed with
     whole = 1 if root.op in {Ops.INDEX} else 0
-    last = 1 if root.op in {Ops.REDUCE, Ops.SCAN} else len(root.src)
+    last = _COMPUTED_WITH.get(root.op, len(root.src))
     if any(_axes(source) for source in root.src[last:]):
         if root.op is Ops.SCAN:
             raise LoweringError("a SCAN runs in order: its range cannot be in lanes", op="SCAN")

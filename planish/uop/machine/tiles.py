@@ -7,17 +7,19 @@ from typing import cast
 
 import numpy as np
 
+from planish.dtypes import PtrDType
 from planish.uop import arithmetic
 from planish.uop.combining import combined
+from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread
-from planish.uop.machine.state import Array, State
+from planish.uop.machine.state import Array, Place
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Combine, Ops, TensorCore
 from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import MATRICES, core_of, multiply_pairs
 
 
-class Tiles(State):
+class Tiles(Accesses):
     """A run that has tensor cores."""
 
     __slots__ = ()
@@ -36,8 +38,13 @@ class Tiles(State):
         if count % threads:
             self._fail(node, "crash", f"{count} threads are not groups of {threads}")
         whole: dict[str, Array] = {}
-        for name, source in zip(MATRICES, node.src, strict=True):
+        for name, source in zip(MATRICES, node.src, strict=False):
             rows, columns = shapes[name]
+            if core is not None and core.in_memory(name):
+                value = self._from_memory(node, source, core.memory_places(name))
+                value = self._threads_last(value, axes, count, threads)
+                whole[name] = value[..., :1, :].reshape(*value.shape[:-2], 1, rows, columns)
+                continue
             held = rows * columns // threads
             positions, odd = divmod(source.dtype.lanes, held)
             if odd or not positions or node.dtype.lanes % (positions * (m * n // threads)) * (positions > 1):
@@ -65,6 +72,22 @@ class Tiles(State):
         lanes = np.moveaxis(flat[..., where], -3, -1)  # …, group, thread, lane, position
         lanes = lanes.reshape(*lanes.shape[:-2], node.dtype.lanes)
         return self._threads_back(lanes, axes)
+
+    def _from_memory(self, node: UOp, source: UOp, ahead: Array) -> Array:
+        """The elements of an operand in LOCAL memory: so far behind the place that the core is told."""
+        dtype = source.dtype
+        if isinstance(dtype, PtrDType):
+            dtype = dtype.base
+        wide = dtype.scalar.vec(ahead.size)
+        if source in self.place:
+            place = self.place[source]
+            gate = np.asarray(place.is_open)[..., None]
+            several = Place(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
+            return self.full(self._fetch(node, several, wide, True, None), wide)
+        buffer, index = source.src[0], self.values[source.src[-1]]
+        if source.op is not Ops.INDEX or buffer.op is not Ops.BUFFERIZE or len(source.src) != 2:
+            self._fail(node, "crash", "an operand is not in LOCAL memory")
+        return self.full(self._staged(node, buffer, [index[..., None] + ahead], True, ahead.size), wide)
 
     def _combine(self, node: UOp) -> Array:
         """What neighbours get."""

@@ -1,0 +1,69 @@
+"""`wgmma` in CUDA C++: 128 threads multiply matrices that lie in shared memory, by inline PTX.
+
+An operand is told by a descriptor of 64 bits: its address, the distances between groups of eight rows and between blocks of columns,
+and that its rows are 128 bytes whose pieces are in another order in each row (`planish.uop.tensor_cores.place_in_memory`). One tile of
+LLIR is a group of four instructions, each of which takes 32 bytes along k; the group is waited for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish import dtypes
+from planish.dtypes import DType, PtrDType
+from planish.llir.tiles import TileOp
+
+FENCE: Final = """asm volatile("fence.proxy.async.shared::cta;" ::: "memory");"""
+"""What threads have stored, for those who do not read as threads do: tensor cores and the copy engine."""
+
+DESCRIPTOR: Final = """// a matrix in shared memory: address, and how far apart its blocks of columns and groups of rows are, in bytes
+static inline uint64_t descriptor(const void *start, uint32_t blocks, uint32_t rows) {
+  uint64_t address = (uint64_t)__cvta_generic_to_shared(start) & 0x3ffff;
+  return address >> 4 | (uint64_t)(blocks >> 4) << 16 | (uint64_t)(rows >> 4) << 32 | 1ull << 62;
+}"""
+
+_KINDS: Final = {dtypes.bfloat16: "bf16", dtypes.float16: "f16", dtypes.float32: "tf32"}
+_ROW: Final = 128
+_STEPS: Final = 4
+"""Instructions that one row takes: 32 bytes each."""
+
+
+def element(dtype: DType) -> DType:
+    """Of an operand, the dtype that its address leads to."""
+    scalar = dtype.scalar
+    return scalar.base.scalar if isinstance(scalar, PtrDType) else scalar
+
+
+def helper(tile: TileOp, operand: DType) -> str:
+    """The function that does one tile."""
+    kind = _KINDS[element(operand)]
+    count = tile.lanes("c")
+    sums = ", ".join(f"%{k}" for k in range(count))
+    outs = ", ".join(f'"+f"(c.at[{k}])' for k in range(count))
+    across = [tile.fragments[matrix][2] == ("@mn",) for matrix in "ab"]
+    turned = "".join(f", {int(each)}" for each in across) if kind in {"bf16", "f16"} else ""
+    slab = tile.k * _ROW
+    # of rows along k the next 32 bytes; of rows across k the next k rows
+    steps = [tile.k // _STEPS * _ROW // 16 if each else 32 // 16 for each in across]
+    spread = [
+        f"descriptor({name}, {slab if each else 16}, {8 * _ROW})"
+        for name, each in zip("ab", across, strict=True)
+    ]
+    instruction = f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{tile.k // _STEPS}.f32.{kind}.{kind}"
+    lines = [
+        f'  asm volatile("{instruction} {{{sums}}}, %{count}, %{count + 1}, 1, 1, 1{turned};" : {outs} : '
+        f'"l"(left + {k * steps[0]}), "l"(right + {k * steps[1]}));'
+        for k in range(_STEPS)
+    ]
+    return "\n".join(
+        [
+            f"// C[{tile.m}, {tile.n}] += A[{tile.m}, {tile.k}] @ B[{tile.k}, {tile.n}], by {tile.threads} threads, from shared memory",
+            f"static inline void {tile.name}(vec<float, {count}> &c, const void *a, const void *b) {{",
+            f"  const uint64_t left = {spread[0]}, right = {spread[1]};",
+            '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
+            *lines,
+            '  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',
+            '  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");',
+            "}",
+        ]
+    )
