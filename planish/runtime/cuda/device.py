@@ -6,6 +6,7 @@ otherwise. So memory that is freed can be given out again at once: whoever gets 
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from functools import cached_property
 from typing import Any, Final
@@ -32,6 +33,9 @@ class Gpu:
         self._device = call("cuDeviceGet", number)
         self._context = call("cuDevicePrimaryCtxRetain", self._device, doing=f"when {self.name} was opened")
         self._ready = threading.local()
+        self._place = (ctypes.c_int64 * 2)(int(self._context), STREAM)
+        self.place = ctypes.addressof(self._place)
+        """For native code: its context, and the stream."""
         self.pool = Pool(self)
 
     def __repr__(self) -> str:
