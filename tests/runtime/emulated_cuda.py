@@ -19,6 +19,8 @@ import pytest
 from planish.compiler import gpu as compiler_gpu
 from planish.compiler import gpu_call
 from planish.frontend import devices
+from planish.frontend.plans import Plans
+from planish.frontend.session import SESSION
 from planish.llir.program import Program
 from planish.runtime.cuda import device, driver, graphs, launch, native
 from planish.runtime.kernels import interpreted
@@ -57,16 +59,21 @@ class EmulatedDriver:
         self.errors: list[BaseException] = []
         self.ran: list[str] = []
         """The kernels that were run, in their order."""
+        self.waits: list[tuple[int, int]] = []
+        """Which stream was to be waited for, and by which."""
         self._next = 0x1000
         self._context = 0
+
+        events: dict[int, int] = {}
 
         def nothing(*_: Any) -> tuple[()]:
             return ()
 
         self.answers: dict[str, Callable[..., Any]] = {
             "cuInit": nothing, "cuStreamSynchronize": nothing, "cuFuncSetAttribute": nothing, "cuGraphDestroy": nothing,
-            "cuGraphExecDestroy": nothing, "cuEventRecord": nothing, "cuEventDestroy": nothing, "cuStreamWaitEvent": nothing,
-            "cuMemcpyHtoD": copied, "cuMemcpyDtoH": copied, "cuMemcpyDtoDAsync": copied,
+            "cuGraphExecDestroy": nothing, "cuEventDestroy": nothing,
+            "cuMemcpyHtoD": copied, "cuMemcpyDtoH": copied, "cuMemcpyDtoDAsync": copied, "cuMemcpyHtoDAsync": copied,
+            "cuMemcpyDtoHAsync": copied,
             "cuDriverGetVersion": lambda: self.version,
             "cuDeviceGetCount": lambda: 1,
             "cuDeviceGet": lambda number: number,
@@ -83,6 +90,8 @@ class EmulatedDriver:
             "cuModuleGetFunction": self._function,
             "cuEventCreate": lambda _: self.handle(),
             "cuEventElapsedTime": lambda *_: 0.001,
+            "cuEventRecord": lambda event, stream: events.__setitem__(event, stream) or (),
+            "cuStreamWaitEvent": lambda stream, event, _: self.waits.append((events[event], stream)) or (),
             "cuGraphCreate": lambda _: self._graph(),
             "cuGraphInstantiate": lambda graph, _: graph,
             "cuGraphAddKernelNode": self._add_launch,
@@ -284,6 +293,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch, memory: int = 1 << 30) -> Iterator
     monkeypatch.setattr(compiler_gpu, "source_of", source_of)
     for module in (compiler_gpu, launch):
         monkeypatch.setattr(module, "cubin_of", lambda source, *_: source.encode())
+    monkeypatch.setattr(SESSION, "plans", Plans())  # what was compiled for another machine
     monkeypatch.setattr(device, "_OPEN", {})
     monkeypatch.setattr(graphs, "_DECIDERS", {})
     monkeypatch.setattr(launch, "_COPIERS", {})

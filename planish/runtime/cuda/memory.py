@@ -90,7 +90,7 @@ class Pool:
         if gpu is None or not self.statistics.kept:
             return 0
         gpu.enter()
-        call("cuStreamSynchronize", 0)
+        gpu.synchronize()
         freed = 0
         with self._lock:
             for size, free in self._free.items():
