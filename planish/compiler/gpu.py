@@ -14,14 +14,16 @@ from planish.codegen import cuda, symbols
 from planish.compiler.assemble import assemble
 from planish.compiler.executable import Executable, alone, weakly
 from planish.compiler.gpu_call import fast_call, launcher
+from planish.compiler.grids import grid_of
 from planish.errors import PlanishError
 from planish.runtime.cuda.arrays import GpuArray
-from planish.runtime.cuda.build import cubin_of, translate
+from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translate
 from planish.runtime.cuda.code import GpuCode
 from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
 from planish.runtime.cuda.driver import device_count, why_none
-from planish.runtime.cuda.launch import LoadedKernel, grid_of
+from planish.runtime.cuda.launch import LoadedKernel
+from planish.runtime.grid import GridKernel
 from planish.schedule.memory import elements
 from planish.schedule.plan import Role
 from planish.target import TARGETS, Target
@@ -49,6 +51,35 @@ _HOPPER: Final = 9
 def source_of(program: Program, aliased: Sequence[int] | frozenset[int]) -> str:
     """The CUDA C++ of a kernel of a plan."""
     return cuda.render(program, aliased=[f"arg{slot}" for slot in aliased])
+
+
+def launches_of(lowered: Lowered) -> tuple[GridKernel, ...]:
+    """What the driver is told of each kernel."""
+    return tuple(
+        GridKernel(
+            symbols.kernel(program.name),
+            cubin_key(source, lowered.target.arch, cuda.FLAGS),
+            grid_of(program),
+            cuda.shared_memory(program).dynamic,
+        )
+        for program, source in zip(lowered.programs, sources_of(lowered), strict=True)
+    )
+
+
+def sources_of(lowered: Lowered) -> list[str]:
+    """The CUDA C++ of each kernel."""
+    return [
+        source_of(p, aliased) for p, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)
+    ]
+
+
+def _cubin(lowered: Lowered, number: int, arch: str) -> bytes:
+    """The machine code of a kernel: by its key from the cache, or compiled."""
+    found = kept_cubin(lowered.launches[number].key)
+    if found is None:
+        source = source_of(lowered.programs[number], lowered.sharing.aliased[number])
+        found = cubin_of(source, arch, cuda.FLAGS)
+    return found
 
 
 def target_of(device: str) -> Target:
@@ -91,9 +122,7 @@ def text_of(lowered: Lowered, level: str) -> str:
         raise PlanishError(
             f"{target.name} is no GPU", remedy="lower for sm_80 or sm_90 to read CUDA C++, PTX or SASS"
         )
-    sources = [
-        source_of(p, aliased) for p, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)
-    ]
+    sources = sources_of(lowered)
     if level == "cuda":
         return "\n".join(sources)
     if level == "ptx":
@@ -112,21 +141,12 @@ class GpuExecutable(Executable):
         self._code, self._sizes, self._results = assembled.code, assembled.sizes, assembled.results
         self._native = self._fast = self._kept = None
         self._backend, self._threads = gpu.name, alone
-        sources = [
-            source_of(program, aliased)
-            for program, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)
-        ]
         with ThreadPoolExecutor(max_workers=8) as pool:  # NVRTC works outside of the interpreter's lock
-            cubins = list(pool.map(lambda source: cubin_of(source, gpu.arch, cuda.FLAGS), sources))
+            numbers = range(len(lowered.launches))
+            cubins = list(pool.map(lambda number: _cubin(lowered, number, gpu.arch), numbers))
         kernels = [
-            LoadedKernel(
-                gpu,
-                symbols.kernel(program.name),
-                cubin,
-                grid_of(program),
-                cuda.shared_memory(program).dynamic,
-            )
-            for program, cubin in zip(lowered.programs, cubins, strict=True)
+            LoadedKernel(gpu, launch.name, cubin, launch.grid, launch.shared)
+            for launch, cubin in zip(lowered.launches, cubins, strict=True)
         ]
         buffers = lowered.plan.buffers
         self.run = GpuCode(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import cache
 from types import EllipsisType
 from typing import Any, Final, TypeAlias, cast
 
@@ -424,12 +423,12 @@ def known(leaf: Any) -> bool:
 
 
 _OWN: Final = (Tensor, np.ndarray, np.generic)
+_PLAIN: Final = frozenset({Tensor, np.ndarray, *_WEAK})
 
 
-@cache
 def is_foreign(kind: type) -> bool:
     """Whether it is the class of arrays of another library, which come by DLPack."""
-    return hasattr(kind, "__dlpack__") and not issubclass(kind, _OWN)
+    return kind not in _PLAIN and hasattr(kind, "__dlpack__") and not issubclass(kind, _OWN)
 
 
 def _taken_over(leaf: Any) -> Tensor:
@@ -447,6 +446,12 @@ def _taken_over(leaf: Any) -> Tensor:
 
 def storage_of(leaf: Any) -> Storage:
     """The elements of an array of another library, in place."""
+    if getattr(leaf, "is_cuda", False):
+        from planish.runtime.cuda.dlpack import at_once
+
+        found = at_once(leaf)
+        if found is not None:
+            return found
     return cast("Storage", _taken_over(leaf)._value.storage)
 
 

@@ -22,7 +22,7 @@ from planish.frontend import devices
 from planish.frontend.plans import Plans
 from planish.frontend.session import SESSION
 from planish.llir.program import Program
-from planish.runtime.cuda import device, driver, graphs, launch, native
+from planish.runtime.cuda import build, device, driver, graphs, launch, native
 from planish.runtime.kernels import interpreted
 
 _OK = 0
@@ -49,6 +49,7 @@ class EmulatedDriver:
     def __init__(self, real: Any, memory: int = 1 << 30) -> None:
         self.real, self.total = real, memory
         self.programs: dict[str, Program] = {}
+        self.cubins: dict[str, bytes] = {}
         self.functions: dict[int, tuple[str, int, Callable[[list[int]], object]]] = {}
         self.blocks: dict[int, Any] = {}
         self.graphs: dict[int, list[Any]] = {}
@@ -65,6 +66,14 @@ class EmulatedDriver:
         self._context = 0
 
         events: dict[int, int] = {}
+
+        def recorded(event: int, stream: int) -> tuple[()]:
+            events[event] = stream
+            return ()
+
+        def waits(stream: int, event: int, flags: int) -> tuple[()]:
+            self.waits.append((events[event], stream))
+            return ()
 
         def nothing(*_: Any) -> tuple[()]:
             return ()
@@ -90,8 +99,8 @@ class EmulatedDriver:
             "cuModuleGetFunction": self._function,
             "cuEventCreate": lambda _: self.handle(),
             "cuEventElapsedTime": lambda *_: 0.001,
-            "cuEventRecord": lambda event, stream: events.__setitem__(event, stream) or (),
-            "cuStreamWaitEvent": lambda stream, event, _: self.waits.append((events[event], stream)) or (),
+            "cuEventRecord": recorded,
+            "cuStreamWaitEvent": waits,
             "cuGraphCreate": lambda _: self._graph(),
             "cuGraphInstantiate": lambda graph, _: graph,
             "cuGraphAddKernelNode": self._add_launch,
@@ -291,8 +300,14 @@ def emulated(monkeypatch: pytest.MonkeyPatch, memory: int = 1 << 30) -> Iterator
         monkeypatch.setattr(module, "bindings", lambda: found)
     monkeypatch.setattr(native, "addresses", addresses)
     monkeypatch.setattr(compiler_gpu, "source_of", source_of)
+
+    def cubin_of(source: str, *_: object) -> bytes:
+        return found.cubins.setdefault(build.cubin_key(source, "emulated", ()), source.encode())
+
+    monkeypatch.setattr(compiler_gpu, "cubin_key", lambda source, *_: build.cubin_key(source, "emulated", ()))
+    monkeypatch.setattr(compiler_gpu, "kept_cubin", found.cubins.get)
     for module in (compiler_gpu, launch):
-        monkeypatch.setattr(module, "cubin_of", lambda source, *_: source.encode())
+        monkeypatch.setattr(module, "cubin_of", cubin_of)
     monkeypatch.setattr(SESSION, "plans", Plans())  # what was compiled for another machine
     monkeypatch.setattr(device, "_OPEN", {})
     monkeypatch.setattr(graphs, "_DECIDERS", {})

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import planish as pn
+from planish.compiler import gpu as compiler_gpu
+from planish.compiler import lowering
+from planish.runtime.grid import Grid, size_of
 from tests.runtime.emulated_cuda import EmulatedDriver, emulated
 
 GPU = "cuda:0"
@@ -132,3 +135,31 @@ def test_host_ops_work_on_copies(gpu: EmulatedDriver) -> None:
     spd = a @ a.T + 12 * np.eye(4, dtype=np.float32)
     got = pn.linalg.cholesky(pn.asarray(spd, device=GPU)) + 1
     np.testing.assert_allclose(np.asarray(got), np.linalg.cholesky(spd) + 1, rtol=1e-4, atol=1e-5)
+
+
+def test_a_second_process_lowers_nothing(gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        return pn.sum(pn.exp(x) * 3.25, axis=1)
+
+    x = _data(4, 8)
+    first = pn.jit(f)
+    want = np.asarray(first(pn.asarray(x, device=GPU)))
+    monkeypatch.setattr(lowering, "lower_for", None)  # whoever asks for it fails
+    monkeypatch.setattr(compiler_gpu, "source_of", None)
+    second = pn.jit(f)
+    assert np.array_equal(np.asarray(second(pn.asarray(x, device=GPU))), want)
+    (entry,) = second._entries.values()
+    assert "programs" not in entry.exe.lowered.__dict__  # type: ignore[union-attr]
+    assert entry.exe.kernels[0].program.params  # type: ignore[union-attr]  # asked for, they are read
+
+
+@pytest.mark.parametrize("text", ["", "1 2", "add", "v0 7 sub pow"])
+def test_a_text_that_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError):
+        size_of(text)
+
+
+def test_sizes_follow_from_variables() -> None:
+    grid = Grid(("v0 63 add 64 truncdiv", "7", "v1 v0 max"), (64, 1, 1))
+    assert not grid.is_static
+    assert grid.at((130, 3)) == (3, 7, 130)

@@ -21,7 +21,7 @@ from planish.errors import DTypeError, GraphError, Location, PlanishError, Shape
 from planish.frontend import devices, tree
 from planish.frontend.expression import LazyValue, Parameter
 from planish.frontend.session import evaluate, tensor_type
-from planish.frontend.storage import Array
+from planish.frontend.storage import Array, Storage
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
 
@@ -154,8 +154,8 @@ def from_dlpack(x: SupportsDLPack, /, *, device: str | None = None, copy: bool |
     if isinstance(x, Tensor):
         return asarray(x, device=device, copy=copy)
     if _is_on_gpu(x):
-        found = _of_gpu(x, copy)
-        return found if device is None else to_device(found, device)
+        shared = _of_gpu(x, copy)
+        return shared if device is None else to_device(shared, device)
     given = np.from_dlpack(cast("Any", x), copy=copy)
     found = dtypes.from_numpy(given.dtype)
     place = None if device is None else devices.checked(device)
@@ -251,7 +251,8 @@ def _gpu_array(x: Tensor, copy: bool | None = None) -> Any:
     value = x._value
     evaluate([value])
     value.shared = True
-    storage = cast("Any", value.storage)
+    storage = devices.find(x.device).moved(cast("Storage", value.storage))
+    value.storage = storage
     return storage.copy() if copy else storage
 
 

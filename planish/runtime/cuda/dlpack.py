@@ -8,7 +8,9 @@ stream wait for it. Memory that went out to another stream comes back only behin
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -96,17 +98,20 @@ class _Lent:
         self.array.gpu.wait_for(self.stream)
 
 
-@_DELETER
 def _returned(address: int) -> None:
+    """Nobody else uses an array any more."""
     _OUT.pop(address, None)
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def _dropped(capsule: int) -> None:
     """A capsule that nobody took."""
     name = _name_of(capsule)
     if name is not None:
         _OUT.pop(_pointer(capsule, name), None)
+
+
+_RETURNED: Final = _DELETER(_returned)
+_DROPPED: Final = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_dropped)
 
 
 def lent(array: GpuArray, stream: int | None, *, versioned: bool, read_only: bool) -> object:
@@ -127,14 +132,14 @@ def lent(array: GpuArray, stream: int | None, *, versioned: bool, read_only: boo
         array.address, CUDA, array.gpu.number, rank, kind, dtype.itemsize * 8, 1,
         ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)), 0,
     )  # fmt: skip
-    record.deleter = ctypes.cast(_returned, ctypes.c_void_p).value
+    record.deleter = ctypes.cast(_RETURNED, ctypes.c_void_p).value
     if isinstance(record, _Versioned):
         record.major, record.minor = _VERSION
         record.flags = _READ_ONLY * read_only
     address = ctypes.addressof(record)
     _OUT[address] = record, keeper, shape, strides
     plain, with_version = _FORMS
-    return _new(address, with_version if versioned else plain, ctypes.cast(_dropped, ctypes.c_void_p).value)
+    return _new(address, with_version if versioned else plain, ctypes.cast(_DROPPED, ctypes.c_void_p).value)
 
 
 # -- in ----------------------------------------------------------------------------------------------------------------
@@ -189,6 +194,35 @@ def borrowed(x: Any) -> tuple[GpuArray, tuple[int, ...] | None]:
     return GpuArray(here, owner, address, dtype, (most + 1,)), strides
 
 
+def at_once(x: Any) -> GpuArray | None:
+    """The memory of a torch tensor on a GPU, if there is nothing to wait for: a capsule costs ten times what asking for an address does."""
+    torch = sys.modules.get("torch")
+    if (
+        torch is None
+        or type(x) is not torch.Tensor
+        or not x.is_cuda
+        or x.requires_grad
+        or not x.is_contiguous()
+    ):
+        return None
+    dtype = _torch_dtypes().get(x.dtype)
+    if dtype is None or x.is_conj() or x.is_neg():
+        return None
+    number = x.get_device()
+    here = gpu(number)
+    if torch._C._cuda_getCurrentRawStream(number) != here.stream:
+        return None
+    return GpuArray(here, x, x.data_ptr(), dtype, tuple(x.shape))
+
+
+@cache
+def _torch_dtypes() -> Mapping[Any, np.dtype[Any]]:
+    torch = sys.modules["torch"]
+    named = {dtype.name: dtype for dtype in _NAMES.values()}
+    found = {getattr(torch, name, None): dtype for name, dtype in named.items()}
+    return {name: dtype for name, dtype in found.items() if name is not None}
+
+
 def _in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     wanted = 1
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -205,6 +239,6 @@ def interface(array: GpuArray) -> dict[str, Any]:
     if array.dtype.kind == "V" or array.dtype.name not in _KINDS:
         raise AttributeError(f"__cuda_array_interface__ has no dtype {array.dtype.name}; use DLPack")
     return {
-        "shape": array.shape, "typestr": array.dtype.str, "data": (array.address, True), "strides": None,
+        "shape": array.shape, "typestr": array.dtype.str, "data": (array.address, False), "strides": None,
         "stream": array.gpu.dlpack_stream, "version": 3,
     }  # fmt: skip

@@ -1,86 +1,13 @@
-"""Kernels on a GPU: modules loaded from cubins, and the grid of a launch."""
+"""Kernels on a GPU: modules loaded from cubins."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from planish.errors import LoweringError
-from planish.llir.program import Compute, Convert, Immediate, Operand, Ops, Program, Special
 from planish.runtime.cuda.build import cubin_of
 from planish.runtime.cuda.device import Gpu
 from planish.runtime.cuda.driver import bindings, call
-
-Values = Sequence[int]
-_AXES: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """How many blocks, of how many threads; along each axis a number, or what follows from the variables."""
-
-    blocks: tuple[int | Callable[[Values], int], ...]
-    threads: tuple[int, ...]
-
-    @property
-    def is_static(self) -> bool:
-        return all(isinstance(size, int) for size in self.blocks)
-
-    def at(self, values: Values) -> tuple[int, ...]:
-        """The blocks of a launch whose variables have these values."""
-        return tuple(size if isinstance(size, int) else size(values) for size in self.blocks)
-
-
-def grid_of(program: Program) -> Grid:
-    """The grid that the special indices of a kernel ask for."""
-    blocks: list[int | Callable[[Values], int]] = [1] * _AXES
-    threads = [1] * _AXES
-    for special in program.specials:
-        axis = int(special.name[4:])
-        bound = special.bound
-        if isinstance(bound, Immediate) and isinstance(bound.value, int):
-            (threads if special.is_thread else blocks)[axis] = bound.value
-        elif special.is_thread:
-            raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
-        else:
-            blocks[axis] = _computed(program, special)
-    return Grid(tuple(blocks), tuple(threads))
-
-
-_INTEGERS: Final[dict[Ops, Callable[..., int]]] = {
-    Ops.ADD: lambda x, y: x + y, Ops.SUB: lambda x, y: x - y, Ops.MUL: lambda x, y: x * y, Ops.NEG: lambda x: -x,
-    Ops.TRUNCDIV: lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) if y else 0,
-    Ops.SHL: lambda x, y: x << y, Ops.SHR: lambda x, y: x >> y, Ops.AND: lambda x, y: x & y, Ops.MAX: max, Ops.MIN: min,
-    Ops.MULACC: lambda x, y, z: x * y + z, Ops.OR: lambda x, y: x | y, Ops.XOR: lambda x, y: x ^ y,
-    Ops.TRUNCMOD: lambda x, y: int(math.fmod(x, y)) if y else 0, Ops.CMPLT: lambda x, y: int(x < y),
-    Ops.CMPLE: lambda x, y: int(x <= y), Ops.CMPEQ: lambda x, y: int(x == y), Ops.CMPNE: lambda x, y: int(x != y), Ops.WHERE: lambda p, x, y: x if p else y,
-}  # fmt: skip
-"""What a size is computed by."""
-
-
-def _computed(program: Program, special: Special) -> Callable[[Values], int]:
-    """A bound as a function of the variables of the kernel."""
-    makers = {i.target: i for i in program.body if i.target is not None}
-    places = {variable.result: k for k, variable in enumerate(program.variables)}
-
-    def build(operand: Operand) -> Callable[[Values], int]:
-        if isinstance(operand, Immediate):
-            constant = int(operand.value)  # type: ignore[arg-type]  # a size is one integer
-            return lambda values: constant
-        if operand in places:
-            place = places[operand]
-            return lambda values: values[place]
-        maker = makers.get(operand)
-        if isinstance(maker, Convert):
-            return build(maker.operand)
-        if isinstance(maker, Compute) and maker.op in _INTEGERS:
-            inputs, compute = [build(x) for x in maker.inputs], _INTEGERS[maker.op]
-            return lambda values: compute(*(x(values) for x in inputs))
-        raise LoweringError(f"{program.name}: the grid depends on more than sizes", op="SPECIAL")
-
-    return build(special.bound)
+from planish.runtime.grid import Grid
 
 
 class LoadedKernel:
@@ -126,7 +53,7 @@ def copier(gpu: Gpu) -> LoadedKernel:
     """The kernel that copies bytes: target, source, how many."""
     found = _COPIERS.get(gpu.number)
     if found is None:
-        grid = Grid((lambda values: -(-values[0] // 4096), 1, 1), (256, 1, 1))
+        grid = Grid(("v0 4095 add 4096 truncdiv", "1", "1"), (256, 1, 1))
         found = _COPIERS[gpu.number] = LoadedKernel(
             gpu, "planish_copy", cubin_of(_COPY, gpu.arch, ()), grid, 0
         )
