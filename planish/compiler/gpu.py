@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translat
 from planish.runtime.cuda.code import GpuCode
 from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
+from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent
 from planish.runtime.cuda.driver import device_count, why_none
 from planish.runtime.cuda.launch import LoadedKernel
 from planish.runtime.grid import GridKernel
@@ -36,8 +38,13 @@ if TYPE_CHECKING:
 __all__ = [
     "GpuArray",
     "GpuExecutable",
+    "at_once",
+    "borrowed",
     "device_count",
+    "interface",
+    "lent",
     "on_device",
+    "on_stream",
     "put",
     "target_of",
     "text_of",
@@ -103,6 +110,11 @@ def number_of(device: str) -> int:
             f"there is no device {device!r}", remedy="cpu, or cuda:0 and so on; see planish.devices()"
         )
     return int(number or 0)
+
+
+def on_stream(device: str, stream: int) -> AbstractContextManager[None]:
+    """Inside, everything of a device runs on another stream."""
+    return gpu(number_of(device)).on_stream(stream)
 
 
 def put(device: str, array: Any) -> GpuArray:

@@ -447,7 +447,7 @@ def _taken_over(leaf: Any) -> Tensor:
 def storage_of(leaf: Any) -> Storage:
     """The elements of an array of another library, in place."""
     if getattr(leaf, "is_cuda", False):
-        from planish.runtime.cuda.dlpack import at_once
+        from planish.compiler.gpu import at_once
 
         found = at_once(leaf)
         if found is not None:

@@ -129,10 +129,9 @@ def stream(handle: object, device: str = CUDA) -> Iterator[None]:
         raise PlanishError(
             f"{name} has no streams", location=Location.caller(), remedy="name a GPU, such as cuda:0"
         )
-    from planish.compiler.gpu import number_of
-    from planish.runtime.cuda.device import gpu
+    from planish.compiler.gpu import on_stream
 
-    with gpu(number_of(name)).on_stream(_stream_address(handle)):
+    with on_stream(name, _stream_address(handle)):
         yield
 
 

@@ -170,7 +170,7 @@ def _is_on_gpu(x: object) -> bool:
 
 def _of_gpu(x: Any, copy: bool | None) -> Tensor:
     """Its memory, or a copy; one is needed where it is not in row-major order."""
-    from planish.runtime.cuda.dlpack import borrowed
+    from planish.compiler.gpu import borrowed
 
     array, strides = borrowed(x)
     if strides is not None and copy is False:
@@ -236,7 +236,7 @@ def _from_gpu(
     wanted: tuple[int, int] | None,
     copy: bool | None,
 ) -> object:
-    from planish.runtime.cuda.dlpack import lent
+    from planish.compiler.gpu import lent
 
     if wanted not in {None, dlpack_device(x)}:
         raise BufferError(
@@ -260,7 +260,7 @@ def cuda_array_interface(x: Tensor) -> dict[str, Any]:
     """For libraries that know no DLPack."""
     if dlpack_device(x) == DLPACK_CPU:
         raise AttributeError(f"a tensor on {x.device} has no __cuda_array_interface__")
-    from planish.runtime.cuda.dlpack import interface
+    from planish.compiler.gpu import interface
 
     return interface(_gpu_array(x))
 
