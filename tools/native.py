@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent.parent / "planish" / "runtime" / "native"
-MADE: Final = FOLDER / "support.ll"
+UNITS: Final = ("support", "gpu")
+"""What each file of IR is made of: the C of that name, with what it includes."""
 OBJECT: Final = FOLDER / "support.o"
+"""What every process needs, ready to be loaded."""
 VERSION: Final = "14"
 _CLANG: Final = (
     *("-O1", "-Xclang", "-disable-llvm-passes", "-Xclang", "-disable-lifetime-markers", "-S", "-emit-llvm"),
@@ -57,10 +59,15 @@ def tool(name: str) -> str | None:
     return None
 
 
-def compiled(clang: str, opt: str) -> str:
+def made(unit: str) -> Path:
+    """Where the IR of a unit is."""
+    return FOLDER / f"{unit}.ll"
+
+
+def compiled(clang: str, opt: str, unit: str) -> str:
     """The IR of the C, as the package has it."""
     first = subprocess.run(
-        [clang, *_CLANG, "-o", "-", FOLDER / "support.c"], check=True, capture_output=True, text=True
+        [clang, *_CLANG, "-o", "-", FOLDER / f"{unit}.c"], check=True, capture_output=True, text=True
     ).stdout
     raw = subprocess.run(
         [opt, "-opaque-pointers", "-S", f"-passes={_PASSES}"],
@@ -92,17 +99,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(arguments)
     if args.object:
-        OBJECT.write_bytes(object_code(MADE.read_text()))
+        OBJECT.write_bytes(object_code(made("support").read_text()))
         return 0
     clang, opt = tool("clang"), tool("opt")
     if clang is None or opt is None:
         print(f"this takes clang and opt of LLVM {VERSION}", file=sys.stderr)
         return 2
-    text = compiled(clang, opt)
+    texts = {unit: compiled(clang, opt, unit) for unit in UNITS}
     if args.check:
-        return int(MADE.read_text() != text)
-    MADE.write_text(text)
-    OBJECT.write_bytes(object_code(text))
+        return int(any(made(unit).read_text() != text for unit, text in texts.items()))
+    for unit, text in texts.items():
+        made(unit).write_text(text)
+    OBJECT.write_bytes(object_code(texts["support"]))
     return 0
 
 

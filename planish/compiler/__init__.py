@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from planish.optimize.why import Why
     from planish.ptir.passes import Passes
     from planish.runtime.entry import NativeKernel
+    from planish.runtime.grid import GridKernel
     from planish.runtime.kernels import Observer
 
 __all__ = [
@@ -125,6 +126,15 @@ class Lowered:
 
         pairs = enumerate(zip(self.programs, self.scratch, strict=True))
         return tuple(native_kernel(f"k{number}", *pair) for number, pair in pairs)
+
+    @cached_property
+    def launches(self) -> tuple[GridKernel, ...]:
+        """How each kernel is launched on a GPU."""
+        if not self.target.is_gpu:
+            return ()
+        from planish.compiler.gpu import launches_of
+
+        return launches_of(self)
 
     @cached_property
     def is_plain(self) -> bool:

@@ -17,6 +17,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.ptir.binding import learn
 from planish.ptir.function import Function
 from planish.ptir.types import TensorType
+from planish.runtime.arrays import DeviceArray
 
 Array = NDArray[Any]
 
@@ -48,9 +49,7 @@ class Arguments:
         """The arrays, and what the named sizes are."""
         if len(given) != len(self.types):
             raise ShapeError(f"{self.function} takes {len(self.types)} arrays, not {len(given)}")
-        arrays: list[Any] = [
-            x if isinstance(x, np.ndarray) or is_device_array(x) else np.asarray(x) for x in given
-        ]
+        arrays: list[Any] = [x if isinstance(x, np.ndarray | DeviceArray) else np.asarray(x) for x in given]
         for array, type, label in zip(arrays, self.types, self.labels, strict=True):
             if array.dtype != type.dtype.numpy and array.dtype.newbyteorder("=") != type.dtype.numpy:
                 raise DTypeError(
@@ -74,11 +73,6 @@ class Arguments:
             f"{self.function}: {label} is {array.dtype}{list(array.shape)}, {type} is expected",
             remedy="pass an array of that dtype and shape",
         )
-
-
-def is_device_array(x: object) -> bool:
-    """Whether it is an array in the memory of a device, which has a dtype and a shape but no elements to look at here."""
-    return hasattr(x, "address") and hasattr(x, "gpu")
 
 
 def flat(array: Array, dtype: np.dtype[Any], *, own: bool = False) -> Array:

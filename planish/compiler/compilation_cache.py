@@ -22,6 +22,7 @@ from planish.config import current
 from planish.errors import InternalError, PlanishError
 from planish.ptir.dims import bounds
 from planish.runtime.cache import disk_cache, key_of
+from planish.runtime.grid import GridKernel
 from planish.runtime.processors import processor
 from planish.schedule.memory import Sharing
 from planish.schedule.plan import Host, Launch, Plan, Role, Rolled, walk
@@ -34,6 +35,9 @@ _RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam"
 """Settings that change what is generated."""
 
 
+_AXES: Final = 3
+_MOST_SIZES: Final = 64
+"""Variables of one kernel that are tried."""
 LATER: Final = ("function", "programs", "choices")
 """What of a lowered function only those need who look at it."""
 _NOW: Final = {
@@ -43,6 +47,7 @@ _NOW: Final = {
     "scratch": "tuple[int, ...]",
     "variables": "tuple[tuple[str, ...], ...]",
     "calls": "tuple[NativeKernel, ...]",
+    "launches": "tuple[GridKernel, ...]",
     "is_plain": "bool",
     "origins": "tuple[int, ...]",
     "rolled": "tuple[Rolled, ...]",
@@ -131,6 +136,7 @@ def _check(
     plan: Plan,
     sharing: Sharing,
     keys: Sized,
+    launches: Sequence[GridKernel],
     is_plain: bool,
     rolled: Sequence[Rolled],
     kept: Sized,
@@ -177,8 +183,15 @@ def _check(
     if len(plan.results) != len(plan.result_dims) or len(plan.results) != len(arguments.results):
         raise plan_json.Malformed("the results are those of another function")
     lengths = {len(sharing.aliased), *map(len, kernels.values())}
-    if lengths != {count} or len(keys) not in (0, count):
+    if lengths != {count} or not {len(keys), len(launches)} <= {0, count}:
         raise plan_json.Malformed("the kernels are those of another plan")
+    for launch in launches:
+        try:
+            sizes = len(launch.grid.at((1,) * _MOST_SIZES)), len(launch.grid.threads)
+        except (ValueError, IndexError):
+            sizes = 0, 0
+        if sizes != (_AXES, _AXES):
+            raise plan_json.Malformed("a grid has no three axes")
 
 
 def _later(data: bytes, target: Target) -> dict[str, object]:

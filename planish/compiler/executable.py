@@ -110,9 +110,9 @@ class Executable:
         blocks().configure()
         self._native = NativeCode(lowered, assembled, backend) if calls is None else None
         self._backend: str = backend if calls is None else "llir-interpreter"
-        found = None if self._native is None else fast_call(lowered, assembled, self._native, _weakly(self))
+        found = None if self._native is None else fast_call(lowered, assembled, self._native, weakly(self))
         self._fast = None if found is None else found.call
-        self._threads = threads if self.is_parallel else _alone
+        self._threads = threads if self.is_parallel else alone
         self._kept = found
 
     def __repr__(self) -> str:
@@ -285,11 +285,12 @@ class _CallLayout:
         return memory, scratch
 
 
-def _alone() -> int:
+def alone() -> int:
+    """How many threads a call takes that takes one."""
     return 1
 
 
-def _weakly(executable: Executable) -> Callable[..., tuple[Array, ...]]:
+def weakly(executable: Executable) -> Callable[..., tuple[Array, ...]]:
     """What its builtin falls back to.
 
     It does not keep the executable alive: memory goes with the last who knows it, not with the next collection.

@@ -9,8 +9,8 @@ import pytest
 
 import planish as pn
 from planish import compiler
+from planish.compiler.grids import grid_of
 from planish.config import settings
-from planish.runtime.cuda.launch import grid_of
 
 RNG = np.random.default_rng(0)
 

@@ -32,16 +32,18 @@ def tool() -> ModuleType:
     return module
 
 
-def test_the_ir_is_of_the_c_beside_it() -> None:
-    assert f"; sha256 {tool().fingerprint()}\n" in native.source(), "the C has changed: make native"
+@pytest.mark.parametrize("unit", tool().UNITS)
+def test_the_ir_is_of_the_c_beside_it(unit: str) -> None:
+    assert f"; sha256 {tool().fingerprint()}\n" in native.source(unit), "the C has changed: make native"
 
 
-def test_compiling_the_c_again_makes_the_same_ir() -> None:
+@pytest.mark.parametrize("unit", tool().UNITS)
+def test_compiling_the_c_again_makes_the_same_ir(unit: str) -> None:
     build = tool()
     clang, opt = build.tool("clang"), build.tool("opt")
     if clang is None or opt is None:
         pytest.skip(f"no clang and opt of LLVM {build.VERSION} here")
-    assert build.compiled(clang, opt) == native.source()
+    assert build.compiled(clang, opt, unit) == native.source(unit)
 
 
 def test_the_object_is_of_the_ir_beside_it() -> None:

@@ -265,7 +265,11 @@ class Tensor(ArrayMethods):
         return functions.to_dlpack(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return functions.DLPACK_CPU
+        return functions.dlpack_device(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return functions.cuda_array_interface(self)
 
     def to_device(self, device: str, /, *, stream: int | None = None) -> Tensor:
         """The same elements on another device."""

@@ -32,9 +32,9 @@ class Functions(Protocol):
 
 
 @cache
-def source() -> str:
-    """The LLVM IR of it all."""
-    return Path(__file__).with_name("support.ll").read_text()
+def source(unit: str = "support") -> str:
+    """The LLVM IR of it all; `gpu`: of what only those need who have one."""
+    return Path(__file__).with_name(f"{unit}.ll").read_text()
 
 
 @cache
