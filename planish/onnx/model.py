@@ -30,6 +30,7 @@ from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.scope import NameScope
 from planish.onnx.segment import on_device
 from planish.onnx.site import CannotTrace
+from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
 from planish.onnx.tape import Call, Tape, TapeRecorder
 from planish.onnx.tensors import dense, to_array
 from planish.onnx.whole import Dynamic, WholeProgram
@@ -50,9 +51,11 @@ class Model:
         folder: str | None = None,
         *,
         weights: Mapping[int, memoryview] | None = None,
+        data: memoryview | None = None,
         interpret: bool = False,
     ) -> None:
         self.proto = proto
+        self._data = data
         self.dims: dict[str, int | Bounds] = dict(dims or {})
         self._folder = folder
         self.make: Compile = interpreted if interpret else compile
@@ -106,7 +109,7 @@ class Model:
             known = [info.name for info in self.outputs]
             for name in output_names:
                 if name not in known:
-                    raise PlanishError(
+                    raise InvalidArgument(
                         f"the model has no output {name!r}", remedy=f"it has {', '.join(known)}"
                     )
         given = self._given(feeds)
@@ -175,20 +178,29 @@ class Model:
             self._right[told] = tuple(given)
         return given
 
+    def complete(self, feeds: Mapping[str, Any]) -> None:
+        """An error if an input is not among these."""
+        for info in self.inputs:
+            if info.name not in feeds and not info.is_optional:
+                raise MissingInput(f"input {info} is missing")
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, as it was read."""
+        Path(path).write_bytes(self.proto.SerializeToString() if self._data is None else self._data)
+
     def _checked(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         wanted = {info.name: info for info in self.inputs}
         optional = {info.name: info for info in self.optional_inputs}
         for name in feeds:
             if name not in wanted and name not in optional:
-                raise PlanishError(
+                raise InvalidArgument(
                     f"the model has no input {name!r}", remedy=f"it has {', '.join(wanted) or 'none'}"
                 )
+        self.complete(feeds)
         given: dict[str, Any] = {}
         for name, info in (wanted | optional).items():
             if name in feeds:
                 given[name] = checked(info, feeds[name], self.dims)
-            elif name in wanted and not info.is_optional:
-                raise PlanishError(f"input {info} is missing")
             elif name in wanted:
                 given[name] = None
         return given
@@ -326,9 +338,9 @@ def load(source: str | Path | bytes | ModelProto, dims: DimSizes | None = None) 
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise PlanishError(f"cannot read {path}: {error.strerror or error}") from None
+        raise NoSuchFile(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError:
-        raise PlanishError(f"{path} is empty") from None
+        raise InvalidProtobuf(f"{path} is empty") from None
     return _parsed(memoryview(mapped), str(path), dims, str(path.parent))
 
 
@@ -337,13 +349,13 @@ def _parsed(data: memoryview, what: str, dims: DimSizes | None, folder: str | No
         slimmed = wire.slim(data)
         proto = onnx.load_model_from_string(slimmed.message)
     except PlanishError as error:
-        raise PlanishError(f"{what} is not an ONNX model: {error.message}") from None
+        raise InvalidProtobuf(f"{what} is not an ONNX model: {error.message}") from None
     except Exception as error:  # noqa: BLE001 - protobuf has several ways to say so
-        raise PlanishError(f"{what} is not an ONNX model: {error}") from None
+        raise InvalidProtobuf(f"{what} is not an ONNX model: {error}") from None
     if not proto.HasField("graph"):
-        raise PlanishError(f"{what} is not an ONNX model: it has no graph")
+        raise InvalidProtobuf(f"{what} is not an ONNX model: it has no graph")
     weights = {n: data[start:end] for n, (start, end) in slimmed.weights.items()}
-    return Model(proto, dims, folder, weights=weights)
+    return Model(proto, dims, folder, weights=weights, data=data)
 
 
 __all__ = ["Model", "load"]
