@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +67,8 @@ def _from_bytes(tensor: TensorProto, dims: tuple[int, ...], raw: _Buffer) -> Arr
     if kind in _PACKED:
         whole = TensorProto(data_type=kind, dims=dims, raw_data=bytes(raw))
         return np.asarray(numpy_helper.to_array(whole))
-    array = np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype).reshape(dims)
+    swapped = sys.byteorder != "little" and dtype.kind in "iufc"
+    array = np.frombuffer(raw, dtype.newbyteorder("<") if swapped else dtype).reshape(dims)
     # what lies askew in a file is copied, once: kernels read whole elements
     return array if array.flags.aligned else array.copy()
 
