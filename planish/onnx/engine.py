@@ -22,14 +22,15 @@ from planish.errors import Location, PlanishError
 from planish.onnx import registry, work
 from planish.onnx.attributes import Attributes
 from planish.onnx.functions import body_of, defaults_of
+from planish.onnx.host_call import HostCall
 from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import OpForm, Unsupported
 from planish.onnx.scope import NameScope, Value, graphs_of, last_uses
-from planish.onnx.segment import Segment, arrays_in, lazy_in, on_device, trimmed, with_arrays
+from planish.onnx.segment import Segment, arrays_in, lazy_in, trimmed, with_arrays
 from planish.onnx.site import CannotTrace, NodeSite, failure_at, label_of, title_of
 from planish.onnx.symbols import as_numbers, follow
 from planish.onnx.tape import Call, TapeRecorder
-from planish.onnx.tensors import dense, to_array
+from planish.onnx.tensors import dense, on_device, to_array
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import TensorType
@@ -273,13 +274,7 @@ class Importer:
                 recorder.keeps = False
             return _several(entry.handler(at, *known))
         places = [n for n, value in enumerate(known) if value is not None]
-
-        def call(*arrays: Array) -> list[Array]:
-            values: list[Array | None] = [None] * len(known)
-            for n, array in zip(places, arrays, strict=True):
-                values[n] = array
-            return [np.asarray(result) for result in _several(entry.handler(at, *values))]
-
+        call = HostCall(at.attributes.said(), at.version, places, at.attributes)
         results = recorder.call(call, [known[n] for n in places], False)
         if not all(on_device(array.dtype) for array in results):
             recorder.keeps = False  # text is not looked at

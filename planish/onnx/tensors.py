@@ -17,6 +17,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
+from planish import dtypes
 from planish.errors import PlanishError
 
 Array = NDArray[Any]
@@ -126,4 +127,25 @@ def dense(sparse: onnx.SparseTensorProto, folder: str | None = None) -> Array:
     return result
 
 
-__all__ = ["Array", "dense", "inside", "to_array"]
+def on_device(dtype: np.dtype[Any]) -> bool:
+    """Whether PTIR has the dtype; arrays of others stay arrays."""
+    known = _ON_DEVICE.get(dtype)
+    if known is None:
+        try:
+            dtypes.from_numpy(dtype)
+            known = True
+        except (PlanishError, TypeError):
+            known = False
+        _ON_DEVICE[dtype] = known
+    return known
+
+
+_ON_DEVICE: Final[dict[np.dtype[Any], bool]] = {}
+
+
+def letters_of(name: str) -> str:
+    """A name with nothing in it but letters and numbers of ASCII."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+
+
+__all__ = ["Array", "dense", "inside", "letters_of", "on_device", "to_array"]
