@@ -28,12 +28,31 @@ class Arguments:
     __slots__ = ("function", "is_static", "labels", "names", "results", "types")
 
     def __init__(self, function: Function) -> None:
-        self.function = function.name
-        self.types = function.param_types
-        self.results = tuple(type.dtype.numpy for type in function.result_types)
+        self._tell(
+            function.name, function.param_types, function.result_types, [p.name for p in function.params]
+        )
+
+    @classmethod
+    def named(
+        cls, name: str, params: Sequence[TensorType], results: Sequence[TensorType], names: Sequence[str] = ()
+    ) -> Arguments:
+        """Of a function whose body is not at hand; its parameters are `x0`, `x1` … if nobody says."""
+        made = cls.__new__(cls)
+        made._tell(name, params, results, names or [f"x{n}" for n in range(len(params))])
+        return made
+
+    def _tell(
+        self,
+        name: str,
+        params: Sequence[TensorType],
+        results: Sequence[TensorType],
+        names: Sequence[str | None],
+    ) -> None:
+        self.function = name
+        self.types = tuple(params)
+        self.results = tuple(type.dtype.numpy for type in results)
         self.labels = tuple(
-            f"argument {position}" + (f" ({param.name})" if param.name else "")
-            for position, param in enumerate(function.params)
+            f"argument {position}" + (f" ({label})" if label else "") for position, label in enumerate(names)
         )
         self.is_static = all(type.is_static for type in self.types)
         self.names = tuple(dict.fromkeys(s.name for type in self.types for s in type.symbols()))

@@ -27,10 +27,12 @@ from planish.runtime.processors import processor
 from planish.schedule.memory import Sharing
 from planish.schedule.plan import Host, Launch, Plan, Role, Rolled, walk
 from planish.target import Target
+from planish.target import find as find_target
 
 if TYPE_CHECKING:
-    from planish.compiler import Lowered
+    from planish.compiler import Executable, Lowered
 
+__all__ = ["LATER", "disk_cache", "key", "key_of", "load", "revive", "save", "standard_key", "surroundings"]
 _RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic", "schedule")
 """Settings that change what is generated."""
 
@@ -59,16 +61,22 @@ def key(
     function: ptir.Function | ptir.Program, target: Target, passes: str | None, donate: Iterable[int]
 ) -> str:
     """Under which a lowered function is kept."""
+    return key_of(
+        "lowered", ptir.print(function), str(passes), ",".join(map(str, sorted(donate))), surroundings(target)
+    )  # fmt: skip
+
+
+def surroundings(target: Target | None = None) -> str:
+    """What else code follows from: the target (by default that of the settings), the processor, settings."""
     settings = current()
+    target = find_target(settings.target) if target is None else target
     chosen = ",".join(f"{name}={getattr(settings, name)}" for name in _RELEVANT)
     if settings.beam:
         from planish.compiler import tuning
 
         chosen += f",winners={tuning.winners().stamp}"
     made_for = target.arch if target.is_gpu else str(processor(target))
-    return key_of(
-        "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, made_for
-    )  # fmt: skip
+    return f"{target!r} {chosen} {made_for}"
 
 
 def save(where: str, lowered: Lowered) -> None:
@@ -91,12 +99,29 @@ def save(where: str, lowered: Lowered) -> None:
 
 def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> Lowered | None:
     """What was kept, if it was."""
-    from planish.compiler import Lowered
-
     raw = disk_cache().get(where)
     if raw is None:
         return None
-    arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
+    return _read(raw, Arguments(function.entry if isinstance(function, ptir.Program) else function), target)
+
+
+def standard_key(function: ptir.Function) -> str:
+    """Under which `compile(function)` keeps it, for the target of the settings."""
+    from planish.compiler import PIPELINE
+
+    return key(function, find_target(current().target), PIPELINE, ())
+
+
+def revive(where: str, arguments: Arguments) -> Executable | None:
+    """A function that `compile` made in another process, by its key: its own text is not needed."""
+    raw = disk_cache().get(where)
+    found = None if raw is None else _read(raw, arguments, find_target(current().target))
+    return None if found is None else found.compile()
+
+
+def _read(raw: bytes, arguments: Arguments, target: Target) -> Lowered | None:
+    from planish.compiler import Lowered
+
     try:
         kept, later = plan_json.unpack(raw, _NOW)
         _check(arguments, **kept)

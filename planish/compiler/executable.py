@@ -185,19 +185,17 @@ class Executable:
     def general(self, *arrays: object) -> tuple[Array, ...]:
         """A call with whatever is given: arrays of any layout, sizes seen for the first time, mistakes."""
         memory, slots, scratch = self.begin(arrays)
-        function = self.lowered.function
-        with ptir.trace.execution(
-            ptir.Program([function]),
-            targets=[value.id for value in function.results],
-            backend=self._backend,
-        ) as running:
-            if self._native is None:
-                state = PlanState(memory, slots, self._calls, scratch)
-                run(self._code, state)
-                running.counters["kernels"] = state.calls
-            else:
-                self._native(memory, slots, scratch)
-                running.counters["kernels"] = len(self.lowered.plan.launches)
+        if ptir.trace.current_sink() is None:
+            self._compute(memory, slots, scratch)
+        else:
+            # who watches wants to see the function; from the cache it is text that takes a while to read
+            function = self.lowered.function
+            with ptir.trace.execution(
+                ptir.Program([function]),
+                targets=[value.id for value in function.results],
+                backend=self._backend,
+            ) as running:
+                running.counters["kernels"] = self._compute(memory, slots, scratch)
         results = []
         told = self.lowered.arguments.results
         for number, dims, dtype in zip(self.lowered.plan.results, self._results, told, strict=True):
@@ -207,6 +205,15 @@ class Executable:
                 found = found.view(dtype).reshape(shape[:-1] if dtype.kind == "c" else shape)
             results.append(found)
         return tuple(results)
+
+    def _compute(self, memory: list[Array], slots: list[int], scratch: list[Array | None]) -> int:
+        """Run the plan; how many kernels were launched."""
+        if self._native is not None:
+            self._native(memory, slots, scratch)
+            return len(self.lowered.plan.launches)
+        state = PlanState(memory, slots, self._calls, scratch)
+        run(self._code, state)
+        return state.calls
 
     def begin(self, arrays: Sequence[object]) -> tuple[list[Array], list[int], list[Array | None]]:
         """What a call with these arguments starts from: an array per buffer, integers by slot, scratch memory by launch."""
