@@ -223,7 +223,7 @@ class TensorCore(Action):
     @classmethod
     def of(cls, core: Core, product: Product, groups: int = 1) -> TensorCore:
         """A way to use a core."""
-        return cls(core.name, *(name_of(axis) for axis in (product.m, product.n, product.k)), groups)
+        return cls(core.name, name_of(product.m), name_of(product.n), name_of(product.k), groups)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
