@@ -154,6 +154,8 @@ class Jitted(Generic[P, R]):
         if current_scope() is not None:
             return self._called(args, kwargs)
         settings = current()
+        if not settings.jit:
+            return self._called(args, kwargs)
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(settings))
         if not all(map(known, call.leaves)):
             # a parameter of a trace that somebody keeps, or a spec: only the function itself can say
@@ -420,6 +422,11 @@ def _fits(given: TensorType, wanted: TensorType) -> bool:
         isinstance(size, NamedDim) or size == other
         for other, size in zip(given.dims, wanted.dims, strict=True)
     )
+
+
+def disable_jit() -> AbstractContextManager[object]:
+    """While it is entered, functions under `jit` run op by op: `print`, `if` and debuggers see their values."""
+    return with_settings(jit=False)
 
 
 @overload

@@ -331,12 +331,14 @@ def realize(*trees: object) -> None:
 def represent(x: Tensor) -> str:
     """Values, shape, dtype, device; what is traced has no values yet."""
     about = f"shape={x.shape}, dtype={x.dtype.name}, device={x.device!r}"
-    if x._value.storage is None:
-        try:
-            evaluate([x._value])
-        except GraphError:
-            return f"Tensor(<traced>, {about})"
-    shown = np.array2string(x._elements(None), separator=", ", prefix="Tensor(", threshold=200)
+    known = x._value.storage is not None  # asked outside: what was donated has no answer
+    try:
+        elements = x._elements(None)
+    except GraphError:
+        if known:
+            raise
+        return f"Tensor(<traced>, {about})"
+    shown = np.array2string(elements, separator=", ", prefix="Tensor(", threshold=200)
     return f"Tensor({shown}, {about})"
 
 
