@@ -143,6 +143,13 @@ class Target:
     native: bool = field(default=False, compare=False)
     """Whether it stands for the machine we run on: then code uses all that machine has, not only what the name promises."""
 
+    def __post_init__(self) -> None:
+        if len(self.caches) != len(self.bytes_per_cycle):
+            raise SettingsError(
+                f"target {self.name}: {len(self.caches)} caches, but bytes per cycle of {len(self.bytes_per_cycle)}",
+                remedy="say for each cache how fast what it does not hold comes",
+            )
+
     def lanes(self, dtype: DType) -> int:
         """How many elements of a dtype one operation works on."""
         return max(1, self.register_bytes // max(dtype.itemsize, 1))
