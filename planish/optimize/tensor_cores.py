@@ -64,7 +64,7 @@ def with_tensor_cores(draft: Draft, nest: Nest) -> Iterator[Candidate]:
         if core.threads > 1:
             if found := products(draft.sink, core):
                 yield Candidate(core.name, partial(_in_tiles_of_tiles, core=core, product=found[0]))
-        elif core.widens:
+        elif core.m == 1:
             yield from with_dot_products(draft, core)
         elif ways := fits(draft.sink, core, _padded(core), _LEAST_WORK):
             yield Candidate(core.name, partial(try_each, core=core, found=ways, kind=_Tiles))
