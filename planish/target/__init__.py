@@ -143,6 +143,13 @@ class Target:
     native: bool = field(default=False, compare=False)
     """Whether it stands for the machine we run on: then code uses all that machine has, not only what the name promises."""
 
+    def __post_init__(self) -> None:
+        if len(self.caches) != len(self.bytes_per_cycle):
+            raise SettingsError(
+                f"target {self.name}: {len(self.caches)} caches, but bytes per cycle of {len(self.bytes_per_cycle)}",
+                remedy="say for each cache how fast what it does not hold comes",
+            )
+
     def lanes(self, dtype: DType) -> int:
         """How many elements of a dtype one operation works on."""
         return max(1, self.register_bytes // max(dtype.itemsize, 1))
@@ -195,6 +202,10 @@ _X86_VNNI: Final = replace(
     _X86_V4, name="x86-64-vnni", tensor_cores=(*tensor_cores.QUADS, *_X86_V4.tensor_cores)
 )
 
+_X86_BF16: Final = replace(
+    _X86_VNNI, name="x86-64-bf16", tensor_cores=(*tensor_cores.BF16, *_X86_VNNI.tensor_cores)
+)
+
 _WIDE_FOLDS: Final = (16, 8, 4, 2)
 """As many neighbours as 16 bytes hold."""
 _CUDA: Final = Target(
@@ -212,7 +223,8 @@ TARGETS: Final = {
         Target("x86-64-v3", 32, 16, masked=True, tensor_cores=tensor_cores.PAIRS[8], routines=True),
         _X86_V4,
         _X86_VNNI,
-        replace(_X86_VNNI, name="x86-64-amx", tensor_cores=(*tensor_cores.AMX, *_X86_VNNI.tensor_cores)),
+        _X86_BF16,
+        replace(_X86_BF16, name="x86-64-amx", tensor_cores=(*tensor_cores.AMX, *_X86_BF16.tensor_cores)),
         Target("aarch64", 16, 32, caches=(64 << 10, 1 << 20, 32 << 20)),
         Target("scalar", 1, 16, (), parallel=Parallel.NONE, cores=1),
         Target(
@@ -259,7 +271,7 @@ def _named_host() -> Target:
     """The machine we run on, as any of its name."""
     has = features.cpu_flags()
     if "avx512f" in has:
-        return host_with(features.amx().features | features.vnni(has))
+        return host_with(features.amx().features | features.dot_products(has))
     if "avx2" in has:
         name = "x86-64-v3"
     else:
@@ -270,9 +282,14 @@ def _named_host() -> Target:
 def host_with(has: Collection[str]) -> Target:
     """An AVX-512 machine that we run on, with what it has of AMX and of dot products (in LLVM's words)."""
     tiles = tuple(core for core in tensor_cores.AMX if core.feature in has)
-    quads = tuple(core for core in tensor_cores.QUADS if core.feature in has)
-    named = TARGETS["x86-64-amx" if tiles else "x86-64-vnni" if quads else "x86-64-v4"]
-    return _here(replace(named, tensor_cores=(*tiles, *quads, *_X86_V4.tensor_cores)))
+    halves, quads = (
+        tuple(core for core in cores if core.feature in has)
+        for cores in (tensor_cores.BF16, tensor_cores.QUADS)
+    )
+    level = "amx" if tiles else "bf16" if halves else "vnni" if quads else "v4"
+    return _here(
+        replace(TARGETS[f"x86-64-{level}"], tensor_cores=(*tiles, *halves, *quads, *_X86_V4.tensor_cores))
+    )
 
 
 def _here(named: Target) -> Target:
