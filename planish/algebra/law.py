@@ -139,12 +139,16 @@ def law(
     return made
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
-    """An expression and all in it. (Laws are a few levels deep: recursion is safe.)"""
-    yield expression
-    if isinstance(expression, Apply):
-        for part in expression.of:
-            yield from walk(part)
+def walk(expression: Expression) -> list[Expression]:
+    """An expression and all in it, each before its parts."""
+    found: list[Expression] = []
+    left = [expression]
+    while left:
+        part = left.pop()
+        found.append(part)
+        if isinstance(part, Apply):
+            left.extend(part.of[::-1])
+    return found
 
 
 def normal(expression: Expression) -> Expression:

@@ -11,7 +11,6 @@ from planish.actions.base import Action
 from planish.optimize.cores import share_among_cores
 from planish.optimize.cpu import for_cpu
 from planish.optimize.draft import Attempt, Draft
-from planish.optimize.gpu.choose import for_gpu
 from planish.optimize.lanes import leave_out_masked
 from planish.target import Parallel, Target
 from planish.uop.nest.kernel import Nest
@@ -30,6 +29,8 @@ def drafted(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) 
     if not view.writes:
         return draft
     if target.is_gpu:
+        from planish.optimize.gpu.choose import for_gpu  # a CPU does not wait for it
+
         for_gpu(draft, view)
     else:
         for_cpu(draft, view)
