@@ -14,7 +14,6 @@ from planish.actions.base import Action
 from planish.optimize.cost import estimate
 from planish.optimize.cpu import CPU, finish
 from planish.optimize.draft import Attempt, Draft
-from planish.optimize.gpu.choose import GPU
 from planish.optimize.templates import Finish, Template, choose_best, every_candidate, only
 from planish.optimize.why import Rival
 from planish.target import Parallel, Target
@@ -53,6 +52,8 @@ def rivals(sink: UOp, target: Target, attempt: Attempt, threads: int | None = No
 
 def _templates(target: Target, nest: Nest) -> tuple[Sequence[Template], Finish]:
     if target.is_gpu:
+        from planish.optimize.gpu.choose import GPU  # a CPU does not wait for it
+
         return GPU, lambda draft: None
     # without vectors there is nothing to choose but the pieces
     return CPU if target.register_bytes > 1 else (_AS_IT_IS,), lambda draft: finish(draft, nest)
