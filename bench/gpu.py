@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import time
@@ -42,12 +43,14 @@ class Row:
     moved: float
     """Bytes read and written, by those of the first argument."""
     flops: float = 0.0
-    exact: Callable[..., Any] | None = None
+    indices: int = 0
+    """How many random rows of the first argument are asked for by a second one."""
 
 
-def _layer_norm(x: Any) -> Any:
-    mean = pn.mean(x, axis=-1, keepdims=True)
-    return (x - mean) / pn.sqrt(pn.mean((x - mean) ** 2, axis=-1, keepdims=True) + 1e-5)
+def _rows_of(lib: Any) -> Callable[[Any, Any], Any]:
+    if lib is pn:
+        return lambda x, i: pn.take(x, i, axis=0)
+    return lambda x, i: F.embedding(i, x)
 
 
 def _chain(x: Any, lib: Any) -> Any:
@@ -65,11 +68,32 @@ def rows(quick: bool) -> list[Row]:
         Row("sum of columns", lambda x: pn.sum(x, axis=0), lambda x: x.sum(0), (whole,), 1.0),
         Row("transpose", lambda x: x.T + 0.0, lambda x: x.T.contiguous(), (whole,), 2.0),
         Row("cumulative sum", lambda x: pn.cumulative_sum(x, axis=1), lambda x: x.cumsum(1), (mid,), 2.0),
+        Row(
+            "cumulative sum of columns",
+            lambda x: pn.cumulative_sum(x, axis=0),
+            lambda x: x.cumsum(0),
+            (whole,),
+            2.0,
+        ),
+        Row(
+            "cumulative sum of one",
+            lambda x: pn.cumulative_sum(x, axis=0),
+            lambda x: x.cumsum(0),
+            ((side * side,),),
+            2.0,
+        ),
+        Row("embedding", _rows_of(pn), _rows_of(torch), (short,), 2.0, indices=short[0]),
     ]
     for name, shape in (("1k", short), ("4k", mid), ("32k", long)):
         found.append(Row(f"softmax {name}", nn.softmax, lambda x: F.softmax(x, -1), (shape,), 2.0))
         found.append(
-            Row(f"layer norm {name}", _layer_norm, lambda x: F.layer_norm(x, x.shape[-1:]), (shape,), 2.0)
+            Row(
+                f"layer norm {name}",
+                lambda x: nn.layer_norm(x, x.shape[-1:]),
+                lambda x: F.layer_norm(x, x.shape[-1:]),
+                (shape,),
+                2.0,
+            )
         )
     for n in (1024, 4096):
         found.append(
@@ -121,6 +145,10 @@ def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> 
         pn.asarray(t.float().cpu().numpy(), device=GPU).astype(pn.float32 if dtype == "f32" else pn.bfloat16)
         for t in given
     ]
+    if row.indices:
+        chosen = torch.randint(row.indices, (row.indices,), device="cuda", generator=generator)
+        given.append(chosen)
+        mine.append(pn.asarray(chosen.cpu().numpy(), device=GPU))
     pn.realize(*mine)
     f = pn.jit(row.ours)
     begun = time.perf_counter()
@@ -146,7 +174,7 @@ def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> 
     limit = f"{found['of copy']:5.2f} of copy" if found["of copy"] else f"{found['tflops']:5.1f} TFLOP/s"
     peers = f"{found['torch']:5.2f} of torch" + (f" {found['inductor']:5.2f} of Inductor" if inductor else "")
     print(
-        f"{row.name:18s} {dtype:5s} {found['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e}",
+        f"{row.name:25s} {dtype:5s} {found['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e}",
         flush=True,
     )
     return found
@@ -203,7 +231,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a quarter of the data")
     parser.add_argument("--inductor", action="store_true", help="torch.compile as a peer as well")
-    parser.add_argument("--only", default="", help="rows whose name has this in it")
+    parser.add_argument(
+        "--only", default="", help="rows whose names have one of these patterns in them, between commas"
+    )
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -219,12 +249,12 @@ def main() -> None:
     found: list[Any] = []
     for dtype in args.dtypes.split(","):
         for row in rows(args.quick):
-            if args.only in row.name:
+            if any(re.search(each, row.name) for each in args.only.split(",")):
                 try:
                     found.append(measure(row, dtype, timer, args.inductor, copy))
                 except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
                     print(
-                        f"{row.name:18s} {dtype:5s} FAILED {type(problem).__name__}: {str(problem)[:300]}",
+                        f"{row.name:25s} {dtype:5s} FAILED {type(problem).__name__}: {str(problem)[:300]}",
                         flush=True,
                     )
     costs = overhead()

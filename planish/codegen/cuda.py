@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from planish import dtypes
-from planish.codegen import cuda_helpers, symbols, warpgroup
+from planish.codegen import cuda_helpers, cuda_pairs, symbols, warpgroup
 from planish.codegen.c_table import is_narrow, literal, memory_type, scalar_type
 from planish.codegen.c_values import CValues
 from planish.dtypes import AddrSpace, DType
@@ -35,6 +35,7 @@ from planish.llir.program import (
     Register,
 )
 from planish.uop.node import Number
+from planish.uop.ops import ESTIMATES
 from planish.uop.symbolic.reduce import identity_of
 
 FLAGS: Final = (
@@ -88,7 +89,9 @@ class _Writer(CValues):
         """Whether tensor cores read shared memory by themselves."""
         self.split: dict[Register, tuple[str, ...]] = {}
         """The lanes of vectors, each a text."""
-        self.uses_vectors = self.uses_bits = self.uses_shuffles = False
+        self.narrowed: dict[str, str] = {}
+        """What 16-bit floats were rounded from."""
+        self.uses_vectors = self.uses_bits = self.uses_shuffles = self.uses_words = False
 
     # -- the file --------------------------------------------------------------------------------------------------
 
@@ -115,6 +118,7 @@ class _Writer(CValues):
         called = [*map(self.called, program.functions)]
         parts = [cuda_helpers.PRELUDE]
         parts += [cuda_helpers.VECTOR] if self.uses_vectors else []
+        parts += [cuda_pairs.WORDS] if self.uses_words else []
         parts += [cuda_helpers.BITS] if self.uses_bits else []
         parts += [cuda_helpers.SHUFFLE] if self.uses_shuffles else []
         parts += [*self.helpers.values(), *called]
@@ -139,6 +143,7 @@ class _Writer(CValues):
         inner.emit(f"return {symbols.memory(result)}[0];")
         self.uses_vectors |= inner.uses_vectors
         self.uses_bits |= inner.uses_bits
+        self.uses_words |= inner.uses_words
         params = ", ".join(f"{kind} x{n}" for n in range(len(operands)))
         body = "\n".join(inner.lines)
         name = symbols.function(function.op, function.dtype)
@@ -283,6 +288,14 @@ class _Writer(CValues):
             if gated and i.gate is not None and i.alternative is not None:
                 other = ", ".join(self.lanes_of(i.alternative))
                 access = f"{self.value(i.gate)} ? {access} : {kind}{{{other}}}"
+            if not gated and cuda_pairs.is_half(dtype):
+                self.uses_words = True
+                kind = f"vec<uint32_t, {dtype.lanes // 2}>"
+                self.emit(f"{kind} {name} = words_at<{dtype.lanes // 2}>({self.value(i.address)});")
+                self.split[i.result] = tuple(
+                    half for k in range(dtype.lanes // 2) for half in cuda_pairs.halves(f"{name}.at[{k}]")
+                )
+                return
             self.emit(f"{kind} {name} = {access};")
             self.split[i.result] = tuple(self.loaded(f"{name}.at[{k}]", dtype) for k in range(dtype.lanes))
             return
@@ -300,6 +313,11 @@ class _Writer(CValues):
         if self._is_one_access(i, dtype):
             self.uses_vectors = True
             condition = "" if i.gate is None else f"if ({self.value(i.gate)}) "
+            if cuda_pairs.is_half(dtype):
+                self.uses_words = True
+                whole = f"vec<uint32_t, {dtype.lanes // 2}>{{{', '.join(self.words_of(i.value))}}}"
+                self.emit(f"{condition}put_words({self.value(i.address)}, {whole});")
+                return
             kind = f"vec<{memory_type(dtype)}, {dtype.lanes}>"
             lanes = ", ".join(f"({memory_type(dtype)}){text}" for text in self.lanes_of(i.value))
             self.emit(f"{condition}*({kind} *){self.value(i.address)} = {kind}{{{lanes}}};")
@@ -334,7 +352,43 @@ class _Writer(CValues):
             name = symbols.function(i.op, dtype)
             self.define(i.result, [f"{name}({', '.join(lane)})" for lane in inputs])
             return
+        function = cuda_pairs.function_of(i.op, dtype) if count == 2 else None
+        if function is not None:
+            operands = ", ".join(self.words_of(x)[0] for x in i.inputs)
+            self.pair(i.result, f"{self.pair_helper(function)}({operands})")
+            return
         self.define(i.result, [self.scalar(i.op, dtype, lane) for lane in inputs])
+
+    def pair(self, register: Register, text: str) -> None:
+        """A register of two halves."""
+        self.uses_words = True
+        name = f"r{register.number}"
+        self.emit(f"uint32_t {name} = {text};")
+        self.split[register] = cuda_pairs.halves(name)
+
+    def words_of(self, operand: Operand) -> list[str]:
+        """The lanes of 16-bit floats two by two; those that were just narrowed, together."""
+        lanes, found = self.lanes_of(operand), []
+        for low, high in zip(lanes[::2], lanes[1::2], strict=True):
+            wide = [self.narrowed.get(lane) for lane in (low, high)]
+            if None in wide:
+                found.append(cuda_pairs.word_of(low, high))
+            else:
+                helper = self.pair_helper(f"narrow2_{operand.dtype.scalar.short}")
+                found.append(f"{helper}({wide[0]}, {wide[1]})")
+        return found
+
+    def pair_helper(self, name: str) -> str:
+        *needed, text = cuda_pairs.PAIRS[name]
+        for each in needed:
+            self.pair_helper(each)
+        self.helpers.setdefault(name, text)
+        return name
+
+    def scalar(self, op: Ops, dtype: DType, x: Sequence[str]) -> str:
+        if op in ESTIMATES:
+            return f"{self.helper(f'{op.name.lower()}_{dtype.scalar.short}')}({', '.join(x)})"
+        return super().scalar(op, dtype, x)
 
     def narrow_scalar(self, op: Ops, dtype: DType, x: Sequence[str]) -> str:
         if op is Ops.MULACC and f"fma_{dtype.short}" in cuda_helpers.SINGLE:
@@ -356,6 +410,12 @@ class _Writer(CValues):
 
     def cast(self, i: ir.Convert) -> None:
         source, target = i.operand.dtype, i.result.dtype
+        if target.lanes == 2 and source.scalar is dtypes.float32 and cuda_pairs.is_half(target):
+            low, high = self.lanes_of(i.operand)
+            self.pair(i.result, f"{self.pair_helper(f'narrow2_{target.scalar.short}')}({low}, {high})")
+            return
+        if target.lanes == 1 and source is dtypes.float32 and cuda_pairs.is_half(target):
+            self.narrowed[f"r{i.result.number}"] = self.value(i.operand)
         self.define(i.result, [self.cast_text(x, source, target) for x in self.lanes_of(i.operand)])
 
     def bitcast(self, i: ir.Bitcast) -> None:
