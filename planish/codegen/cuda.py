@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -89,6 +89,8 @@ class _Writer(CValues):
         """Whether tensor cores read shared memory by themselves."""
         self.split: dict[Register, tuple[str, ...]] = {}
         """The lanes of vectors, each a text."""
+        self.relays = frozenset(_relays(program))
+        """Counters of loops in which threads hand on values."""
         self.narrowed: dict[str, str] = {}
         """What 16-bit floats were rounded from."""
         self.uses_vectors = self.uses_bits = self.uses_shuffles = self.uses_words = False
@@ -557,8 +559,9 @@ class _Writer(CValues):
         self.let(i.result, f"({scalar_type(i.result.dtype)}){own}.{_AXES[axis]}")
 
     def loop(self, i: ir.Loop) -> None:
-        if i.unroll:
-            self.emit(f"#pragma unroll {i.unroll}")
+        count = i.unroll or (_RELAYS if i.counter in self.relays else 0)
+        if count:
+            self.emit(f"#pragma unroll {count}")
         self.open_loop(i)
 
     def barrier(self, i: ir.Barrier) -> None:
@@ -576,6 +579,22 @@ _MMA: Final = {
     "mma_m8n8k4_f64_f64": "f64.f64.f64.f64",
 }
 """The types of `mma.sync`, by the name of the core: result, left, right, addend."""
+
+
+_RELAYS: Final = 4
+"""Rounds of a loop in which threads hand on values that are written out: what the next ones read is then under way."""
+
+
+def _relays(program: Program) -> Iterator[Register]:
+    """The counters of such loops."""
+    counters: list[Register] = []
+    for i in program.body:
+        if isinstance(i, ir.Loop):
+            counters.append(i.counter)
+        elif isinstance(i, ir.EndLoop):
+            counters.pop()
+        elif isinstance(i, ir.Combine) and i.before and counters:
+            yield counters[-1]
 
 
 def _within(i: ir.Combine) -> str:
