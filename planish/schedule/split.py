@@ -34,10 +34,10 @@ PART: Final = 1 << 14
 """Elements of a part, about: enough to be worth a start, few enough to be shared out evenly."""
 _MOST_PARTS: Final = 256
 _LONG: Final = 4 * SMALL
-"""Elements of a scan that are worth being read twice."""
+"""Elements that are worth another kernel, or of a scan to be read twice."""
 _COLUMNS: Final = 32
 """Columns for each multiprocessor of a GPU: several threads sum up each."""
-_COLUMN_PART: Final = 64
+_COLUMN_PART: Final = 256
 """Elements of a part of a column that is summed up, at least."""
 _WARPS: Final = 16
 """Rows for each multiprocessor that are scanned, by a warp each."""
@@ -128,7 +128,9 @@ def _even(wanted: int, size: int) -> int:
 
 def _scan_parts_of_gpu(target: Target, dims: Sequence[Dim], axis: int, size: int) -> int:
     """Parts of a scan for which there are threads, if there are few without them."""
-    rows = max(most(dims) // max(size, 1), 1)
+    if most(dims) < _LONG:
+        return 0
+    rows = max(most(dims) // size, 1)
     along = axis == len(dims) - 1
     wanted, least = (_WARPS, _ROW_SCAN) if along else (_THREADS, _COLUMN_SCAN)
     return _even(min(-(-target.workers * wanted // rows), size // least), size)
@@ -137,7 +139,7 @@ def _scan_parts_of_gpu(target: Target, dims: Sequence[Dim], axis: int, size: int
 def _column_parts_of_gpu(target: Target, node: UOp, axes: Sequence[int], dims: Sequence[Dim]) -> int:
     """Parts of sums across what lies next to each other."""
     size = dims[min(axes)]
-    if not target.is_gpu or len(dims) - 1 in axes or not isinstance(size, int):
+    if not target.is_gpu or len(dims) - 1 in axes or not isinstance(size, int) or most(dims) < _LONG:
         return 0
     wanted = target.workers * _COLUMNS // max(most(shape(node)), 1)
     return _even(min(wanted, size // _COLUMN_PART), size)
