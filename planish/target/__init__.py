@@ -24,7 +24,7 @@ from planish.target import host_features as features
 from planish.target.powers import POWERS_OF_TWO
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
-from planish.uop.ops import COMPARISONS, Ops
+from planish.uop.ops import COMPARISONS, ESTIMATES, Ops
 from planish.uop.tensor_cores import Core
 
 _POWERS: Final = (64, 32, 16, 8, 4, 2)
@@ -53,6 +53,9 @@ MACHINE_OPS: Final = frozenset(
 
 AVX512_OPS: Final = MACHINE_OPS | {Ops.LOOKUP, Ops.SCALE}
 """With tables in a register of 512 bits, and powers of two as factors."""
+
+GPU_OPS: Final = MACHINE_OPS | ESTIMATES
+"""With estimates that functions of floats start from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,8 @@ class Target:
     """Cycles for a value that has no register: stored and loaded again, both in the chain of what is computed."""
     supported_ops: frozenset[Ops] = MACHINE_OPS
     """The ALU ops it has; stage 18 writes all others in terms of these."""
+    pairs: frozenset[Ops] = frozenset()
+    """Ops that it does on two 16-bit floats of one register at once; CAST: from float32."""
     pre_matcher: Matcher | None = None
     """Its own rules before decomposition (stage 17)."""
     extra_matcher: Matcher | None = None
@@ -214,6 +219,7 @@ _CUDA: Final = Target(
     parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
     warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
     ports=128.0, multiplies=128.0, loads=32.0, stores=32.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, arch="sm_90a",
+    supported_ops=GPU_OPS, pairs=frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.CAST}),
 )  # fmt: skip
 
 TARGETS: Final = {

@@ -329,6 +329,14 @@ def _bytes(dtype: DType) -> int:
     return _INDEX_BYTES if dtype.is_index else dtype.itemsize
 
 
+def _in_pairs(root: UOp, target: Target) -> bool:
+    """Whether one operation computes two lanes of 16-bit floats."""
+    dtype = root.dtype.scalar
+    if root.op not in target.pairs or not dtype.is_float or dtype.bits != 16:
+        return False
+    return root.op is not Ops.CAST or root.src[0].dtype.scalar is dtypes.float32
+
+
 def _split_value(root: UOp, ctx: _Run) -> UOp | None:
     count = root.dtype.lanes
     if count == 1:
@@ -339,7 +347,7 @@ def _split_value(root: UOp, ctx: _Run) -> UOp | None:
         if given.lanes != count:  # a BITCAST that regroups bytes
             return None
         widest = max(widest, _INDEX_BYTES if given.is_index else given.itemsize)
-    width = max(1, ctx.target.register_bytes // widest)
+    width = 2 if _in_pairs(root, ctx.target) else max(1, ctx.target.register_bytes // widest)
     if count <= width:
         return None
     scalar = root.dtype.scalar
