@@ -163,3 +163,18 @@ def test_sizes_follow_from_variables() -> None:
     grid = Grid(("v0 63 add 64 truncdiv", "7", "v1 v0 max"), (64, 1, 1))
     assert not grid.is_static
     assert grid.at((130, 3)) == (3, 7, 130)
+
+
+def test_a_profile_names_every_launch(gpu: EmulatedDriver) -> None:
+    @pn.jit
+    def f(x: Any) -> Any:
+        return pn.scan(lambda c, row: (pn.tanh(c @ pn.eye(4) + row), pn.sum(c)), pn.zeros(4), x)
+
+    x = pn.asarray(_data(5, 4), device=GPU)
+    compiled = f.lower(x).compile()
+    np.testing.assert_allclose(np.asarray(compiled(x)[1]), np.asarray(f(x)[1]), rtol=1e-6)
+    assert compiled(x)[0].device == GPU
+    profile = compiled.profile(x, repeat=2)
+    assert {record.calls for record in profile} >= {5}
+    assert all(record.seconds > 0 for record in profile if record.calls)
+    assert "on the GPU (median of 2)" in str(profile)
