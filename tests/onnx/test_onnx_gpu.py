@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import planish.onnx
 from planish.cli import main
 from planish.onnx.backend import Backend
+from planish.onnx.gpu_calls import gpus
 from tests.runtime.emulated_cuda import EmulatedDriver, emulated
 
 WEIGHT = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
@@ -41,6 +42,7 @@ def test_a_session_with_the_provider_of_cuda(gpu: EmulatedDriver) -> None:
     assert planish.onnx.get_available_providers() == ["CUDAExecutionProvider", "CPUExecutionProvider"]
     session = planish.onnx.InferenceSession(_model().SerializeToString(), providers=["CUDAExecutionProvider"])
     assert session.get_providers() == ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    x = _x(2)
     for rows in (2, 5, 2):
         x = _x(rows)
         np.testing.assert_allclose(
@@ -79,6 +81,6 @@ def test_the_command_line(gpu: EmulatedDriver, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_without_a_gpu_nothing_is_promised() -> None:
-    if not planish.onnx.providers.gpus():
+    if not gpus():
         assert not Backend.supports_device("CUDA")
         assert planish.onnx.get_available_providers() == ["CPUExecutionProvider"]
