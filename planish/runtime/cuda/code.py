@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.runtime.cuda.device import Gpu
-from planish.runtime.cuda.driver import CudaFault, call, refuse
+from planish.runtime.cuda.driver import CudaError, call, refuse
 from planish.runtime.cuda.graphs import Builder, Built, decides
 from planish.runtime.cuda.launch import LoadedKernel, copier
 from planish.runtime.cuda.native import WANTS_GRAPH, Launcher, Memory, packed
@@ -223,7 +223,7 @@ def _destroy(gpu: Gpu, built: Built) -> None:
         gpu.enter()
         call("cuGraphExecDestroy", built.executable)
         call("cuGraphDestroy", built.graph)
-    except (CudaFault, TypeError):  # the device is gone, or the interpreter is going
+    except (CudaError, TypeError):  # the device is gone, or the interpreter is going
         pass
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from planish import dtypes
 from planish.errors import DTypeError, PlanishError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.device import gpu
+from planish.runtime.cuda.driver import CudaError
 
 CUDA: Final = 2
 """DLPack's name for the memory of a GPU."""
@@ -98,7 +100,8 @@ class _Lent:
         self.array, self.stream = array, stream
 
     def __del__(self) -> None:
-        self.array.gpu.wait_for(self.stream)
+        with suppress(CudaError, TypeError):  # the device is gone, or the interpreter is going
+            self.array.gpu.wait_for(self.stream)
 
 
 def _returned(address: int) -> None:
