@@ -245,7 +245,8 @@ class Jitted(Generic[P, R]):
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(current()))
         traced = trace_call(self._signature, self._function, call)
         with self._steered():
-            return LoweredCall(self._signature, traced, self._passes)
+            place = find(self._place or _device(call.key.leaves))
+            return LoweredCall(self._signature, traced, self._passes, CPU if place.is_host else place.name)
 
 
 class _JittedObject(Jitted[P, R]):
@@ -294,11 +295,15 @@ class LoweredCall:
     """A function captured for one kind of arguments; every level is made when it is asked for."""
 
     def __init__(
-        self, signature: CallSignature, traced: CapturedCall, passes: Passes = compiler.PIPELINE
+        self,
+        signature: CallSignature,
+        traced: CapturedCall,
+        passes: Passes = compiler.PIPELINE,
+        device: str = CPU,
     ) -> None:
         self._signature = signature
         self._traced = traced
-        self._levels = Levels(traced.function, passes=passes, donate=traced.donated)
+        self._levels = Levels(traced.function, passes=passes, donate=traced.donated, device=device)
 
     def __repr__(self) -> str:
         return f"<lowered {self._signature.name}>"
@@ -318,7 +323,7 @@ class LoweredCall:
         return self._lowered.programs
 
     def as_text(self, level: str = "ptir") -> str:
-        """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir, llvm, c or asm."""
+        """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
         return self._levels.as_text(level)
 
     def compile(self) -> Compiled:
@@ -336,7 +341,7 @@ class Compiled:
         self._traced = traced
         self._exe = exe
         self._levels = levels
-        self._entry = CacheEntry(traced, current(), exe, find(CPU))
+        self._entry = CacheEntry(traced, current(), exe, find(levels.device))
 
     def __repr__(self) -> str:
         return f"<compiled {self._signature.name}: {len(self._exe.lowered.plan.kernels)} kernels>"

@@ -100,6 +100,15 @@ class Model:
             if not any(name in (info.dims or ()) for info in self.inputs):
                 raise ShapeError(f"no input of the model has a dim {name!r}", remedy=self._named_dims())
 
+    def to_device(self, device: str) -> None:
+        """From now on it runs there: `cpu`, or a GPU such as `cuda:0`."""
+        from planish.onnx.gpu_calls import on_gpu
+
+        with self._lock:
+            self.make = compile if device == "cpu" else on_gpu(device)
+            for known in (self._tapes, self._dynamic, self._compiled, self._made):
+                known.clear()
+
     def _check(self) -> None:
         from planish.onnx.importing import check
 
@@ -296,7 +305,9 @@ class Model:
             )
             return None
         outputs = End(tuple(range(len(given), len(given) + len(program.function.result_types))))
-        step = TapeStep(call, (*range(len(given)), *program.weights), True, {(): outputs})
+        constant = getattr(call, "constant", None)
+        weights = program.weights if constant is None else map(constant, program.weights)
+        step = TapeStep(call, (*range(len(given)), *weights), True, {(): outputs})
         tape = Tape({(): step}, 1)
         self._keep("bounds", key, tape=tape)
         return tape
@@ -362,8 +373,17 @@ def _signature(value: Any, flat: list[Array]) -> Any:
     return value.dtype, value.shape, None if on_device(value.dtype) else repr(value.tolist())
 
 
-def load(source: str | Path | bytes | ModelProto, dims: DimSizes | None = None) -> Model:
+def load(
+    source: str | Path | bytes | ModelProto, dims: DimSizes | None = None, *, device: str = "cpu"
+) -> Model:
     """A model from a file, its bytes or its protobuf. Weights in files stay there until they are needed."""
+    found = _read(source, dims)
+    if device != "cpu":
+        found.to_device(device)
+    return found
+
+
+def _read(source: str | Path | bytes | ModelProto, dims: DimSizes | None) -> Model:
     if isinstance(source, ModelProto):
         return Model(source, dims, files=source.SerializeToString().count(b"location"))
     if isinstance(source, bytes):
