@@ -170,7 +170,7 @@ class Runner:
         ]
         self.steps += [(node, None) for node in graph.nodes if node in views and node not in reasons]
         self.constants = {
-            node: _attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"
+            node: attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"
         }
         self.direct = self._directly()
         _count(self.steps, reasons)
@@ -205,7 +205,8 @@ class Runner:
         return [values[result] if isinstance(result, fx.Node) else result for result in self.results]
 
 
-def _attribute(module: fx.GraphModule, path: str) -> Any:
+def attribute(module: fx.GraphModule, path: str) -> Any:
+    """What a graph module has under a path."""
     found: Any = module
     for name in path.split("."):
         found = getattr(found, name)
@@ -220,5 +221,18 @@ def _count(steps: Sequence[tuple[Step, object]], reasons: Mapping[fx.Node, str])
         if isinstance(step, Segment):
             counts.lowered.update(str(node.target) for node in step.nodes if is_op(node))
     for node, why in reasons.items():
-        if is_op(node):
+        asserted = _asserted(node)
+        if asserted is not None:
+            counts.checks[asserted] += 1
+        elif is_op(node):
             counts.handed_back[str(node.target), why] += 1
+
+
+def _asserted(node: fx.Node) -> str | None:
+    """The op of a node that only asserts something."""
+    name = str(node.args[1] if str(node.target) == "with_effects" else node.target)
+    return (
+        name
+        if any(part in name for part in ("_linalg_check_errors", "_assert_", "sym_constrain_range"))
+        else None
+    )
