@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import fx
@@ -69,8 +69,8 @@ def compile(
     `threads` per call, `beam` for a search of schedules, `device="interpreter"` for the reference interpreter, `check` to compare
     every node with eager torch; `fullgraph` and `dynamic` are torch's.
     """
-    options = {"threads": threads, "beam": beam, "device": device, "check": check}
-    found: M = torch.compile(
+    options: Any = {"threads": threads, "beam": beam, "device": device, "check": check}
+    found: Any = torch.compile(
         model, backend=planish_backend, options=options, fullgraph=fullgraph, dynamic=dynamic
     )
-    return found
+    return cast(M, found)

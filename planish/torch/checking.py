@@ -41,7 +41,7 @@ class CheckedRunner:
             elif node.op == "get_attr":
                 values[node] = attribute(self.module, str(node.target))
             elif node.op == "output":
-                return list(fx.map_arg(node.args[0], values.__getitem__))  # type: ignore[arg-type]
+                return list(fx.map_arg(node.args[0], values.__getitem__))
             else:
                 values[node] = call(node, values)
                 if is_op(node) and node not in self.reasons and not is_number(node):

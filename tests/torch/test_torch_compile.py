@@ -137,6 +137,7 @@ def test_an_exported_program_has_named_parameters_and_a_state(tmp_path):
         program = planish.torch.load(source)
         torch.testing.assert_close(program(x), model(x))
         assert "0.weight" in program.parameters
+    program = planish.torch.load(exported)
     program.load_state_dict({name: torch.zeros_like(t) for name, t in program.state_dict().items()})
     assert program(x).abs().max() == 0
     with pytest.raises(planish.PlanishError, match="missing"):

@@ -13,6 +13,7 @@ from planish.ptir.library.common import move_axis
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, Operand, axis_of, cast, spread
+from planish.torch.site import sizes as sizes_of
 
 
 def _from_front(index: V, size: Any) -> V:
@@ -350,12 +351,12 @@ def nonzero_static(at: NodeSite, x: V, *, size: int, fill_value: int = -1) -> V:
 def _bags(at: NodeSite, indices: V, offsets: V, include_last_offset: bool) -> tuple[V, int]:
     """Which bag each index belongs to, and how many bags there are."""
     starts = cast(offsets, dtypes.int64)
-    bags = starts.type.size - (1 if include_last_offset else 0)
+    bags = sizes_of(at, starts)[0] - (1 if include_last_offset else 0)
     starts = starts.slice([0], [bags])
     dims = (indices.type.size, bags)
     line = at.graph.iota(dims, 0, dtypes.int64)
     begun = line.ge(spread(starts.expand_dims(0), dims)).cast(dtypes.int64)
-    return begun.reduce_sum([1]).sub(1), int(bags)
+    return begun.reduce_sum([1]).sub(1), bags
 
 
 @lowering("aten._embedding_bag", "aten._embedding_bag_forward_only")

@@ -57,7 +57,7 @@ def grid_sampler_3d(
 ) -> V:
     """Linear (0) or nearest (1), with zeros (0), the border (1) or a mirror (2) outside."""
     space = sizes(at, x)[2:]
-    places = []
+    places: list[V] = []
     for number, size in enumerate(reversed(space)):
         place = _unnormalised(grid[..., number], size, align_corners)
         if padding_mode == 2:
