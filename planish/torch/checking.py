@@ -15,7 +15,7 @@ from planish.torch.forms import Form, form_like
 from planish.torch.importing import Import, is_number
 from planish.torch.options import Options
 from planish.torch.partition import unlowered
-from planish.torch.running import attribute, call, compiled, is_op
+from planish.torch.running import attribute, call, compiled, device_of, is_op
 
 BOUNDS: Final[dict[torch.dtype, float]] = {
     torch.float64: 1e-9, torch.complex128: 1e-9, torch.float32: 1e-4, torch.complex64: 1e-4,
@@ -81,7 +81,7 @@ class CheckedRunner:
             for fake, value in zip(fakes, made, strict=True)
             if value is not None
         ]
-        run = compiled(writing.graph.build(*kept), forms, results, self.options)
+        run = compiled(writing.graph.build(*kept), forms, results, self.options, device_of([node]))
         given = iter(run(tensors))
         return [None if value is None else next(given) for value in made]
 

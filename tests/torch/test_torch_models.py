@@ -16,28 +16,34 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+NATIVE = pytest.param(None, marks=pytest.mark.slow)
+"""Machine code for every model takes a minute; the interpreter checks the lowerings in a second each."""
+
+
+@pytest.mark.parametrize("device", ["interpreter", NATIVE])
 @pytest.mark.parametrize("name", MODELS)
-def test_forward(name):
+def test_forward(name, device):
     torch.manual_seed(0)
     model, inputs = MODELS[name]()
     model.eval()
     torch._dynamo.reset()
     planish.torch.report(reset=True)
     with torch.no_grad():
-        found = planish.torch.compile(model, fullgraph=True)(*inputs)
+        found = planish.torch.compile(model, fullgraph=True, device=device)(*inputs)
         torch.testing.assert_close(found, model(*inputs), rtol=1e-4, atol=1e-5)
     report = planish.torch.report()
     assert (report.graphs, report.segments, report.fallbacks) == (1, 1, {})
 
 
+@pytest.mark.parametrize("device", ["interpreter", NATIVE])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_training_step(name):
+def test_a_training_step(name, device):
     torch.manual_seed(0)
     ours, inputs = MODELS[name]()
     theirs = copy.deepcopy(ours)
     torch._dynamo.reset()
     planish.torch.report(reset=True)
-    for model, run in ((ours, planish.torch.compile(ours, fullgraph=True)), (theirs, theirs)):
+    for model, run in ((ours, planish.torch.compile(ours, fullgraph=True, device=device)), (theirs, theirs)):
         optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         run(*inputs).square().mean().backward()
         optimiser.step()
