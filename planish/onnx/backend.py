@@ -37,7 +37,8 @@ class Backend:
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Representation:
-        return Representation(Model(model, interpret=cls.interpret))
+        own = ModelProto.FromString(model.SerializeToString())
+        return Representation(Model(own, interpret=cls.interpret))
 
     @classmethod
     def run_model(

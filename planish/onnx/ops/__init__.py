@@ -13,6 +13,8 @@ from planish.onnx.ops import (  # noqa: F401
     microsoft,
     microsoft_attention,
     ml,
+    ml_linear,
+    ml_trees,
     normalization,
     pictures,
     pooling,
