@@ -18,7 +18,7 @@ X = RNG.standard_normal((17, 5)).astype(np.float32)
 
 def model_of(
     op: str, kind: int, outputs: dict[str, int], inputs: tuple[str, ...] = ("x",), **attributes: Any
-) -> bytes:
+) -> Any:
     node = helper.make_node(op, list(inputs), list(outputs), domain="ai.onnx.ml", **attributes)
     graph = helper.make_graph(
         [node], "m", [helper.make_tensor_value_info(name, kind, None) for name in inputs],
@@ -161,7 +161,7 @@ def test_support_vector_machines(kernel: str, classes: int, shares: bool):
         "support_vectors": RNG.standard_normal(classes * 2 * 5).tolist(),
     }  # fmt: skip
     weights = RNG.standard_normal((classes - 1) * classes * 2)
-    more = {"prob_a": [-1.0] * pairs, "prob_b": [0.1] * pairs} if shares else {}
+    more: dict[str, Any] = {"prob_a": [-1.0] * pairs, "prob_b": [0.1] * pairs} if shares else {}
     data = model_of(
         "SVMClassifier", FLOAT, {"l": INT, "p": FLOAT}, vectors_per_class=[2] * classes, coefficients=weights.tolist(),
         classlabels_ints=list(range(classes)), **made, **more,
