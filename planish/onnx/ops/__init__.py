@@ -15,6 +15,7 @@ from planish.onnx.ops import (  # noqa: F401
     ml,
     ml_linear,
     ml_trees,
+    nchwc,
     normalization,
     pictures,
     pooling,
