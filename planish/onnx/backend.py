@@ -39,7 +39,8 @@ class Backend:
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Representation:
-        made = Model(model, interpret=cls.interpret)
+        own = ModelProto.FromString(model.SerializeToString())
+        made = Model(own, interpret=cls.interpret)
         if device.partition(":")[0] != "CPU" and not cls.interpret:
             made.to_device(device.lower())
         return Representation(made)
