@@ -24,14 +24,10 @@ from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES, Elements, InMemory, Key, Place, Recipe, both, element
 from planish.schedule.graph import Graph
 from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
-from planish.schedule.loop_order import LoopOrder, Ranges
+from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
     COMPUTED_HERE,
-    NO_ROW,
-    REDUCED_AGAIN,
-    REDUCED_HERE,
-    REDUCED_ONCE,
     RESULT,
     SCAN,
     TAKEN_HERE,
@@ -40,9 +36,9 @@ from planish.schedule.reasons import (
     Reason,
     first_of,
     is_costly,
-    is_shared,
     is_worth_a_row,
 )
+from planish.schedule.reduction_reasons import NO_ROW, REDUCED_AGAIN, REDUCED_HERE, REDUCED_ONCE, is_shared
 from planish.schedule.rows import Rows, spans
 from planish.schedule.tensors import Tensors, is_empty, most, same_dim
 from planish.uop.movement import flat_index
@@ -50,7 +46,7 @@ from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Bufferize, Ops, ReduceAxes
 from planish.uop.rewrite import substitute
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import shape
 from planish.uop.symbolic import simplify
 
 _STAND_IN: Final = 1 << 29
@@ -135,7 +131,7 @@ class Fusion:
                 found.append(self.table.const(0))
                 continue
             axis, r = next(axes)
-            found.append(_turned(r, dim) if axis in self.backwards else r)
+            found.append(from_the_end(r, dim) if axis in self.backwards else r)
         return Place(tuple(found))
 
     def ask(self, key: Key) -> None:
@@ -374,7 +370,7 @@ class Fusion:
         if not self.may_turn or along.op is Ops.RANGE or len(along.ranges) != 1:
             return False
         (r,) = along.ranges
-        if r not in self.nest.outputs or along is not _turned(r, shape(node)[axis]):
+        if r not in self.nest.outputs or along is not from_the_end(r, shape(node)[axis]):
             return False
         place = self.nest.indices.index(r)
         if place in self.backwards:  # turned already, for another scan
@@ -501,8 +497,3 @@ class Fusion:
 def _stored(dtype: DType) -> DType:
     """The dtype in memory: index values have none of their own."""
     return dtypes.int64 if dtype.is_index else dtype
-
-
-def _turned(r: UOp, dim: Dim) -> UOp:
-    """The index that runs from the last element to the first."""
-    return simplify(r * -1 + (dim - 1))
