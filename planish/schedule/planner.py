@@ -60,7 +60,7 @@ from planish.uop.shape import shape
 Array = NDArray[Any]
 
 
-class _Pairs(NamedTuple):
+class _ComplexPairs(NamedTuple):
     """Complex numbers as pairs of reals in memory."""
 
     node: UOp
@@ -86,7 +86,7 @@ class _Planner:
         self.counters = 0
         self.sizes = counted.names_of_sizes(function)
         """Sizes that have a name."""
-        self.pairs: dict[Value, _Pairs] = {}
+        self.pairs: dict[Value, _ComplexPairs] = {}
         """Complex results of host ops, as reals."""
 
     # -- memory ----------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class _Planner:
         part = dtypes.float32 if type.dtype is dtypes.complex64 else dtypes.float64
         pairs = TensorType(part, (*type.dims, 2))
         memory, node = self.memory(pairs, Role.ARENA)
-        self.pairs[value] = _Pairs(node, pairs.dims)
+        self.pairs[value] = _ComplexPairs(node, pairs.dims)
         number, self.tensors.values[value] = self.memory(type, Role.VIEW)
         self.block.append(View(number, memory, None))
         return number

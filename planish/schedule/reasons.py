@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.records import dataclass
-from planish.schedule.elements import COMPUTED, Place
+from planish.schedule.elements import COMPUTED, ElementPlace
 from planish.schedule.limits import (
     AGAIN,
     CHEAP,
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
     fusion: Fusion
     node: UOp
-    places: Sequence[Place]
+    places: Sequence[ElementPlace]
     """Where it is asked for."""
     times: float
     """How often each of its elements would be computed."""
