@@ -67,7 +67,7 @@ def with_tensor_cores(draft: Draft, nest: Nest) -> Iterator[Candidate]:
         elif core.m == 1:
             yield from with_dot_products(draft, core)
         elif ways := fits(draft.sink, core, _padded(core), _LEAST_WORK):
-            yield Candidate(core.name, partial(try_each, core=core, found=ways, kind=_Tiles))
+            yield Candidate(core.name, partial(try_each, core=core, found=ways, kind=_TileRegisters))
 
 
 def _in_tiles_of_tiles(draft: Draft, core: Core, product: Product) -> bool:
@@ -92,7 +92,7 @@ def _padded(core: Core) -> Callable[[Product], Sizes]:
     return sizes
 
 
-class _Tiles(CoreSchedule):
+class _TileRegisters(CoreSchedule):
     """A schedule around tile registers."""
 
     def take(self) -> bool:

@@ -12,7 +12,7 @@ from planish.uop import arithmetic
 from planish.uop.combining import combined
 from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread
-from planish.uop.machine.state import Array, Place
+from planish.uop.machine.state import Array, Elements
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Combine, Ops, TensorCore
 from planish.uop.ranges import kind_of
@@ -82,7 +82,7 @@ class Tiles(Accesses):
         if source in self.place:
             place = self.place[source]
             gate = np.asarray(place.is_open)[..., None]
-            several = Place(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
+            several = Elements(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
             return self.full(self._fetch(node, several, wide, True, None), wide)
         buffer, index = source.src[0], self.values[source.src[-1]]
         if source.op is not Ops.INDEX or buffer.op is not Ops.BUFFERIZE or len(source.src) != 2:
