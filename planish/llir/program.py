@@ -86,4 +86,4 @@ class Program:
     @property
     def is_allocated(self) -> bool:
         """Whether it works on physical registers."""
-        return any(i.target is not None and i.target.bank != "" for i in self.body)
+        return any(getattr(i, i.writes).bank != "" for i in self.body if i.writes is not None)

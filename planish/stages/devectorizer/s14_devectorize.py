@@ -247,8 +247,14 @@ def _hinted(access: UOp, place: UOp, width: int, ctx: _LaneRun) -> str | None:
 
 def _cut(access: UOp, ctx: _LaneRun) -> UOp:
     """An access that was just made, as the rule of `correct_load_store` would make it, who would see it next."""
-    found = _correct(access, ctx) if ctx.cut_accesses else None
+    if not ctx.cut_accesses or _is_copy(access):  # a copy is cut as what it loads, which is not settled yet
+        return access
+    found = _correct(access, ctx)
     return access if found is None else found
+
+
+def _is_copy(access: UOp) -> bool:
+    return access.op is Ops.STORE and "async" in cast("str", access.arg or "")
 
 
 def _correct(root: UOp, ctx: _LaneRun) -> UOp | None:
@@ -265,13 +271,13 @@ def _correct(root: UOp, ctx: _LaneRun) -> UOp | None:
         or not place.src[1].dtype.is_index
     ):
         return None
-    index, gate = parted(place)
-    if gate is None and index is place.src[1] and _is_cut(root, place, count, ctx):
+    if len(place.src) == 2 and place.src[1].op is not Ops.WHERE and _is_cut(root, place, count, ctx):
         return None
+    index, gate = parted(place)
     if gate is not None and is_broadcast(gate):
         gate = gate.src[0]
     widths = _cuts(moved(place, index, None), value.dtype, ctx)
-    if root.op is Ops.STORE and "async" in cast("str", root.arg or ""):
+    if _is_copy(root):
         widths = _both(widths, [part.dtype.lanes for part in value.src] if value.op in _JOINED else [count])
     pieces = []
     start = 0
@@ -347,7 +353,7 @@ def _split_value(root: UOp, ctx: _LaneRun) -> UOp | None:
         if given.lanes != count:  # a BITCAST that regroups bytes
             return None
         widest = max(widest, _INDEX_BYTES if given.is_index else given.itemsize)
-    width = 2 if _in_pairs(root, ctx.target) else max(1, ctx.target.register_bytes // widest)
+    width = 2 if _in_pairs(root, ctx.target) else ctx.target.register_bytes // widest or 1
     if count <= width:
         return None
     scalar = root.dtype.scalar
