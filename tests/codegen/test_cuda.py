@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,19 @@ def test_grids_follow_from_named_sizes(name: str) -> None:
         for values in ([v.low for v in program.variables], [v.high for v in program.variables]):
             assert all(size >= 0 for size in grid.at(values))
         assert np.prod(grid.threads) <= 1024
+
+
+@pytest.mark.parametrize(
+    "function", [pn.argmax, pn.max, pn.min, pn.sum, pn.cumulative_max, pn.cumulative_sum]
+)
+@pytest.mark.parametrize("dtype", [pn.float32, pn.int32])
+def test_all_threads_ask_before_any_chooses(function: Any, dtype: Any) -> None:
+    """A value of another thread is asked for by itself: in one branch of a choice, only some threads would."""
+    (program,) = lowered(lambda x: function(x, axis=1), (4, 128), dtype=dtype).programs
+    lines = [line for line in cuda.render(program).splitlines() if "from_" in line and "inline" not in line]
+    assert lines
+    asks = re.compile(r"\s*(\w+ )?\w+ = from_(thread|before)\([\w, ]+\);")
+    assert [line for line in lines if not asks.fullmatch(line)] == []
 
 
 def test_a_grid_grows_with_a_named_size() -> None:
