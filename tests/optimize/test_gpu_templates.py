@@ -33,7 +33,17 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "column sums": (lambda x: pn.sum(x, axis=0), (data(128, 64),), "local(i, 32); group(j, 32)"),
     "odd columns": (lambda x: pn.sum(x, axis=0), (data(90, 35),), "local("),
     "matrix times vector": (lambda a, x: a @ x, (data(16, 256), data(256)), "group("),
-    "product": (lambda a, b: a @ b, (data(64, 32), data(32, 64)), "stage(arg1, at=k.outer)"),
+    "product": (
+        lambda a, b: a @ b,
+        (data(64, 32), data(32, 64)),
+        "stage(arg1, at=k.outer, buffers=2, pad=4, turned=true)",
+    ),
+    "product with a transposed operand": (
+        lambda a, b: a.T @ b.T,
+        (data(32, 64), data(64, 32)),
+        "stage(arg1, at=k.outer, buffers=2); stage(arg2, at=k.outer, buffers=2, pad=4, turned=true)",
+    ),
+    "odd product": (lambda a, b: pn.tanh(a @ b), (data(45, 35), data(35, 37)), "buffers=2"),
     "products": (lambda a, b: a @ b, (data(2, 64, 32), data(2, 32, 64)), "stage(arg2, at="),
     "small product": (lambda a, b: a @ b, (data(20, 12), data(12, 24)), "local("),
     "transpose": (lambda x: x.T + 1.0, (data(64, 128),), "stage(arg1, at="),

@@ -119,7 +119,7 @@ def test_one_barrier_in_an_iteration_and_a_group_for_each() -> None:
     }
     assert counts == {Barrier: 1, CommitCopies: 3, WaitCopies: 1}
     assert [i.groups for i in program.body if isinstance(i, WaitCopies)] == [1]
-    assert sum(b.elements for b in program.locals if b.space.name == "LOCAL") >= 3 * (16 * 4 + 4 * 8)
+    assert sum(b.elements for b in program.locals if b.space.name == "LOCAL") == 3 * (8 * 4 + 4 * 8)
 
 
 @pytest.mark.parametrize("missing", [Ops.WAIT, Ops.BARRIER])
