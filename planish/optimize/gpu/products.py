@@ -10,6 +10,7 @@ at the end, and less beyond the edges. Both are counted (`_time`).
 
 from __future__ import annotations
 
+from functools import partial
 from math import sqrt
 from typing import Final, NamedTuple, cast
 
@@ -18,8 +19,8 @@ from planish.actions.split import Split
 from planish.actions.stage import Stage
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import fitted
-from planish.uop.nest import name_of, size_of
+from planish.optimize.gpu.fit import Fetching, fetching, fitted
+from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -160,18 +161,19 @@ def _tiled(draft: Draft, view: Nest, product: _Product, tile: _Tile) -> bool:
         and draft.take(Local, row, tile.down)
         and (draft.left(summed) == steps or draft.take(Split, summed, steps, "what is fetched at once"))
     )
-    return done and all(_fetched(draft, view, place, summed) for place in (product.left, product.right))
+    if not done:
+        return False
+    how = fetching(draft, summed, 1, (_BUFFERS,))
+    turned = [view.stride(place, summed) == 1 for place in (product.left, product.right)]
+    return all(map(partial(_fetched, draft, how), (product.left, product.right), turned))
 
 
-def _fetched(draft: Draft, view: Nest, place: UOp, summed: UOp) -> bool:
+def _fetched(draft: Draft, how: Fetching, place: UOp, turned: bool) -> bool:
     """An operand in shared memory, ahead of its use where that is possible."""
-    loops = draft.loops(summed)
-    slot, at = cast("int", place.src[0].arg), name_of(loops[0]) if len(loops) > 1 else None
-    turned = view.stride(place, summed) == 1
-    pad = max(_PADDING // place.dtype.itemsize, 1)
+    slot, pad = cast("int", place.src[0].arg), max(_PADDING // place.dtype.itemsize, 1)
     ahead = "a block fetches the next tile while it computes"
     return (
-        (turned and draft.do(Stage(slot, at, _BUFFERS, pad, turned=True), f"{ahead}, and turns it"))
-        or draft.do(Stage(slot, at, _BUFFERS), ahead)
-        or draft.do(Stage(slot, at), "a block fetches a tile together")
+        (turned and draft.do(Stage(slot, how.at, how.buffers[0], pad, turned=True), f"{ahead}, and turns it"))
+        or draft.do(Stage(slot, how.at, how.buffers[0]), ahead)
+        or draft.do(Stage(slot, how.at), "a block fetches a tile together")
     )
