@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 import planish as pn
-from planish import compiler
+from planish import compiler, dtypes
 from planish.llir.instruction import Instruction
 from planish.llir.interpret import interpret
-from planish.llir.program import Barrier, Deal, EndLoop, Immediate, Loop, Program, Tile
+from planish.llir.program import Barrier, Deal, EndLoop, Immediate, Loop, Program, Register, Tile
 from planish.llir.rotation import rotated
 from planish.llir.verify import verify
 from tests.llir import kernels
@@ -38,7 +38,7 @@ def looped(extra: tuple[Instruction, ...] = ()) -> Program:
     """Rows dealt out again and again, the last of which is stored."""
     program = kernels.dealt_rows()
     place = next(n for n, i in enumerate(program.body) if isinstance(i, Deal)) - 1
-    counter = replace(program.body[0].target, number=99)  # type: ignore[type-var]
+    counter = Register(99, dtypes.int32)
     bound = Immediate(3, counter.dtype)
     body = (*program.body[:place], Loop(counter, bound), *program.body[place : place + 2], *extra)
     return replace(program, body=(*body, EndLoop(counter, bound), *program.body[place + 2 :]))
