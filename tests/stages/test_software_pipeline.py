@@ -24,6 +24,8 @@ from planish.target import TARGETS
 from planish.uop.interpret import ExecutionError, interpret
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
+from planish.uop.text import print_graph
+from tests.conftest import Golden
 from tests.stages.kernels import store
 
 GPU = TARGETS["sm_90"]
@@ -179,3 +181,26 @@ def test_what_is_refused() -> None:
 def test_the_text_of_a_ring() -> None:
     text = "stage(arg1, at=k.outer, buffers=3, turned=true, swizzle=128)"
     assert print_schedule(parse_schedule(text)) == text
+
+
+@pytest.mark.parametrize(("stage", "folder"), [(7, "s07_apply_opts"), (12, "s12_add_gpu_dims")])
+def test_a_ring_reads_as_stored(stage: int, folder: str, golden: Golden) -> None:
+    with Table() as t:
+        steps = pipeline.steps(product(t, 8, 8, 12), pipeline.Machine(GPU, lambda _: ring(3)))
+        form = next(step.form for step in steps if step.stage.number == stage)
+        assert isinstance(form, UOp)
+        golden.check(f"stages/{folder}/ring.txt", f"=== {print_schedule(ring(3))}\n{print_graph(form)}")
+
+
+def test_a_swizzled_tile_is_read_where_it_was_stored() -> None:
+    m, n, k = 16, 8, 64
+    given = memory(m, n, k)
+    actions = ring(2, step=32, turned=", swizzle=128")
+    with Table() as t:
+        sink = product(t, m, n, k)
+        assert "swizzle=128" in print_schedule(actions)
+        program = lower("kernel", lines_of(sink, actions))
+    assert {i.nbytes for i in program.body if isinstance(i, CopyAsync)} == {16}
+    for reverse in (False, True):
+        found = by_llir(program, given, reverse=reverse).reshape(m, n)
+        np.testing.assert_array_equal(found, expected(given, m, n, k))
