@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,7 @@ from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.text import print_graph
 from tests.conftest import Golden
+from tests.stages.fuzz_actions import contents, results, two_stores
 from tests.stages.kernels import store
 
 GPU = TARGETS["sm_90"]
@@ -176,6 +178,18 @@ def test_what_is_refused() -> None:
             apply_action(sink, Stage(1, "k", swizzle=48), GPU)
         with pytest.raises(Refusal, match="0 buffers"):
             apply_action(sink, Stage(1, "k", 0), GPU)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tile_that_another_loop_fills_too_has_one_buffer(seed: int) -> None:
+    actions = parse_schedule("unroll(j)\nlocal(i, 2)\nstage(arg2, at=k, buffers=2)")
+    with Table() as t:
+        sink = two_stores(random.Random(seed), t)
+        before = contents(sink, seed)
+        wanted = results(sink, before, pipeline.PLAIN)
+        found = results(sink, before, pipeline.Machine(GPU, lambda _: actions))
+    for slot, array in wanted.items():
+        np.testing.assert_array_equal(found[slot], array)
 
 
 def test_the_text_of_a_ring() -> None:
