@@ -30,7 +30,7 @@ from planish.llir.program import (
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, Axis, Combine, Ops, TensorCore
+from planish.uop.ops import ALU, Axis, Combine, Exchange, Ops, TensorCore
 from planish.uop.ops import Variable as UOpVariable
 from planish.uop.tensor_cores import CORES
 
@@ -247,6 +247,11 @@ class _Lowering:
         given = self.operands[node.src[0]]
         self.body.append(ir.Combine(self.fresh(node), op.name.lower(), given, width, before))
 
+    def exchange(self, node: UOp) -> None:
+        matrices, transposed = cast("Exchange", node.arg)
+        rows = self.register(node.src[0])
+        self.body.append(ir.Deal(self.fresh(node), rows, matrices, transposed))
+
     # -- control ---------------------------------------------------------------------------------------------------
 
     def range(self, node: UOp) -> None:
@@ -352,6 +357,7 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.CAT: _Lowering.build,
     Ops.WMMA: _Lowering.tile,
     Ops.COMBINE: _Lowering.combine,
+    Ops.EXCHANGE: _Lowering.exchange,
     Ops.RANGE: _Lowering.range,
     Ops.END: _Lowering.end,
     Ops.IF: _Lowering.begin_if,

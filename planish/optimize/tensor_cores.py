@@ -29,7 +29,6 @@ from planish.optimize.core_schedule import CoreSchedule, Sizes, divisor, divisor
 from planish.optimize.dot_products import with_dot_products
 from planish.optimize.draft import Draft
 from planish.optimize.templates import Candidate
-from planish.optimize.warpgroups import use_warpgroups
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.products import Product, products
@@ -54,8 +53,6 @@ _STEP: Final = 64
 def with_tensor_cores(draft: Draft, nest: Nest) -> Iterator[Candidate]:
     """A candidate for every core that computes what a kernel does."""
     cores = draft.target.tensor_cores if nest.reductions else ()
-    if any(core.reads_memory for core in cores):
-        yield Candidate("warpgroups", use_warpgroups)
     for core in cores:
         if core.reads_memory:
             continue

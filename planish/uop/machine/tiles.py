@@ -14,9 +14,9 @@ from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread
 from planish.uop.machine.state import Array, Elements
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Combine, Ops, TensorCore
+from planish.uop.ops import AxisType, Combine, Exchange, Ops, TensorCore
 from planish.uop.ranges import kind_of
-from planish.uop.tensor_cores import MATRICES, ORDERS, core_of
+from planish.uop.tensor_cores import MATRICES, ORDERS, ROW, WARP, core_of, exchanged
 
 
 class Tiles(Accesses):
@@ -103,6 +103,21 @@ class Tiles(Accesses):
         result = self._threads_back(value, axes)
         # a range is closed here: the result has one position along it
         return result.take([0], self.axes[own[0]]) if own else result
+
+    def _exchange(self, node: UOp) -> Array:
+        """Rows of matrices, dealt out among the threads of a warp; of several positions, each for itself."""
+        x, how = node.src[0], cast("Exchange", node.arg)
+        axes = self._thread_axes(WARP)
+        count = prod(self.values[axis].size for axis in axes)
+        if not axes or count % WARP:
+            self._fail(node, "crash", f"{count} threads are no warps of {WARP}")
+        elements = ROW // x.dtype.itemsize
+        positions = x.dtype.lanes // elements
+        value = self._threads_last(self.full(self.values[x], x.dtype), axes, count, WARP)
+        rows = np.moveaxis(value.reshape(*value.shape[:-1], elements, positions), -1, -3)
+        threads, lanes = exchanged(how, x.dtype.itemsize)
+        dealt = np.moveaxis(rows[..., threads, lanes], -3, -1)
+        return self._threads_back(dealt.reshape(*dealt.shape[:-2], node.dtype.lanes), axes)
 
     def _thread_axes(self, threads: int) -> list[UOp]:
         """The axes over the threads of a block, the fastest last."""
