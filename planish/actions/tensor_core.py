@@ -36,7 +36,7 @@ from planish.actions.base import Action, AxisName, CoreName, fitting
 from planish.config import current
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
-from planish.uop.nest import name_of, next_root, plain_index
+from planish.uop.nest import name_of, next_root, plain_index, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
 from planish.uop.products import Product, axis_size, products, why_not
@@ -56,7 +56,7 @@ _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 class _Split:
     """The axes of one kernel, cut to the sizes of a core."""
 
-    def __init__(self, sink: UOp, core: Core, product: Product, groups: int = 1) -> None:
+    def __init__(self, sink: UOp, core: Core, product: Product, groups: int = 1, buffers: int = 1) -> None:
         self.core = core
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
@@ -66,7 +66,7 @@ class _Split:
             if core.threads > 1
             else None
         )
-        self.groups = groups
+        self.groups, self.buffers = groups, buffers
         self.group = (
             table.range(groups, cast("Axis", self.m.arg).part(_GROUP, AxisType.LOCAL)) if groups > 1 else None
         )
@@ -132,7 +132,10 @@ class _Split:
         copied = substitute(value, {axis: outer + across, k: outer_k + inner})
         place = place_in_memory(across, inner, core.k, along_k=along_k)
         kept = table.make(
-            Ops.BUFFERIZE, value.dtype, (_rounded(copied, core), simplify(place)), Bufferize("local")
+            Ops.BUFFERIZE,
+            value.dtype,
+            (_rounded(copied, core), simplify(place)),
+            Bufferize("local", buffers=self.buffers),
         )
         start = place_in_memory(core.m, 0, core.k, along_k=along_k)  # of the rows of the next group
         mine = table.const(0) if self.group is None or not first else self.group * start
@@ -178,6 +181,8 @@ def neighbours(value: UOp, *axes: UOp) -> UOp | None:
     for place in value.toposort():
         if place.op is Ops.INDEX and place.src[0].op is Ops.DEFINE_GLOBAL:
             index = plain_index(place)
+            while index is not None and index is not without_gate(index):  # padded along both axes
+                index = without_gate(index)
             found = [r for r in axes if index is not None and stride(index, r) == 1]
             if found:
                 return found[0]
@@ -219,11 +224,14 @@ class TensorCore(Action):
     k: AxisName
     groups: int = 1
     """How many groups of threads share the right operand, of a core that reads LOCAL memory."""
+    buffers: int = 1
+    """How many tiles of each operand there are: with several, the next ones are fetched while one is used."""
 
     @classmethod
-    def of(cls, core: Core, product: Product, groups: int = 1) -> TensorCore:
+    def of(cls, core: Core, product: Product, groups: int = 1, buffers: int = 1) -> TensorCore:
         """A way to use a core."""
-        return cls(core.name, *(name_of(axis) for axis in (product.m, product.n, product.k)), groups)
+        m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
+        return cls(core.name, m, n, k, groups, buffers)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
@@ -257,7 +265,7 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product, self.groups) == self:
+            if TensorCore.of(core, product, self.groups, self.buffers) == self:
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
@@ -270,7 +278,7 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = _Split(sink, core, product, self.groups)
+        split = _Split(sink, core, product, self.groups, self.buffers)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))

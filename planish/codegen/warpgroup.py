@@ -2,11 +2,12 @@
 
 An operand is told by a descriptor of 64 bits: its address, the distances between groups of eight rows and between blocks of columns,
 and that its rows are 128 bytes whose pieces are in another order in each row (`planish.uop.tensor_cores.place_in_memory`). One tile of
-LLIR is a group of four instructions, each of which takes 32 bytes along k; the group is waited for.
+LLIR is a group of four instructions, each of which takes 32 bytes along k; it is waited for, or the one before it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from planish import dtypes
@@ -34,8 +35,14 @@ def element(dtype: DType) -> DType:
     return scalar.base.scalar if isinstance(scalar, PtrDType) else scalar
 
 
-def helper(tile: TileOp, operand: DType) -> str:
-    """The function that does one tile."""
+def finish(names: Sequence[str]) -> str:
+    """Wait for all products: these values are theirs."""
+    held = ", ".join(f'"+f"({name})' for name in names)
+    return f'asm volatile("wgmma.wait_group.sync.aligned 0;" : {held} :: "memory");'
+
+
+def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
+    """The function that does one tile, and waits for all products but the last few."""
     kind = _KINDS[element(operand)]
     count = tile.lanes("c")
     sums = ", ".join(f"%{k}" for k in range(count))
@@ -58,12 +65,14 @@ def helper(tile: TileOp, operand: DType) -> str:
     return "\n".join(
         [
             f"// C[{tile.m}, {tile.n}] += A[{tile.m}, {tile.k}] @ B[{tile.k}, {tile.n}], by {tile.threads} threads, from shared memory",
-            f"static inline void {tile.name}(vec<float, {count}> &c, const void *a, const void *b) {{",
+            f"static inline void {name}(vec<float, {count}> &c, const void *a, const void *b) {{",
             f"  const uint64_t left = {spread[0]}, right = {spread[1]};",
             '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
             *lines,
             '  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',
-            '  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");',
+            '  asm volatile("wgmma.wait_group.sync.aligned PENDING;" ::: "memory");'.replace(
+                "PENDING", str(pending)
+            ),
             "}",
         ]
     )

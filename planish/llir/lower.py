@@ -240,7 +240,7 @@ class _Lowering:
                     if core.name not in self.tiles
                     else None,
                 )
-        self.body.append(ir.Tile(self.fresh(node), a, b, c, tile))
+        self.body.append(ir.Tile(self.fresh(node), a, b, c, tile, core.pending))
 
     def combine(self, node: UOp) -> None:
         op, width = cast("Combine", node.arg)

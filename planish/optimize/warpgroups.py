@@ -37,6 +37,8 @@ _TILES: Final = (
     _Tile(2, 256, 1.0), _Tile(2, 128, 0.97), _Tile(1, 256, 0.9), _Tile(2, 64, 0.75), _Tile(1, 128, 0.75), _Tile(1, 64, 0.55),
     _Tile(2, 32, 0.45), _Tile(1, 32, 0.35),
 )  # fmt: skip
+_MOST_BUFFERS: Final = 6
+"""Tiles of an operand at once: what is fetched so far ahead is there in time."""
 _LEAST: Final = 32
 """Rows, columns and terms from which on a product is worth a core of this kind."""
 
@@ -98,8 +100,8 @@ class _Tiles(Nest):
     """A block of warpgroups."""
 
     def take(self) -> bool:
-        groups = self.fit.groups
-        action = TensorCore.of(self.core, self.fit.product, groups)
-        return self.pad() and self.draft.do(
-            action, f"tiles of {groups * self.core.m} x {self.core.n} in registers"
-        )
+        groups, core = self.fit.groups, self.core
+        tile = (groups * core.m + core.n) * core.k * core.inputs.itemsize
+        buffers = min(self.draft.target.local_bytes // tile, _MOST_BUFFERS, self.fit.padded[2] // core.k)
+        action = TensorCore.of(core, self.fit.product, groups, max(buffers, 1))
+        return self.pad() and self.draft.do(action, f"tiles of {groups * core.m} x {core.n} in registers")

@@ -175,9 +175,10 @@ FORMS: Final[dict[Ops, _Form]] = {
         lambda parts: Combine(cast("Ops", parts[0]), cast("int", parts[1])),
     ),
     Ops.WMMA: _Form(
-        (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC)),
+        (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC), ("pending", _INT_CODEC)),
         lambda arg: tuple(cast("TensorCore", arg)),
-        lambda parts: TensorCore(cast("str", parts[0]), cast("tuple[int, int, int]", parts[1])),
+        lambda parts: TensorCore(*cast("tuple[str, tuple[int, int, int], int]", parts)),
+        usual=(("pending", 0),),
     ),
 }
 """How arguments read. CONST and VCONST, whose argument is a number, are written without a key."""
