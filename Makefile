@@ -6,7 +6,7 @@
 #   make fuzz      long random testing        make lint       ruff and mypy
 #   make bench     against the pinned peers   make clean      remove everything built
 #   make onnx      all of ONNX's own test cases, as machine code
-#   make native    the C of planish/runtime/native again as LLVM IR (takes clang and opt of LLVM 14)
+#   make native    the C of planish/runtime/native again as LLVM IR and machine code (takes clang and opt of LLVM 14)
 #   make replay    what a change does to generated code; make replay UPDATE=1 accepts it
 
 PYTHON ?= python3
@@ -66,8 +66,8 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-native:
-	$(PYTHON) tools/native.py
+native: $(RUN)
+	PYTHONPATH=. $(BIN)/python tools/native.py
 
 replay: $(DEV)
 	$(BIN)/python tools/replay.py $(if $(UPDATE),--update) $(if $(ONLY),--only '$(ONLY)')

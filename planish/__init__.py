@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from planish.frontend.tensor import *  # noqa: F403
     from planish.frontend.tensor.inspection import __array_namespace_info__
     from planish.frontend.transforms import grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
+    from planish.numpy_names import *  # noqa: F403
 
 __array_api_version__ = "2025.12"
 e = 2.718281828459045
@@ -97,14 +98,26 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module 'planish' has no attribute {name!r}")
         else:
             tensor = importlib.import_module("planish.frontend.tensor")
-            if name == "__all__":
-                found = sorted((*_OWN, *tensor.__all__))
-            elif name in tensor.__all__:
+            if name in tensor.__all__:
                 found = getattr(tensor, name)
             else:
-                raise AttributeError(f"module 'planish' has no attribute {name!r}")
+                names = importlib.import_module("planish.numpy_names")
+                if name == "__all__":
+                    found = sorted((*_OWN, *tensor.__all__, *names.__all__))
+                elif name in names.__all__:
+                    found = getattr(names, name)
+                else:
+                    raise _unknown(name)
         globals()[name] = found
         return found
+
+    def _unknown(name):
+        """The error for a name that is not there, with those that look like it."""
+        import difflib
+
+        close = difflib.get_close_matches(name, __getattr__("__all__"), n=3)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        return AttributeError(f"module 'planish' has no attribute {name!r}{hint}")
 
     def __dir__():
         return sorted({*globals(), *__getattr__("__all__")})

@@ -78,7 +78,11 @@ def test_wheel_and_source_distribution_build_install_and_import(tmp_path: Path):
 
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "planish").rglob("*.py")}
     in_wheel = set(zipfile.ZipFile(wheel).namelist())
-    assert modules | {"planish/py.typed", "planish/runtime/native/support.ll"} <= in_wheel
+    assert (
+        modules
+        | {"planish/py.typed", "planish/runtime/native/support.ll", "planish/runtime/native/support.o"}
+        <= in_wheel
+    )
     assert not [name for name in in_wheel if name.startswith(("tests/", "bench/"))]
     assert any(name.endswith("licenses/LICENSE") for name in in_wheel)
     with tarfile.open(source) as archive:

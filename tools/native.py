@@ -1,4 +1,4 @@
-"""Compile the C of `planish/runtime/native` to the LLVM IR that the package reads (`make native`).
+"""Compile the C of `planish/runtime/native` to the LLVM IR that the package reads, and that to machine code (`make native`).
 
 The IR has to be read by every LLVM that a supported llvmlite brings, and LLVM reads what older ones wrote: so a clang and an opt of
 LLVM 14, the oldest that write pointers without types, make it (Debian 12 has them: `apt install clang-14 llvm-14`). Whatever
@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent.parent / "planish" / "runtime" / "native"
-MADE: Final = FOLDER / "support.ll"
+UNITS: Final = ("support", "gpu")
+"""What each file of IR is made of: the C of that name, with what it includes."""
+OBJECT: Final = FOLDER / "support.o"
+"""What every process needs, ready to be loaded."""
 VERSION: Final = "14"
 _CLANG: Final = (
     *("-O1", "-Xclang", "-disable-llvm-passes", "-Xclang", "-disable-lifetime-markers", "-S", "-emit-llvm"),
@@ -56,10 +59,15 @@ def tool(name: str) -> str | None:
     return None
 
 
-def compiled(clang: str, opt: str) -> str:
+def made(unit: str) -> Path:
+    """Where the IR of a unit is."""
+    return FOLDER / f"{unit}.ll"
+
+
+def compiled(clang: str, opt: str, unit: str) -> str:
     """The IR of the C, as the package has it."""
     first = subprocess.run(
-        [clang, *_CLANG, "-o", "-", FOLDER / "support.c"], check=True, capture_output=True, text=True
+        [clang, *_CLANG, "-o", "-", FOLDER / f"{unit}.c"], check=True, capture_output=True, text=True
     ).stdout
     raw = subprocess.run(
         [opt, "-opaque-pointers", "-S", f"-passes={_PASSES}"],
@@ -71,19 +79,38 @@ def compiled(clang: str, opt: str) -> str:
     return f"; made by `make native` from the C beside this\n; sha256 {fingerprint()}\n{text}"
 
 
+def object_code(ir: str) -> bytes:
+    """The IR as machine code for any x86-64, by the LLVM of llvmlite, whose version stands behind it."""
+    import llvmlite.binding as llvm
+
+    from planish.runtime import cpu, native
+
+    code = cpu.emit_object(ir, cpu.Processor("x86_64-unknown-linux-gnu", "x86-64"))
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return code + f"\nLLVM {version} of {native.digest(ir)}\n".encode()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the IR, or say whether it is what the C makes."""
+    """Write the IR and its machine code, or say whether the IR is what the C makes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser.add_argument(
+        "--object", action="store_true", help="of the IR that is there, write the machine code alone"
+    )
     args = parser.parse_args(arguments)
+    if args.object:
+        OBJECT.write_bytes(object_code(made("support").read_text()))
+        return 0
     clang, opt = tool("clang"), tool("opt")
     if clang is None or opt is None:
         print(f"this takes clang and opt of LLVM {VERSION}", file=sys.stderr)
         return 2
-    text = compiled(clang, opt)
+    texts = {unit: compiled(clang, opt, unit) for unit in UNITS}
     if args.check:
-        return int(MADE.read_text() != text)
-    MADE.write_text(text)
+        return int(any(made(unit).read_text() != text for unit, text in texts.items()))
+    for unit, text in texts.items():
+        made(unit).write_text(text)
+    OBJECT.write_bytes(object_code(texts["support"]))
     return 0
 
 

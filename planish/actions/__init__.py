@@ -13,6 +13,7 @@ A new kind is a new file here: `text.kinds` finds it.
 | `unroll` | REDUCE | part of a reduce axis is laid out in lanes, combined in every iteration |
 | `accumulators` | REDUCE | parts of a reduce axis have accumulators of their own, combined after the loop |
 | `prefix` | LOOP, GLOBAL | part of an axis that a SCAN runs along is laid out in lanes |
+| `relay` | LOOP, GLOBAL | part of an axis that a SCAN runs along is shared by neighbouring threads |
 | `local` | LOOP, GLOBAL | the inner part is the threads of a block |
 | `group` | REDUCE | a part is shared by the threads of a block, finished through LOCAL memory |
 | `thread` | LOOP, GLOBAL | the outer part is given to cores (`companions.py`: of several loops, a piece of each) |

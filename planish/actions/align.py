@@ -11,10 +11,10 @@ Before → after::
 from __future__ import annotations
 
 from planish.actions.base import OneAxis
-from planish.actions.legality import Facts
 from planish.actions.padding import MOST_PADDING, gated
 from planish.target import Target
 from planish.uop.nest import OUTPUT, closed_by
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.rewrite import substitute
@@ -39,7 +39,7 @@ class Align(OneAxis):
             raise self.no(f"{self.multiple} is no number to be a multiple of")
         if size + 2 * self.multiple >= MOST_PADDING * size:
             raise self.no(f"{self.multiple} makes axis {self.axis} of {size} too long")
-        self.check_order(Facts(sink), r)
+        self.check_order(Nest.of(sink), r)
         return _aligned(self, sink, r)
 
 

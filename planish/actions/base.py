@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import ClassVar, Final, NamedTuple, Self, cast, dataclass_transform
 
-from planish.actions.legality import Facts, local_bytes, threads_of
 from planish.errors import LoweringError
 from planish.target import TARGETS, Target
 from planish.uop.nest import axes_of, axis_named, name_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.nest.memory import local_bytes, threads_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType
 from planish.uop.ranges import kind_of
@@ -191,7 +192,7 @@ class OneAxis(Action):
             raise self.no(f"axis {self.axis} is {kind.name}, {names} is expected")
         return r
 
-    def check_order(self, facts: Facts, r: UOp) -> None:
+    def check_order(self, facts: Nest, r: UOp) -> None:
         """Refuse an axis whose values cannot be taken in any order, or side by side."""
         reason = facts.ordered.get(r)
         if reason is not None:
@@ -199,12 +200,12 @@ class OneAxis(Action):
         self.check_reuse(facts, r)
         self.check_bounds(facts, r)
 
-    def check_reuse(self, facts: Facts, r: UOp) -> None:
+    def check_reuse(self, facts: Nest, r: UOp) -> None:
         """Refuse an axis whose values cannot run side by side."""
         if r in facts.reused:
             raise self.no(f"every value of axis {self.axis} uses the same LOCAL memory")
 
-    def check_bounds(self, facts: Facts, r: UOp) -> None:
+    def check_bounds(self, facts: Nest, r: UOp) -> None:
         """Refuse an axis that cannot be changed at all."""
         if facts.is_bound(r):
             raise self.no(f"the length of another loop depends on axis {self.axis}")

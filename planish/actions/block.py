@@ -19,10 +19,10 @@ from __future__ import annotations
 from typing import cast
 
 from planish.actions.base import OneAxis
-from planish.actions.legality import Facts
 from planish.actions.splitting import pieces
 from planish.target import Target
 from planish.uop.nest import closed_by, stores_in
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
@@ -42,7 +42,7 @@ class Block(OneAxis):
     def apply(self, sink: UOp, target: Target) -> UOp:
         r = self.found(sink)
         amount, blocks = pieces(self, r, least=1)
-        facts = Facts(sink)
+        facts = Nest.of(sink)
         stores = list(stores_in(sink))
         if len(sink.src) != 1 or len(stores) != 1 or sink.src[0].op is not Ops.END or len(stores[0].src) != 2:
             raise self.no("the kernel has not one loop nest with one store")

@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Final
 
-from planish.actions.legality import Facts
 from planish.actions.padding import gated
 from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import LANES, plain_index
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -41,7 +41,7 @@ Fresh = Callable[[int], UOp]
 """A new range of a size."""
 
 
-def lanes_of(facts: Facts, read: UOp) -> UOp | None:
+def lanes_of(facts: Nest, read: UOp) -> UOp | None:
     """The axis whose neighbours are neighbours in what is computed of a read: the last of those in lanes (copies have their own)."""
     around: frozenset[UOp] = frozenset()
     for node in facts.nodes:

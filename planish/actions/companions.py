@@ -16,10 +16,10 @@ from math import prod
 from typing import Final, NamedTuple
 
 from planish.actions.base import Action
-from planish.actions.legality import Facts
 from planish.actions.padding import gated
 from planish.uop.kernel_algebra import by_nest
 from planish.uop.nest import OUTPUT, closed_by, constant_size, stores_in
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of
@@ -38,7 +38,7 @@ class Companions(NamedTuple):
     """Loops that the first core does."""
 
 
-def companions(action: Action, facts: Facts, r: UOp, amount: int) -> Companions:
+def companions(action: Action, facts: Nest, r: UOp, amount: int) -> Companions:
     """What else has to be cut if cores are to share r in a kernel that has other loops."""
     ends = facts.outer_ends
     others = [end for end in ends if r not in closed_by(end)]
@@ -68,7 +68,7 @@ def _iterations(end: UOp) -> int:
     return prod(max(r.vmax + 1, 1) for r in closed_by(end))
 
 
-def _may_be_cut(facts: Facts, axis: UOp, amount: int) -> bool:
+def _may_be_cut(facts: Nest, axis: UOp, amount: int) -> bool:
     size = constant_size(axis)
     return (
         kind_of(axis) in OUTPUT

@@ -22,11 +22,11 @@ from typing import cast
 
 from planish import dtypes
 from planish.actions.base import OneAxis, fitting
-from planish.actions.legality import Facts
 from planish.actions.splitting import pieces
 from planish.dtypes import AddrSpace
 from planish.target import Target
 from planish.uop.nest import LANES, SEQUENTIAL, closed_by, stores_in
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import NUMBERED, Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -55,7 +55,7 @@ class Hold(OneAxis):
 
     def held(self, sink: UOp, r: UOp, amount: int, blocks: UOp) -> UOp:
         """The kernel with one pass per block of the axis, sums held in LOCAL memory."""
-        facts = Facts(sink)
+        facts = Nest.of(sink)
         stores = list(stores_in(sink))
         if len(sink.src) != 1 or len(stores) != 1 or sink.src[0].op is not Ops.END or len(stores[0].src) != 2:
             raise self.no("the kernel has not one loop nest with one store")
@@ -127,7 +127,7 @@ def _at(memory: UOp, order: list[UOp], instead: Mapping[UOp, UOp], like: UOp) ->
     return like.table.make(Ops.INDEX, like.dtype, (memory, total))
 
 
-def _is_made_for(facts: Facts, read: UOp, r: UOp) -> bool:
+def _is_made_for(facts: Nest, read: UOp, r: UOp) -> bool:
     """Whether kept rows are made for one read along r alone, in a loop of their own."""
     rows = read.src[0]
     return (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from planish.actions.base import ALL
-from planish.actions.legality import Facts
 from planish.actions.splitting import MOST_UPCAST, Splitting
 from planish.uop.nest import OUTPUT, next_root
+from planish.uop.nest.kernel import Nest
 from planish.uop.ops import Axis, AxisType
 
 
@@ -20,6 +20,6 @@ class Lanes(Splitting):
     sized = "width"
     width: int = ALL
 
-    def place(self, part: Axis, facts: Facts) -> Axis:
+    def place(self, part: Axis, facts: Nest) -> Axis:
         """Lanes lie in the order of the places of their axes: the last is the fastest."""
         return part.moved((next_root(facts.nodes),))

@@ -15,8 +15,8 @@ from math import prod
 from typing import Final, NamedTuple, cast
 
 from planish import dtypes
-from planish.actions.legality import Facts
 from planish.uop.nest import LANES, next_root, plain_index
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Bufferize, Ops
 from planish.uop.ranges import kind_of
@@ -48,7 +48,7 @@ class Passes(NamedTuple):
         return whole and step % self.amount == 0 and step % _TOGETHER == 0
 
 
-def passes_over(facts: Facts, weight: UOp, sums: Collection[UOp]) -> Passes | None:
+def passes_over(facts: Nest, weight: UOp, sums: Collection[UOp]) -> Passes | None:
     """The passes in which an exponential, divided by the sum of its row, is a weight; None if it is used otherwise."""
     for axis in weight.src[1].ranges:
         ends = facts.closers.get(axis, [])
@@ -84,7 +84,7 @@ def _is_quotient(read: UOp, weight: UOp, sums: Collection[UOp]) -> bool:
     return x.op is Ops.FDIV and x.src[0] is weight and x.src[1] in sums
 
 
-def added(facts: Facts, passes: Passes, bound: UOp, size: int, lanes: int) -> dict[UOp, UOp]:
+def added(facts: Nest, passes: Passes, bound: UOp, size: int, lanes: int) -> dict[UOp, UOp]:
     """The reads of what the passes have left, each with what the columns from a bound on add to it."""
     index = cast("UOp", plain_index(passes.place))
     twins = [s for s in passes.end.src[1:] if s is not passes.axis]

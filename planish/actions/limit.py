@@ -33,9 +33,9 @@ from typing import cast
 from planish import dtypes
 from planish.actions.base import OneAxis, fitting
 from planish.actions.leftovers import added, passes_over
-from planish.actions.legality import Facts
 from planish.target import Target
 from planish.uop.nest import LANES, SEQUENTIAL, plain_index
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -64,7 +64,7 @@ class Limit(OneAxis):
 
     def limited(self, sink: UOp, r: UOp, lanes: int) -> UOp:
         """The kernel with the loops over masked rows cut short; `lanes` make a vector."""
-        facts = Facts(sink)
+        facts = Nest.of(sink)
         closing = facts.closers.get(r, [])
         if facts.is_bound(r):
             raise self.no("the length of another loop depends on the axis")
@@ -87,7 +87,7 @@ class Limit(OneAxis):
             steps = simplify(steps.alu(Ops.MIN, steps.const_like(size // step)))
         return (simplify(steps.alu(Ops.MAX, steps.const_like(0))) if steps.vmin < 0 else steps), width
 
-    def limited_softmax(self, sink: UOp, facts: Facts, r: UOp, lanes: int) -> UOp:
+    def limited_softmax(self, sink: UOp, facts: Nest, r: UOp, lanes: int) -> UOp:
         """The maximum of a row that is kept, and what is made of both."""
         step, closing = self.step, facts.closers.get(r, [])
         tops = [n for n in closing if n.op is Ops.REDUCE and n.arg is Ops.MAX]
@@ -137,7 +137,7 @@ def _moved(n: UOp, exchange: dict[UOp, UOp]) -> UOp:
     return substitute(n, {old: new for old, new in exchange.items() if old.op is Ops.RANGE})
 
 
-def _exponentials(action: Limit, facts: Facts, row: UOp, top: UOp) -> list[UOp]:
+def _exponentials(action: Limit, facts: Nest, row: UOp, top: UOp) -> list[UOp]:
     """exp(row[k] - top): what is made of a row, if nothing else is."""
     found = []
     for read in facts.nodes:

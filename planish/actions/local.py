@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from planish.actions.base import ALL
-from planish.actions.legality import Facts
 from planish.actions.splitting import Splitting, within_a_block
 from planish.target import Target
 from planish.uop.nest import OUTPUT
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 
@@ -22,7 +22,7 @@ class Local(Splitting):
     threads_needed = True
     threads: int = ALL
 
-    def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:
+    def check(self, facts: Nest, r: UOp, amount: int, target: Target) -> None:
         self.check_order(facts, r)
         if not target.block:
             raise self.no(f"{target.name} has no threads in blocks")

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planish.actions.legality import Facts
 from planish.actions.padding import Padding, gated, longer
 from planish.uop.laws import memory_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.rewrite import substitute
@@ -27,7 +27,7 @@ class Overrun(Padding):
     word = "overrun"
     does = "run an axis up to the next multiple: beyond its end its last element is read again, and not stored or counted"
 
-    def check(self, facts: Facts, r: UOp) -> None:
+    def check(self, facts: Nest, r: UOp) -> None:
         """What a SCAN meets beyond the end comes after all that counts, unless it is counted again."""
         if r in facts.scanned:
             raise self.no(f"the order of axis {self.axis} matters: a SCAN runs along it")

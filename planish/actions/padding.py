@@ -16,10 +16,11 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from planish.actions.base import OneAxis, Refusal, fitting
-from planish.actions.legality import Facts, is_row_major
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest import LANES, OUTPUT, THREADS, closed_by
+from planish.uop.nest.kernel import Nest
+from planish.uop.nest.order import is_row_major
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -73,7 +74,7 @@ class Padding(OneAxis):
     sized = "multiple"
     multiple: int
 
-    def check(self, facts: Facts, r: UOp) -> None:
+    def check(self, facts: Nest, r: UOp) -> None:
         """Refuse what else does not fit."""
 
     def read(self, sink: UOp, r: UOp) -> Callable[[UOp, UOp], UOp]:
@@ -99,7 +100,7 @@ class Padding(OneAxis):
                 raise self.no(f"the {whole} of axis {self.axis} are a multiple of {multiple}")
             if -(-whole // multiple) * multiple >= MOST_PADDING * whole:
                 raise self.no(f"{multiple} makes axis {self.axis} of {whole} too long")
-        facts = Facts(sink)
+        facts = Nest.of(sink)
         self.check(facts, r)
         self.check_bounds(facts, r)
         return fitting(sink, self.padded(sink, r), self, target)

@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import Final, cast
 
 from planish.actions.base import OneAxis
-from planish.actions.legality import Facts
 from planish.target import Target
 from planish.uop.nest import SEQUENTIAL, closed_by, constant_size
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import FIRST_RANGE, Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -41,7 +41,7 @@ class Peel(OneAxis):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         r, start = self.found(sink), self.start
-        facts, size = Facts(sink), constant_size(r)
+        facts, size = Nest.of(sink), constant_size(r)
         if size is None or not 0 < start < size:
             raise self.no(f"{start} is no element inside of an axis of {r.vmax + 1}")
         ends = [end for end in facts.outer_ends if r in closed_by(end)]

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import cast
 
 from planish.actions.base import ALL, OneAxis
-from planish.actions.legality import Facts
 from planish.actions.splitting import MOST_UPCAST, parts
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest import OUTPUT
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import rewrite
@@ -36,7 +36,7 @@ class Prefix(OneAxis):
     divides = True
     width: int = ALL
 
-    def check(self, facts: Facts, r: UOp) -> None:
+    def check(self, facts: Nest, r: UOp) -> None:
         """Refuse an axis that no SCAN runs along, or whose order matters otherwise."""
         scans = [node for node in facts.nodes if node.op is Ops.SCAN and r in node.src[1:]]
         if not scans or r not in facts.scanned:
@@ -55,7 +55,7 @@ class Prefix(OneAxis):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         r = self.found(sink)
-        self.check(Facts(sink), r)
+        self.check(Nest.of(sink), r)
         return _in_lanes(sink, r, *parts(self, r, most=MOST_UPCAST))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planish.actions.legality import Facts
 from planish.actions.splitting import Splitting
 from planish.target import Target
 from planish.uop.nest import OUTPUT
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType
 
@@ -19,7 +19,7 @@ class Split(Splitting):
     sized = "by"
     by: int
 
-    def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:
+    def check(self, facts: Nest, r: UOp, amount: int, target: Target) -> None:
         """The values come in the same order, so that hardly anything matters."""
         if r in facts.scanned:
             raise self.no(f"the order of axis {self.axis} matters: a SCAN runs along it")

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import ClassVar, cast
 
 from planish.actions.base import Action, OneAxis, fitting
-from planish.actions.legality import Facts, threads_of
 from planish.actions.threads import share_threads
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
+from planish.uop.nest.kernel import Nest
+from planish.uop.nest.memory import threads_of
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import rewrite, substitute
@@ -68,15 +69,15 @@ class Splitting(OneAxis):
         """Whether the outer part is the one that changes."""
         return False
 
-    def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:
+    def check(self, facts: Nest, r: UOp, amount: int, target: Target) -> None:
         """Refuse what does not fit; by default, that the parts do not run in any order."""
         self.check_order(facts, r)
 
-    def place(self, part: Axis, facts: Facts) -> Axis:
+    def place(self, part: Axis, facts: Nest) -> Axis:
         """Where the part goes."""
         return part
 
-    def besides(self, facts: Facts, r: UOp, part: UOp) -> dict[UOp, UOp]:
+    def besides(self, facts: Nest, r: UOp, part: UOp) -> dict[UOp, UOp]:
         """What else becomes something else."""
         return {}
 
@@ -86,7 +87,7 @@ class Splitting(OneAxis):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         r = self.found(sink)
-        facts = Facts(sink)
+        facts = Nest.of(sink)
         amount, rest = parts(self, r, most=self.most)
         self.check(facts, r, amount, target)
         if rest is None and self.makes is None:

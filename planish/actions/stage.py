@@ -28,7 +28,6 @@ from typing import Final, cast
 from planish.actions.base import Action, AxisName, Param, fitting
 from planish.actions.boxes import Boxed, boxed, lanes_of
 from planish.actions.layouts import SWIZZLES
-from planish.actions.legality import Facts
 from planish.actions.padding import gated
 from planish.actions.shared_tiles import SharedTile
 from planish.records import dataclass
@@ -44,6 +43,7 @@ from planish.uop.nest import (
     next_root,
     plain_index,
 )
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Bufferize, Lanes, Ops
 from planish.uop.ranges import kind_of
@@ -84,7 +84,7 @@ def _is_lane_axis(node: UOp) -> bool:
     return node.op is Ops.UNROLL and node.src[0].op is Ops.VCONST
 
 
-def _inner(facts: Facts, read: UOp, loop: UOp | None) -> list[UOp]:
+def _inner(facts: Nest, read: UOp, loop: UOp | None) -> list[UOp]:
     """What a read depends on that runs inside of a loop (of the kernel): loops, threads and lanes."""
     found: dict[UOp, None] = {}
     for each in read.src[1:]:
@@ -94,7 +94,7 @@ def _inner(facts: Facts, read: UOp, loop: UOp | None) -> list[UOp]:
     return list(found)
 
 
-def _runs_inside(facts: Facts, r: UOp, loop: UOp | None) -> bool:
+def _runs_inside(facts: Nest, r: UOp, loop: UOp | None) -> bool:
     kind = kind_of(r)
     if kind in THREADS | LANES:
         return True
@@ -190,7 +190,7 @@ def _kept(x: UOp, place: UOp, buffers: int = 1) -> UOp:
 class _Twins:
     """Fresh axes for the copies of one action."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Nest) -> None:
         self.next = next_root(facts.nodes)
         self.table = facts.sink.table
 
@@ -282,7 +282,7 @@ def _gaps(tile: _Tile) -> list[bool]:
     return found
 
 
-def _copied(facts: Facts) -> set[UOp]:
+def _copied(facts: Nest) -> set[UOp]:
     """The reads of copies that were made before."""
     found: set[UOp] = set()
     for node in facts.nodes:
@@ -304,7 +304,7 @@ _SHORT: Final = 4
 """Elements of fewer bytes are prepared when they are copied."""
 
 
-def _prepared(facts: Facts, read: UOp) -> UOp:
+def _prepared(facts: Nest, read: UOp) -> UOp:
     """What is made of a read of a narrow dtype before it meets another: conversions, and shifts by a zero point of all.
 
     That is done once, by the copy.
@@ -397,7 +397,7 @@ class Stage(Action):
     def staged(self, sink: UOp, loop: UOp | None, target: Target) -> UOp:
         """The kernel that copies what it reads of the parameter inside of a loop (of all, if none is named)."""
         slot, pad, special = self.param, self.pad, self.buffers > 1 or self.turned or self.swizzle
-        facts = Facts(sink)
+        facts = Nest.of(sink)
         copied = _copied(facts)
         reads = [
             n

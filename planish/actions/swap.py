@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from planish.actions.base import Action, AxisName
-from planish.actions.legality import Facts
 from planish.target import Target
 from planish.uop.nest import LANES, OUTPUT
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -29,7 +29,7 @@ class Swap(Action):
             raise self.no(f"axes {self.a} and {self.b} are {kind_of(a).name} and {kind_of(b).name}")
         if kind_of(a) in LANES:
             raise self.no("lanes have no order")
-        facts = Facts(sink)
+        facts = Nest.of(sink)
         if a in facts.ordered and b in facts.ordered:
             raise self.no(f"the order of both axes matters: {facts.ordered[a]}")
         outer, inner = sorted((a, b), key=lambda r: r.order)

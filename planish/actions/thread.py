@@ -10,10 +10,10 @@ from typing import cast
 
 from planish.actions.base import ALL
 from planish.actions.companions import companions, done_once
-from planish.actions.legality import Facts
 from planish.actions.splitting import Splitting
 from planish.target import Target
 from planish.uop.nest import OUTPUT
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 
@@ -32,10 +32,10 @@ class Thread(Splitting):
     def takes_outer(self) -> bool:
         return True
 
-    def check_reuse(self, facts: Facts, r: UOp) -> None:
+    def check_reuse(self, facts: Nest, r: UOp) -> None:
         """Every core has LOCAL memory of its own."""
 
-    def check(self, facts: Facts, r: UOp, amount: int, target: Target) -> None:
+    def check(self, facts: Nest, r: UOp, amount: int, target: Target) -> None:
         self.check_order(facts, r)
         if target.block or target.cores < 2:
             raise self.no(f"{target.name} has no cores to share work among")
@@ -48,7 +48,7 @@ class Thread(Splitting):
         if not set(closers) <= set(facts.outer_ends):
             raise self.no(f"not every core would have all that is held over axis {self.axis}")
 
-    def besides(self, facts: Facts, r: UOp, part: UOp) -> dict[UOp, UOp]:
+    def besides(self, facts: Nest, r: UOp, part: UOp) -> dict[UOp, UOp]:
         """What becomes of the other loops of a kernel when cores share one."""
         pieces = part.vmax + 1
         found = companions(self, facts, r, pieces)

@@ -11,14 +11,16 @@ name of the law (`int: x // 1 -> x`); of a law with a condition, what follows `w
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from types import FunctionType
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from planish.dtypes import Kind
+from planish.records import dataclass
 
 NAMED: Final = frozenset({"ones", "top", "lowest", "highest"})
 CONSTANTS: Final = NAMED | {"a", "b", "c"}
@@ -30,6 +32,7 @@ _OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.USub: "neg", ast.Invert: "not",
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }  # fmt: skip
+_WORDS: Final = frozenset({"True", "False", "inf"})
 COMPARISONS: Final = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 LOGIC: Final = frozenset({"and", "or", "xor", "not"})
 COMMUTATIVE: Final = frozenset({"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
@@ -159,7 +162,21 @@ def orders(expression: Apply) -> Iterator[Apply]:
         yield from [Apply(expression.op, of[::-1]) for of in whole]
 
 
+def parameters_of(function: Callable[..., object]) -> tuple[str, ...]:
+    """The names that a rule's function or condition asks for; of a plain function without what `inspect` takes to say so."""
+    asked = getattr(function, "asks", None)
+    if asked is not None:
+        return tuple(asked)
+    if type(function) is not FunctionType or hasattr(function, "__wrapped__"):
+        return tuple(inspect.signature(function).parameters)
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    return code.co_varnames[: count + bool(code.co_flags & inspect.CO_VARKEYWORDS)]
+
+
 def _read(text: str) -> Expression:
+    if text.isidentifier() and text not in _WORDS:
+        return Letter(text)
     # Logic of comparisons needs no parentheses here, unlike in Python.
     for symbol, op in (("|", "or"), ("&", "and")):
         left, found, right = text.partition(f" {symbol} ")

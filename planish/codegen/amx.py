@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, NamedTuple
 
 from planish.dtypes import AddrSpace
 from planish.llir import program as ir
 from planish.llir.program import Buffer, Immediate, Instruction, Operand, Program, Register
+from planish.records import dataclass
 
 DOT: Final = {
     "amx_tdpbf16ps": "tdpbf16ps",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from planish import dtypes
 from planish.codegen import cuda_helpers, symbols, warpgroup
@@ -34,6 +34,8 @@ from planish.llir.program import (
     Program,
     Register,
 )
+from planish.uop.node import Number
+from planish.uop.symbolic.reduce import identity_of
 
 FLAGS: Final = (
     "--std=c++17",
@@ -463,7 +465,7 @@ class _Writer(CValues):
         self.same(i.result, names)
 
     def combine(self, i: ir.Combine) -> None:
-        """In each step with the thread whose number differs in one bit, the highest first."""
+        """In each step with the thread whose number differs in one bit, the highest first; or with one so many before."""
         dtype = i.result.dtype
         names = [
             f"r{i.result.number}_{k}" if dtype.lanes > 1 else f"r{i.result.number}"
@@ -471,15 +473,29 @@ class _Writer(CValues):
         ]
         for name, given in zip(names, self.lanes_of(i.operand), strict=True):
             self.emit(f"{scalar_type(dtype)} {name} = {given};")
-        bit = i.width // 2
-        self.uses_shuffles = bit > 0
-        while bit:
+        self.uses_shuffles |= i.width > 1
+        for power in range(i.width.bit_length() - 1):
+            bit = 1 << power if i.before else i.width >> power + 1
             for name in names:
-                other = f"from_thread({name}, {bit})"
-                self.emit(f"{name} = {self.scalar(i.op, dtype, [name, other])};")
-            bit //= 2
+                if i.before:
+                    self.emit_before(i, name, bit)
+                else:
+                    other = f"from_thread({name}, {bit})"
+                    self.emit(f"{name} = {self.scalar(i.op, dtype, [name, other])};")
+        if i.before:
+            nothing = literal(cast("Number", identity_of(i.op, dtype.scalar)), dtype.scalar)
+            for name in names:
+                self.emit(f"{name} = from_before({name}, 1, {i.width});")
+                self.emit(f"{name} = {_within(i)} ? {name} : {nothing};")
         if dtype.lanes > 1:
             self.split[i.result] = tuple(names)
+
+    def emit_before(self, i: ir.Combine, name: str, away: int) -> None:
+        """One step of running values."""
+        dtype, other = i.result.dtype, f"{name}_from{away}"
+        self.emit(f"{scalar_type(dtype)} {other} = from_before({name}, {away}, {i.width});")
+        both = self.scalar(i.op, dtype, [other, name])
+        self.emit(f"{name} = {_within(i)} >= {away} ? {both} : {name};")
 
     # -- control ---------------------------------------------------------------------------------------------------
 
@@ -508,6 +524,11 @@ _MMA: Final = {
     "mma_m8n8k4_f64_f64": "f64.f64.f64.f64",
 }
 """The types of `mma.sync`, by the name of the core: result, left, right, addend."""
+
+
+def _within(i: ir.Combine) -> str:
+    """The number of a thread among those that combine their values."""
+    return f"((int)threadIdx.x & {i.width - 1})"
 
 
 def _words(dtype: DType) -> tuple[str, int]:

@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final, cast
 
 from planish.codegen import amx, amx_text, symbols, transposition
@@ -36,6 +35,7 @@ from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
 from planish.llir.program import COMPARISONS, MIN_ALIGNMENT, Ops
+from planish.records import dataclass
 
 __all__ = ["KernelSignature", "llvm_type", "render", "scratch_bytes", "signature"]
 

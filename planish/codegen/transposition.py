@@ -8,11 +8,12 @@ of all lanes and the second are interleaved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Final
 
 from planish.llir.program import Build, EndIf, EndLoop, If, Lanes, Loop, Program, Register
+from planish.records import dataclass
 
 _BLOCK: Final = 16
 """Bytes within which lanes are exchanged most cheaply."""

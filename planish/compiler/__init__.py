@@ -11,7 +11,7 @@ What lowers is in `lowering`, what is read in `inspection`; both are imported wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -24,6 +24,7 @@ from planish.compiler.native import Backend
 from planish.compiler.progress import ProgressLine
 from planish.config import current
 from planish.errors import PassError, PlanishError
+from planish.records import dataclass
 from planish.runtime.processors import processor
 from planish.schedule.memory import Memory, Sharing, layout
 from planish.schedule.plan import Plan, Rolled
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from planish.optimize.why import Why
     from planish.ptir.passes import Passes
     from planish.runtime.entry import NativeKernel
+    from planish.runtime.grid import GridKernel
     from planish.runtime.kernels import Observer
 
 __all__ = [
@@ -124,6 +126,15 @@ class Lowered:
 
         pairs = enumerate(zip(self.programs, self.scratch, strict=True))
         return tuple(native_kernel(f"k{number}", *pair) for number, pair in pairs)
+
+    @cached_property
+    def launches(self) -> tuple[GridKernel, ...]:
+        """How each kernel is launched on a GPU."""
+        if not self.target.is_gpu:
+            return ()
+        from planish.compiler.gpu import launches_of
+
+        return launches_of(self)
 
     @cached_property
     def is_plain(self) -> bool:

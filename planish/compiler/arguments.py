@@ -17,6 +17,7 @@ from planish.errors import DTypeError, ShapeError
 from planish.ptir.binding import learn
 from planish.ptir.function import Function
 from planish.ptir.types import TensorType
+from planish.runtime.arrays import DeviceArray
 
 Array = NDArray[Any]
 
@@ -27,12 +28,31 @@ class Arguments:
     __slots__ = ("function", "is_static", "labels", "names", "results", "types")
 
     def __init__(self, function: Function) -> None:
-        self.function = function.name
-        self.types = function.param_types
-        self.results = tuple(type.dtype.numpy for type in function.result_types)
+        self._tell(
+            function.name, function.param_types, function.result_types, [p.name for p in function.params]
+        )
+
+    @classmethod
+    def named(
+        cls, name: str, params: Sequence[TensorType], results: Sequence[TensorType], names: Sequence[str] = ()
+    ) -> Arguments:
+        """Of a function whose body is not at hand; its parameters are `x0`, `x1` … if nobody says."""
+        made = cls.__new__(cls)
+        made._tell(name, params, results, names or [f"x{n}" for n in range(len(params))])
+        return made
+
+    def _tell(
+        self,
+        name: str,
+        params: Sequence[TensorType],
+        results: Sequence[TensorType],
+        names: Sequence[str | None],
+    ) -> None:
+        self.function = name
+        self.types = tuple(params)
+        self.results = tuple(type.dtype.numpy for type in results)
         self.labels = tuple(
-            f"argument {position}" + (f" ({param.name})" if param.name else "")
-            for position, param in enumerate(function.params)
+            f"argument {position}" + (f" ({label})" if label else "") for position, label in enumerate(names)
         )
         self.is_static = all(type.is_static for type in self.types)
         self.names = tuple(dict.fromkeys(s.name for type in self.types for s in type.symbols()))
@@ -48,9 +68,7 @@ class Arguments:
         """The arrays, and what the named sizes are."""
         if len(given) != len(self.types):
             raise ShapeError(f"{self.function} takes {len(self.types)} arrays, not {len(given)}")
-        arrays: list[Any] = [
-            x if isinstance(x, np.ndarray) or is_device_array(x) else np.asarray(x) for x in given
-        ]
+        arrays: list[Any] = [x if isinstance(x, np.ndarray | DeviceArray) else np.asarray(x) for x in given]
         for array, type, label in zip(arrays, self.types, self.labels, strict=True):
             if array.dtype != type.dtype.numpy and array.dtype.newbyteorder("=") != type.dtype.numpy:
                 raise DTypeError(
@@ -74,11 +92,6 @@ class Arguments:
             f"{self.function}: {label} is {array.dtype}{list(array.shape)}, {type} is expected",
             remedy="pass an array of that dtype and shape",
         )
-
-
-def is_device_array(x: object) -> bool:
-    """Whether it is an array in the memory of a device, which has a dtype and a shape but no elements to look at here."""
-    return hasattr(x, "address") and hasattr(x, "gpu")
 
 
 def flat(array: Array, dtype: np.dtype[Any], *, own: bool = False) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from planish.ptir.interpret import resolve_attrs
 from planish.ptir.ops.control import CustomCallAttrs, find_custom_call
 from planish.ptir.printer import symbols_in
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 from planish.runtime import plan as flat
 from planish.schedule import plan as planned
 

@@ -22,18 +22,24 @@ from planish.config import current
 from planish.errors import InternalError, PlanishError
 from planish.ptir.dims import bounds
 from planish.runtime.cache import disk_cache, key_of
+from planish.runtime.grid import GridKernel
 from planish.runtime.processors import processor
 from planish.schedule.memory import Sharing
 from planish.schedule.plan import Host, Launch, Plan, Role, Rolled, walk
 from planish.target import Target
+from planish.target import find as find_target
 
 if TYPE_CHECKING:
-    from planish.compiler import Lowered
+    from planish.compiler import Executable, Lowered
 
+__all__ = ["LATER", "disk_cache", "key", "key_of", "load", "revive", "save", "standard_key", "surroundings"]
 _RELEVANT: Final = ("fastmath", "contract", "devectorize", "allow_half8", "beam", "deterministic", "schedule")
 """Settings that change what is generated."""
 
 
+_AXES: Final = 3
+_MOST_SIZES: Final = 64
+"""Variables of one kernel that are tried."""
 LATER: Final = ("function", "programs", "choices")
 """What of a lowered function only those need who look at it."""
 _NOW: Final = {
@@ -43,6 +49,7 @@ _NOW: Final = {
     "scratch": "tuple[int, ...]",
     "variables": "tuple[tuple[str, ...], ...]",
     "calls": "tuple[NativeKernel, ...]",
+    "launches": "tuple[GridKernel, ...]",
     "is_plain": "bool",
     "origins": "tuple[int, ...]",
     "rolled": "tuple[Rolled, ...]",
@@ -54,16 +61,22 @@ def key(
     function: ptir.Function | ptir.Program, target: Target, passes: str | None, donate: Iterable[int]
 ) -> str:
     """Under which a lowered function is kept."""
+    return key_of(
+        "lowered", ptir.print(function), str(passes), ",".join(map(str, sorted(donate))), surroundings(target)
+    )  # fmt: skip
+
+
+def surroundings(target: Target | None = None) -> str:
+    """What else code follows from: the target (by default that of the settings), the processor, settings."""
     settings = current()
+    target = find_target(settings.target) if target is None else target
     chosen = ",".join(f"{name}={getattr(settings, name)}" for name in _RELEVANT)
     if settings.beam:
         from planish.compiler import tuning
 
         chosen += f",winners={tuning.winners().stamp}"
     made_for = target.arch if target.is_gpu else str(processor(target))
-    return key_of(
-        "lowered", ptir.print(function), repr(target), str(passes), ",".join(map(str, sorted(donate))), chosen, made_for
-    )  # fmt: skip
+    return f"{target!r} {chosen} {made_for}"
 
 
 def save(where: str, lowered: Lowered) -> None:
@@ -86,12 +99,29 @@ def save(where: str, lowered: Lowered) -> None:
 
 def load(where: str, function: ptir.Function | ptir.Program, target: Target) -> Lowered | None:
     """What was kept, if it was."""
-    from planish.compiler import Lowered
-
     raw = disk_cache().get(where)
     if raw is None:
         return None
-    arguments = Arguments(function.entry if isinstance(function, ptir.Program) else function)
+    return _read(raw, Arguments(function.entry if isinstance(function, ptir.Program) else function), target)
+
+
+def standard_key(function: ptir.Function) -> str:
+    """Under which `compile(function)` keeps it, for the target of the settings."""
+    from planish.compiler import PIPELINE
+
+    return key(function, find_target(current().target), PIPELINE, ())
+
+
+def revive(where: str, arguments: Arguments) -> Executable | None:
+    """A function that `compile` made in another process, by its key: its own text is not needed."""
+    raw = disk_cache().get(where)
+    found = None if raw is None else _read(raw, arguments, find_target(current().target))
+    return None if found is None else found.compile()
+
+
+def _read(raw: bytes, arguments: Arguments, target: Target) -> Lowered | None:
+    from planish.compiler import Lowered
+
     try:
         kept, later = plan_json.unpack(raw, _NOW)
         _check(arguments, **kept)
@@ -131,6 +161,7 @@ def _check(
     plan: Plan,
     sharing: Sharing,
     keys: Sized,
+    launches: Sequence[GridKernel],
     is_plain: bool,
     rolled: Sequence[Rolled],
     kept: Sized,
@@ -177,8 +208,15 @@ def _check(
     if len(plan.results) != len(plan.result_dims) or len(plan.results) != len(arguments.results):
         raise plan_json.Malformed("the results are those of another function")
     lengths = {len(sharing.aliased), *map(len, kernels.values())}
-    if lengths != {count} or len(keys) not in (0, count):
+    if lengths != {count} or not {len(keys), len(launches)} <= {0, count}:
         raise plan_json.Malformed("the kernels are those of another plan")
+    for launch in launches:
+        try:
+            sizes = len(launch.grid.at((1,) * _MOST_SIZES)), len(launch.grid.threads)
+        except (ValueError, IndexError):
+            sizes = 0, 0
+        if sizes != (_AXES, _AXES):
+            raise plan_json.Malformed("a grid has no three axes")
 
 
 def _later(data: bytes, target: Target) -> dict[str, object]:

@@ -110,9 +110,9 @@ class Executable:
         blocks().configure()
         self._native = NativeCode(lowered, assembled, backend) if calls is None else None
         self._backend: str = backend if calls is None else "llir-interpreter"
-        found = None if self._native is None else fast_call(lowered, assembled, self._native, _weakly(self))
+        found = None if self._native is None else fast_call(lowered, assembled, self._native, weakly(self))
         self._fast = None if found is None else found.call
-        self._threads = threads if self.is_parallel else _alone
+        self._threads = threads if self.is_parallel else alone
         self._kept = found
 
     def __repr__(self) -> str:
@@ -185,19 +185,17 @@ class Executable:
     def general(self, *arrays: object) -> tuple[Array, ...]:
         """A call with whatever is given: arrays of any layout, sizes seen for the first time, mistakes."""
         memory, slots, scratch = self.begin(arrays)
-        function = self.lowered.function
-        with ptir.trace.execution(
-            ptir.Program([function]),
-            targets=[value.id for value in function.results],
-            backend=self._backend,
-        ) as running:
-            if self._native is None:
-                state = PlanState(memory, slots, self._calls, scratch)
-                run(self._code, state)
-                running.counters["kernels"] = state.calls
-            else:
-                self._native(memory, slots, scratch)
-                running.counters["kernels"] = len(self.lowered.plan.launches)
+        if ptir.trace.current_sink() is None:
+            self._compute(memory, slots, scratch)
+        else:
+            # who watches wants to see the function; from the cache it is text that takes a while to read
+            function = self.lowered.function
+            with ptir.trace.execution(
+                ptir.Program([function]),
+                targets=[value.id for value in function.results],
+                backend=self._backend,
+            ) as running:
+                running.counters["kernels"] = self._compute(memory, slots, scratch)
         results = []
         told = self.lowered.arguments.results
         for number, dims, dtype in zip(self.lowered.plan.results, self._results, told, strict=True):
@@ -207,6 +205,15 @@ class Executable:
                 found = found.view(dtype).reshape(shape[:-1] if dtype.kind == "c" else shape)
             results.append(found)
         return tuple(results)
+
+    def _compute(self, memory: list[Array], slots: list[int], scratch: list[Array | None]) -> int:
+        """Run the plan; how many kernels were launched."""
+        if self._native is not None:
+            self._native(memory, slots, scratch)
+            return len(self.lowered.plan.launches)
+        state = PlanState(memory, slots, self._calls, scratch)
+        run(self._code, state)
+        return state.calls
 
     def begin(self, arrays: Sequence[object]) -> tuple[list[Array], list[int], list[Array | None]]:
         """What a call with these arguments starts from: an array per buffer, integers by slot, scratch memory by launch."""
@@ -285,11 +292,12 @@ class _CallLayout:
         return memory, scratch
 
 
-def _alone() -> int:
+def alone() -> int:
+    """How many threads a call takes that takes one."""
     return 1
 
 
-def _weakly(executable: Executable) -> Callable[..., tuple[Array, ...]]:
+def weakly(executable: Executable) -> Callable[..., tuple[Array, ...]]:
     """What its builtin falls back to.
 
     It does not keep the executable alive: memory goes with the last who knows it, not with the next collection.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,16 +13,19 @@ import numpy as np
 from planish import ptir
 from planish.codegen import cuda, symbols
 from planish.compiler.assemble import assemble
-from planish.compiler.executable import Executable
+from planish.compiler.executable import Executable, alone, weakly
+from planish.compiler.gpu_call import fast_call, launcher
+from planish.compiler.grids import grid_of
 from planish.errors import PlanishError
 from planish.runtime.cuda.arrays import GpuArray
-from planish.runtime.cuda.build import cubin_of, translate
+from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translate
 from planish.runtime.cuda.code import GpuCode
 from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
+from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent
 from planish.runtime.cuda.driver import device_count, why_none
-from planish.runtime.cuda.launch import LoadedKernel, grid_of
-from planish.runtime.plan import Calculate, Read, Swap
+from planish.runtime.cuda.launch import LoadedKernel
+from planish.runtime.grid import GridKernel
 from planish.schedule.memory import elements
 from planish.schedule.plan import Role
 from planish.target import TARGETS, Target
@@ -34,8 +38,13 @@ if TYPE_CHECKING:
 __all__ = [
     "GpuArray",
     "GpuExecutable",
+    "at_once",
+    "borrowed",
     "device_count",
+    "interface",
+    "lent",
     "on_device",
+    "on_stream",
     "put",
     "target_of",
     "text_of",
@@ -49,6 +58,35 @@ _HOPPER: Final = 9
 def source_of(program: Program, aliased: Sequence[int] | frozenset[int]) -> str:
     """The CUDA C++ of a kernel of a plan."""
     return cuda.render(program, aliased=[f"arg{slot}" for slot in aliased])
+
+
+def launches_of(lowered: Lowered) -> tuple[GridKernel, ...]:
+    """What the driver is told of each kernel."""
+    return tuple(
+        GridKernel(
+            symbols.kernel(program.name),
+            cubin_key(source, lowered.target.arch, cuda.FLAGS),
+            grid_of(program),
+            cuda.shared_memory(program).dynamic,
+        )
+        for program, source in zip(lowered.programs, sources_of(lowered), strict=True)
+    )
+
+
+def sources_of(lowered: Lowered) -> list[str]:
+    """The CUDA C++ of each kernel."""
+    return [
+        source_of(p, aliased) for p, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)
+    ]
+
+
+def _cubin(lowered: Lowered, number: int, arch: str) -> bytes:
+    """The machine code of a kernel: by its key from the cache, or compiled."""
+    found = kept_cubin(lowered.launches[number].key)
+    if found is None:
+        source = source_of(lowered.programs[number], lowered.sharing.aliased[number])
+        found = cubin_of(source, arch, cuda.FLAGS)
+    return found
 
 
 def target_of(device: str) -> Target:
@@ -74,6 +112,11 @@ def number_of(device: str) -> int:
     return int(number or 0)
 
 
+def on_stream(device: str, stream: int) -> AbstractContextManager[None]:
+    """Inside, everything of a device runs on another stream."""
+    return gpu(number_of(device)).on_stream(stream)
+
+
 def put(device: str, array: Any) -> GpuArray:
     """An array of the host in the memory of a device."""
     return GpuArray.of(gpu(number_of(device)), np.asarray(array))
@@ -91,9 +134,7 @@ def text_of(lowered: Lowered, level: str) -> str:
         raise PlanishError(
             f"{target.name} is no GPU", remedy="lower for sm_80 or sm_90 to read CUDA C++, PTX or SASS"
         )
-    sources = [
-        source_of(p, aliased) for p, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)
-    ]
+    sources = sources_of(lowered)
     if level == "cuda":
         return "\n".join(sources)
     if level == "ptx":
@@ -111,26 +152,18 @@ class GpuExecutable(Executable):
         assembled = assemble(lowered.plan, lowered.variables, lowered.arguments.names)
         self._code, self._sizes, self._results = assembled.code, assembled.sizes, assembled.results
         self._native = self._fast = self._kept = None
-        self._backend = gpu.name
-        sources = [
-            source_of(program, aliased)
-            for program, aliased in zip(lowered.programs, lowered.sharing.aliased, strict=True)
-        ]
+        self._backend, self._threads = gpu.name, alone
         with ThreadPoolExecutor(max_workers=8) as pool:  # NVRTC works outside of the interpreter's lock
-            cubins = list(pool.map(lambda source: cubin_of(source, gpu.arch, cuda.FLAGS), sources))
+            numbers = range(len(lowered.launches))
+            cubins = list(pool.map(lambda number: _cubin(lowered, number, gpu.arch), numbers))
         kernels = [
-            LoadedKernel(
-                gpu,
-                symbols.kernel(program.name),
-                cubin,
-                grid_of(program),
-                cuda.shared_memory(program).dynamic,
-            )
-            for program, cubin in zip(lowered.programs, cubins, strict=True)
+            LoadedKernel(gpu, launch.name, cubin, launch.grid, launch.shared)
+            for launch, cubin in zip(lowered.launches, cubins, strict=True)
         ]
         buffers = lowered.plan.buffers
         self.run = GpuCode(
             gpu,
+            launcher(),
             self._code,
             kernels,
             [b.dtype.itemsize for b in buffers],
@@ -142,14 +175,13 @@ class GpuExecutable(Executable):
             if buffer.constant is not None
         }
         self._places: dict[tuple[int, ...], _GpuLayout] = {}
-        self._plain = self._short_way()
-
-    def __call__(self, *arrays: object) -> tuple[Any, ...]:
-        if self._plain is not None and ptir.trace.current_sink() is None:
-            found = self._plain(arrays)
-            if found is not None:
-                return found
-        return self.general(*arrays)
+        layout = _GpuLayout(lowered, {}) if lowered.arguments.is_static else None
+        if layout is not None:
+            self._places[()] = layout
+            self._kept = fast_call(
+                lowered, assembled, self.run, self._constants, layout.memory, layout.nbytes, weakly(self)
+            )
+            self._fast = None if self._kept is None else self._kept.call
 
     def general(self, *arrays: object) -> tuple[Any, ...]:
         """The results, in new arrays on the GPU."""
@@ -182,72 +214,6 @@ class GpuExecutable(Executable):
             results.append(GpuArray(gpu, owner, own[number], np.dtype(dtype), shape))
         return tuple(results)
 
-    def _short_way(self) -> Callable[[Sequence[object]], tuple[GpuArray, ...] | None] | None:
-        """Calls with arrays on the GPU of just the dtypes and shapes that are expected; None where a call is never that simple."""
-        lowered, gpu = self.lowered, self.gpu
-        plan, arguments = lowered.plan, lowered.arguments
-        swaps = any(isinstance(i, Swap) for i in self._code.instructions)
-        if swaps or not (arguments.is_static and lowered.is_plain):
-            return None
-        layout = self._places[()] = _GpuLayout(lowered, {})
-        params: list[tuple[int, np.dtype[Any], tuple[int, ...]]] = []
-        for position, type in enumerate(arguments.types):
-            numbers = [
-                n for n, b in enumerate(plan.buffers) if b.role is Role.PARAMETER and b.position == position
-            ]
-            if len(numbers) != 1:
-                return None
-            params.append(
-                (
-                    numbers[0],
-                    np.dtype(type.dtype.numpy),
-                    tuple(int(dim) for dim in type.dims if isinstance(dim, int)),
-                )
-            )
-        results: list[tuple[int, int, np.dtype[Any], tuple[int, ...]]] = []
-        computed = {i.target for i in self._code.instructions if isinstance(i, Calculate | Read)}
-        for number, dims, dtype in zip(plan.results, self._results, arguments.results, strict=True):
-            own = plan.buffers[number].role is Role.RESULT and layout.homes.get(number, number) == number
-            if not own or computed & set(dims) or plan.results.count(number) > 1:
-                return None
-            shape = tuple(self._code.slots[slot] for slot in dims)
-            results.append((number, layout.nbytes[number], np.dtype(dtype), shape))
-        template = [0] * len(plan.buffers)
-        for number, constant in self._constants.items():
-            template[number] = constant.address
-        inside = [(n, offset) for n, offset in layout.offsets.items() if layout.homes.get(n, n) == n]
-        homes = [(n, home) for n, home in layout.homes.items() if n != home]
-        count, slots, run, peak, take = len(params), self._code.slots, self.run, layout.peak, gpu.pool.take
-
-        def call(arrays: Sequence[Any]) -> tuple[GpuArray, ...] | None:
-            if len(arrays) != count:
-                return None
-            memory = template.copy()
-            for array, (number, dtype, shape) in zip(arrays, params, strict=True):
-                if (
-                    array.__class__ is not GpuArray
-                    or array.shape != shape
-                    or array.dtype != dtype
-                    or array.gpu is not gpu
-                ):
-                    return None
-                memory[number] = array.address
-            arena = take(peak) if peak else None
-            if arena is not None:
-                for number, offset in inside:
-                    memory[number] = arena.address + offset
-            made = []
-            for number, nbytes, dtype, shape in results:
-                block = take(nbytes)
-                memory[number] = block.address
-                made.append(GpuArray(gpu, block, block.address, dtype, shape))
-            for number, home in homes:
-                memory[number] = memory[home]
-            run(memory, list(slots), layout.nbytes)
-            return tuple(made)
-
-        return call
-
     def _placed(self, array: object) -> GpuArray:
         if isinstance(array, GpuArray):
             if array.gpu is not self.gpu:
@@ -277,7 +243,7 @@ class _GpuLayout:
         self.peak = memory.peak
         counts = [elements(buffer.size, sizes) for buffer in self.buffers]
         self.nbytes = [count * b.dtype.itemsize for count, b in zip(counts, self.buffers, strict=True)]
-        self.homes, self.offsets = memory.homes, memory.offsets
+        self.memory, self.homes, self.offsets = memory, memory.homes, memory.offsets
 
     def allocate(
         self, gpu: Gpu, given: Sequence[Any], constants: dict[int, GpuArray]

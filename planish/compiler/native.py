@@ -282,7 +282,10 @@ def fast_call(
         memory.peak,
         inside,
     )
-    return fastcall.builtin(lowered.arguments.function, support().address("fast_call"), description, native)
+    kept = description, native
+    return fastcall.builtin(
+        lowered.arguments.function, support().address("fast_call"), description.address, kept
+    )
 
 
 def _only_complex(lowered: Lowered) -> bool:

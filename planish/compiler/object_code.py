@@ -10,13 +10,13 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from numpy.typing import NDArray
 
 from planish.config import current
 from planish.forking import hold
+from planish.records import dataclass
 from planish.runtime import libraries, memory, native, processors
 from planish.runtime.cache import disk_cache, key_of
 from planish.runtime.elf import Loaded, undefined_symbols
@@ -177,7 +177,7 @@ def library_of(sources: Sequence[str], flags: Sequence[str]) -> cc.CModule:
 @functools.cache
 def support() -> Loaded:
     """The thread pool, the way in from Python, and helpers."""
-    return Loaded(object_of(native.source()))
+    return Loaded(native.image() or object_of(native.source()))
 
 
 @functools.cache

@@ -29,7 +29,6 @@ from planish.errors import PlanishError
 from planish.llir.program import Address, Buffer, Program, Register, Store
 from planish.llir.regalloc import pressure
 from planish.optimize.beam import Beam
-from planish.optimize.kernel_view import View
 from planish.optimize.searched import Measured, Outcome, Search
 from planish.optimize.winners import Imported, Where, Winner, Winners, export, import_file
 from planish.runtime import cpu
@@ -41,6 +40,7 @@ from planish.target import Target, model_name
 from planish.target import find as find_target
 from planish.uop.nest import axes_of
 from planish.uop.nest import name_of as axis_name
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 
@@ -140,7 +140,7 @@ def _fits(sink: UOp, actions: Sequence[Action], target: Target) -> bool:
 
 
 def _is_worth(sink: UOp, target: Target) -> bool:
-    view = View(sink)
+    view = Nest.of(sink)
     if target.is_gpu or not view.writes or view.work < _WORTH:
         return False
     try:
@@ -331,7 +331,7 @@ def search(
 
 def reference_of(sink: UOp, target: Target) -> tuple[tuple[Action, ...], tuple[int, ...]]:
     """How the unoptimised kernel is run: without any action; if that takes too long, in pieces, of which some are run."""
-    view = View(sink)
+    view = Nest.of(sink)
     reads = {place.src[0] for place in view.reads}
     if view.work <= _LONG or any(place.src[0] in reads for place in view.writes):
         return (), ()

@@ -113,6 +113,23 @@ class DType:
     def __deepcopy__(self, memo: dict[int, object]) -> DType:
         return self
 
+    def __eq__(self, other: object) -> bool:
+        """There is one object of each dtype; a name, or NumPy's dtype, is equal to the one it means."""
+        if self is other:
+            return True
+        if isinstance(other, str):
+            return other == self.name
+        if isinstance(other, np.dtype) or (isinstance(other, type) and issubclass(other, np.generic)):
+            return self._numpy is not None and self._numpy == other
+        return NotImplemented
+
+    __hash__ = object.__hash__
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """What NumPy asks an object for in `np.dtype(x)` and `np.zeros(3, dtype=x)`."""
+        return self.numpy
+
     @property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy type of one lane (from ml_dtypes where NumPy has none)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import EllipsisType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from planish.errors import DTypeError, GraphError, Location, PlanishError, Shape
 from planish.frontend import tree
 from planish.frontend.expression import Parameter
 from planish.frontend.session import interned, tensor_type
+from planish.frontend.storage import Storage
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
 from planish.ptir.dims import Dim
@@ -209,7 +210,8 @@ class CallSignature:
                 named[name] = kwargs[name]
         specs += [self.dims.get(name) for name in named]
         prefixes += list(named)
-        leaves, structure = tree.flatten((tuple(given), named))
+        given_leaves, structure = tree.flatten((tuple(given), named))
+        leaves = [_taken_over(leaf) if is_foreign(type(leaf)) else leaf for leaf in given_leaves]
         arguments = [*structure.children[0].children, *structure.children[1].children]
         names = [
             name for prefix, part in zip(prefixes, arguments, strict=True) for name in paths(part, prefix)
@@ -222,7 +224,7 @@ class CallSignature:
         )
         values = tuple([(which, type(value), self._hashed(which, value)) for which, value in static.items()])
         key = CallKey(structure, described, values, settings)
-        return CallParts(key, leaves, [type(leaf) for leaf in leaves], names, static, len(args))
+        return CallParts(key, leaves, [type(leaf) for leaf in given_leaves], names, static, len(args))
 
     def donates(self, call: CallParts) -> list[int]:
         """The numbers of the leaves whose memory may be overwritten."""
@@ -418,6 +420,39 @@ def known(leaf: Any) -> bool:
     if isinstance(leaf, Tensor):
         return not isinstance(leaf._value, Parameter)
     return not isinstance(leaf, TensorSpec)
+
+
+_OWN: Final = (Tensor, np.ndarray, np.generic)
+_PLAIN: Final = frozenset({Tensor, np.ndarray, *_WEAK})
+
+
+def is_foreign(kind: type) -> bool:
+    """Whether it is the class of arrays of another library, which come by DLPack."""
+    return kind not in _PLAIN and hasattr(kind, "__dlpack__") and not issubclass(kind, _OWN)
+
+
+def _taken_over(leaf: Any) -> Tensor:
+    from planish.frontend.tensor.transfer import from_dlpack
+
+    try:
+        return from_dlpack(leaf)
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise DTypeError(
+            f"an argument of class {type(leaf).__name__} cannot be taken over by DLPack: {error}",
+            location=Location.caller(),
+            remedy="detach it from its gradients, or convert it with planish.asarray",
+        ) from error
+
+
+def storage_of(leaf: Any) -> Storage:
+    """The elements of an array of another library, in place."""
+    if getattr(leaf, "is_cuda", False):
+        from planish.compiler.gpu import at_once
+
+        found = at_once(leaf)
+        if found is not None:
+            return found
+    return cast("Storage", _taken_over(leaf)._value.storage)
 
 
 def array_of(leaf: Any, described: LeafType) -> np.ndarray[Any, Any]:

@@ -8,8 +8,8 @@ how its memory is held. Whatever is elsewhere when it is needed is moved there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -20,6 +20,7 @@ from planish.config import Settings, current
 from planish.errors import Location, PlanishError, did_you_mean
 from planish.frontend.execute import interpret, interpret_without_nan
 from planish.frontend.storage import Array, Storage, fetched
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.passes import Passes
@@ -115,6 +116,41 @@ def _gpu(name: str) -> Device:
         return compiler.compile(function, passes=passes, donate=donated, device=name)
 
     return Device(name, compile, GpuArray, partial(put, name))
+
+
+@contextmanager
+def stream(handle: object, device: str = CUDA) -> Iterator[None]:
+    """Inside, all work of a GPU runs on another library's stream, such as `torch.cuda.current_stream()`, or its address.
+
+    It runs behind what was begun before, and what comes afterwards runs behind it.
+    """
+    name = checked(device)
+    if not name.startswith(CUDA):
+        raise PlanishError(
+            f"{name} has no streams", location=Location.caller(), remedy="name a GPU, such as cuda:0"
+        )
+    from planish.compiler.gpu import on_stream
+
+    with on_stream(name, _stream_address(handle)):
+        yield
+
+
+def _stream_address(handle: object) -> int:
+    """Of a stream: as the libraries that have them tell it."""
+    told = getattr(handle, "__cuda_stream__", None)
+    if told is not None:
+        return int((told() if callable(told) else told)[1])
+    for name in ("cuda_stream", "ptr", "handle"):  # torch, cupy, numba
+        found = getattr(handle, name, None)
+        if found is not None:
+            return int(getattr(found, "value", found) or 0)
+    if isinstance(handle, int):
+        return handle
+    raise PlanishError(
+        f"{handle!r} is no stream of CUDA",
+        location=Location.caller(),
+        remedy="pass a stream of torch or cupy, or its address",
+    )
 
 
 def default_device() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -31,6 +31,7 @@ from planish.frontend.tensor.operands import cast_to, constant, from_data
 from planish.frontend.tensor.weak import WeakTensor
 from planish.frontend.tree import Structure
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 if TYPE_CHECKING:
     from planish.ptir.passes import Passes

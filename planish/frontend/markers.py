@@ -8,7 +8,6 @@ batching find them in what they are given, whatever was traced around them: loop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from planish.ptir.ops.definition import (
@@ -25,6 +24,7 @@ from planish.ptir.ops.definition import (
     Types,
     define,
 )
+from planish.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

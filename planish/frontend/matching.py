@@ -8,7 +8,6 @@ are generated, so that a call costs no walk over trees.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +17,7 @@ from planish.compiler.object_code import pool
 from planish.config import Settings
 from planish.errors import PlanishError
 from planish.frontend import tree
-from planish.frontend.arguments import LeafType
+from planish.frontend.arguments import LeafType, is_foreign, storage_of
 from planish.frontend.devices import Device, Runnable
 from planish.frontend.expression import LazyValue
 from planish.frontend.session import tensor_type
@@ -27,6 +26,7 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tree import Structure
 from planish.ptir import trace
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 Match = Callable[[tuple[Any, ...], dict[str, Any]], "list[Any] | None"]
 Short = Callable[[tuple[Any, ...], dict[str, Any], Settings], Any]
@@ -125,6 +125,13 @@ def _matched(
         elif issubclass(kind, np.generic):
             code.unless(f"{at}.__class__ is {code.name(kind)}")
             found = f"array({at})"
+        elif is_foreign(kind):
+            code.unless(f"{at}.__class__ is {code.name(kind)}")
+            found = code.local(f"{code.name(storage_of)}({at})")
+            held = np.ndarray if described.device is None else place.storage
+            code.unless(
+                f"{found}.__class__ is {code.name(held)} and {found}.dtype == {code.name(type.dtype.numpy)}"
+            )
         else:
             code.unless(f"{at}.__class__ is Tensor")
             value = code.local(f"{at}._value")
@@ -144,7 +151,7 @@ def _matched(
                 for axis, size in enumerate(type.dims)
             ]
             code.unless(" and ".join([f"{found}.ndim == {len(type.dims)}", *fixed]))
-        arrays.append(found if issubclass(kind, Tensor) else put(found))
+        arrays.append(found if issubclass(kind, Tensor) or described.device is not None else put(found))
         if number in donated:
             tensors.append(at)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, cast
 
@@ -30,6 +29,7 @@ from planish.frontend.storage import Storage
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
 from planish.ptir.ops.literal import Literal
+from planish.records import dataclass
 
 KEPT: Final = 4096
 """Structures that are kept: more than an interactive session has different expressions."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from planish.errors import PlanishError
+from planish.records import dataclass
 
 T = TypeVar("T")
 Flatten = Callable[[Any], tuple[Sequence[Any], Hashable]]

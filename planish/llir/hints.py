@@ -34,8 +34,11 @@ their indices are 38). Its iterations share what they read, and what is counted 
 
 
 def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
-    """The same instructions, innermost short loops with a hint to unroll them wholly; hints that are there stay."""
-    result = list(body)
+    """The same instructions, innermost short loops with a hint to unroll them wholly; hints that are there stay.
+
+    So have loops, of any length, whose counters number registers: those have no numbers when the code runs.
+    """
+    result = [_numbering(i, numbered) for i in body] if (numbered := _counters(body)) else list(body)
     start: int | None = None
     for place, instruction in enumerate(result):
         if isinstance(instruction, Loop):
@@ -50,6 +53,27 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
                 result[start] = replace(loop, unroll=_copies(loop, sum(map(_work, inside)), most))
             start = None  # what is around it is not innermost
     return result
+
+
+def _counters(body: Sequence[Instruction]) -> set[Register]:
+    """The registers that places in registers are computed from."""
+    wanted = {
+        i.index
+        for i in body
+        if isinstance(i, Address) and _in_registers(i.result) and isinstance(i.index, Register)
+    }
+    for instruction in reversed(body) if wanted else ():
+        if instruction.target in wanted:
+            wanted.update(instruction.registers)
+    return wanted
+
+
+def _numbering(instruction: Instruction, numbered: set[Register]) -> Instruction:
+    if not isinstance(instruction, Loop) or instruction.unroll or instruction.counter not in numbered:
+        return instruction
+    bound = instruction.bound
+    count = bound.value if isinstance(bound, Immediate) and isinstance(bound.value, int) else 0
+    return replace(instruction, unroll=count)
 
 
 def _work(instruction: Instruction) -> int:

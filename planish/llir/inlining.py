@@ -7,7 +7,7 @@ would bring is an operand. Each hardware index becomes a loop around everything 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from planish.dtypes import DType
 from planish.llir.builder import Builder, immediate
@@ -25,6 +25,7 @@ from planish.llir.program import (
     Special,
     Tile,
 )
+from planish.records import dataclass
 
 Memory = Buffer | Register
 """A buffer, or an address in one."""

@@ -37,7 +37,8 @@ from planish.llir.steps import GARBAGE, WAIT, Decoder, MemoryImage, Pointer, Thr
 from planish.llir.text import instruction_line
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
-from planish.uop import arithmetic
+from planish.uop import arithmetic, ops
+from planish.uop.combining import combined
 from planish.uop.tensor_cores import CORES, multiply_pairs
 
 Array = NDArray[Any]
@@ -237,14 +238,8 @@ class _BlockRun:
         return arithmetic.load(memory.data[places], memory.buffer.dtype).reshape(rows, columns)
 
     def _combine(self, i: Combine, group: list[ThreadState]) -> None:
-        values = [np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group]
-        bit = i.width // 2
-        while bit:
-            values = [
-                arithmetic.apply(i.op, i.result.dtype.scalar, x, values[n ^ bit])
-                for n, x in enumerate(values)
-            ]
-            bit //= 2
+        given = np.stack([np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group])
+        values = combined(ops.Combine(i.op, i.width, i.before), i.result.dtype.scalar, given)
         out = self.decoder.slot(i.result)
         for thread, value in zip(group, values, strict=True):
             thread.registers[out] = value if i.result.dtype.lanes > 1 else value.reshape(())

@@ -243,8 +243,9 @@ class _Lowering:
         self.body.append(ir.Tile(self.fresh(node), a, b, c, tile, core.pending))
 
     def combine(self, node: UOp) -> None:
-        op, width = cast("Combine", node.arg)
-        self.body.append(ir.Combine(self.fresh(node), op.name.lower(), self.operands[node.src[0]], width))
+        op, width, before = cast("Combine", node.arg)
+        given = self.operands[node.src[0]]
+        self.body.append(ir.Combine(self.fresh(node), op.name.lower(), given, width, before))
 
     # -- control ---------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ the sum by itself. So how far an address moves with a counter, and what another 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from planish.dtypes import DType
 from planish.llir.program import (
@@ -22,6 +22,7 @@ from planish.llir.program import (
     Program,
     Register,
 )
+from planish.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ work on the same positions, and `program` is the outcome of all.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from planish.dtypes import AddrSpace, PtrDType
@@ -27,6 +27,7 @@ from planish.llir.program import (
     Register,
     Store,
 )
+from planish.records import dataclass
 from planish.target import Target
 
 LINE: Final = 64

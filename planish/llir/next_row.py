@@ -15,7 +15,6 @@ Behind the last row there is nothing to be asked for; a prefetch of nothing does
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from planish import dtypes
@@ -32,6 +31,7 @@ from planish.llir.program import (
     Prefetch,
     Register,
 )
+from planish.records import dataclass
 
 _MOST: Final = 8
 """Rows that are asked for at once: more would wait for each other."""

@@ -10,12 +10,12 @@ LOCAL memory (`planish.uop.tensor_cores`): its operand is the address of its fir
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.records import dataclass
 from planish.uop.tensor_cores import IN_MEMORY, memory_places
 
 Numbers = NDArray[np.int64]

@@ -279,14 +279,18 @@ class Finish(Instruction):
 
 @form
 class Combine(Instruction):
-    """result = the operands of `width` neighbouring threads combined by an op, pairwise; each of them gets it."""
+    """result = the operands of `width` neighbouring threads combined by an op, pairwise; each of them gets it.
+
+    `before`: each gets those of the threads before it, the first the identity.
+    """
 
     mnemonic, reads, writes, on_numbers = "combine", ("operand",), "result", True
-    syntax = "by operand:result over width : result"
+    syntax = "by operand:result over width( before) : result"
     result: Register
     by: str
     operand: Operand
     width: int
+    before: bool = False
 
     @property
     def op(self) -> Ops:

@@ -24,7 +24,7 @@ The invariants, by name:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from planish.dtypes import AddrSpace, Kind
@@ -45,6 +45,7 @@ from planish.llir.program import (
     Spill,
 )
 from planish.llir.text import program_lines
+from planish.records import dataclass
 
 INVARIANTS: Final = (
     "name", "buffer", "tile", "once", "order", "scope", "nesting", "types", "address", "gate", "immediate", "lanes", "hint",

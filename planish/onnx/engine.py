@@ -22,14 +22,15 @@ from planish.errors import Location, PlanishError
 from planish.onnx import registry, work
 from planish.onnx.attributes import Attributes
 from planish.onnx.functions import body_of, defaults_of
+from planish.onnx.host_call import HostCall
 from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import OpForm, Unsupported
 from planish.onnx.scope import NameScope, Value, graphs_of, last_uses
-from planish.onnx.segment import Segment, arrays_in, lazy_in, on_device, trimmed, with_arrays
+from planish.onnx.segment import Segment, arrays_in, lazy_in, trimmed, with_arrays
 from planish.onnx.site import CannotTrace, NodeSite, failure_at, label_of, title_of
 from planish.onnx.symbols import as_numbers, follow
 from planish.onnx.tape import Call, TapeRecorder
-from planish.onnx.tensors import dense, to_array
+from planish.onnx.tensors import dense, on_device, to_array
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import TensorType
@@ -61,8 +62,6 @@ class Importer:
         self.segment = Segment(name, self.varying)
         self.depth = 0
         """How many regions are open: no cut is possible inside one."""
-        self.draws = 0
-        """How often something was made that each run makes anew."""
         self.steps: dict[int, tuple[Any, ...]] = {}
         """What quantised values were made of, by their ids: the value, its steps, its zero point, how they are laid out."""
         self.nodes: Sequence[NodeProto] = ()
@@ -259,11 +258,7 @@ class Importer:
             value if value is None or isinstance(value, list) or n in positions else at.value(value)
             for n, value in enumerate(given)
         ]
-        before = self.draws
-        outputs = _several(entry.handler(at, *ready))
-        if self.recorder is not None and self.draws == before and _draws(at):
-            self.recorder.keeps = False  # numbers it drew while importing are of this run alone
-        return outputs
+        return _several(entry.handler(at, *ready))
 
     def _on_host(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """An op on arrays. What it makes of data is data: no later step may count on what it was this time."""
@@ -279,13 +274,7 @@ class Importer:
                 recorder.keeps = False
             return _several(entry.handler(at, *known))
         places = [n for n, value in enumerate(known) if value is not None]
-
-        def call(*arrays: Array) -> list[Array]:
-            values: list[Array | None] = [None] * len(known)
-            for n, array in zip(places, arrays, strict=True):
-                values[n] = array
-            return [np.asarray(result) for result in _several(entry.handler(at, *values))]
-
+        call = HostCall(at.attributes.said(), at.version, places, at.attributes)
         results = recorder.call(call, [known[n] for n in places], False)
         if not all(on_device(array.dtype) for array in results):
             recorder.keeps = False  # text is not looked at
@@ -295,7 +284,6 @@ class Importer:
         """Data that each run makes anew: the key of random numbers without a seed."""
         if self.recorder is None or self.depth:
             raise CannotTrace("every run makes this anew")
-        self.draws += 1
         return self.segment.parameter(self.recorder.call(lambda: [make()], [], True)[0])
 
     def _positions(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> set[int]:
@@ -325,7 +313,8 @@ class Importer:
                 held = sum(value.size for value in given if value is not None)
                 if work.too_much(function, held):
                     return None
-                results = [np.asarray(r) for r in ptir.interpret(function, self.segment.arrays)]
+                # views are laid out here, once: a call would copy them every time
+                results = [np.asarray(r, order="C") for r in ptir.interpret(function, self.segment.arrays)]
             rest = iter(results)
             folded = [next(rest) if isinstance(value, GraphValue) else value for value in outputs]
             if self.varying and any(id(value) in self.varying for value in given):
@@ -483,10 +472,6 @@ def _several(outputs: Any) -> list[Value]:
 def _makes_noise(at: NodeSite) -> bool:
     """Random ops have no inputs, and are not constants for that."""
     return at.node.op_type.startswith(_RANDOM) or any(graphs_of(at.node))
-
-
-def _draws(at: NodeSite) -> bool:
-    return at.node.op_type.startswith(_RANDOM) and "seed" not in at.attributes
 
 
 _RANDOM: Final = ("Random", "Multinomial", "Bernoulli", "Dropout")

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from onnx import TypeProto, ValueInfoProto
 
 from planish.errors import PlanishError, ShapeError
+from planish.onnx.element_types import word_of
+from planish.onnx.status import InvalidArgument, MissingInput, WrongShape
 
 Array = NDArray[Any]
 Bounds: TypeAlias = tuple[int, int]
@@ -29,6 +31,8 @@ class PortInfo:
     kind: str = "tensor"
     """tensor, sequence, map or unknown."""
     is_optional: bool = False
+    type_text: str = ""
+    """The type of a map, in onnxruntime's words."""
 
     def __str__(self) -> str:
         dims = "…" if self.dims is None else ", ".join("?" if d is None else str(d) for d in self.dims)
@@ -67,23 +71,29 @@ def _describe(name: str, type: TypeProto, optional: bool) -> PortInfo:
         return _describe(name, type.optional_type.elem_type, True)
     if which == "sequence_type":
         inner = _describe(name, type.sequence_type.elem_type, False)
-        return PortInfo(name, inner.dtype, inner.dims, "sequence", optional)
+        return PortInfo(name, inner.dtype, inner.dims, "sequence", optional, inner.type_text)
+    if which == "map_type":
+        inner = _describe(name, type.map_type.value_type, False)
+        key = word_of(_element(name, type.map_type.key_type))
+        text = f"map({key},{inner.type_text or f'tensor({word_of(inner.dtype)})'})"
+        return PortInfo(name, inner.dtype, None, "map", optional, text)
     if which not in ("tensor_type", "sparse_tensor_type"):
         return PortInfo(name, "unknown", None, (which or "unknown").removesuffix("_type"), optional)
     tensor = getattr(type, which)
-    if tensor.elem_type == onnx.TensorProto.STRING:
-        dtype = "string"
-    else:
-        try:
-            dtype = (
-                str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)) if tensor.elem_type else "unknown"
-            )
-        except KeyError:
-            raise PlanishError(f"{name!r} has the element type {tensor.elem_type}, which is none") from None
+    dtype = _element(name, tensor.elem_type)
     if not tensor.HasField("shape"):
         return PortInfo(name, dtype, None, "tensor", optional)
     dims = tuple(_dim(d) for d in tensor.shape.dim)
     return PortInfo(name, dtype, dims, "tensor", optional)
+
+
+def _element(name: str, number: int) -> str:
+    if number == onnx.TensorProto.STRING:
+        return "string"
+    try:
+        return str(onnx.helper.tensor_dtype_to_np_dtype(number)) if number else "unknown"
+    except KeyError:
+        raise PlanishError(f"{name!r} has the element type {number}, which is none") from None
 
 
 def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
@@ -92,21 +102,21 @@ def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
         return value
     if value is None:
         if not info.is_optional:
-            raise PlanishError(f"input {info} is missing")
+            raise MissingInput(f"input {info} is missing")
         return None
     if isinstance(value, list) and info.kind == "sequence":
         return [np.asarray(item) if item is not None else None for item in value]
-    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    array = value if isinstance(value, np.ndarray) else _made(info, value)
     if array.dtype.kind in "US":
         array = array.astype(object)
     if info.dtype not in ("string", "unknown") and array.dtype != object and array.dtype.name != info.dtype:
-        raise PlanishError(
+        raise InvalidArgument(
             f"input {info} is given {array.dtype}{list(array.shape)}",
             remedy=f"convert it with .astype({info.dtype!r})",
         )
     if info.dims is not None and info.kind == "tensor":
         if len(info.dims) != array.ndim:
-            raise ShapeError(f"input {info} is given {array.dtype}{list(array.shape)}")
+            raise WrongShape(f"input {info} is given {array.dtype}{list(array.shape)}")
         for dim, size in zip(info.dims, array.shape, strict=True):
             want = sizes.get(dim, size) if isinstance(dim, str) else size if dim is None else dim
             low, high = (want, want) if isinstance(want, int) else want
@@ -116,8 +126,17 @@ def checked(info: PortInfo, value: Any, sizes: DimSizes) -> Any:
                     if isinstance(dim, int)
                     else f" ({dim} is {low if low == high else f'{low} to {high}'})"
                 )
-                raise ShapeError(f"input {info} is given {array.dtype}{list(array.shape)}{told}")
+                raise WrongShape(f"input {info} is given {array.dtype}{list(array.shape)}{told}")
     return array
+
+
+def _made(info: PortInfo, value: Any) -> Array:
+    """An array of what is none: lists and numbers get the dtype of the input."""
+    plain = isinstance(value, list | tuple | int | float) and info.dtype not in ("string", "unknown")
+    try:
+        return np.asarray(value, np.dtype(info.dtype) if plain else None)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"input {info} is given a {type(value).__name__}: {error}") from None
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:

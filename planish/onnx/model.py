@@ -2,42 +2,45 @@
 
 For given types of the inputs a model is imported once. If nothing in it depends on data that only the inputs have, it is one
 compiled function from then on; else it runs in segments (see `engine`), compiled as they are met, and the way through them
-is kept (see `tape`). A dim that `dims` gives bounds is compiled once for all its sizes, where every op of the model allows that.
+is kept (see `tape`), on disk too (see `kept_tapes`). A dim that `dims` gives bounds is compiled once for all its sizes, where
+every op of the model allows that.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
-import planish.onnx.ops  # noqa: F401 - fills the registry
 from planish import dtypes, ptir
 from planish.compiler import Lowered, compile, lower
+from planish.compiler.compilation_cache import disk_cache, key_of
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
-from planish.onnx import wire
-from planish.onnx.checking import check, domain_of, key_of
-from planish.onnx.engine import Compile, Importer
+from planish.onnx import kept_tapes, wire
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
-from planish.onnx.preparing import Prepared, prepared
-from planish.onnx.scope import NameScope
-from planish.onnx.segment import on_device
-from planish.onnx.site import CannotTrace
-from planish.onnx.tape import Call, Tape, TapeRecorder
-from planish.onnx.tensors import dense, to_array
-from planish.onnx.whole import Dynamic, WholeProgram
-from planish.ptir.graph_value import GraphValue
+from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
+from planish.onnx.tape import Call, End, Tape, TapeStep
+from planish.onnx.tensors import dense, letters_of, on_device, to_array
 from planish.ptir.types import MAX_RANK, Dim, DimLike
+
+if TYPE_CHECKING:
+    from planish.onnx.preparing import Prepared
+    from planish.onnx.whole import WholeProgram
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
+_MOST: Final = 1 << 30
+"""Bytes of a model that are read to know it again; a larger one is imported in every process."""
 
 
 class Model:
@@ -50,41 +53,63 @@ class Model:
         folder: str | None = None,
         *,
         weights: Mapping[int, memoryview] | None = None,
+        data: memoryview | None = None,
+        files: int = 0,
         interpret: bool = False,
     ) -> None:
         self.proto = proto
+        self._data = data
+        self._files = files
+        """At most so many tensors are in other files, those inside of nodes counted."""
         self.dims: dict[str, int | Bounds] = dict(dims or {})
-        self._folder = folder
-        self.make: Compile = interpreted if interpret else compile
+        self.folder = folder
+        self.make: Callable[[ptir.Function], Call] = interpreted if interpret else compile
         """What makes a call of a function: the compiler, unless somebody wants to watch."""
-        self._versions = {domain_of(i.domain): i.version for i in proto.opset_import} or {"": 1}
-        self._functions = {key_of(f): f for f in proto.functions}
+        self.versions = {_domain(i.domain): i.version for i in proto.opset_import} or {"": 1}
+        self.functions = {(_domain(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions}
         graph = self._graph = proto.graph
-        check(proto, self._functions, self._versions)
+        self._lock = threading.RLock()
         kept = weights or {}
-        self._initial: dict[str, Array] = {
+        self._external = {t.name for t in graph.initializer if t.data_location == TensorProto.EXTERNAL}
+        if self._external or not self._was_checked():
+            self._check()
+        self.initial: dict[str, Array] = {
             t.name: to_array(t, folder, kept.get(n)) for n, t in enumerate(graph.initializer)
         }
-        self._initial |= {s.values.name: dense(s, folder) for s in graph.sparse_initializer}
+        self.initial |= {s.values.name: dense(s, folder) for s in graph.sparse_initializer}
         self.inputs: tuple[PortInfo, ...] = tuple(
-            describe(i) for i in graph.input if i.name not in self._initial
+            describe(i) for i in graph.input if i.name not in self.initial
         )  # fmt: skip
         self.optional_inputs: tuple[PortInfo, ...] = tuple(
-            describe(i) for i in graph.input if i.name in self._initial
+            describe(i) for i in graph.input if i.name in self.initial
         )
         """Inputs that need not be given: the model has values for them."""
         self.outputs: tuple[PortInfo, ...] = tuple(describe(o) for o in graph.output)
         self._tapes: dict[Signature, Tape] = {}
         self._right: dict[tuple[object, ...], tuple[str, ...]] = {}
         """The order of inputs whose dtypes and shapes were found right."""
-        self._dynamic: dict[Signature, Dynamic | None] = {}
+        self._dynamic: dict[Hashable, Tape | None] = {}
         self._compiled: dict[str, Call] = {}
-        self._prepared: Prepared = {}
+        self._made: dict[int, kept_tapes.Signature] = {}
+        """The functions that were compiled, by the ids of their calls."""
+        self.prepared: Prepared = {}
+        """Work on weights that was done already."""
         self.compilations = 0
         """How many functions were compiled for it so far."""
         for name in self.dims:
             if not any(name in (info.dims or ()) for info in self.inputs):
                 raise ShapeError(f"no input of the model has a dim {name!r}", remedy=self._named_dims())
+
+    def _check(self) -> None:
+        from planish.onnx.importing import check
+
+        check(self.proto, self.functions, self.versions)
+        if not self._external and self._digest is not None:
+            disk_cache().put(key_of("onnx model", self._digest), b"checked")
+
+    def _was_checked(self) -> bool:
+        """Whether an earlier process has looked at these very bytes, and found nothing wrong."""
+        return self._digest is not None and disk_cache().get(key_of("onnx model", self._digest)) is not None
 
     def _named_dims(self) -> str:
         names = dict.fromkeys(d for info in self.inputs for d in info.dims or () if isinstance(d, str))
@@ -106,7 +131,7 @@ class Model:
             known = [info.name for info in self.outputs]
             for name in output_names:
                 if name not in known:
-                    raise PlanishError(
+                    raise InvalidArgument(
                         f"the model has no output {name!r}", remedy=f"it has {', '.join(known)}"
                     )
         given = self._given(feeds)
@@ -130,40 +155,68 @@ class Model:
         if bounded:
             dynamic = self._for_bounds(given, bounded)
             if dynamic is not None:
-                return dynamic(list(given.values()))
+                outputs = dynamic.replay(flat)
+                if outputs is not None:
+                    return outputs
         tape = self._tapes.get(signature)
         if tape is None:
-            tape = self._tapes[signature] = Tape()
-        else:
-            outputs = tape.replay(flat)
-            if outputs is not None:
-                return outputs
-        return self._record(given, tape, flat)
+            tape = self._tapes[signature] = self._kept(signature) or Tape()
+        outputs = tape.replay(flat)
+        return self._record(given, tape, flat, signature) if outputs is None else outputs
 
-    def _record(self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]) -> list[Any]:
+    def _record(
+        self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array], signature: Signature
+    ) -> list[Any]:
         """Import the model for these inputs, running it on the way."""
-        engine = self._engine(TapeRecorder(tape, flat))
-        names: dict[str, Any] = {}
-        for name, value in given.items():
-            names[name] = _entered(engine, value)
-        outputs = engine.run_graph(self._graph, NameScope(names))
-        return engine.outputs(outputs)
+        from planish.onnx import importing
 
-    def _engine(self, recorder: TapeRecorder | None) -> Importer:
-        engine = Importer(
-            self._versions, self._functions, recorder, self._compile, name_of(self.proto), self._folder
-        )
-        engine.give_initializers(self._graph, self._initial)
-        engine.prepared = self._prepared
-        return engine
+        with self._lock:
+            outputs = importing.record(self, given, tape, flat)
+            self._keep(signature, tape=tape)
+        return outputs
 
-    def _compile(self, function: ptir.Function) -> Call:
+    def compiled(self, function: ptir.Function) -> Call:
+        """A call of a function, compiled if there is none of the same text."""
         text = ptir.print(function)
         call = self._compiled.get(text)
         if call is None:
             self.compilations += 1
             call = self._compiled[text] = self.make(function)
+            if self.make is compile:
+                self._made[id(call)] = kept_tapes.Signature.of(function)
         return call
+
+    # -- what earlier processes have found out -----------------------------------------------------------------------
+
+    def _kept(self, *said: object) -> Tape | None:
+        """The tape of an earlier process."""
+        if self._digest is None or self.make is not compile:
+            return None
+        found = kept_tapes.load(kept_tapes.key_for(self._digest, self.dims, said), self.initial)
+        if found is None:
+            return None
+        self.compilations += len(found.functions)
+        self._made |= found.functions
+        return found.tape
+
+    def _keep(self, *said: object, tape: Tape) -> None:
+        if self._digest is not None and self.make is compile and tape.first:
+            where = kept_tapes.key_for(self._digest, self.dims, said)
+            kept_tapes.save(where, tape, self._made, self.initial)
+
+    @cached_property
+    def _digest(self) -> str | None:
+        """Of the bytes of the model and of its files; None if it has too many to look at, or some that are hard to find."""
+        external = [self.initial[name] for name in self._external]
+        if sum(array.nbytes for array in external) + len(self._data or b"") > _MOST:
+            return None
+        message = self.proto.SerializeToString() if self._data is None else self._data
+        if self._files > len(external):
+            return None
+        parts = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in external]
+        return kept_tapes.digest_of([message, *parts])
+
+    # -- inputs ------------------------------------------------------------------------------------------------------
 
     def _given(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """What is given for the inputs, checked; arrays of dtypes and shapes that were right before are not checked again."""
@@ -175,20 +228,25 @@ class Model:
             self._right[told] = tuple(given)
         return given
 
+    def complete(self, feeds: Mapping[str, Any]) -> None:
+        """An error if an input is not among these."""
+        for info in self.inputs:
+            if info.name not in feeds and not info.is_optional:
+                raise MissingInput(f"input {info} is missing")
+
     def _checked(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         wanted = {info.name: info for info in self.inputs}
         optional = {info.name: info for info in self.optional_inputs}
         for name in feeds:
             if name not in wanted and name not in optional:
-                raise PlanishError(
+                raise InvalidArgument(
                     f"the model has no input {name!r}", remedy=f"it has {', '.join(wanted) or 'none'}"
                 )
+        self.complete(feeds)
         given: dict[str, Any] = {}
         for name, info in (wanted | optional).items():
             if name in feeds:
                 given[name] = checked(info, feeds[name], self.dims)
-            elif name in wanted and not info.is_optional:
-                raise PlanishError(f"input {info} is missing")
             elif name in wanted:
                 given[name] = None
         return given
@@ -206,60 +264,59 @@ class Model:
             if not isinstance(value, np.ndarray) or info.dims is None:
                 continue
             dims[info.name] = tuple(
-                Dim.named(_letters(d), *ranges[d]) if isinstance(d, str) and d in ranges else size
+                Dim.named(letters_of(d), *ranges[d]) if isinstance(d, str) and d in ranges else size
                 for d, size in zip(info.dims, value.shape, strict=True)
             )
         return dims
 
-    def _for_bounds(
-        self, given: Mapping[str, Any], dims: Mapping[str, tuple[DimLike, ...]]
-    ) -> Dynamic | None:
+    def _for_bounds(self, given: Mapping[str, Any], dims: Mapping[str, tuple[DimLike, ...]]) -> Tape | None:
         """One function for all sizes within the bounds; None if an op of the model does not allow it."""
         key = tuple((name, tuple(map(str, sizes))) for name, sizes in dims.items())
-        if key not in self._dynamic:
-            self._dynamic[key] = None
-            if all(isinstance(v, np.ndarray) and on_device(v.dtype) for v in given.values()):
-                try:
-                    program = self._whole(given, dims)
-                    self._dynamic[key] = Dynamic(self._compile(program.function), program.weights)
-                except PlanishError:
-                    # an op needs to know the size: one compilation per size then
-                    return None
+        with self._lock:
+            if key not in self._dynamic:
+                self._dynamic[key] = self._kept("bounds", key) or self._made_for(given, dims, key)
         return self._dynamic[key]
 
-    def _whole(
-        self, given: Mapping[str, Array], dims: Mapping[str, Sequence[DimLike]] | None = None
-    ) -> WholeProgram:
-        """The model as one function of inputs of these types."""
-        engine = self._engine(None)
-        names: dict[str, Any] = {}
-        for name, array in given.items():
-            names[name] = engine.segment.parameter(array, (dims or {}).get(name))
-        outputs = engine.run_graph(self._graph, NameScope(names))
-        if any(not isinstance(v, np.ndarray | GraphValue) for v in outputs):
-            raise CannotTrace("an output of the model is a sequence")
-        if any(isinstance(v, np.ndarray) and not on_device(v.dtype) for v in outputs):
-            raise CannotTrace("an output of the model is text, or of a dtype that programs do not have")
-        values = [engine.segment.value(v) if isinstance(v, np.ndarray) else v for v in outputs]
-        function, arrays = engine.segment.graph.build(*values), engine.segment.arrays
-        fixed = [n >= len(given) for n in range(len(arrays))]
-        function, arrays = prepared(function, arrays, fixed, self._prepared)
-        return WholeProgram(function, arrays[len(given) :])
+    def _made_for(
+        self, given: Mapping[str, Any], dims: Mapping[str, tuple[DimLike, ...]], key: Hashable
+    ) -> Tape | None:
+        from planish.onnx import importing
+
+        if not all(isinstance(v, np.ndarray) and on_device(v.dtype) for v in given.values()):
+            return None
+        try:
+            program = importing.whole(self, given, dims)
+            call = self.compiled(program.function)
+        except PlanishError as error:
+            named = ", ".join(name for name, size in self.dims.items() if not isinstance(size, int))
+            warnings.warn(
+                f"there is no one program for all sizes of {named}: {error.message}. "
+                "Each size is compiled when it is met",
+                stacklevel=6,
+            )
+            return None
+        outputs = End(tuple(range(len(given), len(given) + len(program.function.result_types))))
+        step = TapeStep(call, (*range(len(given)), *program.weights), True, {(): outputs})
+        tape = Tape({(): step}, 1)
+        self._keep("bounds", key, tape=tape)
+        return tape
 
     def program(self, shapes: Mapping[str, Sequence[int]] | None = None) -> WholeProgram:
         """The model as one PTIR function for inputs of given shapes, and the weights to give it after them."""
+        from planish.onnx import importing
+
         given: dict[str, Array] = {}
         dims: dict[str, tuple[DimLike, ...]] = {}
         for info in self.inputs:
             sizes = info.sizes(self.dims, (shapes or {}).get(info.name))
             dims[info.name] = tuple(
-                s if isinstance(s, int) else Dim.named(_letters(s[0]), *s[1]) for s in sizes
+                s if isinstance(s, int) else Dim.named(letters_of(s[0]), *s[1]) for s in sizes
             )
             least = [s if isinstance(s, int) else s[1][0] for s in sizes]
             given[info.name] = _nothing(least, info)
         try:
-            return self._whole(given, dims)
-        except CannotTrace as error:
+            return importing.whole(self, given, dims)
+        except importing.CannotTrace as error:
             raise PlanishError(
                 f"the data of its inputs decides the shapes in this model, it has no single program: {error.message}"
             ) from None
@@ -267,6 +324,14 @@ class Model:
     def lower(self, **shapes: Sequence[int]) -> Lowered:
         """The model for inputs of given shapes, lowered: as_text, compile."""
         return lower(self.program(shapes).function)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, as it was read."""
+        Path(path).write_bytes(self.proto.SerializeToString() if self._data is None else self._data)
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
 
 
 def _nothing(shape: Sequence[int], info: PortInfo) -> Array:
@@ -297,28 +362,10 @@ def _signature(value: Any, flat: list[Array]) -> Any:
     return value.dtype, value.shape, None if on_device(value.dtype) else repr(value.tolist())
 
 
-def _entered(engine: Importer, value: Any) -> Any:
-    if isinstance(value, list):
-        return [_entered(engine, item) for item in value]
-    if isinstance(value, np.ndarray) and on_device(value.dtype):
-        return engine.segment.parameter(value)
-    return value
-
-
-def name_of(proto: ModelProto) -> str:
-    """The name of the graph, as a program can have it."""
-    letters = _letters(proto.graph.name)[:60]
-    return letters if letters and not letters[0].isdigit() else f"model_{letters}" if letters else "model"
-
-
-def _letters(name: str) -> str:
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
-
-
 def load(source: str | Path | bytes | ModelProto, dims: DimSizes | None = None) -> Model:
     """A model from a file, its bytes or its protobuf. Weights in files stay there until they are needed."""
     if isinstance(source, ModelProto):
-        return Model(source, dims)
+        return Model(source, dims, files=source.SerializeToString().count(b"location"))
     if isinstance(source, bytes):
         return _parsed(memoryview(source), "the model", dims, None)
     path = Path(source)
@@ -326,9 +373,9 @@ def load(source: str | Path | bytes | ModelProto, dims: DimSizes | None = None) 
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise PlanishError(f"cannot read {path}: {error.strerror or error}") from None
+        raise NoSuchFile(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError:
-        raise PlanishError(f"{path} is empty") from None
+        raise InvalidProtobuf(f"{path} is empty") from None
     return _parsed(memoryview(mapped), str(path), dims, str(path.parent))
 
 
@@ -337,13 +384,14 @@ def _parsed(data: memoryview, what: str, dims: DimSizes | None, folder: str | No
         slimmed = wire.slim(data)
         proto = onnx.load_model_from_string(slimmed.message)
     except PlanishError as error:
-        raise PlanishError(f"{what} is not an ONNX model: {error.message}") from None
+        raise InvalidProtobuf(f"{what} is not an ONNX model: {error.message}") from None
     except Exception as error:  # noqa: BLE001 - protobuf has several ways to say so
-        raise PlanishError(f"{what} is not an ONNX model: {error}") from None
+        raise InvalidProtobuf(f"{what} is not an ONNX model: {error}") from None
     if not proto.HasField("graph"):
-        raise PlanishError(f"{what} is not an ONNX model: it has no graph")
+        raise InvalidProtobuf(f"{what} is not an ONNX model: it has no graph")
     weights = {n: data[start:end] for n, (start, end) in slimmed.weights.items()}
-    return Model(proto, dims, folder, weights=weights)
+    files = slimmed.message.count(b"location")
+    return Model(proto, dims, folder, weights=weights, data=data, files=files)
 
 
 __all__ = ["Model", "load"]

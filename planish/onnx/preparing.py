@@ -12,6 +12,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from planish import ptir
@@ -31,9 +32,12 @@ def prepared(
 ) -> tuple[ptir.Function, list[Array]]:
     """The function (changed in place) and its arguments, with work on `fixed` ones done. Other arguments keep their places."""
     body = function.body
+    arrays = [
+        _laid(array, kept) if is_fixed else array for array, is_fixed in zip(arrays, fixed, strict=True)
+    ]
     chosen = _chosen(function, fixed)
     if not chosen:
-        return function, list(arrays)
+        return function, arrays
     work = function.clone("prepare")
     values = {value.id: value for value in work.values()}
     work.body.set_results(values[value.id] for value in chosen)
@@ -41,7 +45,8 @@ def prepared(
     key = (ptir.print(work), tuple(map(id, given)))
     prepared_arrays = kept.get(key)
     if prepared_arrays is None:
-        prepared_arrays = kept[key] = ([*ptir.interpret(work, given)], given)
+        computed = [_laid(array, {}) for array in ptir.interpret(work, given)]
+        prepared_arrays = kept[key] = (computed, given)
     every = [*arrays]
     for value, array in zip(chosen, prepared_arrays[0], strict=True):
         name = f"x{len(body.args)}"
@@ -50,6 +55,18 @@ def prepared(
             set_operands(user, tuple(new if operand is value else operand for operand in user.operands))
         every.append(array)
     return function, _trim(function, every, [*fixed, *[True] * len(chosen)])
+
+
+def _laid(array: Array, kept: Prepared) -> Array:
+    """A weight as machine code reads it, so that no call has to copy it: in order, aligned, in the machine's own dtype."""
+    own = np.dtype(array.dtype.type)
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned and array.dtype is own and type(array) is np.ndarray:
+        return array
+    key = ("laid", id(array))
+    if key not in kept:
+        kept[key] = ([np.array(array, own, order="C")], [array])
+    return kept[key][0][0]
 
 
 def _trim(function: ptir.Function, arrays: Sequence[Array], may_go: Sequence[bool]) -> list[Array]:

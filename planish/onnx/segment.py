@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish import dtypes, ptir
-from planish.errors import PlanishError
 from planish.onnx.scope import Value
 from planish.ptir.builder import Graph
 from planish.ptir.graph_value import GraphValue
@@ -72,22 +71,6 @@ def trimmed(segment: Segment, values: Sequence[GraphValue]) -> tuple[ptir.Functi
         # one name per place, so that equal segments are equal texts
         value.name = f"x{position}"
     return function, [segment.arrays[number] for number in kept]
-
-
-def on_device(dtype: np.dtype[Any]) -> bool:
-    """Whether PTIR has the dtype; arrays of others stay arrays."""
-    known = _ON_DEVICE.get(dtype)
-    if known is None:
-        try:
-            dtypes.from_numpy(dtype)
-            known = True
-        except (PlanishError, TypeError):
-            known = False
-        _ON_DEVICE[dtype] = known
-    return known
-
-
-_ON_DEVICE: Final[dict[np.dtype[Any], bool]] = {}
 
 
 def lazy_in(value: Value) -> list[GraphValue]:

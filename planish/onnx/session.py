@@ -1,28 +1,33 @@
-"""`InferenceSession`: what programs written for onnxruntime call, on planish.
-
-run, get_inputs, get_outputs, get_providers and get_modelmeta are as there; options and providers are accepted and change
-nothing but the number of threads.
-"""
+"""`InferenceSession`: what programs written for onnxruntime call, on planish."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
 
 from planish.config import settings
+from planish.errors import PlanishError
+from planish.onnx import providers as places
+from planish.onnx.element_types import word_of
 from planish.onnx.information import PortInfo
 from planish.onnx.model import load
+from planish.onnx.options import RunOptions, SessionOptions
+from planish.onnx.ort_values import IOBinding, OrtValue
+from planish.onnx.registry import Unsupported
+from planish.onnx.status import Fail, InvalidArgument, RuntimeException, told_as
+from planish.onnx.status import NotImplemented as Refused
 from planish.records import dataclass
 
-_TYPES = {
-    "float32": "float", "float64": "double", "bfloat16": "bfloat16", "float16": "float16",
-    "float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2", "float8_e4m3fnuz": "float8e4m3fnuz",
-    "float8_e5m2fnuz": "float8e5m2fnuz",
-}  # fmt: skip
+_UNSAID = (1 << 63) - 1
+"""The version of a model that says none, as onnxruntime has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +39,15 @@ class NodeArg:
     shape: list[int | str | None]
 
 
-@dataclass(slots=True)
-class SessionOptions:
-    """The options of onnxruntime that make sense here; others can be set and are not looked at."""
-
-    intra_op_num_threads: int = 0
-    inter_op_num_threads: int = 0
-    log_severity_level: int = 2
-    graph_optimization_level: object = None
-    enable_profiling: bool = False
-    free_dimension_overrides: dict[str, int] = field(default_factory=dict)
-
-    def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """The size of a named dim."""
-        self.free_dimension_overrides[name] = size
-
-
 @dataclass(frozen=True, slots=True)
-class ModelMeta:
+class ModelMetadata:
     """What a model says of itself."""
 
     producer_name: str
     graph_name: str
     domain: str
     description: str
+    graph_description: str
     version: int
     custom_metadata_map: dict[str, str]
 
@@ -67,61 +57,182 @@ class InferenceSession:
 
     def __init__(
         self,
-        path_or_bytes: str | Path | bytes | ModelProto,
-        sess_options: Any = None,
+        path_or_bytes: str | os.PathLike[str] | bytes | ModelProto,
+        sess_options: SessionOptions | None = None,
         providers: Sequence[Any] | None = None,
         provider_options: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        sizes = getattr(sess_options, "free_dimension_overrides", None)
-        threads = getattr(sess_options, "intra_op_num_threads", 0)
-        self.model = load(path_or_bytes, sizes)
-        self._threads = int(threads) or None
+        source = bytes(path_or_bytes) if isinstance(path_or_bytes, bytearray | memoryview) else path_or_bytes
+        if not isinstance(source, str | os.PathLike | bytes | ModelProto):
+            raise TypeError(f"a model is a path or bytes, not {type(source).__name__}")
+        options = self._options = SessionOptions() if sess_options is None else sess_options
+        self._places = places.chosen(providers or getattr(options, "providers", None), provider_options)
+        try:
+            path = source if isinstance(source, bytes | ModelProto) else Path(source)
+            self.model = load(path, getattr(options, "free_dimension_overrides", None))
+        except Unsupported as error:
+            raise told_as(Refused, error) from error
+        except PlanishError as error:
+            raise told_as(Fail, error) from error
+        self._threads = int(options.intra_op_num_threads) or None
+        self._inputs = [_argument(info) for info in self.model.inputs]
+        self._outputs = [_argument(info) for info in self.model.outputs]
+        self._optional = [_argument(info) for info in self.model.optional_inputs]
+        self._started = time.monotonic_ns()
+        self._events: list[tuple[int, int]] | None = [] if options.enable_profiling else None
+        self._waiting: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        if options.optimized_model_filepath:
+            self.model.save(options.optimized_model_filepath)
+
+    # -- running -----------------------------------------------------------------------------------------------------
 
     def run(
-        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: object = None
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
     ) -> list[Any]:
         """The outputs named (None: all)."""
-        if self._threads is None:
-            return self.model.run(output_names, input_feed)
-        with settings(threads=self._threads):
-            return self.model.run(output_names, input_feed)
+        if run_options is not None and getattr(run_options, "terminate", False):
+            raise Fail("the run was told to end", remedy="run_options.terminate = False")
+        feed: Mapping[str, Any] = input_feed
+        for value in input_feed.values():
+            if isinstance(value, OrtValue):
+                feed = {n: v.numpy() if isinstance(v, OrtValue) else v for n, v in input_feed.items()}
+                break
+        begin = 0 if self._events is None else time.monotonic_ns()
+        try:
+            if self._threads is None:
+                results = self.model.run(output_names, feed)
+            else:
+                with settings(threads=self._threads):
+                    results = self.model.run(output_names, feed)
+        except PlanishError as error:
+            raise told_as(RuntimeException, error) from error
+        if self._events is not None:
+            self._events.append((begin, time.monotonic_ns()))
+        return results
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], None],
+        user_data: Any = None,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Run on another thread, and hand the outputs to `callback`, with what went wrong, or nothing, as text."""
+        self.model.complete(input_feed)
+
+        def work() -> None:
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as failure:  # noqa: BLE001 - whatever it is, it is told to the one who waits
+                results, error = [], str(failure)
+            callback(results, user_data, error)
+
+        with self._lock:
+            if self._waiting is None:
+                self._waiting = ThreadPoolExecutor(1, "planish-onnx")
+        self._waiting.submit(work)
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """The outputs named, of and as values."""
+        return [OrtValue(result) for result in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def io_binding(self) -> IOBinding:
+        """A binding of inputs and outputs."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """Run on what is bound."""
+        if iobinding._session is not self:
+            raise InvalidArgument("the binding is another session's", remedy="session.io_binding()")
+        iobinding.run(run_options)
+
+    # -- what it is --------------------------------------------------------------------------------------------------
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that must be given."""
-        return [_argument(info) for info in self.model.inputs]
+        return list(self._inputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """Inputs that the model has values for."""
-        return [_argument(info) for info in self.model.optional_inputs]
+        return list(self._optional)
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [_argument(info) for info in self.model.outputs]
+        return list(self._outputs)
+
+    def get_session_options(self) -> SessionOptions:
+        """The options it was made with."""
+        return self._options
 
     def get_providers(self) -> list[str]:
         """Where it runs."""
-        return ["CPUExecutionProvider"]
+        return list(self._places)
 
-    def get_modelmeta(self) -> ModelMeta:
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The options of the places where it runs."""
+        return {name: dict(said) for name, said in self._places.items()}
+
+    def set_providers(self, providers: Sequence[Any] | None = None, provider_options: Any = None) -> None:
+        """Where it is to run."""
+        self._places = places.chosen(providers, provider_options)
+
+    def enable_fallback(self) -> None:
+        """Every op has one implementation: there is nothing to fall back to."""
+
+    def disable_fallback(self) -> None:
+        """Every op has one implementation: there is nothing to fall back to."""
+
+    def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself."""
         proto = self.model.proto
-        return ModelMeta(
+        return ModelMetadata(
             proto.producer_name,
             proto.graph.name,
             proto.domain,
             proto.doc_string,
-            proto.model_version,
+            proto.graph.doc_string,
+            proto.model_version if proto.HasField("model_version") else _UNSAID,
             {entry.key: entry.value for entry in proto.metadata_props},
         )
 
+    # -- profiles ----------------------------------------------------------------------------------------------------
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began, by the monotonic clock."""
+        return self._started if self._options.enable_profiling else 0
+
+    def end_profiling(self) -> str:
+        """Write when runs began and how long they took, as a trace; the name of the file, empty if nobody asked for it."""
+        events, self._events = self._events, None
+        if events is None:
+            return ""
+        place = f"{self._options.profile_file_prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        rows = [
+            {
+                "cat": "Session", "name": "model_run", "ph": "X", "pid": os.getpid(), "tid": 0, "args": {},
+                "ts": (begin - self._started) // 1000, "dur": (end - begin) // 1000,
+            }
+            for begin, end in events
+        ]  # fmt: skip
+        Path(place).write_text(json.dumps(rows))
+        return place
+
 
 def _argument(info: PortInfo) -> NodeArg:
-    text = f"tensor({_TYPES.get(info.dtype, info.dtype)})"
+    text = info.type_text or f"tensor({word_of(info.dtype)})"
     text = f"seq({text})" if info.kind == "sequence" else text
     return NodeArg(info.name, f"optional({text})" if info.is_optional else text, list(info.dims or ()))
 
 
-def get_available_providers() -> list[str]:
-    """What onnxruntime calls the places a model can run."""
-    return ["CPUExecutionProvider"]
+__all__ = ["InferenceSession", "ModelMetadata", "NodeArg"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
+from planish import dtypes
 from planish.errors import PlanishError
 
 Array = NDArray[Any]
@@ -66,7 +68,8 @@ def _from_bytes(tensor: TensorProto, dims: tuple[int, ...], raw: _Buffer) -> Arr
     if kind in _PACKED:
         whole = TensorProto(data_type=kind, dims=dims, raw_data=bytes(raw))
         return np.asarray(numpy_helper.to_array(whole))
-    array = np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype).reshape(dims)
+    swapped = sys.byteorder != "little" and dtype.kind in "iufc"
+    array = np.frombuffer(raw, dtype.newbyteorder("<") if swapped else dtype).reshape(dims)
     # what lies askew in a file is copied, once: kernels read whole elements
     return array if array.flags.aligned else array.copy()
 
@@ -124,4 +127,25 @@ def dense(sparse: onnx.SparseTensorProto, folder: str | None = None) -> Array:
     return result
 
 
-__all__ = ["Array", "dense", "inside", "to_array"]
+def on_device(dtype: np.dtype[Any]) -> bool:
+    """Whether PTIR has the dtype; arrays of others stay arrays."""
+    known = _ON_DEVICE.get(dtype)
+    if known is None:
+        try:
+            dtypes.from_numpy(dtype)
+            known = True
+        except (PlanishError, TypeError):
+            known = False
+        _ON_DEVICE[dtype] = known
+    return known
+
+
+_ON_DEVICE: Final[dict[np.dtype[Any], bool]] = {}
+
+
+def letters_of(name: str) -> str:
+    """A name with nothing in it but letters and numbers of ASCII."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+
+
+__all__ = ["Array", "dense", "inside", "letters_of", "on_device", "to_array"]

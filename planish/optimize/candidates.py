@@ -12,9 +12,9 @@ from typing import Final
 from planish.optimize.body import multiplying
 from planish.optimize.cost import estimate
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
+from planish.uop.nest.kernel import Nest
 
-Template = Callable[[Draft, View], bool]
+Template = Callable[[Draft, Nest], bool]
 """Schedules a kernel; false if it is none of its kind, or does not fit."""
 
 _GOOD: Final = 1.3
@@ -25,7 +25,7 @@ _CLEARLY: Final = 0.85
 """What a schedule has to cost by that of a template before it: by less the model cannot tell two nests apart."""
 
 
-def best_of(draft: Draft, view: View, templates: Sequence[Template]) -> bool:
+def best_of(draft: Draft, view: Nest, templates: Sequence[Template]) -> bool:
     """The cheapest schedule that one of several templates makes, by the model; false, and nothing done, if none does.
 
     Of schedules that cost about the same, that of the template named first.

@@ -26,10 +26,10 @@ from planish.actions.upcast import Upcast
 from planish.optimize.body import Body, copying
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window, lanes_of
 from planish.target import Target
 from planish.uop.nest import name_of, size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 _MOST_PIXELS: Final = 14
@@ -61,7 +61,7 @@ class _Tile(NamedTuple):
         shared = self.pixels // row * (row + taps - 1) if 1 < taps <= UNROLLED_TAPS else 1
         return self.pixels * self.vectors + shared + self.vectors <= registers
 
-    def pieces(self, view: View, place: UOp, channel: UOp, lanes: int) -> int:
+    def pieces(self, view: Nest, place: UOp, channel: UOp, lanes: int) -> int:
         """In how many pieces the tile is stored: vectors of channels, or for each channel what is contiguous of its pixels."""
         times = len(view.writes)
         if view.stride(place, channel) == 1:
@@ -89,7 +89,7 @@ class _Tile(NamedTuple):
         return rounds * edge * (body.cycles(target) + target.branches)
 
 
-def _best_tile(draft: Draft, view: View, window: Window, channel: UOp, lanes: int) -> _Tile:
+def _best_tile(draft: Draft, view: Nest, window: Window, channel: UOp, lanes: int) -> _Tile:
     """Of the pixels that are neighbours as many as there are registers for; if all of them are few, some of other axes, too."""
     across, taps, channels = _across(view, window), _last_taps(view, window), size_of(channel)
     whole = size_of(across)
@@ -119,7 +119,7 @@ def _best_tile(draft: Draft, view: View, window: Window, channel: UOp, lanes: in
     )
 
 
-def channels_in_lanes(draft: Draft, view: View, window: Window, channel: UOp) -> bool:
+def channels_in_lanes(draft: Draft, view: Nest, window: Window, channel: UOp) -> bool:
     """The nest with channels in lanes; false, and nothing done, if the weights of a block of channels are too many."""
     target, weights = draft.target, window.weights
     if weights is None:
@@ -170,7 +170,7 @@ def _passes(window: Window, sizes: Sizes, width: int, room: int) -> dict[UOp, in
     return None
 
 
-def _across(view: View, window: Window) -> UOp:
+def _across(view: Nest, window: Window) -> UOp:
     """The pixels that are neighbours in the result, or in the image."""
     for place in (window.place, window.image):
         found = [r for r in window.pixels if view.stride(place, r) == 1]
@@ -179,13 +179,13 @@ def _across(view: View, window: Window) -> UOp:
     return window.pixels[-1]
 
 
-def _last_taps(view: View, window: Window) -> int:
+def _last_taps(view: Nest, window: Window) -> int:
     """The size of the innermost loop."""
     last = max(window.reduced, key=lambda r: r.order)
     return size_of(last)
 
 
-def _share(draft: Draft, view: View, window: Window, sizes: Sizes, channel: UOp) -> None:
+def _share(draft: Draft, view: Nest, window: Window, sizes: Sizes, channel: UOp) -> None:
     """Pieces for the cores: of the axis for which least is copied more than once."""
     target, whole = draft.target, sizes.image({})
     weights = copying(target, sizes.weights(size_of(channel), {}), turned=True)

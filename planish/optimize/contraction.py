@@ -20,7 +20,7 @@ What does not have this form (several reductions, windows, sizes that are not kn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final
 
@@ -35,11 +35,12 @@ from planish.actions.upcast import Upcast
 from planish.optimize.body import copying
 from planish.optimize.cores import ROUNDS, Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
 from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division, dividing_tile
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -74,7 +75,7 @@ _ROOM: Final = (15, 16)
 # -- register tiles alone ----------------------------------------------------------------------------------------
 
 
-def contract(draft: Draft, view: View, axis: UOp, reductions: Sequence[UOp]) -> None:
+def contract(draft: Draft, view: Nest, axis: UOp, reductions: Sequence[UOp]) -> None:
     """A register tile: vectors along an axis, rows along one that some operand does not depend on."""
     lanes = lanes_along(draft.target, view, axis)
     rows = broadcast_axis(view, axis, reductions)
@@ -85,7 +86,7 @@ def contract(draft: Draft, view: View, axis: UOp, reductions: Sequence[UOp]) -> 
         draft.take(Upcast, rows, shape.rows)
 
 
-def broadcast_axis(view: View, lanes: UOp, reductions: Sequence[UOp]) -> UOp | None:
+def broadcast_axis(view: Nest, lanes: UOp, reductions: Sequence[UOp]) -> UOp | None:
     """An output axis of all reductions that some of their operands do not depend on: those are loaded once for all of it."""
     for axis in reversed(view.outputs):
         if axis is lanes or not size_of(axis) or not all(axis in r.ranges for r in reductions):
@@ -117,7 +118,7 @@ class Product:
         return size_of(self.rows), size_of(self.columns), size_of(self.along)
 
 
-def find_product(view: View, target: Target) -> Product | None:
+def find_product(view: Nest, target: Target) -> Product | None:
     """The product that a kernel is: one sum over one axis, of two operands, each of which lacks an output axis of the other."""
     if len(view.reductions) != 1 or not view.writes or view.rows:
         return None
@@ -146,7 +147,7 @@ def find_product(view: View, target: Target) -> Product | None:
     return Product(rows, columns, along, left, right, batches, lanes)
 
 
-def multiply(draft: Draft, view: View) -> bool:
+def multiply(draft: Draft, view: Nest) -> bool:
     """The nest of a product of matrices; whether there is one."""
     product = find_product(view, draft.target)
     division = None if product is None else _divide(draft.target, view, product)
@@ -158,7 +159,7 @@ def multiply(draft: Draft, view: View) -> bool:
     if division.rest is None:
         return _nest(draft, view, product, division)
     product, *others = _peel(draft, product, division)
-    view = View(draft.sink)
+    view = Nest.of(draft.sink)
     if others:
         return _nest(draft, view, product, division, others[0])
     division = _divide(draft.target, view, product, whole=True)
@@ -166,7 +167,7 @@ def multiply(draft: Draft, view: View) -> bool:
 
 
 def _nest(
-    draft: Draft, view: View, product: Product, division: Division, rest: Product | None = None
+    draft: Draft, view: Nest, product: Product, division: Division, rest: Product | None = None
 ) -> bool:
     """The loops of a product, and of the last columns, if they are apart; false if nothing fits."""
     (rows, columns, along), shape = product.sizes, division.tile
@@ -250,7 +251,7 @@ def _nest(
     return True
 
 
-def _divide(target: Target, view: View, product: Product, *, whole: bool = False) -> Division | None:
+def _divide(target: Target, view: Nest, product: Product, *, whole: bool = False) -> Division | None:
     """The columns in tiles of whole vectors, and (unless they are to be a whole) those that are better summed up in lanes."""
     rows, columns, along = product.sizes
     pitch = (view.stride(product.left, product.rows) or 1) * product.left.dtype.itemsize
@@ -265,15 +266,15 @@ def _peel(draft: Draft, product: Product, division: Division) -> list[Product]:
     if several and product.rows.order < product.columns.order:
         # a panel is read by all rows before the next: the last columns have loops over rows of their own
         draft.swap(product.rows, product.columns, "all rows read a panel")
-        product = find_product(View(draft.sink), draft.target) or product
+        product = find_product(Nest.of(draft.sink), draft.target) or product
     reason = "whole vectors of columns; the others are sums in lanes"
     if not draft.take(Peel, product.columns, division.columns, reason):
         return [product]
-    view = View(draft.sink)
+    view = Nest.of(draft.sink)
     return [_part(view, product, part) for part in ("first", "last")]
 
 
-def _part(view: View, product: Product, part: str) -> Product:
+def _part(view: Nest, product: Product, part: str) -> Product:
     """A product in terms of the loops that are one part's own."""
     axes = {name_of(r): r for r in axes_of(view.sink)}
 
@@ -320,7 +321,7 @@ def _last(loops: Sequence[UOp]) -> UOp | None:
 
 
 def _block_length(
-    draft: Draft, view: View, product: Product, width: int, again: int, *, scattered: bool
+    draft: Draft, view: Nest, product: Product, width: int, again: int, *, scattered: bool
 ) -> int:
     """How much of the reduction one pass over the output does: all, unless a panel is too large for the second cache."""
     along, size = size_of(product.along), view.reductions[0].dtype.itemsize
@@ -342,7 +343,7 @@ def _blocks(draft: Draft, tiles: int, tile: int, panel: int) -> int:
     return min(tiles, max(1, -(-tiles * tile // max(room, tile))))
 
 
-def _is_bare(view: View, product: Product) -> bool:
+def _is_bare(view: Nest, product: Product) -> bool:
     """Whether what follows the sum is little, and reads nothing element by element, and there is one result to keep it in.
 
     Every pass computes it; and what is read may lie where the sum is kept in between.

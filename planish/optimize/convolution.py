@@ -22,11 +22,11 @@ from planish.optimize.channel_lanes import channels_in_lanes
 from planish.optimize.contraction import multiply
 from planish.optimize.depthwise import own_channels_in_lanes
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.pixel_lanes import pixels_in_lanes
 from planish.optimize.tap_sums import sums_in_lanes
 from planish.optimize.windows import Window, lanes_of, sums_of, window_of
 from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.ops import Ops
 
 
@@ -41,7 +41,7 @@ def _groups_apart(draft: Draft, window: Window) -> bool:
     return False
 
 
-def _by_channels(draft: Draft, view: View, window: Window) -> bool:
+def _by_channels(draft: Draft, view: Nest, window: Window) -> bool:
     """Channels in lanes, if there is a vector of them."""
     channel = max(window.channels, key=size_of, default=None)
     if channel is None or window.reduction.arg is not Ops.ADD:
@@ -50,7 +50,7 @@ def _by_channels(draft: Draft, view: View, window: Window) -> bool:
     return lanes > 1 and size_of(channel) >= lanes and channels_in_lanes(draft, view, window, channel)
 
 
-_NESTS: Final[Sequence[Callable[[Draft, View, Window], bool]]] = (
+_NESTS: Final[Sequence[Callable[[Draft, Nest, Window], bool]]] = (
     _by_channels,
     sums_in_lanes,
     own_channels_in_lanes,
@@ -58,7 +58,7 @@ _NESTS: Final[Sequence[Callable[[Draft, View, Window], bool]]] = (
 )
 
 
-def contract_any(draft: Draft, view: View) -> bool:
+def contract_any(draft: Draft, view: Nest) -> bool:
     """Actions for a sum of products, over windows or not, or another reduction over windows; false if the kernel is none."""
     window = window_of(view)
     if window is None:
@@ -66,7 +66,7 @@ def contract_any(draft: Draft, view: View) -> bool:
         return best_of(draft, view, [multiply] if sums is None else [_bound(_by_channels, sums), multiply])
     trial = draft.copy()
     if _groups_apart(trial, window):
-        view = View(trial.sink)
+        view = Nest.of(trial.sink)
         window = window_of(view) or window
     if best_of(trial, view, [_bound(nest, window) for nest in _NESTS]):
         draft.adopt(trial)
@@ -74,5 +74,5 @@ def contract_any(draft: Draft, view: View) -> bool:
     return multiply(draft, view)
 
 
-def _bound(nest: Callable[[Draft, View, Window], bool], window: Window) -> Template:
+def _bound(nest: Callable[[Draft, Nest, Window], bool], window: Window) -> Template:
     return lambda draft, view: nest(draft, view, window)

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from planish.actions.thread import Thread
 from planish.optimize.body import multiplying
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, work_of
 from planish.target import Parallel, Target
+from planish.uop.nest.kernel import Nest, work_of
 from planish.uop.node import UOp
 from planish.uop.ops import UNARY, Ops
 
@@ -37,7 +37,7 @@ _WORTH: Final = 3.5
 """Launches in whose time a piece of a contraction is made, at least."""
 
 
-def share_among_cores(draft: Draft, view: View) -> None:
+def share_among_cores(draft: Draft, view: Nest) -> None:
     """Pieces of the outermost axis that can be cut, unless the cores have their work already."""
     if any(isinstance(action, Thread) for action in draft.actions):
         return
@@ -66,20 +66,20 @@ def amounts_for(target: Target, size: int, wanted: int) -> list[int]:
     )
 
 
-def is_done_again(view: View, axis: UOp) -> bool:
+def is_done_again(view: Nest, axis: UOp) -> bool:
     """Whether pieces of an axis would each make, or reduce, most of what the kernel does: it does not depend on the axis."""
     apart = [node for node in view.reductions if axis not in node.ranges and axis not in node.src[1:]]
     return _SHARED * sum(prod(r.vmax + 1 for r in node.src[0].ranges) for node in apart) > view.work
 
 
-def _pieces_of(view: View, axis: UOp) -> int:
+def _pieces_of(view: Nest, axis: UOp) -> int:
     """In how many an axis may be cut: a sum that does not depend on it is made again in every piece."""
     work = view.work
     again = sum(work_of(each) for each in view.reductions if axis not in each.ranges)
     return work if not again else 1 + work // (_MORE * again)
 
 
-def pieces_for(target: Target, view: View) -> int:
+def pieces_for(target: Target, view: Nest) -> int:
     """Pieces that work is worth: of two microseconds if there are few, of more if there are many."""
     slow = sum(node.op in SLOW for node in view.sink.toposort())
     work = view.work * (1 + _SLOWER * slow)

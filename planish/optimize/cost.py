@@ -13,15 +13,16 @@ What the machine is, is data (`Target`), measured by `planish info --calibrate`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from planish.dtypes import DType
 from planish.optimize.body import Body, overlapped
-from planish.optimize.nest import SIDE_BY_SIDE, Access, Nest, closed_by, count, trips
+from planish.records import dataclass
 from planish.target import Target
-from planish.uop.nest import SEQUENTIAL
+from planish.uop.nest import SEQUENTIAL, SIDE_BY_SIDE, closed_by, count, trips
+from planish.uop.nest.access import Access
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCore
 from planish.uop.ranges import kind_of
@@ -102,7 +103,7 @@ def estimate(
 
     `pressure`: the vector registers that its code wants, if it is known (the linear scan of LLIR tells); else it is guessed.
     """
-    return _Model(Nest(sink), target).estimate(threads, pressure)
+    return _Model(Nest.of(sink), target).estimate(threads, pressure)
 
 
 class _Model:

@@ -21,7 +21,6 @@ from planish.optimize.candidates import Template
 from planish.optimize.contraction import contract
 from planish.optimize.convolution import contract_any
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.lanes import (
     align_rows,
     lanes_along,
@@ -35,6 +34,7 @@ from planish.optimize.movement import turn
 from planish.optimize.rows import block_rows
 from planish.optimize.streaming import stream
 from planish.optimize.tensor_cores import use_tensor_core
+from planish.uop.nest.kernel import Nest
 
 _WHOLE: Final[Sequence[Template]] = (
     lambda draft, view: use_tensor_core(draft),
@@ -45,7 +45,7 @@ _WHOLE: Final[Sequence[Template]] = (
 """Templates for kernels of one kind: no two fit the same. Of a contraction there are several, among which the cost model chooses."""
 
 
-def for_cpu(draft: Draft, view: View) -> None:
+def for_cpu(draft: Draft, view: Nest) -> None:
     if draft.target.register_bytes == 1:
         return  # no vectors
     if any(template(draft, view) for template in _WHOLE):

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.windows import Sizes, Window, lanes_of
 from planish.uop.nest import name_of, size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 
-def own_channels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
+def own_channels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
     """The nest with channels in lanes that share nothing; false if it does not fit."""
     if window.weights is None or window.channels or window.reduction.arg is not Ops.ADD:
         return False
@@ -31,7 +31,7 @@ def own_channels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     return _fits(draft, view, window, pixel, lanes) and _schedule(draft, window, channel, pixel, lanes)
 
 
-def _fits(draft: Draft, view: View, window: Window, pixel: UOp, lanes: int) -> bool:
+def _fits(draft: Draft, view: Nest, window: Window, pixel: UOp, lanes: int) -> bool:
     """Whether a row leaves lanes empty, of an image whose copy stays near."""
     sizes = Sizes(view, window, 1)
     if size_of(pixel) >= lanes or pixel not in sizes.pairs:

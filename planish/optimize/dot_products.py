@@ -14,7 +14,7 @@ from planish.actions.overrun import Overrun
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.optimize.body import copying
-from planish.optimize.core_nest import Nest, Sizes, divisor, fits, try_each, upto
+from planish.optimize.core_schedule import CoreSchedule, Sizes, divisor, fits, try_each, upto
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.tiles import Shape, best_tile
@@ -51,7 +51,7 @@ def _shape(target: Target, core: Core, product: Product) -> Shape | None:
     return best_tile(target, size_of(product.m), size_of(product.n), core.n)
 
 
-class _Vectors(Nest):
+class _Vectors(CoreSchedule):
     """A schedule around vectors of dot products."""
 
     def take(self) -> bool:

@@ -7,7 +7,7 @@ changes nothing. Axes are asked for by what they were in the kernel before any a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, cast
 
 from planish.actions.base import Action
@@ -15,6 +15,7 @@ from planish.actions.block import Block
 from planish.actions.stage import Stage
 from planish.actions.swap import Swap
 from planish.actions.upcast import Upcast
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import OUTPUT, axes_of, axis_named, is_part, name_of, size_of
 from planish.uop.node import UOp

@@ -16,9 +16,9 @@ from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft, Kind
-from planish.optimize.kernel_view import View
 from planish.target import Target
 from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -49,7 +49,7 @@ _PADDED: Final = (8, 9)
 """Several vectors are padded to only if that makes an axis no longer than by this ratio."""
 
 
-def vector_axes(view: View, *, every: bool = False) -> list[UOp]:
+def vector_axes(view: Nest, *, every: bool = False) -> list[UOp]:
     """For every place written, and every row kept, the axis whose neighbours go into lanes.
 
     Unless `every` one is wanted, an axis is left out if lanes do better along a reduced one.
@@ -67,7 +67,7 @@ def vector_axes(view: View, *, every: bool = False) -> list[UOp]:
     return [axis for axis in found if every or not _prefers_reduction(view, axis)]
 
 
-def _prefers_reduction(view: View, axis: UOp) -> bool:
+def _prefers_reduction(view: Nest, axis: UOp) -> bool:
     """Whether reads jump along an output axis but run along a reduced one."""
     for reduction in view.reductions:
         reads = [place for place in view.inside(reduction) if axis in place.ranges]
@@ -80,7 +80,7 @@ def _prefers_reduction(view: View, axis: UOp) -> bool:
     return False
 
 
-def contiguous_reduced(view: View, reduction: UOp) -> UOp | None:
+def contiguous_reduced(view: Nest, reduction: UOp) -> UOp | None:
     """The reduced axis along which everything that is read moves by 0 or 1, and something does move."""
     for axis in reversed(reduction.src[1:]):
         if axis.op is not Ops.RANGE or kind_of(axis) is not AxisType.REDUCE:
@@ -91,7 +91,7 @@ def contiguous_reduced(view: View, reduction: UOp) -> UOp | None:
     return None
 
 
-def lanes_along(target: Target, view: View, axis: UOp) -> int:
+def lanes_along(target: Target, view: Nest, axis: UOp) -> int:
     """How many elements along an axis fill a register, for the widest dtype that is accessed along it."""
     places = [p for p in (*view.writes, *view.reads) if axis in p.ranges and not p.dtype.is_bool]
     return min((target.lanes(place.dtype.scalar) for place in places if not place.dtype.is_index), default=1)
@@ -123,7 +123,7 @@ def is_large(target: Target, place: UOp) -> bool:
     return isinstance(memory, PtrDType) and memory.size * place.dtype.itemsize >= target.streamed_bytes
 
 
-def align_rows(draft: Draft, view: View, axis: UOp, lanes: int) -> bool:
+def align_rows(draft: Draft, view: Nest, axis: UOp, lanes: int) -> bool:
     """Start long rows of a large result where a line starts, if they do not: stores past the caches write whole lines; whether so."""
     target = draft.target
     if not target.masked or len(target.caches) < 2 or lanes < 2 or size_of(axis) < _LONG_ROW * lanes:
@@ -137,7 +137,7 @@ def align_rows(draft: Draft, view: View, axis: UOp, lanes: int) -> bool:
     )
 
 
-def scan_in_lanes(draft: Draft, view: View, axis: UOp) -> bool:
+def scan_in_lanes(draft: Draft, view: Nest, axis: UOp) -> bool:
     """Lanes of a kernel that scans; whether it does.
 
     Along the scanned axis they are running sums of whole vectors. Along another one every lane has a scan of its own, and
@@ -166,7 +166,7 @@ def rounded_up(size: int, width: int) -> int:
     return -(-size // width) * width
 
 
-def reduce_in_lanes(draft: Draft, view: View, reduction: UOp) -> None:
+def reduce_in_lanes(draft: Draft, view: Nest, reduction: UOp) -> None:
     """Lanes on the reduced axis, in enough vectors to hide the latency of adding; several rows at once do that too."""
     axis = contiguous_reduced(view, reduction)
     if axis is None or draft.left(axis) != size_of(axis):  # (another one along the same axis has done it)
@@ -181,7 +181,7 @@ def reduce_in_lanes(draft: Draft, view: View, reduction: UOp) -> None:
     take_lanes(draft, axis, Accumulators, lanes, vectors, least=4)
 
 
-def leave_out_masked(draft: Draft, view: View) -> None:
+def leave_out_masked(draft: Draft, view: Nest) -> None:
     """End loops over what a mask hides, where its terms are neutral. (A loop of such a length is not split any more: it comes last.)"""
     for reduction in view.reductions:
         masked = reduction.src[0]
@@ -192,7 +192,7 @@ def leave_out_masked(draft: Draft, view: View) -> None:
                     draft.take(Limit, axis, together, "what is masked is not computed")
 
 
-def _row_axis(draft: Draft, view: View) -> UOp | None:
+def _row_axis(draft: Draft, view: Nest) -> UOp | None:
     """The axis of rows, if all that a kernel does is to reduce rows of their own."""
     if view.rows or len(view.reductions) != 1 or draft.upcast or not view.outputs:
         return None
@@ -202,7 +202,7 @@ def _row_axis(draft: Draft, view: View) -> UOp | None:
     return row if apart and row in reduction.ranges else None
 
 
-def reduce_in_columns(draft: Draft, view: View, axis: UOp, reductions: Sequence[UOp]) -> bool:
+def reduce_in_columns(draft: Draft, view: Nest, axis: UOp, reductions: Sequence[UOp]) -> bool:
     """Lanes on an output axis whose every element reduces a column of its own; whether that is what the kernel does.
 
     Several vectors side by side are reduced together. A column of them is a short piece of each row, so a block of rows is

@@ -16,10 +16,10 @@ from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along
 from planish.target import Target
 from planish.uop.nest import is_part, size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 _SIDE: Final = 16
@@ -28,7 +28,7 @@ _MACRO: Final = 2
 """Squares along a side of a macro tile: two lines of a cache, which are mostly fetched together."""
 
 
-def turn(draft: Draft, view: View, axis: UOp) -> bool:
+def turn(draft: Draft, view: Nest, axis: UOp) -> bool:
     """Squares of registers, where something is read along another axis than the one it is written along; whether so."""
     other = _contiguous_elsewhere(view, axis)
     if other is None:
@@ -46,7 +46,7 @@ def turn(draft: Draft, view: View, axis: UOp) -> bool:
     return True
 
 
-def _contiguous_elsewhere(view: View, axis: UOp) -> UOp | None:
+def _contiguous_elsewhere(view: Nest, axis: UOp) -> UOp | None:
     """The axis along which neighbours are read of what is read in jumps along a given one."""
     for place in view.reads:
         if view.stride(place, axis) in {0, 1, None}:
@@ -73,7 +73,7 @@ def _can_pad(target: Target) -> bool:
     return target.masked
 
 
-def _bytes(view: View) -> int:
+def _bytes(view: Nest) -> int:
     """What the kernel moves, about."""
     return sum(prod(r.vmax + 1 for r in place.ranges) * place.dtype.itemsize for place in view.writes)
 

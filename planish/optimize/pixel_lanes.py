@@ -16,11 +16,11 @@ from planish.actions.upcast import Upcast
 from planish.optimize.body import Body, copying
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along
 from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window
 from planish.target import Target
 from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 _MOST_ROWS: Final = 8
@@ -29,7 +29,7 @@ _OFTEN: Final = 12
 _MOST_PHASES: Final = 4
 
 
-def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
+def pixels_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
     """The nest with pixels in lanes; false, and nothing done, if the result is not contiguous along pixels."""
     target = draft.target
     apart = _phases(view, window)
@@ -68,7 +68,7 @@ def pixels_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     return True
 
 
-def _share(draft: Draft, view: View, window: Window, sizes: Sizes, copied: int) -> None:
+def _share(draft: Draft, view: Nest, window: Window, sizes: Sizes, copied: int) -> None:
     """Pieces for the cores, each of which has a copy of its own of the image that it needs."""
     again = copying(draft.target, copied)
     cuts = [
@@ -82,7 +82,7 @@ def _share(draft: Draft, view: View, window: Window, sizes: Sizes, copied: int) 
     draft.cores = False
 
 
-def _phases(view: View, window: Window) -> int:
+def _phases(view: Nest, window: Window) -> int:
     """How far apart neighbouring pixels are stored: 1, or as many as there are phases (channels, for that matter) in between."""
     return next(
         (
@@ -94,7 +94,7 @@ def _phases(view: View, window: Window) -> int:
     )
 
 
-def _copy_image(draft: Draft, view: View, window: Window, sizes: Sizes, pixel: UOp) -> int:
+def _copy_image(draft: Draft, view: Nest, window: Window, sizes: Sizes, pixel: UOp) -> int:
     """Copy the image with its padding, if every element is read so often that gates, or lanes apart, cost more: how much that is."""
     step = max(abs(view.stride(window.image, pixel) or 1), 1)
     times = prod(map(size_of, (*window.reduced, *window.channels))) // step

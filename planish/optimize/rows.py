@@ -32,9 +32,9 @@ from planish.actions.upcast import Upcast
 from planish.optimize.body import Body
 from planish.optimize.cores import amounts_for, is_done_again, pieces_for
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View, work_of
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
+from planish.uop.nest.kernel import Nest, work_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -58,7 +58,7 @@ class _Block(NamedTuple):
     """The axis along which results lie next to each other, if that is not the one of the rows: squares are turned."""
 
 
-def block_rows(draft: Draft, view: View) -> bool:
+def block_rows(draft: Draft, view: Nest) -> bool:
     """Schedule a kernel whose rows share the operands of products; false, and nothing done, if it is none."""
     found = _find(view)
     if found is None:
@@ -85,7 +85,7 @@ def _sums(target: Target, vectors: int) -> int:
     return max(1, min(target.registers // 2, target.registers - vectors - 1) // vectors)
 
 
-def _cycles(block: _Block, view: View, target: Target, vectors: int) -> float:
+def _cycles(block: _Block, view: Nest, target: Target, vectors: int) -> float:
     """What so many vectors of rows take: with more of them there are fewer loads for each operation, and sums wait less."""
     sums, total = _sums(target, vectors), 0.0
     for reduction in view.reductions:
@@ -98,7 +98,7 @@ def _cycles(block: _Block, view: View, target: Target, vectors: int) -> float:
     return total
 
 
-def _in_groups(draft: Draft, view: View) -> bool:
+def _in_groups(draft: Draft, view: Nest) -> bool:
     """The same for rows of which groups share an operand (heads that have keys in common): such an axis is cut into groups first."""
     if not view.rows:
         return False
@@ -110,19 +110,19 @@ def _in_groups(draft: Draft, view: View) -> bool:
             trial = draft.copy()
             if size_of(axis) % size or not trial.take(Split, axis, size, "rows that share an operand"):
                 continue
-            if _find(inner := View(trial.sink)) is not None and block_rows(trial, inner):
+            if _find(inner := Nest.of(trial.sink)) is not None and block_rows(trial, inner):
                 draft.adopt(trial)
                 return True
     return False
 
 
-def _operands(reduction: UOp, view: View) -> list[UOp]:
+def _operands(reduction: UOp, view: Nest) -> list[UOp]:
     """What a reduction reads itself, not through what others have reduced or kept."""
     own = set(reduction.src[0].toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}))
     return [place for place in view.reads if place in own]
 
 
-def _find(view: View) -> _Block | None:
+def _find(view: Nest) -> _Block | None:
     kept = [node for node in view.sink.toposort() if node.op is Ops.BUFFERIZE]
     if not kept or not all(node.src[0].dtype.is_float for node in kept):
         return None
@@ -148,13 +148,13 @@ def _find(view: View) -> _Block | None:
     return None
 
 
-def _side_by_side(view: View, axis: UOp) -> bool:
+def _side_by_side(view: Nest, axis: UOp) -> bool:
     """Whether neighbouring elements of memory belong to neighbouring rows (which then are columns), wherever memory is."""
     places = [p for p in (*view.writes, *view.reads) if p.src[0].op is Ops.DEFINE_GLOBAL and axis in p.ranges]
     return all(view.stride(place, axis) == 1 for place in (*view.writes, *places))
 
 
-def _across(view: View, axis: UOp) -> UOp | None:
+def _across(view: Nest, axis: UOp) -> UOp | None:
     """The axis along which results are written of rows that are only read side by side (a norm over channels that come first)."""
     reads = [p for p in view.reads if p.src[0].op is Ops.DEFINE_GLOBAL and axis in p.ranges]
     if not reads or any(view.stride(place, axis) != 1 for place in reads):
@@ -165,7 +165,7 @@ def _across(view: View, axis: UOp) -> UOp | None:
     return None
 
 
-def _fits(block: _Block, view: View, target: Target, width: int) -> bool:
+def _fits(block: _Block, view: Nest, target: Target, width: int) -> bool:
     """Whether so many rows are worth running at once: there are as many, nearly, and what they keep stays near.
 
     Rows that nothing goes over more than once may be farther away.
@@ -177,7 +177,7 @@ def _fits(block: _Block, view: View, target: Target, width: int) -> bool:
     return 3 * size_of(block.rows) >= 2 * width and block.row_bytes * width <= near
 
 
-def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int) -> bool:
+def _schedule(draft: Draft, view: Nest, block: _Block, vectors: int, lanes: int) -> bool:
     width, rows = vectors * lanes, block.rows
     # what is contiguous along the rows is masked, what is staged or spread is not
     padding = Overrun if block.products or not draft.target.masked else PadTo
@@ -216,12 +216,12 @@ def _schedule(draft: Draft, view: View, block: _Block, vectors: int, lanes: int)
     return True
 
 
-def _kept_by(product: UOp, view: View) -> list[UOp]:
+def _kept_by(product: UOp, view: Nest) -> list[UOp]:
     """The rows that a product uses."""
     return [place.src[0] for place in _operands(product, view) if place.src[0].op is Ops.BUFFERIZE]
 
 
-def _passes(product: UOp, view: View, target: Target, width: int) -> list[tuple[UOp, int]]:
+def _passes(product: UOp, view: Nest, target: Target, width: int) -> list[tuple[UOp, int]]:
     """Which axis of a product that uses rows may be taken in blocks, and of how many elements.
 
     A block takes two thirds of the first cache, with what it is multiplied by.
@@ -239,7 +239,7 @@ def _passes(product: UOp, view: View, target: Target, width: int) -> list[tuple[
     return [(axis, count) for axis, count in counts.items() if count]
 
 
-def _share(draft: Draft, view: View, block: _Block, width: int) -> None:
+def _share(draft: Draft, view: Nest, block: _Block, width: int) -> None:
     """Blocks of rows are the pieces of work, as far as there may be so many: none does what another does.
 
     Each has memory of its own, and together they are to stay in a part of the last cache.
@@ -255,7 +255,7 @@ def _share(draft: Draft, view: View, block: _Block, width: int) -> None:
             pieces //= draft.take_first(Thread, axis, amounts)
 
 
-def _in_registers(draft: Draft, view: View, product: UOp, rows: UOp, most: int) -> None:
+def _in_registers(draft: Draft, view: Nest, product: UOp, rows: UOp, most: int) -> None:
     """Several sums of a product at once, along an axis that some of its operands do not depend on."""
     operands = _operands(product, view)
     for axis in sorted(product.ranges, key=lambda r: r.order, reverse=True):
@@ -270,7 +270,7 @@ def _in_registers(draft: Draft, view: View, product: UOp, rows: UOp, most: int) 
             return
 
 
-def _jumping(view: View, block: _Block) -> dict[int, list[UOp]]:
+def _jumping(view: Nest, block: _Block) -> dict[int, list[UOp]]:
     """The parameters that products read along the rows, but not one next to the other; and the loops around the products."""
     found: dict[int, list[UOp]] = {}
     for product in block.products:

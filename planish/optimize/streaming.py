@@ -22,10 +22,10 @@ from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.optimize.cores import SLOW, pieces_for
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.lanes import is_large, lanes_along
 from planish.target import Parallel, Target
 from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 
 _PARTS: Final = 4
@@ -39,7 +39,7 @@ _BEHIND: Final = 256
 """Bytes behind a store, in any page, in which a load waits for it. (By timing on Ice Lake: up to 128 a function takes twice as long.)"""
 
 
-def stream(draft: Draft, view: View) -> bool:
+def stream(draft: Draft, view: Nest) -> bool:
     """Vectorise and cut a stream that is long or of awkward length, padded if need be; whether it was one."""
     target = draft.target
     if target.parallel is not Parallel.CORES or view.reductions or view.scans or view.rows:
@@ -75,7 +75,7 @@ def stream(draft: Draft, view: View) -> bool:
     return draft.take(Upcast, axis, lanes)
 
 
-def _parts(target: Target, view: View, axis: UOp) -> int:
+def _parts(target: Target, view: Nest, axis: UOp) -> int:
     """Into how many parts a piece is cut: one unless what is written leaves the caches."""
     if len(target.caches) < 2:
         return 1
@@ -87,7 +87,7 @@ def _parts(target: Target, view: View, axis: UOp) -> int:
     return next((n for n in (most, most // 2) if n > 1 and n * streams <= _STREAMS), 1)
 
 
-def _harm(view: View, parts: int, length: int) -> int:
+def _harm(view: Nest, parts: int, length: int) -> int:
     """How parts of such a length get in each other's way: 0 is not at all.
 
     1: they are at the same place of their pages, so that they share sets of a cache. 2: one is read where, in another page, one has

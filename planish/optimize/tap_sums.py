@@ -14,10 +14,10 @@ from typing import Final
 from planish.actions.accumulators import Accumulators
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.kernel_view import View
 from planish.optimize.lanes import lanes_along, take_lanes
 from planish.optimize.windows import Window
 from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -27,7 +27,7 @@ _NEAR: Final = 4
 """Elements from one to the next, up to which whole vectors are loaded and some of their lanes taken."""
 
 
-def sums_in_lanes(draft: Draft, view: View, window: Window) -> bool:
+def sums_in_lanes(draft: Draft, view: Nest, window: Window) -> bool:
     """The nest with a vector of sums for every tap; false, and nothing done, if it is no sum of rows, or has too many taps."""
     along = _along(view, window)
     if window.weights is None or window.channels or window.reduction.arg is not Ops.ADD or along is None:
@@ -48,7 +48,7 @@ def sums_in_lanes(draft: Draft, view: View, window: Window) -> bool:
     return take_lanes(draft, along, Accumulators, lanes, least=1) > 1
 
 
-def _along(view: View, window: Window) -> UOp | None:
+def _along(view: Nest, window: Window) -> UOp | None:
     """The reduced axis along which both operands are contiguous, or nearly so."""
     if window.weights is None:
         return None

@@ -24,7 +24,7 @@ from planish.actions.tensor_core import TensorCore
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.config import current
-from planish.optimize.core_nest import Nest, Sizes, divisor, divisors, fits, try_each, upto
+from planish.optimize.core_schedule import CoreSchedule, Sizes, divisor, divisors, fits, try_each, upto
 from planish.optimize.dot_products import use_dot_products
 from planish.optimize.draft import Draft
 from planish.optimize.warpgroups import use_warpgroups
@@ -86,7 +86,7 @@ def _padded(core: Core) -> Callable[[Product], Sizes]:
     return sizes
 
 
-class _Tiles(Nest):
+class _Tiles(CoreSchedule):
     """A schedule around tile registers."""
 
     def take(self) -> bool:

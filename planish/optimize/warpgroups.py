@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from planish.actions.tensor_core import TensorCore, neighbours
 from planish.config import current
-from planish.optimize.core_nest import Fit, Nest, try_each, upto
+from planish.optimize.core_schedule import CoreSchedule, Fit, try_each, upto
 from planish.optimize.draft import Draft
 from planish.uop.nest import size_of
 from planish.uop.products import Product, nearly
@@ -96,7 +96,7 @@ def _core(cores: list[Core], product: Product, tile: _Tile) -> Core | None:
     return min(found, key=turned, default=None)
 
 
-class _Tiles(Nest):
+class _Tiles(CoreSchedule):
     """A block of warpgroups."""
 
     def take(self) -> bool:

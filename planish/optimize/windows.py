@@ -7,13 +7,14 @@ there is one, depends on output axes of its own (*channels*). Axes that both dep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Final, NamedTuple
 
-from planish.optimize.kernel_view import View
+from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
@@ -50,7 +51,7 @@ def lanes_of(window: Window, target: Target) -> int:
     return min(target.lanes(each.dtype.scalar) for each in (window.reduction, *reads))
 
 
-def window_of(view: View) -> Window | None:
+def window_of(view: Nest) -> Window | None:
     """The kernel as one reduction over windows; None if it is something else."""
     place = result_of(view)
     if len(view.reductions) != 1 or place is None or view.rows:
@@ -76,7 +77,7 @@ def window_of(view: View) -> Window | None:
     return None
 
 
-def sums_of(view: View) -> Window | None:
+def sums_of(view: Nest) -> Window | None:
     """The kernel as a product of matrices that is no plain one: no windows, but as many loops.
 
     Its sums run over several axes that are not one in memory, or few of its results lie together (the phases of a transposed
@@ -107,7 +108,7 @@ def sums_of(view: View) -> Window | None:
     )
 
 
-def _roles(view: View, place: UOp, reduction: UOp, image: UOp, weights: UOp | None) -> Window:
+def _roles(view: Nest, place: UOp, reduction: UOp, image: UOp, weights: UOp | None) -> Window:
     """What the output axes are, if one operand is the image and the other one the weights."""
     outputs = [r for r in view.outputs if r in reduction.ranges]
     # (a quotient of an axis that was cut may not have been simplified yet: what counts is whether anything moves)
@@ -125,7 +126,7 @@ def _roles(view: View, place: UOp, reduction: UOp, image: UOp, weights: UOp | No
     )
 
 
-def result_of(view: View) -> UOp | None:
+def result_of(view: Nest) -> UOp | None:
     """Where the result is stored, or one of several that have the same layout; None if they have not.
 
     (What is stored once, besides, has no layout.)
@@ -136,7 +137,7 @@ def result_of(view: View) -> UOp | None:
 
 
 def _moves(
-    view: View, place: UOp, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp], is_product: bool
+    view: Nest, place: UOp, image: UOp, pixels: Sequence[UOp], reduced: Sequence[UOp], is_product: bool
 ) -> bool:
     """Whether windows overlap, or do not lie side by side where their results do."""
     for pixel in pixels:
@@ -162,7 +163,7 @@ def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
 class Sizes:
     """How much of the operands a piece of the outputs needs."""
 
-    view: View
+    view: Nest
     window: Window
     lanes: int
     pairs: dict[UOp, UOp] = field(init=False, default_factory=dict)

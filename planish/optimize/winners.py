@@ -14,7 +14,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
@@ -24,6 +23,7 @@ from typing import Final, NamedTuple
 from planish.actions.base import Action
 from planish.actions.text import parse_schedule, print_schedule
 from planish.errors import PlanishError
+from planish.filenames import write_whole
 from planish.records import dataclass
 
 FORMAT: Final = "planish winners"
@@ -197,15 +197,7 @@ class Winners:
         if self.path is None:
             return
         try:
-            handle, name = tempfile.mkstemp(prefix=".new-", dir=self.path.parent)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(dumps(self._known.values()))
-                Path(name).replace(self.path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    Path(name).unlink()
-                raise
+            write_whole(self.path, dumps(self._known.values()).encode())
         except OSError as error:
             reason = error.strerror or error
             warnings.warn(

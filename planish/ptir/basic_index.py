@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import EllipsisType
 from typing import TypeAlias
 
 from planish.errors import ShapeError
 from planish.ptir.types import DimLike, TensorType, bounds
+from planish.records import dataclass
 
 IndexItem: TypeAlias = int | slice | EllipsisType | None
 Index: TypeAlias = IndexItem | tuple[IndexItem, ...]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NoReturn, cast
 
 from planish.errors import Location, did_you_mean
@@ -18,6 +18,7 @@ from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, RETURN, Attrs, Const
 from planish.ptir.printer import RESULTS_FIELD
 from planish.ptir.reader import SYMBOL, Reader
 from planish.ptir.types import Dim, TensorType
+from planish.records import dataclass
 
 # Possessive: spaces and comments are never given back, so that text that fits nowhere fails at once.
 _GAP: Final = r"(?:\s|//[^\n]*+)*+"

@@ -6,10 +6,10 @@ name the others. The text and JSON forms hold one line per instruction, the firs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from planish.errors import Location
+from planish.records import dataclass
 
 MAX_LOCATIONS: Final = 4
 """Lines kept per instruction: enough to find one's own, and a bound on what a loop of equal ops collects."""

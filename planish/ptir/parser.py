@@ -8,7 +8,7 @@ is checked as it is read: an op's own complaint about its operands becomes a `Pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from planish.errors import ParseError, PlanishError
@@ -16,6 +16,7 @@ from planish.ptir.function import Function, Program, Region, Value
 from planish.ptir.instruction_reader import NAME, Head, InstructionReader
 from planish.ptir.printer import HEADER, VERSION
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 MAX_NESTING: Final = 100
 """How deep regions may nest: far more than programs do, and few enough for every tool that recurses."""

@@ -33,7 +33,6 @@ note shows the lines with the problems under them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from planish.errors import Location, PlanishError, VerifyError
@@ -45,6 +44,7 @@ from planish.ptir.ops.definition import RETURN, NoAttrs, arity_text
 from planish.ptir.ops.sizes import BindDimAttrs
 from planish.ptir.printer import FunctionPrinter, symbols_in
 from planish.ptir.types import Dim, DimLike, Quant, Symbol, TensorType
+from planish.records import dataclass
 
 RULES: Final = (
     "links", "regions", "ids", "definition", "uses", "terminator", "dominance", "visibility", "arity", "attributes",

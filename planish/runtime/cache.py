@@ -16,7 +16,6 @@ import hashlib
 import os
 import stat
 import struct
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -28,6 +27,7 @@ from typing import Final
 
 from planish.config import current, default_folder
 from planish.errors import PlanishError
+from planish.filenames import write_whole
 from planish.records import dataclass
 
 _MAGIC: Final = b"planish\n"
@@ -110,16 +110,7 @@ class DiskCache:
         header = _HEADER.pack(_MAGIC, _VERSION, len(payload), _digest(key, payload))
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(header)
-                    file.write(payload)
-                Path(name).replace(path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    Path(name).unlink()
-                raise
+            write_whole(path, header + payload)
         except OSError as error:
             self._give_up(f"cannot write to {self.folder} ({error.strerror or error})")
             return
@@ -326,9 +317,11 @@ def digest_of(root: Path, generator: str, cache: DiskCache | GivenCode) -> bytes
     if known is not None:
         return known
     whole = hashlib.blake2b(generator.encode(), digest_size=32)
+    beginning = len(str(root)) + 1
     for name in files:
-        data = Path(name).read_bytes()
-        whole.update(f"{os.path.relpath(name, root)} {len(data)}\n".encode())
+        with open(name, "rb", buffering=0) as file:  # noqa: PTH123 - hundreds of them
+            data = file.read()
+        whole.update(f"{name[beginning:]} {len(data)}\n".encode())
         whole.update(data)
     cache.put(key, whole.digest())
     return whole.digest()

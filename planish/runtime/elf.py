@@ -7,7 +7,6 @@ This is all that loading a cached kernel takes: no compiler is imported. Symbols
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import mmap
 import struct
 from collections.abc import Callable, Mapping
@@ -64,7 +63,9 @@ class _ElfSymbol(NamedTuple):
 
 @cache
 def _libraries() -> tuple[ctypes.CDLL, ...]:
-    return ctypes.CDLL(None), ctypes.CDLL(ctypes.util.find_library("m"))
+    from ctypes.util import find_library  # brings `subprocess`, and is rarely asked
+
+    return ctypes.CDLL(None), ctypes.CDLL(find_library("m"))
 
 
 @cache

@@ -97,10 +97,10 @@ class Builtin:
     kept: object
 
 
-def builtin(name: str, function: int, description: Description, keep: object = None) -> Builtin:
-    """A builtin whose body is `fast_call` at the address, for one compiled function."""
+def builtin(name: str, function: int, description: int, keep: object = None) -> Builtin:
+    """A builtin whose body is the function at an address, for one compiled function: it is given where its description is."""
     method = _MethodDef(name.encode(), function, _FASTCALL, b"a compiled function")
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-    call = make(ctypes.addressof(method), description.address, name)
-    return Builtin(call, (description, method, keep))
+    call = make(ctypes.addressof(method), description, name)
+    return Builtin(call, (method, keep))

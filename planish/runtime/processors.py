@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from planish.errors import PlanishError
+from planish.records import dataclass
 from planish.runtime.cache import disk_cache, key_of
 from planish.target import Target
 from planish.target import host_features as features

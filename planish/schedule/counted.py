@@ -7,11 +7,11 @@ as that takes, known before the first of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from planish import dtypes
 from planish.ptir.function import Function, Inst, Region, Value
+from planish.records import dataclass
 from planish.schedule.tensors import Tensors
 from planish.uop.node import UOp
 

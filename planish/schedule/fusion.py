@@ -14,17 +14,17 @@ Nothing here can make a result wrong: a place is a place, whatever the loops aro
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES, Elements, InMemory, Key, Place, Recipe, both, element
 from planish.schedule.graph import Graph
 from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
-from planish.schedule.nest import Nest, Ranges, most, runs
+from planish.schedule.loop_order import LoopOrder, Ranges
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
     COMPUTED_HERE,
@@ -44,8 +44,9 @@ from planish.schedule.reasons import (
     is_worth_a_row,
 )
 from planish.schedule.rows import Rows, spans
-from planish.schedule.tensors import Tensors, is_empty, same_dim
+from planish.schedule.tensors import Tensors, is_empty, most, same_dim
 from planish.uop.movement import flat_index
+from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Bufferize, Ops, ReduceAxes
 from planish.uop.rewrite import substitute
@@ -94,7 +95,7 @@ class Fusion:
         self.turned: set[int] = set()
         """Output axes that should run backwards, which is found out on the way."""
         dims = [dim for dim in shape(roots[0]) if not same_dim(dim, 1)]
-        self.nest = Nest(self.table, dims, max(self.level(root) for root in roots), ordered)
+        self.nest = LoopOrder(self.table, dims, max(self.level(root) for root in roots), ordered)
         self.rows = Rows(self.nest, tensors.target)
         self.asked: dict[UOp, dict[Place, None]] = {}
         self.waiting: list[tuple[int, UOp]] = []
@@ -271,7 +272,7 @@ class Fusion:
     def times(self, node: UOp, places: Sequence[Place]) -> float:
         """How often an element is computed in the loop that does so most often."""
         loops = self._loops(places)
-        often = max(count * runs(self.nest.closure(ranges)) for ranges, count in loops.items())
+        often = max(times * count(self.nest.closure(ranges)) for ranges, times in loops.items())
         return often / max(1, most(shape(node)))
 
     def _decide_computed(self, node: UOp, places: Sequence[Place]) -> None:
@@ -448,7 +449,7 @@ class Fusion:
         filling = self.rows.filling(node, places, row)
         if filling is None:
             work = most(shape(node)[axis] for axis in row.axes)
-            if not own_loop or (runs(row.held) < FEW_ROWS and work > SMALL):
+            if not own_loop or (count(row.held) < FEW_ROWS and work > SMALL):
                 return False
             filling = self.rows.own_loop(node, places[0], row, self.level(node))
         self.nest.lead(row.held)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Container, Sequence
 from typing import Final
 
 from planish.schedule.elements import COMPUTED
-from planish.schedule.nest import most
+from planish.schedule.tensors import most
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import shape

@@ -15,8 +15,8 @@ it, the write that makes a value ends that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from planish.records import dataclass
 from planish.schedule.plan import (
     Bind,
     Branch,

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.uop.node import UOp
 
 T = TypeVar("T")

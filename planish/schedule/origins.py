@@ -7,9 +7,10 @@ and watches. Nothing of it costs anything otherwise.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from planish.ptir.function import Inst, Value
+from planish.records import dataclass
 from planish.schedule.plan import Kernel
 from planish.uop.node import UOp
 

@@ -10,8 +10,7 @@ from typing import Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.schedule.elements import COMPUTED, LEAVES
-from planish.schedule.nest import most
-from planish.schedule.tensors import Tensors
+from planish.schedule.tensors import Tensors, most
 from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops

@@ -8,9 +8,10 @@ but one thing: the first product of matrices among the elements of a result is n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, Place
 from planish.schedule.graph import THROUGH, depends
 from planish.schedule.limits import (
@@ -24,7 +25,8 @@ from planish.schedule.limits import (
     NARROW,
     SMALL,
 )
-from planish.schedule.nest import most, runs
+from planish.schedule.tensors import most
+from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import shape
@@ -141,15 +143,15 @@ def _is_row_of_a_sum(case: Case) -> bool:
     if (
         more
         or place.ranges <= outputs
-        or runs(place.ranges & outputs) >= FEW_ROWS
+        or count(place.ranges & outputs) >= FEW_ROWS
         or not fusion.reduces(node)
     ):
         return False
-    count, row = most(shape(node)), 0
+    rows, row = most(shape(node)), 0
     for each in fusion.around.graph.operands(node, fusion.around.realised):
-        if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised and most(shape(each)) == count:
-            row = max(row, most(shape(each.src[0])) // max(1, count))
-    return row > 1 and count >= FEW_ROWS and count * row > SMALL and case.times <= AGAIN
+        if each.op is Ops.REDUCE_AXIS and each not in fusion.around.realised and most(shape(each)) == rows:
+            row = max(row, most(shape(each.src[0])) // max(1, rows))
+    return row > 1 and rows >= FEW_ROWS and rows * row > SMALL and case.times <= AGAIN
 
 
 def is_worth_a_row(case: Case) -> bool:
@@ -158,7 +160,7 @@ def is_worth_a_row(case: Case) -> bool:
     if len(places) != 1 or not _is_summed_again(case):
         return False
     (place,) = places
-    again = runs(fusion.nest.closure(place.ranges) - place.ranges)
+    again = count(fusion.nest.closure(place.ranges) - place.ranges)
     row = fusion.rows.of(node, places)
     if row is None:
         return False
@@ -294,8 +296,8 @@ def _is_product_of_rows(case: Case) -> bool:
     inner = place.ranges - case.fusion.nest.outputs
     if not _is_part(case) or not case.is_product:
         return False
-    few = runs(place.ranges) * case.terms <= SMALL
-    return not (few or (bool(inner) and _may_nest(case, runs(inner))))
+    few = count(place.ranges) * case.terms <= SMALL
+    return not (few or (bool(inner) and _may_nest(case, count(inner))))
 
 
 def _is_summed_up(case: Case) -> bool:
@@ -309,13 +311,13 @@ def _is_summed_up(case: Case) -> bool:
     if not inner.isdisjoint(case.fusion.filling):
         return False
     small = most(shape(case.node)) * case.node.dtype.itemsize <= MOST_NESTED
-    return bool(inner) and case.is_product and small and runs(place.ranges) * case.terms > SMALL
+    return bool(inner) and case.is_product and small and count(place.ranges) * case.terms > SMALL
 
 
 def _has_few_rows(case: Case) -> bool:
     (place,), outputs = case.places, case.fusion.nest.outputs
     leading = place.ranges & outputs
-    few = runs(leading) < FEW_ROWS and case.terms > SMALL
+    few = count(leading) < FEW_ROWS and case.terms > SMALL
     return leading != outputs and not case.is_product and few
 
 
@@ -331,7 +333,7 @@ def _is_beside_a_product(case: Case) -> bool:
     for product in fusion.products:
         axes = cast("ReduceAxes", product.arg).axes
         terms = most(shape(product.src[0])[axis] for axis in axes)
-        whole = most(shape(product)) >= runs(fusion.nest.outputs)
+        whole = most(shape(product)) >= count(fusion.nest.outputs)
         if whole and most(shape(product)) * terms > SMALL and not depends(product, node):
             return not depends(node, product)
     return False
@@ -341,7 +343,7 @@ def _is_second_product(case: Case) -> bool:
     """Whether another product of matrices is computed for the same elements: of two sums side by side, neither has the registers."""
     fusion, node = case.fusion, case.node
     (place,) = case.places
-    if _is_part(case) or runs(place.ranges) * case.terms <= SMALL or not case.is_product:
+    if _is_part(case) or count(place.ranges) * case.terms <= SMALL or not case.is_product:
         return False
     if fusion.product is None:
         fusion.product = node
@@ -402,7 +404,7 @@ def _is_wide_product(case: Case) -> bool:
 
 def _has_few_long_rows(case: Case) -> bool:
     row = case.fusion.rows.of(case.node, case.places)
-    return row is not None and runs(row.held) < FEW_ROWS and _row_length(case) * case.terms > FEW_TERMS
+    return row is not None and count(row.held) < FEW_ROWS and _row_length(case) * case.terms > FEW_TERMS
 
 
 # -- the table -------------------------------------------------------------------------------------------------------

@@ -22,9 +22,8 @@ from typing import Final, cast
 from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES
 from planish.schedule.graph import Graph
-from planish.schedule.nest import most
 from planish.schedule.prices import Path, Prices, moved
-from planish.schedule.tensors import Tensors, same_dim
+from planish.schedule.tensors import Tensors, most, same_dim
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
 from planish.uop.shape import shape

@@ -8,7 +8,6 @@ evaluated in Python, with the same meaning.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds, product
 from planish.ptir.ops.definition import Attrs
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 from planish.schedule import fourier
 from planish.schedule.plan import RoutineCall
 

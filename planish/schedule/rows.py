@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from planish.schedule.elements import Place
 from planish.schedule.limits import MOST_KEPT
-from planish.schedule.nest import Nest, Ranges, most
-from planish.schedule.tensors import same_dim
+from planish.schedule.loop_order import LoopOrder, Ranges
+from planish.schedule.tensors import most, same_dim
 from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 class Rows:
     """The rows of tensors in the loops of one kernel."""
 
-    def __init__(self, nest: Nest, target: Target) -> None:
+    def __init__(self, nest: LoopOrder, target: Target) -> None:
         self.nest = nest
         self.most = min(MOST_KEPT, target.local_bytes) if target.is_gpu else MOST_KEPT
         """Bytes of a row that is kept: a block of a GPU has no more than it has."""

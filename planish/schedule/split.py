@@ -21,8 +21,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.schedule.limits import FEW_ROWS, SMALL
-from planish.schedule.nest import most
-from planish.schedule.tensors import Tensors, expand, full, pad, reshape, shrink
+from planish.schedule.tensors import Tensors, expand, full, most, pad, reshape, shrink
 from planish.uop.node import UOp
 from planish.uop.ops import Ops, ReduceAxes
 from planish.uop.shape import shape

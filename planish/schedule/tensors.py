@@ -7,8 +7,9 @@ dynamic dims is flat and without gaps; its buffer has room for the largest sizes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from numpy.typing import NDArray
@@ -168,6 +169,11 @@ def product(dims: Sequence[Dim]) -> Dim:
 def largest(dim: Dim) -> int:
     """The most that a size can be."""
     return dim if isinstance(dim, int) else dim.vmax
+
+
+def most(dims: Iterable[Dim]) -> int:
+    """The most elements that a tensor of these dims has."""
+    return prod(map(largest, dims))
 
 
 def room(dims: Sequence[Dim]) -> int:

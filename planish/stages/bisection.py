@@ -21,7 +21,7 @@ from planish.stages.pipeline import Form, Machine, Stage, steps
 from planish.stages.symptoms import SCHEDULE, Kind
 from planish.uop.infix import infix
 from planish.uop.interpret import ExecutionError, interpret
-from planish.uop.machine.loops import Facts, memory_below
+from planish.uop.machine.loops import Effects, memory_below
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.text import copy_nodes, in_order
@@ -57,15 +57,15 @@ class Finding(NamedTuple):
 
 def outputs_of(kernel: UOp) -> frozenset[int]:
     """The slots that a kernel writes and does not read."""
-    facts = Facts(kernel.toposort())
-    written = {memory_below(store.src[0]) for store in facts.stores}
-    found = written - {memory_below(place) for place in facts.read}
+    effects = Effects(kernel.toposort())
+    written = {memory_below(store.src[0]) for store in effects.stores}
+    found = written - {memory_below(place) for place in effects.read}
     return frozenset(cast("int", memory.arg) for memory in found if memory.op is Ops.DEFINE_GLOBAL)
 
 
 def written_by(kernel: UOp) -> frozenset[int]:
     """The slots that a kernel writes."""
-    places = [memory_below(store.src[0]) for store in Facts(kernel.toposort()).stores]
+    places = [memory_below(store.src[0]) for store in Effects(kernel.toposort()).stores]
     return frozenset(cast("int", memory.arg) for memory in places if memory.op is Ops.DEFINE_GLOBAL)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Final
 from planish.config import current, default_folder
 from planish.dtypes import DType
 from planish.errors import SettingsError
+from planish.records import dataclass
 from planish.target import calibration
 from planish.target import host_features as features
 from planish.target.powers import POWERS_OF_TWO
@@ -92,6 +93,8 @@ class Target:
     """The most threads along each axis of a block; empty: there are no blocks."""
     block_threads: int = 1
     """The most threads in a block."""
+    block_registers: int = 1 << 16
+    """The registers that all threads of a block have together."""
     warp: int = 1
     """How many neighbouring threads run in step."""
     local_bytes: int = 256 << 10

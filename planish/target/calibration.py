@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from planish.filenames import write_whole
 
 FORMAT: Final = 1
 RATES: Final = ("ports", "multiplies", "loads", "stores", "shuffles", "gathers", "latency", "launch")
@@ -41,14 +41,7 @@ def save(path: Path, machine: str, numbers: Numbers) -> None:
     """Write a calibration beside its place and move it there, so that it is whole or absent."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     record = {"format": FORMAT, "machine": machine, "numbers": numbers}
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".calibration-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps(record, indent=1) + "\n")
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
 
 
 def load(path: Path, machine: str, levels: int) -> Numbers:

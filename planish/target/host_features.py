@@ -18,10 +18,11 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from planish.records import dataclass
 
 AMX_FLAGS: Final = {"amx_tile": "amx-tile", "amx_bf16": "amx-bf16", "amx_int8": "amx-int8"}
 """The flags of Linux, and what LLVM calls them."""

@@ -170,9 +170,9 @@ FORMS: Final[dict[Ops, _Form]] = {
     Ops.CONTRACT: _one("axes", _LANES_CODEC),
     Ops.GEP: _one("lanes", _TUPLE_CODEC),
     Ops.COMBINE: _Form(
-        (("op", _OP_CODEC), ("width", _INT_CODEC)),
+        (("op", _OP_CODEC), ("width", _INT_CODEC), ("before", _BOOL_CODEC)),
         lambda arg: tuple(cast("Combine", arg)),
-        lambda parts: Combine(cast("Ops", parts[0]), cast("int", parts[1])),
+        lambda parts: Combine(cast("Ops", parts[0]), cast("int", parts[1]), cast("bool", parts[2])),
     ),
     Ops.WMMA: _Form(
         (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC), ("pending", _INT_CODEC)),

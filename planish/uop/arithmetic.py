@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -113,6 +112,8 @@ def _fused(x: float, y: float, z: float) -> float:
     """x * y + z in float64, rounded once."""
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         return x * y + z
+    from fractions import Fraction  # rarely wanted, and it brings `decimal`
+
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     if exact == 0:
         return x * y + z  # the sign of zero: as the unfused sum of an exact product has it

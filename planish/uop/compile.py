@@ -10,13 +10,15 @@ as they fire, so `x * c1 * c2 -> x * (c1 * c2)` multiplies.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import product
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final, cast
 
 from planish import dtypes
+from planish.algebra.law import parameters_of
 from planish.errors import RewriteError
 from planish.uop.node import KIND_CODE, Number, UOp
 from planish.uop.ops import ALU, COMPARISONS, Ops
@@ -134,11 +136,8 @@ class _Compiler:
         return "\n".join(["def match(n, ctx):", *self.lines, "    return None"])
 
     def compile(self) -> MatchFunction:
-        source = self.source()
-        scope = dict(self.constants)
-        # The source is written by this class alone, from the rule tables.
-        exec(compile(source, f"<rule {self.rule.name}>", "exec"), scope)  # noqa: S102
-        return cast("MatchFunction", scope["match"])
+        code = _code_of(self.source()).replace(co_filename=f"<rule {self.rule.name}>")
+        return cast("MatchFunction", FunctionType(code, self.constants, "match"))
 
     # -- the left side -----------------------------------------------------------------------------------------
 
@@ -166,7 +165,7 @@ class _Compiler:
         if not proved and pattern.ops is not None:
             if len(pattern.ops) == 1:
                 (op,) = pattern.ops
-                self._test(f"{where}.op is {self._constant(op, op.name)}")
+                self._test(f"{where}.op is {self._constant(op, 'OP')}")
             else:
                 self._test(f"{where}.op in {self._constant(pattern.ops, 'OPS')}")
         if depth and pattern.kinds is not None:
@@ -208,7 +207,7 @@ class _Compiler:
 
     def _arguments(self, function: Callable[..., object], what: str) -> str:
         given = []
-        for name in inspect.signature(function).parameters:
+        for name in parameters_of(function):
             if name == "ctx":
                 given.append("ctx")
             elif name == "root":
@@ -248,7 +247,7 @@ class _Compiler:
             )
         folded = self._fold(template)
         if folded is not None:
-            built = f"build({self._constant(op, op.name)}, {', '.join(self._build(s, like) for s in template.sources)})"
+            built = f"build({self._constant(op, 'OP')}, {', '.join(self._build(s, like) for s in template.sources)})"
             return f"({like}.const_like({folded}) if {like}.dtype.is_integral else {built})"
         named = self._bound_in(template)
         if op in COMPARISONS or op is Ops.WHERE or named is None:
@@ -259,7 +258,7 @@ class _Compiler:
             if op is Ops.WHERE and position > 0:
                 inner = self._bound_in(*template.sources[1:]) or "n"
             parts.append(self._build(source, inner))
-        return f"build({self._constant(op, op.name)}, {', '.join(parts)})"
+        return f"build({self._constant(op, 'OP')}, {', '.join(parts)})"
 
     def _bound_in(self, *templates: Pattern) -> str | None:
         """A bound node inside the templates that has the dtype of their operands."""
@@ -279,7 +278,7 @@ class _Compiler:
         return None
 
     def _number(self, value: Number) -> str:
-        return repr(value) if isinstance(value, bool | int) else self._constant(value, "NUMBER")
+        return self._constant(value, "NUMBER")
 
     def _fold(self, template: Pattern) -> str | None:
         """The template as arithmetic on constants, if it is nothing else."""
@@ -295,6 +294,14 @@ class _Compiler:
         if op not in _FOLDS or None in parts:
             return None
         return _FOLDS[op].format(*parts)
+
+
+@cache
+def _code_of(source: str) -> CodeType:
+    """The code of a match function. Rules that differ in ops, numbers and functions alone, which are globals of it, share theirs."""
+    # The source is written by `_Compiler` alone, from the rule tables.
+    module = compile(source, "<rule>", "exec")
+    return next(each for each in module.co_consts if isinstance(each, CodeType))
 
 
 def _fixed_arity(pattern: Pattern, count: int) -> bool:

@@ -75,6 +75,9 @@ def fill_keys(root: UOp) -> None:
             node._key = digest.digest()
 
 
+_INT: Final = {int}
+
+
 def stable_text(arg: object) -> str:
     """An argument as text, the same in every process."""
     if type(arg) is float:
@@ -84,6 +87,8 @@ def stable_text(arg: object) -> str:
     if isinstance(arg, AxisType):
         return arg.name
     if isinstance(arg, tuple):
+        if type(arg) is tuple and set(map(type, arg)) == _INT:  # the lanes of a register tile
+            return f"tuple({str(arg)[1:-1].replace(' ', '') if len(arg) > 1 else arg[0]})"
         return f"{type(arg).__name__}({','.join(map(stable_text, arg))})"
     key = getattr(arg, "key", None)  # a symbolic dim is a node
     return key.hex() if isinstance(key, bytes) else repr(arg)

@@ -16,7 +16,7 @@ or LOAD at an invalid place gives 0 (or the alternative).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, Final, cast
 
@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from planish.dtypes import DType
 from planish.errors import GraphError
+from planish.records import dataclass
 from planish.uop import arithmetic
 from planish.uop.arithmetic import Array
 from planish.uop.node import Number, UOp

@@ -7,11 +7,12 @@ the rewrite rules. What a law asks about the whole graph (users, closers, names)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
+from planish.records import dataclass
 from planish.uop.matcher import Matcher, Rule, rule
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, DEFINES, MOVEMENT, Axis, AxisType, Ops, ReduceAxes, Variable

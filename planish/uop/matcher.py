@@ -15,12 +15,12 @@ functions of a separate decision table, so it costs nothing while nobody watches
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from time import perf_counter
 from typing import Final
 
+from planish.algebra.law import parameters_of
 from planish.dtypes import Kind
 from planish.errors import RewriteError
 from planish.records import dataclass
@@ -94,7 +94,7 @@ def check_names(made: Rule) -> None:
         name
         for function in (made.right, made.when)
         if function is not None and not isinstance(function, Pattern)
-        for name in inspect.signature(function).parameters
+        for name in parameters_of(function)
     } - {"root", "ctx"}
     for variant in made.variants:
         missing = asked - set(variant.pattern.names())

@@ -11,10 +11,10 @@ does not hold (so they are simplified as if it did).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 from planish.errors import GraphError
+from planish.records import dataclass
 from planish.uop.node import Table, UOp
 from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, Shape, shape

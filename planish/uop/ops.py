@@ -70,7 +70,7 @@ class Ops(IntEnum):
     RANGE         = "bound after*",   Law.OWN,      "0 ≤ i < bound: value and loop header in one (arg: Axis)"
     END           = "body range*",    Law.OWN,      "the body, run for all values of the ranges, which close here"
     REDUCE        = "x range*",       Law.OWN,      "x combined over the ranges, which close here (arg: the op)"
-    SCAN          = "x range lanes?", Law.OWN,      "x combined over the values of the range so far; the range stays open (lanes: so many, or a range of them, at each)"
+    SCAN          = "x range along*", Law.OWN,      "x combined over the values of the range so far; the range stays open (along: ranges that are faster, of a warp or of lanes, or how many lanes there are)"
     BUFFERIZE     = "x range*",       Law.OWN,      "x stored at every value of the ranges (arg: Bufferize)"
     AFTER         = "x effect+",      Law.OWN,      "x, observed after the effects; the only ordering there is"
     BARRIER       = "effect*",        Law.VOID,     "all threads of a block have done the effects"
@@ -299,6 +299,8 @@ class Combine(NamedTuple):
 
     op: Ops
     width: int
+    before: bool = False
+    """Each gets what those before it have, combined, and the first the identity; otherwise what all have."""
 
 
 UNARY: Final = frozenset(op for op in Ops if Ops.NEG <= op <= Ops.CLZ)

@@ -118,7 +118,14 @@ def _rewrite_sources_first(root: UOp, run: _Run) -> UOp:
     if run.budget < 0:
         run.budget = _default_budget(len(todo))
     remake, is_unchanged = root.table.remake, changed.isdisjoint
-    for node in todo:
+    first = 0
+    if not changed:  # up to the first node that a rule could match, all stay as they are
+        for node in todo:
+            if decisions[node.form]:
+                break
+            first += 1
+        final.update(zip(todo[:first], todo[:first], strict=True))
+    for node in todo[first:] if first else todo:
         known = final.get(node)
         if known is not None:  # a rule built it earlier than its turn, and it was counted there
             run.visits -= 1
@@ -252,6 +259,11 @@ def _settle_all(stack: list[UOp], waiting: dict[UOp, UOp], run: _Run, offered: s
                 continue
             if changed:
                 result = remake(node, tuple([final[source] for source in node.src]))
+                if result not in final and result not in waiting and not decisions[result.form]:
+                    run.visits += 1  # over final sources, and no rule has anything to say about it
+                    final[result] = final[node] = result
+                    stack.pop()
+                    continue
             elif offered is None:
                 result = _offer(node, run)
         if result is None:

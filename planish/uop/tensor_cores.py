@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.records import dataclass
 from planish.uop.ops import TensorCore
 
 Matrix = Literal["a", "b", "c"]

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
+from planish.records import dataclass
 from planish.uop.compile import MatchFunction, Variant
 from planish.uop.matcher import Decisions, Matcher, Rule, Watch
 from planish.uop.node import UOp

@@ -10,9 +10,9 @@ import pytest
 import planish as pn
 from planish import compiler, dtypes
 from planish.codegen import cuda
+from planish.compiler.grids import grid_of
 from planish.errors import LoweringError, PlanishError
 from planish.runtime.cuda.build import translate
-from planish.runtime.cuda.launch import grid_of
 from tests.e2e.op_cases import CASES, DYNAMIC, Maker
 
 ARCHITECTURES = ("sm_80", "sm_90a")

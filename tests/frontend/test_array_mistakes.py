@@ -79,7 +79,7 @@ MISTAKES: list[tuple[Callable[[], object], type[PlanishError], tuple[str, ...]]]
     (lambda: pn.sum(X, axis=wrong), DTypeError, ("sum", "an axis must be an integer", "'one'")),
     # dtypes
     (lambda: X + wrong, DTypeError, ("add", "str", "asarray")),
-    (lambda: X + [1, 2, 3], DTypeError, ("add", "list", "asarray")),  # type: ignore[arg-type] # noqa: RUF005
+    (lambda: X + {1, 2, 3}, DTypeError, ("add", "set", "asarray")),  # type: ignore[arg-type]
     (lambda: B + B, DTypeError, ("add", "bool", "astype")),
     (lambda: pn.exp(B), DTypeError, ("exp", "bool")),
     (lambda: Z < Z, DTypeError, ("less", "c64", "abs")),

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from planish import compiler, dtypes, ptir
+from planish.compiler.grids import grid_of
 from planish.compiler.launch_parameters import work_of
 from planish.dtypes import DType
-from planish.runtime.cuda.launch import grid_of
 from tests.e2e.comparing import held, same
 from tests.e2e.op_cases import CASES, DYNAMIC, Maker
 

@@ -87,8 +87,8 @@ def external(tmp_path: Path) -> Callable[..., Path]:
 
 def test_external_weights_are_mapped(external: Callable[..., Path]):
     model = load(external(offset="64", length="16"))
-    assert not model._initial["w"].flags.owndata
-    assert model._initial["w"].tolist() == [0, 1, 2, 3]
+    assert not model.initial["w"].flags.owndata
+    assert model.initial["w"].tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

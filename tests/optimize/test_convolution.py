@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from planish import dtypes
-from planish.actions.legality import local_bytes
 from planish.actions.upcast import Upcast
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
@@ -19,13 +18,14 @@ from planish.optimize import candidates
 from planish.optimize.cost import Estimate, estimate
 from planish.optimize.draft import Draft
 from planish.optimize.heuristic import choose, drafted
-from planish.optimize.kernel_view import View
 from planish.optimize.windows import window_of
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS
 from planish.uop.nest import axes_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.nest.memory import local_bytes
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, Ops
 from tests.optimize.corpus import REDUCE, Build, f32, matmul
@@ -188,18 +188,18 @@ def innermost(program: Program) -> list[object]:
 
 def test_windows_are_found_in_the_indices() -> None:
     with Table() as t:
-        found = window_of(View(convolution(t)))
+        found = window_of(Nest.of(convolution(t)))
         assert found is not None
         assert [str(r.arg) for r in found.channels] == ["L0"]
         assert [str(r.arg) for r in found.pixels] == ["L1", "L2"]
         assert found.shared == ()
         assert found.weights is not None
     with Table() as t:
-        found = window_of(View(depthwise(t)))
+        found = window_of(Nest.of(depthwise(t)))
         assert found is not None
         assert [str(r.arg) for r in found.shared] == ["L0"]
     with Table() as t:
-        found = window_of(View(pooling(t)))
+        found = window_of(Nest.of(pooling(t)))
         assert found is not None
         assert found.weights is None
 
@@ -207,9 +207,9 @@ def test_windows_are_found_in_the_indices() -> None:
 @pytest.mark.parametrize("transposed", [False, True])
 def test_products_of_matrices_are_no_windows(transposed: bool) -> None:
     with Table() as t:
-        assert window_of(View(matmul(t, transposed=transposed))) is None
+        assert window_of(Nest.of(matmul(t, transposed=transposed))) is None
     with Table() as t:
-        assert window_of(View(convolution(t, taps=1, pad=0))) is None
+        assert window_of(Nest.of(convolution(t, taps=1, pad=0))) is None
 
 
 # -- what is chosen --------------------------------------------------------------------------------------------------
@@ -466,9 +466,9 @@ def test_a_schedule_near_the_limit_has_no_rivals(monkeypatch: pytest.MonkeyPatch
 def test_a_template_that_fails_leaves_no_trace() -> None:
     with Table() as t:
         sink = convolution(t, c=4, o=32, size=16)
-        draft, view = Draft(sink, V4, attempts(V4)), View(sink)
+        draft, view = Draft(sink, V4, attempts(V4)), Nest.of(sink)
 
-        def half(trial: Draft, view: View) -> bool:
+        def half(trial: Draft, view: Nest) -> bool:
             assert trial.take(Upcast, view.outputs[0], 2)
             trial.cores = False
             return False
@@ -486,7 +486,7 @@ def test_a_template_that_fails_leaves_no_trace() -> None:
 def test_the_cheapest_of_several_is_taken() -> None:
     with Table() as t:
         sink = convolution(t, c=4, o=32, size=16)
-        draft, view = Draft(sink, V4, attempts(V4), cores=False), View(sink)
+        draft, view = Draft(sink, V4, attempts(V4), cores=False), Nest.of(sink)
 
         def lanes(count: int) -> candidates.Template:
             return lambda trial, view: trial.take(Upcast, view.outputs[-1], count)

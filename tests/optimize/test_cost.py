@@ -10,11 +10,11 @@ import pytest
 
 from planish.optimize.cost import Estimate, estimate
 from planish.optimize.heuristic import choose
-from planish.optimize.nest import Nest
 from planish.optimize.why import explain
 from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import Table
 from tests.optimize.corpus import (
     CORPUS,

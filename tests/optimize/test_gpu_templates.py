@@ -9,8 +9,8 @@ import pytest
 
 import planish as pn
 from planish import compiler
+from planish.compiler.grids import grid_of
 from planish.config import settings
-from planish.runtime.cuda.launch import grid_of
 
 RNG = np.random.default_rng(0)
 
@@ -41,6 +41,22 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "elements": (lambda x: x * 2.0 + 1.0, (data(32, 48),), "upcast("),
     "argmax": (lambda x: pn.argmax(x, axis=1), (data(3, 128),), "group("),
     "scan": (lambda x: pn.cumulative_sum(x, axis=1), (data(8, 20),), ""),
+    "scan of rows": (
+        lambda x: pn.cumulative_sum(x, axis=1),
+        (data(4, 512),),
+        "prefix(j, 4); relay(j.outer, 32); local(i, 4)",
+    ),
+    "scan of odd rows": (lambda x: pn.cumulative_sum(x * 2.0, axis=1), (data(3, 1000),), "relay("),
+    "scan of products": (lambda x: pn.cumulative_prod(x * 0.2 + 1.0, axis=1), (data(2, 256),), "relay("),
+    "scan of extrema": (lambda x: pn.cumulative_max(x, axis=1), (data(2, 256),), "relay("),
+    "scan of logarithms": (lambda x: pn.cumulative_logsumexp(x, axis=1), (data(2, 256),), ""),
+    "scan from the end": (
+        lambda x: pn.flip(pn.cumulative_sum(pn.flip(x, axis=1), axis=1), axis=1),
+        (data(2, 256),),
+        "relay(",
+    ),
+    "scan of short rows": (lambda x: pn.cumulative_sum(x, axis=1), (data(70, 64),), "relay("),
+    "scan of columns": (lambda x: pn.cumulative_sum(x, axis=0), (data(40, 256),), "local("),
     "gather": (lambda x, i: pn.take(x, i, axis=0), (data(9, 32), np.array([3, 1, 8])), "local("),
 }
 

@@ -19,11 +19,11 @@ from planish.config import settings
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.optimize.heuristic import choose
-from planish.optimize.kernel_view import View
 from planish.stages.pipeline import STAGES, Machine, run
 from planish.stages.rangeify.attempts import attempts
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from planish.uop.strides import stride
@@ -208,7 +208,7 @@ def test_strides_are_found_through_gates_and_data() -> None:
         assert stride(data * 8 + j, j) == 1
         assert stride(data * 8 + j, i) is None
         assert stride((i + j) // 2, i) is None
-        view = View(CORPUS["convolution"](t))
+        view = Nest.of(CORPUS["convolution"](t))
         (place,) = [p for p in view.reads if p.src[0].arg == 1]
         assert [view.stride(place, axis) for axis in view.outputs] == [0, 1]
 
@@ -216,7 +216,7 @@ def test_strides_are_found_through_gates_and_data() -> None:
 def sink_work(build: Build) -> int:
     with Table() as t:
         sink: UOp = build(t)
-        return View(sink).work
+        return Nest.of(sink).work
 
 
 def test_work_is_that_of_the_largest_nest() -> None:

@@ -25,6 +25,9 @@ class FakeGpu:
     def enter(self) -> None:
         pass
 
+    def synchronize(self) -> None:
+        self.calls.append("cuStreamSynchronize")
+
     def free_bytes(self) -> int:
         return self.limit - self.used
 

@@ -32,16 +32,40 @@ def tool() -> ModuleType:
     return module
 
 
-def test_the_ir_is_of_the_c_beside_it() -> None:
-    assert f"; sha256 {tool().fingerprint()}\n" in native.source(), "the C has changed: make native"
+@pytest.mark.parametrize("unit", tool().UNITS)
+def test_the_ir_is_of_the_c_beside_it(unit: str) -> None:
+    assert f"; sha256 {tool().fingerprint()}\n" in native.source(unit), "the C has changed: make native"
 
 
-def test_compiling_the_c_again_makes_the_same_ir() -> None:
+@pytest.mark.parametrize("unit", tool().UNITS)
+def test_compiling_the_c_again_makes_the_same_ir(unit: str) -> None:
     build = tool()
     clang, opt = build.tool("clang"), build.tool("opt")
     if clang is None or opt is None:
         pytest.skip(f"no clang and opt of LLVM {build.VERSION} here")
-    assert build.compiled(clang, opt) == native.source()
+    assert build.compiled(clang, opt, unit) == native.source(unit)
+
+
+def test_the_object_is_of_the_ir_beside_it() -> None:
+    made = native.image()
+    assert made is not None, "the IR has changed: tools/native.py --object"
+    version, of = made.splitlines()[-1].decode().removeprefix("LLVM ").split(" of ")
+    assert of == native.digest(native.source())
+    if version == ".".join(map(str, llvm.llvm_version_info)):
+        assert made == tool().object_code(native.source())
+
+
+def test_without_the_object_the_ir_is_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(native, "image", lambda: None)
+    with pn.settings(cache_dir=str(tmp_path)):
+        compiled = objects.counters.compiled
+        assert native.reads_arrays(objects.support.__wrapped__())
+        assert objects.counters.compiled == compiled + 1
+
+
+def test_an_object_of_another_ir_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "source", lambda: "; another")
+    assert native.image.__wrapped__() is None
 
 
 def test_the_ir_names_no_machine_and_nothing_of_one_llvm() -> None:

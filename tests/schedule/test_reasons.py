@@ -11,12 +11,12 @@ import pytest
 import planish as pn
 from planish.frontend.tensor import Tensor
 from planish.nn import functional
-from planish.optimize.kernel_view import View
 from planish.optimize.windows import window_of
 from planish.schedule import reasons
 from planish.schedule.kernels import schedule
 from planish.stages import pipeline
 from planish.target import TARGETS
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import Table
 
 IMAGE, KERNEL = (1, 32, 14, 14), (32, 32, 3, 3)
@@ -153,7 +153,7 @@ def test_what_windows_read_is_stored_in_their_order() -> None:
             if step.stage.number == 7:
                 break
             sink = step.form if not isinstance(step.form, list) else sink
-        view = View(sink)
+        view = Nest.of(sink)
         window = window_of(view)
         assert window is not None
         assert view.stride(window.image, window.pixels[-1]) == 1

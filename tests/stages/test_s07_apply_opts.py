@@ -13,7 +13,6 @@ from planish.actions import base
 from planish.actions.accumulators import Accumulators
 from planish.actions.base import Refusal, apply_action
 from planish.actions.block import Block
-from planish.actions.legality import Facts, local_bytes
 from planish.actions.text import kinds, parse_schedule, print_schedule
 from planish.llir.counters import Counters
 from planish.llir.interpret import interpret
@@ -21,6 +20,8 @@ from planish.llir.program import Loop, Program
 from planish.stages.rangeify.s07_apply_opts import apply_opts
 from planish.target import TARGETS, Target
 from planish.uop.nest import axes_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.nest.memory import local_bytes
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.text import print_graph
@@ -389,8 +390,9 @@ def test_a_row_is_shared_by_threads(t: Table) -> None:
     assert counters.threads == 32
     assert counters.traffic["arg1"].read == counters.traffic["arg0"].written == 2 * 128 * 4
     assert (
-        counters.local_bytes == 128 * 4
-    )  # one row, in place; a warp hands its partial results on without memory
+        counters.local_bytes == 0
+    )  # each thread reads the part of the row that it kept; a warp needs no memory
+    assert counters.register_bytes == 128 // 32 * 4 + 6 * 4  # that part, in place, and accumulators
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------
@@ -470,7 +472,7 @@ def test_what_does_not_fit_is_refused_with_a_reason(
 
 def test_columns_of_scattered_rows_are_free(t: Table) -> None:
     sink = scatter(t)
-    assert set(map(str, (r.arg for r in Facts(sink).ordered))) == {"L0"}
+    assert set(map(str, (r.arg for r in Nest.of(sink).ordered))) == {"L0"}
     check(sink, [Action(K.UPCAST, 1, 4), Action(K.THREAD, 1, 2)], CPU)
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from planish.frontend.devices import devices
+from planish.frontend.devices import devices, stream
 from planish.frontend.tensor import functions
 from planish.frontend.tensor.application import apply_one
 from planish.frontend.tensor.array import Tensor, bind
@@ -13,5 +13,5 @@ bind(functions, apply_one)
 
 if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
-    __all__ = ["Tensor", "devices", "realize"]
+    __all__ = ["Tensor", "devices", "realize", "stream"]
     __all__ += functions.__all__

@@ -14,7 +14,7 @@ Methods and operators are functions of the API, which are written for tensors an
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from weakref import ref
@@ -27,6 +27,7 @@ from planish.frontend.devices import default_device
 from planish.frontend.expression import LazyValue, TraceScope
 from planish.frontend.session import SESSION, current_scope
 from planish.frontend.storage import Array, Storage, fetched, host
+from planish.frontend.tensor.methods import ArrayMethods
 from planish.frontend.tensor.operators import BinaryOperator, InPlace, Reflected, UnaryOperator
 from planish.ptir.types import TensorType, product
 
@@ -44,13 +45,11 @@ Index: TypeAlias = "IndexItem | tuple[IndexItem, ...]"
 Axis: TypeAlias = int | tuple[int, ...] | None
 
 
-class Tensor:
+class Tensor(ArrayMethods):
     """An array whose elements are computed when they are asked for."""
 
     __slots__ = ("__weakref__", "_scope", "_value")
     __hash__ = None  # type: ignore[assignment] # == is elementwise
-    __array_ufunc__ = None
-    """NumPy leaves `array + tensor` to us."""
 
     def __init__(self, value: LazyValue) -> None:
         self._value = value
@@ -266,7 +265,11 @@ class Tensor:
         return functions.to_dlpack(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return functions.DLPACK_CPU
+        return functions.dlpack_device(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return functions.cuda_array_interface(self)
 
     def to_device(self, device: str, /, *, stream: int | None = None) -> Tensor:
         """The same elements on another device."""
@@ -390,9 +393,12 @@ class Tensor:
         """One axis."""
         return functions.reshape(self, (-1,))
 
-    def transpose(self, *axes: int) -> Tensor:
+    def transpose(self, *axes: int | Sequence[int]) -> Tensor:
         """Axes in another order; reversed when none is given."""
-        return functions.permute_dims(self, axes or tuple(range(self.ndim))[::-1])
+        order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
+        return functions.permute_dims(
+            self, cast("tuple[int, ...]", tuple(order)) or tuple(range(self.ndim))[::-1]
+        )
 
     def squeeze(self, axis: Axis = None) -> Tensor:
         """Without axes of size 1."""

@@ -52,7 +52,7 @@ def iota(shape: Sequence[DimLike], axis: int, dtype: DType = dtypes.int64) -> Te
 
 
 def full(
-    shape: Sizes, fill_value: Scalar | Tensor, *, dtype: DTypeLike | None = None, device: str | None = None
+    shape: Sizes, fill_value: Scalar | Tensor, dtype: DTypeLike | None = None, *, device: str | None = None
 ) -> Tensor:
     """One value everywhere."""
     sizes = as_shape("full", shape)
@@ -63,25 +63,25 @@ def full(
     return placed(constant(fill_value, kind, sizes), device)
 
 
-def zeros(shape: Sizes, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def zeros(shape: Sizes, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros."""
     kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
     return placed(constant(0, kind, as_shape("zeros", shape)), device)
 
 
-def ones(shape: Sizes, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def ones(shape: Sizes, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Ones."""
     kind = dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype)
     return placed(constant(1, kind, as_shape("ones", shape)), device)
 
 
-def empty(shape: Sizes, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def empty(shape: Sizes, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros: there is no uninitialised memory."""
     return zeros(shape, dtype=dtype, device=device)
 
 
 def full_like(
-    x: Tensor, /, fill_value: Scalar | Tensor, *, dtype: DTypeLike | None = None, device: str | None = None
+    x: Tensor, /, fill_value: Scalar | Tensor, dtype: DTypeLike | None = None, *, device: str | None = None
 ) -> Tensor:
     """One value everywhere, in the shape and dtype of another."""
     given = tensor("full_like", x)
@@ -90,17 +90,17 @@ def full_like(
     )
 
 
-def zeros_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def zeros_like(x: Tensor, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros in the shape and dtype of another."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-def ones_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def ones_like(x: Tensor, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Ones in the shape and dtype of another."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
-def empty_like(x: Tensor, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def empty_like(x: Tensor, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros in the shape and dtype of another: there is no uninitialised memory."""
     return full_like(x, 0, dtype=dtype, device=device)
 
@@ -188,8 +188,8 @@ def eye(
     n_rows: int,
     n_cols: int | None = None,
     /,
-    *,
     k: int = 0,
+    *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
@@ -212,12 +212,12 @@ def _diagonal(k: int, shape: Shape) -> int:
     return max(-rows, min(k, columns))
 
 
-def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+def tril(x: Tensor, /, k: int = 0) -> Tensor:
     """Zeros above a diagonal."""
     return _triangle("tril", x, k, True)
 
 
-def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+def triu(x: Tensor, /, k: int = 0) -> Tensor:
     """Zeros below a diagonal."""
     return _triangle("triu", x, k, False)
 
@@ -226,8 +226,8 @@ def tri(
     n_rows: int,
     n_cols: int | None = None,
     /,
-    *,
     k: int = 0,
+    *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
@@ -237,7 +237,7 @@ def tri(
     return placed(cast_to(iota(shape, 1) - iota(shape, 0) <= _diagonal(k, shape), kind), device)
 
 
-def diag(x: Tensor, /, *, k: int = 0) -> Tensor:
+def diag(x: Tensor, /, k: int = 0) -> Tensor:
     """A matrix with a vector on a diagonal; for a matrix, that diagonal."""
     given = tensor("diag", x)
     if given.ndim == 2:
@@ -274,7 +274,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     return tuple([x.snapshot() for x in broadcast_all("meshgrid", laid)]) if laid else ()
 
 
-def one_hot(x: Tensor, /, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1) -> Tensor:
+def one_hot(x: Tensor, /, num_classes: int, dtype: DTypeLike | None = None, *, axis: int = -1) -> Tensor:
     """A new axis that is 1 at the index and 0 elsewhere; an index outside gives zeros."""
     given = tensor("one_hot", x)
     if not given.dtype.is_int:
@@ -297,7 +297,7 @@ def vander(x: Tensor, /, n: int | None = None, *, increasing: bool = False) -> T
     return base**exponent
 
 
-def identity(n: int, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def identity(n: int, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """The identity matrix."""
     return eye(n, dtype=dtype, device=device)
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Final
+from typing import Final, overload
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.errors import DTypeError
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.operands import (
@@ -18,6 +19,7 @@ from planish.frontend.tensor.operands import (
     broadcast_all,
     cast_to,
     constant,
+    mistake,
     promoted,
     tensor,
     together,
@@ -299,8 +301,22 @@ def lerp(x1: Operand, x2: Operand, weight: Operand, /) -> Tensor:
     return start + share * (end - start)
 
 
-def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
-    """x1 where the condition is true, else x2."""
+@overload
+def where(condition: Tensor, /) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor: ...
+def where(
+    condition: Tensor, x1: Operand | None = None, x2: Operand | None = None, /
+) -> Tensor | tuple[Tensor, ...]:
+    """x1 where the condition is true, else x2; with the condition alone, the positions where it is true."""
+    if x1 is None or x2 is None:
+        if x1 is not x2:
+            raise mistake(
+                DTypeError, "where", "one of two choices is missing", "where(c, x1, x2), or where(c)"
+            )
+        from planish.frontend.tensor.searching import nonzero
+
+        return nonzero(tensor("where", condition))
     chosen, other = promoted("where", x1, x2)
     decided = truth("where", tensor("where", condition))
     return Tensor.apply(ops.select, *broadcast_all("where", [decided, chosen, other]))

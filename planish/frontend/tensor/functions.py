@@ -38,8 +38,9 @@ from planish.frontend.tensor.sorting import *  # noqa: F403
 from planish.frontend.tensor.statistics import *  # noqa: F403
 from planish.frontend.tensor.transfer import *  # noqa: F403
 from planish.frontend.tensor.transfer import (  # noqa: F401
-    DLPACK_CPU,
     array_namespace,
+    cuda_array_interface,
+    dlpack_device,
     python_list,
     python_number,
     rebuilt,

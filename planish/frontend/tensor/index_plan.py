@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, TypeAlias, cast
 
@@ -27,6 +26,7 @@ from planish.frontend.tensor.operands import (
     size_of,
 )
 from planish.ptir.basic_index import IndexPlan, plan_index
+from planish.records import dataclass
 
 Item: TypeAlias = "int | slice | EllipsisType | Tensor | None"
 Nonzero: TypeAlias = Callable[[Tensor], tuple[Tensor, ...]]

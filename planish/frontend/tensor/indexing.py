@@ -7,7 +7,6 @@ outside is left out. Positions known at the call are checked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
@@ -42,6 +41,7 @@ from planish.ptir.library import common
 from planish.ptir.ops.indexing import GatherAttrs, ScatterAttrs
 from planish.ptir.ops.movement import PadAttrs, ReverseAttrs, SliceAttrs
 from planish.ptir.types import DimLike
+from planish.records import dataclass
 
 KINDS: Final = ("replace", "add", "mul", "min", "max")
 
@@ -106,7 +106,7 @@ def _placing(ndim: int, lead: int, front: int) -> list[int]:
     return [*rest[:front], *range(lead), *rest[front:]]
 
 
-def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
     """Slices of an axis picked by indices, in place of that axis."""
     given, index = tensor("take", x), _positions("take", indices)
     if axis is None:
@@ -149,7 +149,7 @@ def _along(name: str, x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Te
     return given, wide if wide.dtype.is_unsigned else counted_from_front(wide, given, place), place
 
 
-def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     """Elements picked along an axis, each line of it by its own indices."""
     given, index, place = _along("take_along_axis", x, indices, axis)
     if given.shape[place] == 0 or 0 in index.shape:
@@ -335,8 +335,8 @@ def scatter(
     indices: Tensor,
     updates: Tensor | Scalar | Array,
     /,
-    *,
     axis: int = -1,
+    *,
     reduce: str = "replace",
 ) -> Tensor:
     """x with updates written (or added, multiplied, …) along an axis, each line of it at its own indices.

@@ -88,7 +88,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return permuted(given, (*range(given.ndim - 2), given.ndim - 1, given.ndim - 2))
 
 
-def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+def tensordot(x1: Tensor, x2: Tensor, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over the last axes of the first and the first of the second, or over pairs of axes."""
     left, right = _numbers("tensordot", x1, x2)
     if isinstance(axes, int):
@@ -115,7 +115,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     return contract(left, right, (), *pairs)
 
 
-def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
     """The product of vectors along an axis; those of the first are conjugated."""
     left, right = _numbers("vecdot", x1, x2)
     if left.ndim == 0 or right.ndim == 0:

@@ -209,14 +209,14 @@ def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
     return own(permuted(given, order), given)
 
 
-def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
+def flip(x: Tensor, /, axis: Axis = None) -> Tensor:
     """Some axes backwards, or all."""
     given = tensor("flip", x)
     axes = axes_of("flip", axis, given)
     return Tensor.apply(ops.reverse, given, attrs=ReverseAttrs(axes)) if axes else given.snapshot()
 
 
-def rot90(x: Tensor, /, k: int = 1, *, axes: tuple[int, int] = (0, 1)) -> Tensor:
+def rot90(x: Tensor, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     """A quarter turn from the first axis to the second, `k` times."""
     given = tensor("rot90", x)
     first, second = (axis_of("rot90", axis, given.ndim, given.shape) for axis in axes)
@@ -230,7 +230,7 @@ def rot90(x: Tensor, /, k: int = 1, *, axes: tuple[int, int] = (0, 1)) -> Tensor
     return flip(swapaxes(given, first, second), axis=second) if turns else given.snapshot()
 
 
-def roll(x: Tensor, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
+def roll(x: Tensor, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """Elements moved along axes; what leaves at the end returns at the start."""
     given = tensor("roll", x)
     if axis is None:
@@ -256,7 +256,7 @@ def _rolled(x: Tensor, shifts: Sequence[int], axes: Sequence[int]) -> Tensor:
 # --- joining and splitting --------------------------------------------------------------------------------
 
 
-def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
     """Tensors one after the other along an axis; without axis they are flattened first."""
     if not arrays:
         raise mistake(ShapeError, "concat", "there is nothing to concatenate")
@@ -286,7 +286,7 @@ def _device(name: str, tensors: Sequence[Tensor]) -> str | None:
     return common_device(name, {x._device for x in tensors if x._device is not None})
 
 
-def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new axis."""
     if not arrays:
         raise mistake(ShapeError, "stack", "there is nothing to stack")
@@ -328,7 +328,7 @@ def section(x: Tensor, axis: int, start: int, limit: int, step: int = 1) -> Tens
     return Tensor.apply(ops.slice_, x, attrs=SliceAttrs(starts, limits, strides))
 
 
-def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, which they lose."""
     given = tensor("unstack", x)
     place = axis_of("unstack", axis, given.ndim, given.shape)
@@ -342,7 +342,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple([reshaped(section(given, place, at, at + 1), shape) for at in range(size)])
 
 
-def split(x: Tensor, sections: int | Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def split(x: Tensor, sections: int | Sequence[int], /, axis: int = 0) -> tuple[Tensor, ...]:
     """Equal parts of an axis, or parts that end at given positions."""
     given = tensor("split", x)
     place = axis_of("split", axis, given.ndim, given.shape)
@@ -365,7 +365,7 @@ def split(x: Tensor, sections: int | Sequence[int], /, *, axis: int = 0) -> tupl
 # --- repeating --------------------------------------------------------------------------------------------
 
 
-def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tensor:
     """Each element several times in a row; without axis the tensor is flattened first."""
     from planish.frontend.tensor.indexing import take
 

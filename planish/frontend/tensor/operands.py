@@ -87,11 +87,15 @@ def operand(name: str, x: object) -> Tensor | Scalar:
         return from_data(np.array(x, order="C"))
     if isinstance(x, _NUMBERS):
         return x
+    if isinstance(x, list | tuple) or hasattr(x, "__dlpack__") or hasattr(x, "__array__"):
+        from planish.frontend.tensor.transfer import asarray  # which stands on this module
+
+        return asarray(cast("Array", x))
     raise mistake(
         DTypeError,
         name,
-        f"an operand must be a Tensor or a number, not {type(x).__name__}",
-        "convert arrays with planish.asarray",
+        f"an operand must be a Tensor, an array or a number, not {type(x).__name__}",
+        "planish.asarray converts what holds numbers",
     )
 
 

@@ -56,17 +56,17 @@ def _arg(name: str, op: OpDef, x: Tensor, axis: int | None, keepdims: bool) -> T
     return reshaped(result, (1,) * given.ndim) if keepdims and axis is None else result
 
 
-def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Where the greatest element is; the first of equals, the first NaN."""
     return _arg("argmax", ops.argmax, x, axis, keepdims)
 
 
-def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Where the smallest element is; the first of equals, the first NaN."""
     return _arg("argmin", ops.argmin, x, axis, keepdims)
 
 
-def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """How many elements are not zero."""
     given = tensor("count_nonzero", x)
     counted = cast_to(truth("count_nonzero", given), dtypes.DEFAULT_INT)

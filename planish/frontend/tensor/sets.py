@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 from planish import dtypes
 from planish.errors import ShapeError
-from planish.frontend.storage import Array
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.elementwise import clip, equal, imag, logical_not, real
 from planish.frontend.tensor.indexing import take
+from planish.frontend.tensor.manipulation import moveaxis
 from planish.frontend.tensor.operands import (
     Operand,
+    axis_of,
     cast_to,
     constant,
     from_data,
@@ -56,16 +57,31 @@ def _unique(name: str, x: Tensor, size: int | None) -> UniqueAll:
     given = tensor(name, x)
     if given.dtype.is_complex:
         return _unique_pairs(name, given, size)
-    flat = reshaped(ordered(name, given), (given.size,))
-    found = apply(ops.unique, flat, attrs=UniqueAttrs(given.size if size is None else size))
+    found = _distinct(name, reshaped(ordered(name, given), (given.size,)), None, size)
+    return found._replace(inverse_indices=reshaped(found.inverse_indices, given.shape))
+
+
+def _distinct(name: str, x: Tensor, axis: int | None, size: int | None) -> UniqueAll:
+    """Distinct elements of a vector, or slices along the first axis; as many as there are, if no size is given."""
+    limit = x.shape[0] if size is None else size
+    found = apply(ops.unique, x, attrs=UniqueAttrs(limit) if axis is None else UniqueAttrs(limit, axis))
     values, first, inverse, counts, _ = found
     if size is None:
         arrays = known(name, found, f"give the number of results: {name}(x, size=…)")
         number = int(arrays[-1])
-        place = given._device
-        values, first, counts = (from_data(arrays[at][:number].copy(), place) for at in (0, 1, 3))
-        inverse = from_data(arrays[2].copy(), place)
-    return UniqueAll(values, first, reshaped(inverse, given.shape), counts)
+        values, first, counts = (from_data(arrays[at][:number].copy(), x._device) for at in (0, 1, 3))
+        inverse = from_data(arrays[2].copy(), x._device)
+    return UniqueAll(values, first, inverse, counts)
+
+
+def unique_slices(x: Tensor, axis: int, size: int | None = None) -> UniqueAll:
+    """Distinct slices along an axis, in ascending order."""
+    along = axis_of("unique", axis, x.ndim, x.shape)
+    lines = moveaxis(x, along, 0)
+    rows = reshaped(lines, (lines.shape[0], lines.size // max(lines.shape[0], 1)))
+    found = _distinct("unique", rows, 0, size)
+    values = reshaped(found.values, (found.values.shape[0], *lines.shape[1:]))
+    return found._replace(values=moveaxis(values, 0, along))
 
 
 def _unique_pairs(name: str, x: Tensor, size: int | None) -> UniqueAll:
@@ -75,13 +91,7 @@ def _unique_pairs(name: str, x: Tensor, size: int | None) -> UniqueAll:
         *[reshaped(part, (x.size, 1)) for part in (real(x), imag(x))],
         attrs=ops.ConcatAttrs(1),
     )
-    found = apply(ops.unique, rows, attrs=UniqueAttrs(x.size if size is None else size, 0))
-    values, first, inverse, counts, _ = found
-    if size is None:
-        arrays: list[Array] = known(name, found, f"give the number of results: {name}(x, size=…)")
-        number = int(arrays[-1])
-        values, first, counts = (from_data(arrays[at][:number].copy(), x._device) for at in (0, 1, 3))
-        inverse = from_data(arrays[2].copy(), x._device)
+    values, first, inverse, counts = _distinct(name, rows, 0, size)
     joined = Tensor.apply(ops.complex, values[:, 0], values[:, 1])
     return UniqueAll(cast_to(joined, x.dtype), first, reshaped(inverse, x.shape), counts)
 

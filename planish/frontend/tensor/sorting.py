@@ -12,21 +12,21 @@ from planish.ptir import ops
 from planish.ptir.ops.order import SortAttrs, TopKAttrs
 
 
-def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Elements in order along an axis."""
     given = ordered("sort", tensor("sort", x))
     place = axis_of("sort", axis, given.ndim, given.shape)
     return Tensor.apply(ops.sort, given, attrs=SortAttrs(place, descending))
 
 
-def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions that put the elements in order along an axis."""
     given = ordered("argsort", tensor("argsort", x))
     place = axis_of("argsort", axis, given.ndim, given.shape)
     return apply(ops.sort, given, iota(given.shape, place), attrs=SortAttrs(place, descending))[1]
 
 
-def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Tensor, Tensor]:
     """The k greatest (or smallest) elements along an axis, in order, and where they are."""
     given = ordered("topk", tensor("topk", x))
     place = axis_of("topk", axis, given.ndim, given.shape)
@@ -37,7 +37,7 @@ def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple
     return values, indices
 
 
-def lexsort(keys: tuple[Tensor, ...] | list[Tensor], /, *, axis: int = -1) -> Tensor:
+def lexsort(keys: tuple[Tensor, ...] | list[Tensor], /, axis: int = -1) -> Tensor:
     """The positions that sort by several keys, the last one first."""
     if not keys:
         raise mistake(ShapeError, "lexsort", "there is nothing to sort by")

@@ -54,13 +54,13 @@ def _total(name: str, op: OpDef, x: Tensor, axis: Axis, dtype: DTypeLike | None,
     return reduce(op, cast_to(given, summed_dtype(given, dtype)), axes_of(name, axis, given), keepdims)
 
 
-def sum(x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def sum(x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum over axes."""
     return _total("sum", ops.reduce_sum, x, axis, dtype, keepdims)
 
 
 def prod(
-    x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
+    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
     """The product over axes."""
     return _total("prod", ops.reduce_prod, x, axis, dtype, keepdims)
@@ -77,12 +77,12 @@ def _extreme(name: str, op: OpDef, x: Tensor, axis: Axis, keepdims: bool) -> Ten
     return reduce(op, given, axes, keepdims)
 
 
-def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The greatest over axes; NaN if there is one."""
     return _extreme("max", ops.reduce_max, x, axis, keepdims)
 
 
-def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The smallest over axes; NaN if there is one."""
     return _extreme("min", ops.reduce_min, x, axis, keepdims)
 
@@ -101,7 +101,7 @@ def _count(x: Tensor, axes: tuple[int, ...], dtype: DType) -> Tensor | float:
 
 
 def mean(
-    x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
+    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
     """The mean over axes."""
     given = tensor("mean", x)
@@ -119,7 +119,7 @@ def _wide(x: Tensor) -> Tensor:
     return cast_to(x, dtypes.float32) if x.dtype.is_float and x.dtype.bits < 32 else x
 
 
-def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over axes; the sum of squares is divided by the count minus `correction`."""
     given = floating("var", tensor("var", x))
     axes = axes_of("var", axis, given)
@@ -135,7 +135,7 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     return result if given.dtype.is_complex else cast_to(result, given.dtype)
 
 
-def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over axes."""
     return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
@@ -175,8 +175,8 @@ def _running(
 def cumulative_sum(
     x: Tensor,
     /,
-    *,
     axis: int | None = None,
+    *,
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
@@ -187,8 +187,8 @@ def cumulative_sum(
 def cumulative_prod(
     x: Tensor,
     /,
-    *,
     axis: int | None = None,
+    *,
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
@@ -196,19 +196,19 @@ def cumulative_prod(
     return _running("cumulative_prod", ops.cumprod, x, axis, dtype, include_initial, 1)
 
 
-def cumulative_max(x: Tensor, /, *, axis: int | None = None) -> Tensor:
+def cumulative_max(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running maxima along an axis."""
     given, along = _line("cumulative_max", x, axis)
     return Tensor.apply(ops.cummax, ordered("cumulative_max", given), attrs=CumulativeAttrs(along))
 
 
-def cumulative_min(x: Tensor, /, *, axis: int | None = None) -> Tensor:
+def cumulative_min(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running minima along an axis."""
     given, along = _line("cumulative_min", x, axis)
     return Tensor.apply(ops.cummin, ordered("cumulative_min", given), attrs=CumulativeAttrs(along))
 
 
-def cumulative_logsumexp(x: Tensor, /, *, axis: int | None = None) -> Tensor:
+def cumulative_logsumexp(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running log(sum(exp(x))) along an axis, without overflow."""
     given, along = _line("cumulative_logsumexp", x, axis)
     return composite(cumulative.cumlogsumexp, real_floating("cumulative_logsumexp", given), axis=along)
@@ -217,7 +217,7 @@ def cumulative_logsumexp(x: Tensor, /, *, axis: int | None = None) -> Tensor:
 # --- more -------------------------------------------------------------------------------------------------
 
 
-def quantile(x: Tensor, q: float, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def quantile(x: Tensor, q: float, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The value below which a share `q` of the elements lies, interpolated linearly; NaN if there is one."""
     from planish.frontend.tensor.indexing import take
     from planish.frontend.tensor.sorting import sort
@@ -245,12 +245,12 @@ def quantile(x: Tensor, q: float, /, *, axis: int | None = None, keepdims: bool 
     return reshaped(found, shape)
 
 
-def median(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def median(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The middle element, or the mean of the two in the middle."""
     return quantile(x, 0.5, axis=axis, keepdims=keepdims)
 
 
-def average(x: Tensor, /, *, axis: Axis = None, weights: Tensor | None = None) -> Tensor:
+def average(x: Tensor, /, axis: Axis = None, *, weights: Tensor | None = None) -> Tensor:
     """The mean over axes, weighted."""
     if weights is None:
         return mean(x, axis=axis)

@@ -12,20 +12,20 @@ from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 
 
-def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Whether all elements are true; so it is of none."""
     given = truth("all", tensor("all", x))
     return reduce(ops.reduce_and, given, axes_of("all", axis, given), keepdims)
 
 
-def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Whether any element is true."""
     given = truth("any", tensor("any", x))
     return reduce(ops.reduce_or, given, axes_of("any", axis, given), keepdims)
 
 
 def diff(
-    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+    x: Tensor, /, axis: int = -1, *, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
     """Differences of neighbours along an axis, `n` times."""
     given = tensor("diff", x)

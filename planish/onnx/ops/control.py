@@ -20,8 +20,8 @@ from planish.errors import PlanishError
 from planish.onnx.ops.common import numpy_kind
 from planish.onnx.registry import op
 from planish.onnx.scope import NameScope, graphs_of, names_used
-from planish.onnx.segment import on_device
 from planish.onnx.site import CannotTrace, NodeSite
+from planish.onnx.tensors import on_device
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.types import TensorType
 

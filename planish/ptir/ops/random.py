@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from planish.ptir.ops import checking
 from planish.ptir.ops import definition as d
 from planish.ptir.ops.literal import Array
 from planish.ptir.types import DimLike, TensorType
+from planish.records import dataclass
 from planish.scalars.meanings import threefry2x32
 
 _WORDS: Final[checking.DTypeSet] = frozenset({dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64})

@@ -7,7 +7,6 @@ The patterns are those that ship (`canonicalization_patterns`), or others; they 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
@@ -20,6 +19,7 @@ from planish.ptir.rewrite.driver import apply_patterns_and_fold_greedily
 from planish.ptir.rewrite.folding import MAX_FOLDED_ELEMENTS
 from planish.ptir.rewrite.pattern import BasePattern, FrozenPatternSet, PatternSet
 from planish.ptir.verify import problems, verify
+from planish.records import dataclass
 
 PatternLike: TypeAlias = str | BasePattern | type[BasePattern]
 """A pattern: itself, its class, or the name it ships or is registered under."""

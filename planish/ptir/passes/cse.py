@@ -10,7 +10,6 @@ equal operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
 from planish.ptir.exact import exact_key
@@ -18,6 +17,7 @@ from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.definition import NO_ATTRS, RETURN, OpDef
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.rewrite.rewriter import ProgramRewriter
+from planish.records import dataclass
 
 Key: TypeAlias = tuple[object, ...]
 Table: TypeAlias = dict["Key | int", Inst]

@@ -6,13 +6,13 @@ size is looked at last, since types use it too (see `rewrite.bound_sizes`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from planish.ptir.function import Function, Inst, Program
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.rewrite.bound_sizes import BINDERS, erase_unmentioned
 from planish.ptir.rewrite.rewriter import ProgramRewriter
+from planish.records import dataclass
 
 
 @register

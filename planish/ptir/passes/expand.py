@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from planish.ptir.function import Function, Inst, Program
@@ -24,6 +23,7 @@ from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassRes
 from planish.ptir.passes.expand_types import Parts, convert_function
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 
 @register

@@ -13,7 +13,6 @@ expanded first (`expand,expand-complex`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, cast
 
 import numpy as np
@@ -37,6 +36,7 @@ from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassRes
 from planish.ptir.passes.expand_types import Parts, convert_function
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import TensorType
+from planish.records import dataclass
 
 
 @register

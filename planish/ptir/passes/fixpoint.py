@@ -10,13 +10,14 @@ A pass manager unrolls groups: its instruments see the passes inside, one run af
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final, TypeAlias
 
 from planish.config import current
 from planish.errors import PassError
 from planish.ptir.function import Program
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, Pass, PassContext, PassResult, register
+from planish.records import dataclass
 
 Schedule: TypeAlias = Generator[Pass, PassResult, bool]
 """Gives the pass to run next and is sent what it did; in the end, whether anything changed."""

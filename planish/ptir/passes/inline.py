@@ -8,7 +8,6 @@ has for them, or one that is free there. A call whose caller knows such a size u
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from planish.ptir.dims import Dim, DimLike, bounds, substitute
@@ -20,6 +19,7 @@ from planish.ptir.printer import symbols_in
 from planish.ptir.rewrite.bound_sizes import SizeMentions
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.substitution import Substitution
+from planish.records import dataclass
 
 
 @register

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from planish.ptir.function import Program
 from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
 from planish.ptir.passes.inline import calls_in
+from planish.records import dataclass
 
 
 @register

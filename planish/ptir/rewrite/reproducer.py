@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ import numpy as np
 from planish.errors import ParseError
 from planish.ptir.dump import program_text
 from planish.ptir.function import Program
+from planish.records import dataclass
 
 _RUN = "// run: "
 
@@ -49,6 +48,8 @@ def reproducer_text(program: Program, pipeline: str, error: BaseException | None
 
 def _installed() -> str:
     """The version of planish as installed; a bare source tree has none on record."""
+    from importlib import metadata  # brings `email`, and only a failure is told to anybody
+
     try:
         return metadata.version("planish")
     except metadata.PackageNotFoundError:

@@ -8,7 +8,7 @@ zero sum is unspecified too.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike
@@ -21,6 +21,7 @@ from planish.ptir.rules.cast import may_skip
 from planish.ptir.rules.numbers import CONSTANT, filled, number_of
 from planish.ptir.rules.rule import Answer, family, rule
 from planish.ptir.rules.shapes import match_axes, others, varies
+from planish.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

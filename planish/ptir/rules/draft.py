@@ -9,7 +9,6 @@ once, at the end. Nothing is inserted unless the whole replacement exists and ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ from planish.ptir.ops.literal import Literal
 from planish.ptir.rewrite.prelude import is_identity_permutation
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.ptir.types import Quant, TensorType
+from planish.records import dataclass
 
 
 class Declined(Exception):

@@ -6,13 +6,23 @@ operand. Filters, radius and `watch_uses` follow from the equations. An op that 
 
 from __future__ import annotations
 
-import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from planish.algebra import kinds as k
-from planish.algebra.law import COMPARISONS, Apply, Expression, Law, Letter, Number, normal, orders, walk
+from planish.algebra.law import (
+    COMPARISONS,
+    Apply,
+    Expression,
+    Law,
+    Letter,
+    Number,
+    normal,
+    orders,
+    parameters_of,
+    walk,
+)
 from planish.algebra.scalar import LAWS
 from planish.dtypes import Kind
 from planish.ptir import ops
@@ -285,7 +295,7 @@ class _Writer:
 
     def _condition(self, when: Callable[..., bool], left: Apply) -> None:
         given = []
-        for name in inspect.signature(when).parameters:
+        for name in parameters_of(when):
             if name == "dtype":
                 given.append("dtype")
                 continue

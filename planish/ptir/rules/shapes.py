@@ -6,7 +6,6 @@ Everything here answers for all values of the dynamic sizes, or not at all.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from planish.ptir import ops
 from planish.ptir.dims import DimLike, bounds
@@ -15,6 +14,7 @@ from planish.ptir.ops.checking import at_most
 from planish.ptir.ops.definition import OpDef
 from planish.ptir.ops.literal import Literal
 from planish.ptir.rules import draft as d
+from planish.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.runtime.arrays import DeviceArray
 from planish.runtime.cuda.device import Gpu
 
 Array = NDArray[Any]
 
 
-class GpuArray:
+class GpuArray(DeviceArray):
     """An array on a GPU. `owner` keeps its memory alive."""
 
     __slots__ = ("address", "dtype", "gpu", "owner", "shape")
@@ -46,6 +47,10 @@ class GpuArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self.numpy()
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
     @property
     def size(self) -> int:

@@ -37,17 +37,28 @@ def version() -> str:
     return f"{major}.{minor}"
 
 
+def cubin_key(source: str, arch: str, flags: Sequence[str]) -> str:
+    """Under which the machine code of a file is kept."""
+    return key_of("cubin", version(), arch, *flags, source)
+
+
+def kept_cubin(key: str) -> bytes | None:
+    """What is kept under a key."""
+    found = _KNOWN.cubins.get(key) or disk_cache().get(key)
+    if found is not None:
+        COUNTERS.found += 1
+        _KNOWN.cubins[key] = found
+    return found
+
+
 def cubin_of(source: str, arch: str, flags: Sequence[str]) -> bytes:
     """The machine code of a file, for an architecture such as `sm_90a`: from the cache, or made and kept."""
-    key = key_of("cubin", version(), arch, *flags, source)
-    found = _KNOWN.cubins.get(key) or disk_cache().get(key)
+    key = cubin_key(source, arch, flags)
+    found = kept_cubin(key)
     if found is None:
-        found = translate(source, arch, flags, "cubin")
+        found = _KNOWN.cubins[key] = translate(source, arch, flags, "cubin")
         COUNTERS.compiled += 1
         disk_cache().put(key, found)
-    else:
-        COUNTERS.found += 1
-    _KNOWN.cubins[key] = found
     return found
 
 

@@ -1,45 +1,39 @@
-"""A compiled function on a GPU: its flat code walked on addresses, what is known beforehand launched as one graph.
+"""A compiled function on a GPU: its flat code as segments, which are launched as a whole, and what the host does between them.
 
-The code is that of `runtime.plan`; memory is addresses, so that a slice is an addition and an exchange is one of numbers. A stretch of
-launches and copies without a jump is a graph: one call of the driver, however many kernels it has. What a flag or a size in memory decides is read back; host instructions work on copies.
+The code is that of `runtime.plan`; memory is addresses. A segment is a stretch of launches that are known beforehand (`trace`), for the
+integers of a call; it runs natively, from its second time on as a graph: one call of the driver, however many kernels it has, and even
+for one of them a third of the price of a launch. What a size in memory decides is read back, and so is a flag where the driver has no conditional nodes; host instructions work on copies.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+import ctypes
+import weakref
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.runtime.cuda.device import STREAM, Gpu
-from planish.runtime.cuda.driver import bindings, call, refuse
-from planish.runtime.cuda.launch import LoadedKernel, Site, node_params
-from planish.runtime.plan import (
-    OPERATIONS,
-    Below,
-    Calculate,
-    Call,
-    Code,
-    Copy,
-    Host,
-    Instruction,
-    Jump,
-    PlanState,
-    Read,
-    Slice,
-    Swap,
-    Unless,
-)
+from planish.runtime.cuda.device import Gpu
+from planish.runtime.cuda.driver import CudaFault, call, refuse
+from planish.runtime.cuda.graphs import Builder, Built, decides
+from planish.runtime.cuda.launch import LoadedKernel, copier
+from planish.runtime.cuda.native import WANTS_GRAPH, Launcher, Memory, packed
+from planish.runtime.cuda.trace import Choice, Item, Launch, Loop, Stretch, Word, follow
+from planish.runtime.plan import Code, Copy, Host, PlanState, Read, Swap, Unless
 
 Array = NDArray[Any]
-_WORTH: Final = 2
-"""Launches that are worth a graph."""
-_LONGEST: Final = 4096
-"""Nodes of one graph."""
-_KEPT: Final = 8
-"""Graphs of one stretch, for as many sets of addresses."""
+_GRAPHS: Final = 4
+"""Graphs of one segment, for as many sets of addresses; of another set, the words of the oldest are set anew."""
+_WHOLE: Final = 8
+"""The same where they cannot be set anew."""
+_SEGMENTS: Final = 64
+"""Of one function: as many sizes as a server sees in turn."""
+_WORDS: Final = 256
+"""Of one launch; a kernel has at most 4 KiB of parameters, and this is half of that."""
+_LAUNCHED: Final[weakref.WeakValueDictionary[int, Segment]] = weakref.WeakValueDictionary()
+"""By address."""
 
 
 class GpuCode:
@@ -48,88 +42,62 @@ class GpuCode:
     def __init__(
         self,
         gpu: Gpu,
+        launcher: Launcher,
         code: Code,
         kernels: Sequence[LoadedKernel],
         itemsizes: Sequence[int],
         dtypes: Sequence[np.dtype[Any]],
     ) -> None:
-        self.gpu, self.code, self.kernels = gpu, code, kernels
+        self.gpu, self.launcher, self.code = gpu, launcher, code
         self.itemsizes, self.dtypes = itemsizes, dtypes
-        calls = {i.site: i for i in code.instructions if isinstance(i, Call)}
-        self.sites = {
-            number: Site(kernels[i.kernel], len(i.buffers) + len(i.variables)) for number, i in calls.items()
-        }
-        self.stretches = _stretches(code.instructions)
-        self._graphs: dict[int, Graph] = {}
+        self.decides = any(isinstance(i, Unless) for i in code.instructions) and decides(gpu)
+        copies = any(isinstance(i, Copy | Swap) for i in code.instructions)
+        self.kernels = [*kernels, copier(gpu)] if copies else list(kernels)  # `trace.COPY` is the last one
+        self._segments: dict[tuple[int, tuple[int | None, ...]], Segment] = {}
         self.launched = 0
-        self._lock = threading.RLock()
-        only = code.instructions[0] if len(code.instructions) == 1 else None
-        self._only = (
-            (self.sites[only.site], only.buffers) if isinstance(only, Call) and not only.variables else None
-        )
-        """The one launch that a call is."""
+        """Kernels of the last call."""
 
     def __call__(self, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
-        """One call on addresses by buffer and integers by slot; `sizes`: the bytes of each buffer.
-
-        One at a time: what a launch is given lies where the driver reads it, which works outside of the interpreter's lock.
-        """
-        with self._lock:
-            self._run(memory, slots, sizes)
-
-    def _run(self, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
-        self.gpu.enter()
-        if self._only is not None:
-            site, buffers = self._only
-            site.set([memory[buffer] for buffer in buffers])
-            site.launch(())
-            self.launched = 1
-            return
-        instructions, position, self.launched = self.code.instructions, 0, 0
+        """One call on addresses by buffer and integers by slot; `sizes`: the bytes of each buffer."""
+        instructions, position, launched = self.code.instructions, 0, 0
         while position < len(instructions):
-            end = self.stretches.get(position)
-            if end is not None:
-                graph = self._graphs.get(position)
-                if graph is None:
-                    graph = self._graphs[position] = Graph(self, position, end)
-                graph.launch(memory, slots)
-                self.launched += graph.kernels
-                position = end
-                continue
-            position = self._step(instructions[position], position, memory, slots, sizes)
+            segment = self.segment(position, slots, sizes)
+            segment.run(memory)
+            launched += segment.kernels
+            stretch = segment.stretch
+            memory[:] = [memory[root] + offset for root, offset in stretch.memory]
+            slots[:] = stretch.slots  # type: ignore[assignment]  # None is never looked at
+            position = stretch.end
+            if position < len(instructions):
+                position = self._step(position, memory, slots, sizes)
+        self.launched = launched
 
-    def _step(
-        self, i: Instruction, position: int, memory: list[int], slots: list[int], sizes: Sequence[int]
-    ) -> int:
-        match i:
-            case Call():
-                site = self.sites[i.site]
-                variables = [slots[slot] for slot in i.variables]
-                site.set([*(memory[buffer] for buffer in i.buffers), *variables])
-                site.launch(variables)
-                self.launched += 1
-            case Copy(source, target, size):
-                self.gpu.copy(memory[source], memory[target], slots[size] * self.itemsizes[target])
-            case Swap(first, second):
-                memory[first], memory[second] = memory[second], memory[first]
-            case Slice(buffer, base, index, size):
-                memory[buffer] = memory[base] + slots[index] * slots[size] * self.itemsizes[buffer]
-            case Calculate(target, op, left, right):
-                slots[target] = OPERATIONS[op](slots[left], slots[right])
+    def segment(self, position: int, slots: Sequence[int], sizes: Sequence[int]) -> Segment:
+        """What is launched from a position on."""
+        key = position, tuple(slots)
+        found = self._segments.get(key)
+        if found is None:
+            stretch = follow(self.code, position, slots, sizes, self.itemsizes, decides=self.decides)
+            if len(self._segments) >= _SEGMENTS:
+                self._segments.pop(next(iter(self._segments)), None)
+            found = self._segments[key] = Segment(self.gpu, self.launcher, stretch, self.kernels)
+        return found
+
+    def _step(self, position: int, memory: list[int], slots: list[int], sizes: Sequence[int]) -> int:
+        """What only the host can do."""
+        match i := self.code.instructions[position]:
             case Read(_, buffer):
                 found = np.empty(1, np.int64)
                 self.gpu.download(memory[buffer], found)
                 i.step(PlanState({buffer: found}, slots, (), ()))  # type: ignore[arg-type]  # all that it looks at
-            case Jump(to):
-                return to
             case Unless(flag, to):
                 found = np.empty(1, np.uint8)
                 self.gpu.download(memory[flag], found)
                 return position + 1 if found[0] else to
-            case Below(left, right, to):
-                return position + 1 if slots[left] < slots[right] else to
             case Host():
                 self._host(i, memory, slots, sizes)
+            case _:  # the stretch was as long as it may be
+                return position
         return position + 1
 
     def _host(self, i: Host, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
@@ -145,83 +113,145 @@ class GpuCode:
             self.gpu.upload(arrays[buffer], memory[buffer])
 
 
-def _stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """Where a run of launches and copies begins, and where it ends: nothing jumps into it, and nothing in it changes an address."""
-    targets = {i.to for i in instructions if isinstance(i, Jump | Unless | Below)}
-    found: dict[int, int] = {}
-    begin = 0
-    while begin < len(instructions):
-        end = begin
-        while (
-            end < len(instructions)
-            and isinstance(instructions[end], Call | Copy)
-            and end - begin < _LONGEST
-            and (end == begin or end not in targets)
-        ):
-            end += 1
-        if end - begin >= _WORTH:
-            found[begin] = end
-        begin = max(end, begin + 1)
-    return found
+class Segment:
+    """A stretch, laid out for the native way; and the graphs that were made of it."""
 
+    def __init__(
+        self, gpu: Gpu, launcher: Launcher, stretch: Stretch, kernels: Sequence[LoadedKernel]
+    ) -> None:
+        self.gpu, self.stretch, self._kernels, self._launcher = gpu, stretch, kernels, launcher
+        self._memory = Memory()
+        self._graphs: dict[int, tuple[Built, Memory]] = {}
+        self.items = tuple(_not_empty(stretch.items, kernels))
+        launches = [i for i in self.items if isinstance(i, Launch)] if stretch.is_straight else []
+        self._launches = launches
+        everything = list(_launches(self.items))
+        self.kernels = len(everything)
+        words = [*(w for launch in everything for w in launch.words), *_flags(self.items)]
+        self._roots = sorted({word.root for word in words if word.root >= 0})
+        settable = stretch.is_straight and all(len(launch.words) <= _WORDS for launch in launches)
+        graphs = _GRAPHS if settable else _WHOLE
+        keep = self._memory.words
+        self._words = (ctypes.c_int64 * 12)(
+            len(launches) if settable else 0,
+            sum(len(launch.words) for launch in launches),
+            keep([word for launch in launches for word in self._laid_out(launch)]),
+            len(self._roots),
+            keep(self._roots),
+            graphs if self.items else 0,
+            0,
+            keep([0] * (5 * graphs)),
+            int(settable),
+            0,
+            0,
+            0,
+        )
+        self.address = ctypes.addressof(self._words)
+        _LAUNCHED[self.address] = self
 
-class Graph:
-    """Launches and copies as one. What was made for some addresses and sizes is kept: a program has few sets of them in turn."""
+    def _laid_out(self, launch: Launch) -> list[int]:
+        """`struct launch`."""
+        kernel = self._kernels[launch.kernel]
+        x, y, z = kernel.grid.at(launch.variables)
+        tx, ty, tz = kernel.grid.threads
+        terms = self._memory.words([number for word in launch.words for number in word])
+        sizes = (packed(x, y), packed(z, tx), packed(ty, tz), packed(kernel.shared, 0))
+        return [int(kernel.function), *sizes, len(launch.words), terms]
 
-    def __init__(self, code: GpuCode, begin: int, end: int) -> None:
-        self.code = code
-        self.steps = [i for i in code.code.instructions[begin:end] if isinstance(i, Call | Copy)]
-        self.kernels = sum(isinstance(i, Call) for i in self.steps)
-        self._made: dict[tuple[tuple[int, ...], tuple[int, ...]], Any] = {}
-        self._launch = bindings().cuGraphLaunch
-
-    def launch(self, memory: Sequence[int], slots: Sequence[int]) -> None:
-        """Run it on these addresses."""
-        key = tuple(memory), tuple(slots)
-        found = self._made.get(key)
-        if found is None:
-            if len(self._made) >= _KEPT:
-                call("cuGraphExecDestroy", self._made.pop(next(iter(self._made))))
-            found = self._made[key] = self._build(memory, slots)
-        (status,) = self._launch(found, STREAM)
+    def run(self, memory: Sequence[int]) -> None:
+        """Launch it on these addresses."""
+        if not self.items:
+            return
+        frame = (ctypes.c_int64 * max(len(memory), 1))(*memory)
+        while (status := self._launcher.run(self.address, frame, self.gpu.place)) == WANTS_GRAPH:
+            self._add_graph(memory)
         if status:
-            refuse(int(status), "cuGraphLaunch", "when a graph of kernels was launched")
+            self.refused(status)
 
-    def _build(self, memory: Sequence[int], slots: Sequence[int]) -> Any:
-        graph = call("cuGraphCreate", 0)
-        context = call("cuCtxGetCurrent")
-        before: list[Any] = []
-        for i in self.steps:
-            own = _words(i, memory, slots, self.code)
-            if isinstance(i, Call):
-                site = self.code.sites[i.site]
-                variables = [slots[slot] for slot in i.variables]
-                site.set(own)
-                if 0 in site.kernel.grid.at(variables):
-                    continue
-                before = [
-                    call("cuGraphAddKernelNode", graph, before, len(before), node_params(site, variables))
-                ]
-            elif own[2] and own[0] != own[1]:
-                before = [
-                    call("cuGraphAddMemcpyNode", graph, before, len(before), _copy_params(*own), context)
-                ]
-        made = call("cuGraphInstantiate", graph, 0)
-        call("cuGraphDestroy", graph)
-        return made
+    def refused(self, status: int) -> None:
+        """Say that the driver refused a launch."""
+        number, status = status >> 32, status & 0xFFFFFFFF
+        names = self.names()
+        what = (
+            f"{names[0]} was launched"
+            if len(names) == 1
+            else f"a graph of {self.kernels} kernels was launched"
+        )
+        if number:
+            what = f"{self._kernels[self._launches[number].kernel].name} was launched"
+        refuse(status, "a launch", f"when {what}")
+
+    def names(self) -> list[str]:
+        """Of its kernels, each once."""
+        return list(dict.fromkeys(self._kernels[launch.kernel].name for launch in _launches(self.items)))
+
+    def prepare(self, frame: int) -> None:
+        """Make a graph for the addresses that lie at one."""
+        self._add_graph(list((ctypes.c_int64 * len(self.stretch.memory)).from_address(frame)))
+
+    def _add_graph(self, memory: Sequence[int]) -> None:
+        built = Builder(self.gpu, self._kernels, memory).build(self.items)
+        own, old = Memory(), (ctypes.c_int64 * 5)()
+        frame = own.words([memory[root] for root in self._roots])
+        new = (ctypes.c_int64 * 5)(
+            int(built.executable), frame, own.words(built.nodes), own.words(built.words), 0
+        )
+        self._graphs[int(built.executable)] = built, own
+        self._launcher.add(self.address, new, old)
+        if old[0]:
+            _destroy(self.gpu, self._graphs.pop(old[0])[0])
+
+    def __del__(self) -> None:
+        for built, _ in self._graphs.values():
+            _destroy(self.gpu, built)
 
 
-def _words(i: Call | Copy, memory: Sequence[int], slots: Sequence[int], code: GpuCode) -> tuple[int, ...]:
-    if isinstance(i, Call):
-        return (*(memory[buffer] for buffer in i.buffers), *(slots[slot] for slot in i.variables))
-    return memory[i.source], memory[i.target], slots[i.size] * code.itemsizes[i.target]
+def _destroy(gpu: Gpu, built: Built) -> None:
+    try:
+        gpu.enter()
+        call("cuGraphExecDestroy", built.executable)
+        call("cuGraphDestroy", built.graph)
+    except (CudaFault, TypeError):  # the device is gone, or the interpreter is going
+        pass
 
 
-def _copy_params(source: int, target: int, nbytes: int) -> Any:
-    driver = bindings()
-    params = driver.CUDA_MEMCPY3D()
-    device = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
-    params.srcMemoryType = params.dstMemoryType = device
-    params.srcDevice, params.dstDevice = source, target
-    params.WidthInBytes, params.Height, params.Depth = nbytes, 1, 1
-    return params
+def names_of(segments: Sequence[int]) -> tuple[str, ...]:
+    """The names of the kernels of segments, by their addresses, each once."""
+    found = map(_LAUNCHED.get, segments)
+    return tuple(dict.fromkeys(name for segment in found if segment is not None for name in segment.names()))
+
+
+def _not_empty(items: Sequence[Item], kernels: Sequence[LoadedKernel]) -> Iterator[Item]:
+    """Without launches of no blocks."""
+    for item in items:
+        match item:
+            case Launch():
+                if 0 not in kernels[item.kernel].grid.at(item.variables):
+                    yield item
+            case Choice(flag, then, otherwise):
+                yield Choice(flag, tuple(_not_empty(then, kernels)), tuple(_not_empty(otherwise, kernels)))
+            case Loop(flag, turns, flags, back):
+                inner = tuple(tuple(_not_empty(turn, kernels)) for turn in turns)
+                yield Loop(flag, inner, flags, tuple(_not_empty(back, kernels)))
+
+
+def _launches(items: Sequence[Item]) -> Iterator[Launch]:
+    for item in items:
+        match item:
+            case Launch():
+                yield item
+            case Choice(_, then, otherwise):
+                yield from _launches((*then, *otherwise))
+            case Loop(_, turns, _, back):
+                yield from _launches([one for turn in (*turns, back) for one in turn])
+
+
+def _flags(items: Sequence[Item]) -> Iterator[Word]:
+    for item in items:
+        match item:
+            case Choice(flag, then, otherwise):
+                yield flag
+                yield from _flags((*then, *otherwise))
+            case Loop(flag, turns, flags, _):
+                yield from (flag, *flags)
+                yield from _flags([one for turn in turns for one in turn])

@@ -1,12 +1,16 @@
 """A GPU as a value: its context, its properties, copies, and the stream that everything runs on.
 
 All work of one GPU is in one order: that of the default stream, which is also the one that other libraries use unless they are told
-otherwise. So memory that is freed can be given out again at once: whoever gets it runs later.
+otherwise. So memory that is freed can be given out again at once: whoever gets it runs later. Whoever wants another stream
+(`on_stream`) has it wait for the one before, and that for it afterwards: the order stays one.
 """
 
 from __future__ import annotations
 
+import ctypes
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
 
@@ -18,8 +22,9 @@ from planish.runtime.cuda.driver import bindings, call, device_count
 from planish.runtime.cuda.memory import Pool
 
 Array = NDArray[Any]
-STREAM: Final = 0
-"""The default stream."""
+_DEFAULT: Final = 0
+"""The default stream, as the driver calls it; for DLPack it is 1."""
+_NO_TIMING: Final = 2
 
 
 class Gpu:
@@ -32,6 +37,9 @@ class Gpu:
         self._device = call("cuDeviceGet", number)
         self._context = call("cuDevicePrimaryCtxRetain", self._device, doing=f"when {self.name} was opened")
         self._ready = threading.local()
+        self._place = (ctypes.c_int64 * 2)(int(self._context), _DEFAULT)
+        self.place = ctypes.addressof(self._place)
+        """For native code: its context, and the stream."""
         self.pool = Pool(self)
 
     def __repr__(self) -> str:
@@ -76,43 +84,84 @@ class Gpu:
         self.enter()
         return int(call("cuMemGetInfo")[0])
 
+    # -- streams ---------------------------------------------------------------------------------------------------
+
+    @property
+    def stream(self) -> int:
+        """The stream that everything runs on now."""
+        return int(self._place[1])
+
+    @property
+    def dlpack_stream(self) -> int:
+        """The same, as DLPack calls it."""
+        return self.stream or 1
+
+    @contextmanager
+    def on_stream(self, stream: int) -> Iterator[None]:
+        """Everything runs on another stream, behind what was begun before; and what comes afterwards, behind that."""
+        before = self.stream
+        self._order(before, stream)
+        self._place[1] = stream
+        try:
+            yield
+        finally:
+            self._order(stream, before)
+            self._place[1] = before
+
+    def shown_to(self, stream: int | None) -> int | None:
+        """Let a stream, as DLPack calls it, see all that was begun; which one that is if it is another than ours."""
+        if stream == -1:  # whoever asks sees to it himself
+            return None
+        other = _DEFAULT if stream is None or stream == 1 else stream
+        if other == self.stream:
+            return None
+        self._order(self.stream, other)
+        return other
+
+    def wait_for(self, stream: int) -> None:
+        """Let what comes wait for what was begun on another stream."""
+        self._order(stream, self.stream)
+
+    def _order(self, first: int, second: int) -> None:
+        if first == second:
+            return
+        self.enter()
+        event = call("cuEventCreate", _NO_TIMING)
+        call("cuEventRecord", event, first)
+        call("cuStreamWaitEvent", second, event, 0)
+        call("cuEventDestroy", event)
+
     # -- memory ----------------------------------------------------------------------------------------------------
 
     def upload(self, array: Array, address: int) -> None:
         """Copy an array to the GPU; when this returns, the array may change."""
         if array.nbytes:
-            self.enter()
             given = np.ascontiguousarray(array)
-            call(
-                "cuMemcpyHtoD",
-                address,
-                given.ctypes.data,
-                given.nbytes,
-                doing="while an array was copied to it",
-            )
+            self._moved("HtoD", address, given.ctypes.data, given.nbytes, "while an array was copied to it")
 
     def download(self, address: int, array: Array) -> None:
         """Copy from the GPU into an array, once all work before is done."""
         if array.nbytes:
-            self.enter()
-            call(
-                "cuMemcpyDtoH",
-                array.ctypes.data,
-                address,
-                array.nbytes,
-                doing="while results were copied from it",
-            )
+            self._moved("DtoH", array.ctypes.data, address, array.nbytes, "while results were copied from it")
+
+    def _moved(self, way: str, target: int, source: int, nbytes: int, doing: str) -> None:
+        self.enter()
+        if self.stream == _DEFAULT:
+            call(f"cuMemcpy{way}", target, source, nbytes, doing=doing)
+        else:
+            call(f"cuMemcpy{way}Async", target, source, nbytes, self.stream, doing=doing)
+            call("cuStreamSynchronize", self.stream, doing=doing)
 
     def copy(self, source: int, target: int, nbytes: int) -> None:
         """Copy within the GPU, in the order of the stream."""
         if nbytes and source != target:
             self.enter()
-            call("cuMemcpyDtoDAsync", target, source, nbytes, STREAM)
+            call("cuMemcpyDtoDAsync", target, source, nbytes, self.stream)
 
     def synchronize(self) -> None:
         """Wait until everything is done; what went wrong on the way is raised here."""
         self.enter()
-        call("cuStreamSynchronize", STREAM, doing="while kernels ran")
+        call("cuStreamSynchronize", self.stream, doing="while kernels ran")
 
 
 _OPEN: Final[dict[int, Gpu]] = {}

@@ -6,8 +6,10 @@ memory, a kernel that faulted. A fault ends the context: what was on the device 
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from planish.errors import OutOfMemoryError, PlanishError
 
@@ -17,6 +19,9 @@ _OUT_OF_MEMORY: Final = 2
 _OLD_DRIVER: Final = frozenset({35, 803})
 _STICKY: Final = frozenset({700, 702, 714, 715, 716, 717, 718, 719})
 """Errors after which a context answers nothing else any more."""
+_SUSPECTS: Final = 8
+WITNESSES: Final[list[Callable[[], Sequence[str]]]] = []
+"""Who can tell what was launched last."""
 
 
 class CudaError(PlanishError):
@@ -64,7 +69,30 @@ def call(name: str, *arguments: Any, doing: str = "") -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def refuse(status: int, name: str, doing: str) -> None:
+@cache
+def _library() -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise CudaError(
+            f"there is no CUDA driver on this machine ({error})", remedy="use device='cpu'"
+        ) from error
+
+
+def addresses(names: Iterable[str]) -> dict[str, int]:
+    """Where functions of the driver are."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = ctypes.cast(_library()[name], ctypes.c_void_p).value or 0
+        except AttributeError:
+            raise CudaError(
+                f"the CUDA driver is too old: it has no {name}", remedy="update the driver to 12.0 or later"
+            ) from None
+    return found
+
+
+def refuse(status: int, name: str, doing: str) -> NoReturn:
     """The error that a status stands for."""
     word = _word(status)
     where = f" {doing}" if doing else ""
@@ -73,9 +101,12 @@ def refuse(status: int, name: str, doing: str) -> None:
             f"the GPU has too little memory{where}", remedy="free tensors, or use smaller ones"
         )
     if status in _STICKY:
+        names = [name for told in WITNESSES for name in told()]
+        last = f"; launched last: {', '.join(names[:_SUSPECTS])}" if names else ""
         raise CudaFault(
-            f"the GPU stopped{where}: {word}",
-            remedy="what is on this GPU is lost to this process; the CPU and its tensors go on working. Start a new process to use the GPU",
+            f"the GPU stopped{where}: {word}{last}",
+            remedy="what is on this GPU is lost to this process; the CPU and its tensors go on working. Start a new process to use the"
+            " GPU; with CUDA_LAUNCH_BLOCKING=1 in its environment the kernel at fault is named",
         )
     if status == _NO_DEVICE:
         raise CudaError("the driver finds no GPU", remedy="use device='cpu'; see CUDA_VISIBLE_DEVICES")

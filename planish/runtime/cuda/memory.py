@@ -66,13 +66,17 @@ class Pool:
         size = rounded(nbytes)
         free = self._free.get(size)
         if free is None:
-            with self._lock:
-                free = self._free.setdefault(size, [])
+            free = self.free_list(size)
         try:
             address = free.pop()
         except IndexError:
             address = self._ask(size, nbytes)
         return Block(free, address, size, nbytes)
+
+    def free_list(self, size: int) -> list[int]:
+        """The addresses of free blocks of a size."""
+        with self._lock:
+            return self._free.setdefault(size, [])
 
     @property
     def statistics(self) -> Statistics:
@@ -86,7 +90,7 @@ class Pool:
         if gpu is None or not self.statistics.kept:
             return 0
         gpu.enter()
-        call("cuStreamSynchronize", 0)
+        gpu.synchronize()
         freed = 0
         with self._lock:
             for size, free in self._free.items():

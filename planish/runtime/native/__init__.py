@@ -1,12 +1,15 @@
 """Native support: the worker pool, the memory pool, the way in from Python and 16-bit floats, written in C.
 
 The C beside this is compiled by `make native`, not at run time: the package reads `support.ll`, which LLVM makes machine code of
-like any kernel. What it believes about NumPy's array object is probed once per process (`reads_arrays`).
+like any kernel. What it makes for any x86-64 lies beside it (`support.o`): a process that starts with an empty cache does not wait for
+that. What it believes about NumPy's array object is probed once per process (`reads_arrays`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -29,9 +32,25 @@ class Functions(Protocol):
 
 
 @cache
-def source() -> str:
-    """The LLVM IR of it all."""
-    return Path(__file__).with_name("support.ll").read_text()
+def source(unit: str = "support") -> str:
+    """The LLVM IR of it all; `gpu`: of what only those need who have one."""
+    return Path(__file__).with_name(f"{unit}.ll").read_text()
+
+
+@cache
+def image() -> bytes | None:
+    """Its object code for any x86-64; None on another machine, or if it is not of this IR."""
+    try:
+        made = Path(__file__).with_name("support.o").read_bytes()
+    except OSError:
+        return None
+    of = digest(source())
+    return made if os.uname().machine == "x86_64" and made.endswith(f"{of}\n".encode()) else None
+
+
+def digest(text: str) -> str:
+    """What the last line of an object says of the IR that it was made of."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def function(module: Functions, name: str, *kinds: Any, result: Any = None) -> Callable[..., Any]:

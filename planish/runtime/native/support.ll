@@ -1,5 +1,5 @@
 ; made by `make native` from the C beside this
-; sha256 c26c8632671afd7fee6d73dd55f5a6722008921ae9ae5aee658b43ebeb566ca6
+; sha256 f81dff65977afb4af2135b5d269a94ca34c3898a559e76963891b573c35e3958
 %struct.anon = type { i64, [56 x i8], i64, [56 x i8], i32, [60 x i8], %struct.anon.0, [40 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8], i64, [56 x i8] }
 %struct.anon.0 = type { ptr, ptr, i64 }
 %struct.anon.1 = type { i64, i64, i64, i64, i64, i64, i64, [384 x ptr], i32 }

@@ -33,6 +33,7 @@ extern int PyGILState_Ensure(void);
 extern void PyGILState_Release(int state);
 extern int PyErr_CheckSignals(void);
 extern void *PyLong_AsVoidPtr(object *number);
+extern object *PyLong_FromVoidPtr(void *address);
 extern object *PyObject_Vectorcall(object *function, object *const *arguments, size count, object *names);
 extern void *PyEval_SaveThread(void);
 extern void PyEval_RestoreThread(void *state);
@@ -41,7 +42,7 @@ extern int PyTuple_SetItem(object *tuple, word index, object *item);
 extern void Py_IncRef(object *of);
 extern void Py_DecRef(object *of);
 
-COLD static word nanoseconds(void) {
+COLD __attribute__((unused)) static word nanoseconds(void) {
     struct timespec now;
     clock_gettime(1 /* CLOCK_MONOTONIC */, &now);
     return now.seconds * 1000000000 + now.nanoseconds;

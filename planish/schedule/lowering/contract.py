@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 from planish.dtypes import DType
 from planish.ptir.function import Inst
 from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs, convolution_axes
+from planish.records import dataclass
 from planish.schedule.lowering.positions import Axis, elements
 from planish.schedule.lowering.reduce import combined
 from planish.schedule.lowering.rules import Lowering, accumulator, convert

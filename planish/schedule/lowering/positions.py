@@ -7,9 +7,9 @@ miss; what misses is excluded by the gate, so that no position ever lies outside
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from planish import dtypes
+from planish.records import dataclass
 from planish.schedule.tensors import Dims, Tensors, expand, full, minus, plus, reshape, same_dim, times
 from planish.uop.node import UOp
 from planish.uop.ops import Ops

@@ -7,9 +7,10 @@ places that are accessed. What is not a sum (a quotient of a vector, a compariso
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, cast
 
+from planish.records import dataclass
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, Ops
 from planish.uop.symbolic import simplify, symbolic

@@ -12,9 +12,9 @@ A machine has few such indices and each has a largest value (`Target.grid`, `Tar
 into one index while their product fits, an axis that is too long is *split* over two; the axes are computed from the indices by
 division and remainder. What fits neither way is refused, with the reason.
 
-A STORE whose place does not depend on some axis of the block would be done by all its threads: it is gated to the first. Where
-threads share LOCAL memory, they wait for each other (`barriers.py`); tiles of several buffers are filled ahead
-(`software_pipeline.py`).
+LOCAL memory that no thread shares with another becomes its registers (`own_registers.py`). A STORE whose place does not depend
+on some axis of the block would be done by all its threads: it is gated to the first. Where threads share LOCAL memory, they
+wait for each other (`barriers.py`); tiles of several buffers are filled ahead (`software_pipeline.py`).
 
 Before → after::
 
@@ -36,6 +36,7 @@ from typing import Final
 from planish.dtypes import AddrSpace
 from planish.errors import LoweringError
 from planish.stages.devectorizer.barriers import add_barriers
+from planish.stages.devectorizer.own_registers import own_registers
 from planish.stages.devectorizer.software_pipeline import pipelined
 from planish.stages.expander.s10_add_local_buffers import spread
 from planish.target import Target
@@ -233,6 +234,9 @@ def add_gpu_dims(sink: UOp, target: Target) -> UOp:
     if not any(n.op is Ops.RANGE and kind_of(n) in THREADS | _BLOCKS for n in nodes):
         return sink
     threads = _by_order(nodes, *THREADS)
+    if target.is_gpu:
+        sink = own_registers(sink, target)
+        nodes = sink.toposort()
     result = _bounded(_replaced(sink, _indices(nodes, target), threads))
     return add_barriers(*pipelined(result)) if threads else result
 

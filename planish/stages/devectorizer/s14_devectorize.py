@@ -34,17 +34,27 @@ many nodes there are depends on the actions taken and the target, never on the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, pairwise
 from math import gcd
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from planish import dtypes
 from planish.config import current
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.records import dataclass
-from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Form, Forms, of_scalars
+from planish.stages.devectorizer.accesses import (
+    Access,
+    accesses_of,
+    gate_of,
+    join,
+    lanes_of,
+    moved,
+    parted,
+    pieces_of,
+    select,
+)
+from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Forms
 from planish.stages.devectorizer.wmma import pm_split_wmma, pm_whole_tiles, pm_wmma_accumulate
 from planish.target import Target
 from planish.uop.matcher import Matcher, rule
@@ -62,8 +72,6 @@ _REGISTER: Final = AddrSpace.REG
 _JOINED: Final = frozenset({Ops.CAT, Ops.VECTORIZE})
 _REACH: Final = 4
 """How far apart elements may be to be loaded together: further, most of what is loaded is not wanted."""
-_GAPS: Final = 4
-"""So many accesses at least have to become one, gaps included."""
 
 
 @dataclass(slots=True)
@@ -74,181 +82,6 @@ class _Run:
     cut_values: bool
     allow_half8: bool
     forms: Forms
-
-
-# -- which accesses ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """Consecutive elements from an index on: for each the lanes that it is, under a gate (of one lane, or one for each)."""
-
-    index: UOp
-    gate: UOp | None
-    lanes: tuple[tuple[int, ...], ...]
-
-
-class _Lanes(NamedTuple):
-    """Where the lanes of a place are: their indices, and their gates one by one and (if they come as one) together."""
-
-    form: Form
-    gates: Sequence[UOp | None]
-    gate: UOp | None
-
-
-def _parted(place: UOp) -> tuple[UOp, UOp | None]:
-    """The index of a place, and its gate."""
-    index = place.src[1]
-    gates = list(place.src[2:])
-    while (opened := _opened(index)) is not None:
-        index, gate = opened
-        gates.append(gate)
-    if not gates:
-        return index, None
-    lanes = max(index.dtype.lanes, *(gate.dtype.lanes for gate in gates))
-    gate = _spread(gates[0], lanes)
-    for other in gates[1:]:
-        gate = gate & _spread(other, lanes)
-    return index, gate
-
-
-def _opened(index: UOp) -> tuple[UOp, UOp] | None:
-    """What a gated index is where it is somewhere, and its gate; of one that has been cut to vectors, those of all pieces."""
-    pieces = index.src if index.op is Ops.CAT else (index,)
-    if not all(piece.op is Ops.WHERE and _is_nowhere(piece.src[2]) for piece in pieces):
-        return None
-    indices, gates = [piece.src[1] for piece in pieces], [piece.src[0] for piece in pieces]
-    return _join(indices, index.dtype), _join(gates, dtypes.bool_.vec(index.dtype.lanes))
-
-
-def _is_nowhere(index: UOp) -> bool:
-    """INVALID, in all lanes."""
-    return index.op is Ops.INVALID or (
-        index.op is Ops.VECTORIZE and all(lane.op is Ops.INVALID for lane in index.src)
-    )
-
-
-def _spread(gate: UOp, lanes: int) -> UOp:
-    if gate.dtype.lanes == lanes:
-        return gate
-    return gate.table.make(Ops.VECTORIZE, gate.dtype.vec(lanes), (gate,) * lanes)
-
-
-def _lanes_of(place: UOp, forms: Forms) -> _Lanes:
-    index, gate = _parted(place)
-    count = index.dtype.lanes
-    gates: list[UOp | None] = [None] * count if gate is None else list(forms.scalars(gate))
-    if all(n.op is not Ops.INVALID for n in index.toposort()):
-        return _Lanes(forms.form(index), gates, gate)
-    # Some lanes are nowhere, or have gates of their own.
-    closed = place.table.const(False, dtypes.bool_)
-    indices: list[UOp] = []
-    for number, lane in enumerate(forms.scalars(index)):
-        at, own = lane, gates[number]
-        while at.op is Ops.WHERE and at.src[2].op is Ops.INVALID:
-            own = at.src[0] if own is None else own & at.src[0]
-            at = at.src[1]
-        if at.op is Ops.INVALID:
-            at, own = at.const_like(0), closed
-        indices.append(at)
-        gates[number] = own
-    return _Lanes(of_scalars(indices), gates, None)
-
-
-def _accesses(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Iterator[_Access]:
-    """The runs of elements that the lanes of a place make. Lanes whose gate is never open are in none.
-
-    Elements of a run are consecutive; with a greater reach the next one may be so far away, and what is between is no lane.
-    """
-    form, gates, gate = _lanes_of(place, forms)
-    like = place.table.const(0, place.src[1].dtype.scalar)
-    # One layer holds each place once; a place wanted again under another gate starts a second layer.
-    runs: dict[object, dict[int, list[int]]] = {}
-    for lane, (base, offset) in enumerate(zip(form.bases(), form.constants, strict=True)):
-        here = gates[lane]
-        if here is not None and here.op is Ops.CONST and not here.arg:
-            continue
-        key: object = (base, 0) if masked else (base, here)
-        layer = runs.setdefault(key, {})
-        depth = 0
-        while masked and offset in layer and gates[layer[offset][0]] is not here:
-            depth += 1
-            layer = runs.setdefault((base, depth), {})
-        layer.setdefault(offset, []).append(lane)
-    for by_offset in runs.values():
-        for run in _runs(sorted(by_offset), reach):
-            lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
-            first = [lane[0] if lane else None for lane in lanes]
-            yield _Access(form.at(by_offset[run[0]][0], like), _gate_of(gate, gates, first), lanes)
-
-
-def _runs(offsets: list[int], reach: int) -> Iterator[list[int]]:
-    """Sorted offsets in runs: consecutive ones, or, if that leaves fewer accesses, ones that are no further apart than the reach."""
-    apart: list[list[int]] = []
-    for offset in offsets:
-        if apart and offset - apart[-1][-1] <= reach:
-            apart[-1].append(offset)
-        else:
-            apart.append([offset])
-    for run in apart:
-        exact = [
-            [offset for _, offset in neighbours]
-            for _, neighbours in groupby(enumerate(run), key=lambda pair: pair[1] - pair[0])
-        ]
-        yield from [run] if len(exact) >= _GAPS else exact
-
-
-def _gate_of(gate: UOp | None, gates: Sequence[UOp | None], lanes: list[int | None]) -> UOp | None:
-    """The gate of an access to these lanes: none, one for all, or one for each. What is no lane is never loaded under the last."""
-    wanted = [gates[lane] for lane in lanes if lane is not None]
-    found = [each for each in wanted if each is not None]
-    if not found:
-        return None
-    if len(wanted) < len(lanes):
-        return _gate_with_gaps(gate, lanes, wanted)
-    open_gate = found[0].table.const(True, dtypes.bool_)
-    each = [open_gate if gate is None else gate for gate in wanted]
-    distinct = len(set(each))
-    if distinct == 1:
-        return None if each[0] is open_gate else each[0]
-    if gate is None or distinct * 2 <= len(lanes):  # whole pieces may turn out to have one gate
-        return open_gate.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), tuple(each))
-    return _select(gate, tuple(lane for lane in lanes if lane is not None))
-
-
-def _gate_with_gaps(gate: UOp | None, lanes: list[int | None], wanted: list[UOp | None]) -> UOp | None:
-    first = wanted[0]
-    if first is not None and all(each is first for each in wanted):
-        return first
-    table = next(each for each in wanted if each is not None).table
-    closed, opened = table.const(False, dtypes.bool_), table.const(True, dtypes.bool_)
-    if gate is None or len(set(wanted)) * 2 <= len(wanted):
-        each = iter(opened if found is None else found for found in wanted)
-        spread = tuple(closed if lane is None else next(each) for lane in lanes)
-        return table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), spread)
-    count = gate.dtype.lanes
-    both = table.make(Ops.CAT, dtypes.bool_.vec(count + 1), (gate, closed))
-    return both.gep(*(count if lane is None else lane for lane in lanes))
-
-
-def _join(pieces: list[UOp], dtype: DType) -> UOp:
-    return pieces[0] if len(pieces) == 1 else pieces[0].table.make(Ops.CAT, dtype, tuple(pieces))
-
-
-def _select(value: UOp, chosen: tuple[int, ...]) -> UOp:
-    if value.op is Ops.CONST:
-        return value.replace(dtype=value.dtype.scalar.vec(len(chosen)))
-    if value.op is Ops.CAT:  # mostly one of its parts is wanted: no selection needs to be made and taken back
-        start = 0
-        for part in value.src:
-            if start == chosen[0] and chosen == tuple(range(start, start + part.dtype.lanes)):
-                return part
-            start += part.dtype.lanes
-    return value if chosen == tuple(range(value.dtype.lanes)) else value.gep(*chosen)
-
-
-def _at(place: UOp, index: UOp, gate: UOp | None) -> UOp:
-    return place.replace(src=(place.src[0], index) if gate is None else (place.src[0], index, gate))
 
 
 def _is_vector_place(place: UOp) -> bool:
@@ -266,13 +99,13 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
     pieces: list[UOp] = []
     order = [-1] * count
     taken = 0
-    for access in _accesses(place, ctx.target.masked, ctx.forms, _reach(place, ctx.target)):
+    for access in accesses_of(place, ctx.target.masked, ctx.forms, _reach(place, ctx.target)):
         for start, width in _covering(access, scalar, ctx.target):
             index = _ahead(access.index, start) if start else access.index
             gate = access.gate
             if gate is not None and width < len(access.lanes):
                 gate = _piece_of_gate(gate, tuple(range(start, start + width)))
-            pieces.append(root.replace(dtype=scalar.vec(width), src=(_at(place, index, gate),)))
+            pieces.append(root.replace(dtype=scalar.vec(width), src=(moved(place, index, gate),)))
             for element, lanes in enumerate(access.lanes[start : start + width]):
                 for lane in lanes:
                     order[lane] = taken + element
@@ -281,10 +114,10 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
         pieces.append(root.table.const(False if scalar.is_bool else 0, scalar))
         order = [taken if lane < 0 else lane for lane in order]
         taken += 1
-    joined = _join(pieces, scalar.vec(taken))
+    joined = join(pieces, scalar.vec(taken))
     if taken == 1:
         return root.table.make(Ops.VECTORIZE, root.dtype, (joined,) * count)
-    return _select(joined, tuple(order))
+    return select(joined, tuple(order))
 
 
 def _shifted(root: UOp, ctx: _Run) -> UOp | None:
@@ -295,7 +128,7 @@ def _shifted(root: UOp, ctx: _Run) -> UOp | None:
     place, width = root.src[0], ctx.target.lanes(root.dtype.scalar)
     if width < 2 or root.dtype.lanes % width or root.dtype.lanes == width or _reach(place, ctx.target) == 1:
         return None
-    form, gates, gate = _lanes_of(place, ctx.forms)
+    form, gates, gate = lanes_of(place, ctx.forms)
     bases, constants = list(form.bases()), form.constants
     found: dict[object, list[int | None]] = {}
     order: list[int] = []
@@ -315,11 +148,11 @@ def _shifted(root: UOp, ctx: _Run) -> UOp | None:
     pieces = [
         root.replace(
             dtype=root.dtype.scalar.vec(width),
-            src=(_at(place, form.at(cast("int", lanes[0]), like), _gate_of(gate, gates, lanes)),),
+            src=(moved(place, form.at(cast("int", lanes[0]), like), gate_of(gate, gates, lanes)),),
         )
         for lanes in found.values()
     ]
-    return _select(_join(pieces, root.dtype.scalar.vec(width * len(pieces))), tuple(order))
+    return select(join(pieces, root.dtype.scalar.vec(width * len(pieces))), tuple(order))
 
 
 def _reach(place: UOp, target: Target) -> int:
@@ -329,7 +162,7 @@ def _reach(place: UOp, target: Target) -> int:
     return _REACH if is_memory and target.register_bytes > 1 and not target.aligned_bytes else 1
 
 
-def _covering(access: _Access, dtype: DType, target: Target) -> list[tuple[int, int]]:
+def _covering(access: Access, dtype: DType, target: Target) -> list[tuple[int, int]]:
     """Where the pieces of an access begin and how long they are: one, or, if it has gaps, whole vectors that overlap at the end."""
     count = len(access.lanes)
     if all(access.lanes):
@@ -344,10 +177,10 @@ def _fold_store(root: UOp, ctx: _Run) -> UOp | None:
     if not _is_vector_place(place) or len(root.src) > 2:
         return None
     stores = []
-    for access in _accesses(place, ctx.target.masked, ctx.forms):
+    for access in accesses_of(place, ctx.target.masked, ctx.forms):
         # of several lanes that write one place, the last one wins
         chosen = tuple(lanes[-1] for lanes in access.lanes)
-        stores.append(root.replace(src=(_at(place, access.index, access.gate), _select(value, chosen))))
+        stores.append(root.replace(src=(moved(place, access.index, access.gate), select(value, chosen))))
     return stores[0] if len(stores) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(stores))
 
 
@@ -424,31 +257,31 @@ def _correct(root: UOp, ctx: _Run) -> UOp | None:
         or not place.src[1].dtype.is_index
     ):
         return None
-    index, gate = _parted(place)
+    index, gate = parted(place)
     if gate is None and index is place.src[1] and _is_cut(root, place, count, ctx):
         return None
     if gate is not None and is_broadcast(gate):
         gate = gate.src[0]
-    widths = _cuts(_at(place, index, None), value.dtype, ctx)
+    widths = _cuts(moved(place, index, None), value.dtype, ctx)
     if root.op is Ops.STORE and "async" in cast("str", root.arg or ""):
         widths = _both(widths, [part.dtype.lanes for part in value.src] if value.op in _JOINED else [count])
     pieces = []
     start = 0
     for width in widths:
         chosen = tuple(range(start, start + width))
-        at = _at(place, _ahead(index, start), None)
+        at = moved(place, _ahead(index, start), None)
         arg = _hinted(root, at, width, ctx)
         if gate is not None:
-            at = _at(place, at.src[1], _piece_of_gate(gate, chosen))
+            at = moved(place, at.src[1], _piece_of_gate(gate, chosen))
         if root.op is Ops.LOAD:
             pieces.append(root.replace(dtype=value.dtype.scalar.vec(width), src=(at,), arg=arg))
         else:
-            pieces.append(root.replace(src=(at, _select(value, chosen)), arg=arg))
+            pieces.append(root.replace(src=(at, select(value, chosen)), arg=arg))
         start += width
     if pieces == [root]:
         return None
     if root.op is Ops.LOAD:
-        return _join(pieces, root.dtype)
+        return join(pieces, root.dtype)
     return pieces[0] if len(pieces) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(pieces))
 
 
@@ -474,7 +307,7 @@ def _piece_of_gate(gate: UOp, chosen: tuple[int, ...]) -> UOp:
     if gate.dtype.lanes == 1:
         return gate
     if gate.op is not Ops.VECTORIZE:
-        return _select(gate, chosen)
+        return select(gate, chosen)
     lanes = tuple(gate.src[lane] for lane in chosen)
     if all(lane is lanes[0] for lane in lanes):
         return lanes[0]
@@ -501,12 +334,13 @@ def _split_value(root: UOp, ctx: _Run) -> UOp | None:
     width = max(1, ctx.target.register_bytes // widest)
     if count <= width:
         return None
-    pieces = []
-    for start in range(0, count, width):
-        chosen = tuple(range(start, min(start + width, count)))
-        src = tuple(_select(s, chosen) for s in root.src)
-        pieces.append(root.table.make(root.op, root.dtype.scalar.vec(len(chosen)), src, root.arg))
-    return _join(pieces, root.dtype)
+    scalar = root.dtype.scalar
+    make, op, arg = root.table.make, root.op, root.arg
+    pieces = [
+        make(op, scalar.vec(src[0].dtype.lanes), src, arg)
+        for src in zip(*[pieces_of(source, width) for source in root.src], strict=True)
+    ]
+    return join(pieces, root.dtype)
 
 
 def _broadcast(root: UOp, load: UOp, ctx: _Run) -> UOp | None:
@@ -524,7 +358,7 @@ def _broadcast(root: UOp, load: UOp, ctx: _Run) -> UOp | None:
         or place.dtype.space is _REGISTER
     ):
         return None
-    at = _at(place, _ahead(place.src[1], chosen[0]), None)
+    at = moved(place, _ahead(place.src[1], chosen[0]), None)
     element = load.replace(dtype=load.dtype.scalar, src=(at,), arg=None)
     return root.table.make(Ops.VECTORIZE, root.dtype, (element,) * len(chosen))
 

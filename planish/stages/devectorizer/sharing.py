@@ -14,16 +14,19 @@ which there are several in a ring: it is filled while it is read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from planish.dtypes import DType, PtrDType
+from planish.records import dataclass
 from planish.stages.expander.loops import nest_all
 from planish.uop.nest import THREADS, closed_by, loops_of, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
+
+_TINY: Final = 1 << 10
+"""Bytes that the threads of a block have to spare: to share them they would have to wait for each other once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class _Kernel:
 
 def _order(kernel: _Kernel, a: _Buffer, b: _Buffer) -> tuple[UOp, ...] | None:
     """What b's stores have to wait for to lie where a lies; None if they may not."""
+    if kernel.threads and min(a.size, b.size) * a.element.itemsize <= _TINY:
+        return None
     if a.element is not b.element or not a.fills or len(b.fills) != 1 or len(b.stores) != 1:
         return None
     (filled_b,), (store,) = b.fills, b.stores

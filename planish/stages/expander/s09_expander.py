@@ -23,6 +23,7 @@ Before → after::
     REDUCE(x, r, g: GROUP_REDUCE)    REDUCE(INDEX(BUFFERIZE(REDUCE(x, r), g), h), h)
     g: GROUP_REDUCE(256)             g: GROUP_REDUCE(8) * 32 + w: WARP(32)         where threads run in warps
     REDUCE(x, r, w: WARP)            COMBINE(REDUCE(x, r), w)
+    SCAN(x, r, w: WARP)              what came before along r, op COMBINE of the threads before, op x
 
 Precedence (data: `EXPANDER_ORDER`): the algebra first, so that what does not depend on a range is seen not to; ranges
 before the ops over them.
@@ -36,23 +37,26 @@ No REDUCE closes a GROUP_REDUCE range.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import lru_cache
 from math import prod
 from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError
+from planish.records import dataclass
 from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import THREADS
-from planish.uop.node import UOp
+from planish.uop.node import Number, UOp
 from planish.uop.ops import ALU, Axis, AxisType, Bufferize, Combine, Lanes, Ops
 from planish.uop.pattern import anything, node
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import sym
+from planish.uop.symbolic.reduce import identity
 
 LaneAxes = tuple[tuple[tuple[int, ...], int], ...]
 Paths = frozenset[tuple[int, ...]]
@@ -99,8 +103,12 @@ def _count(axes: LaneAxes) -> int:
     return prod(size for _, size in axes)
 
 
-def _positions(wanted: LaneAxes, have: LaneAxes) -> list[int]:
-    """For each position over the wanted axes, the position over those a value has (missing ones do not matter)."""
+@lru_cache(maxsize=512)
+def _positions(wanted: LaneAxes, have: LaneAxes, lanes: int) -> tuple[int, ...]:
+    """The lanes, of a vector of so many at every position over the axes a value has, for every position over the wanted axes.
+
+    Axes that it does not have do not matter. Most ops of a kernel ask for the same.
+    """
     strides, stride = {}, 1
     for path, size in reversed(have):
         strides[path] = stride
@@ -109,27 +117,27 @@ def _positions(wanted: LaneAxes, have: LaneAxes) -> list[int]:
     for path, size in wanted:
         step = strides.get(path, 0)
         found = [flat + position * step for flat in found for position in range(size)]
-    return found
+    count = _count(have)
+    return tuple([lane * count + place for lane in range(lanes) for place in found])
 
 
-def _select(value: UOp, lanes: list[int]) -> UOp:
+def _select(value: UOp, lanes: tuple[int, ...]) -> UOp:
     """Lanes of a value; a constant has the same in each."""
-    dtype = value.dtype.scalar.vec(len(lanes))
+    count = len(lanes)
+    dtype = value.dtype.scalar.vec(count)
     if value.op is Ops.CONST:
         return value.replace(dtype=dtype)
-    if lanes == list(range(value.dtype.lanes)):
+    if value.dtype.lanes == count and lanes == tuple(range(count)):
         return value
     if value.dtype.lanes == 1:
-        return value.table.make(Ops.VECTORIZE, dtype, (value,) * len(lanes))
-    return value.table.make(Ops.GEP, dtype, (value,), tuple(lanes))
+        return value.table.make(Ops.VECTORIZE, dtype, (value,) * count)
+    return value.table.make(Ops.GEP, dtype, (value,), lanes)
 
 
 def widen(value: UOp, axes: LaneAxes) -> UOp:
     """The vector that holds a value at every position over the axes."""
     inner = value.src[0] if value.op is Ops.UNROLL else value
-    have = _axes(value)
-    places, count = _positions(axes, have), _count(have)
-    return _select(inner, [lane * count + place for lane in range(value.dtype.lanes) for place in places])
+    return _select(inner, _positions(axes, _axes(value), value.dtype.lanes))
 
 
 def _range_to_lanes(root: UOp) -> UOp | None:
@@ -180,24 +188,48 @@ def _contract(root: UOp, x: UOp) -> UOp:
     axes, have = cast("Lanes", root.arg).axes, _axes(x)
     outside = tuple(axis for axis in have if axis not in axes)
     inner = x.src[0] if x.op is Ops.UNROLL else x
-    places, count = _positions((*axes, *outside), have), _count(have)
-    gathered = _select(inner, [lane * count + place for lane in range(x.dtype.lanes) for place in places])
+    gathered = _select(inner, _positions((*axes, *outside), have, x.dtype.lanes))
     return gathered if not outside else root.table.make(Ops.UNROLL, root.dtype, (gathered,), Lanes(outside))
 
 
 def _scan_lanes(root: UOp) -> UOp | None:
-    """A SCAN along lanes: they come first, those of one position next to each other."""
+    """A SCAN along lanes: they come first, those of one position next to each other. Along a warp's threads: what each has, handed on."""
     x, r, *along = root.src
-    if not along or not _axes(along[0]):
+    own = tuple(axis for each in along for axis in _axes(each))
+    warp = [each for each in along if each.op is Ops.RANGE and kind_of(each) is AxisType.WARP]
+    if not own and not warp:
         return None
     if x.dtype.lanes > 1:
         raise LoweringError("a SCAN along lanes of what is a vector already", op="SCAN")
-    own = _axes(along[0])
     axes = (*own, *(axis for axis in _axes(x) if axis not in own))
     wide = widen(x, axes)
-    positions = root.table.const(_count(own))
-    made = root.table.make(Ops.SCAN, wide.dtype, (wide, r, positions), root.arg)
-    return root.table.make(Ops.UNROLL, root.dtype, (made,), Lanes(axes))
+    made = (
+        _scan_warp(root, wide, r, warp[0], _count(own))
+        if warp
+        else root.table.make(Ops.SCAN, wide.dtype, (wide, r, root.table.const(_count(own))), root.arg)
+    )
+    return root.table.make(Ops.UNROLL, root.dtype, (made,), Lanes(axes)) if axes else made
+
+
+def _scan_warp(root: UOp, wide: UOp, r: UOp, warp: UOp, positions: int) -> UOp:
+    """Running values of the lanes of each thread; before them those of the threads before, and all of what came before in the loop.
+
+    What came before is the first of two positions of a SCAN along the loop, of nothing and of what the warp has together.
+    """
+    table, op, zero = root.table, cast("Ops", root.arg), r.const_like(0)
+    running = (
+        table.make(Ops.SCAN, wide.dtype, (wide, zero, table.const(positions)), op) if positions > 1 else wide
+    )
+    width = wide.dtype.lanes // positions
+    own = _select(running, tuple(range(wide.dtype.lanes - width, wide.dtype.lanes)))
+    before = table.make(Ops.COMBINE, own.dtype, (own,), Combine(op, warp.vmax + 1, before=True))
+    if r.op is not Ops.CONST:
+        together = table.make(Ops.COMBINE, own.dtype, (own, warp), Combine(op, warp.vmax + 1))
+        nothing = table.const(cast("Number", identity(op, own)), own.dtype)
+        pair = table.make(Ops.CAT, own.dtype.scalar.vec(2 * width), (nothing, together))
+        passed = table.make(Ops.SCAN, pair.dtype, (pair, r, table.const(2)), op)
+        before = _select(passed, tuple(range(width))).alu(op, before)
+    return _select(before, tuple(range(width)) * positions).alu(op, running)
 
 
 def _reduce_lanes(root: UOp, ctx: Expansion) -> UOp | None:
@@ -307,7 +339,7 @@ expander = Matcher(
         rule(
             node(Ops.SCAN),
             _scan_lanes,
-            says="SCAN(x, r, UNROLL(u)) -> UNROLL(SCAN(CONTRACT(x), r, number of u), u)",
+            says="SCAN(x, r, UNROLL(u)) -> UNROLL(SCAN(CONTRACT(x), r, number of u), u); w: WARP by COMBINE",
         ),
         rule(node(Ops.END), _end_lanes, says="END(UNROLL(x), UNROLL…) -> END(x)"),
         rule(

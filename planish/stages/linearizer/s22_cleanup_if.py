@@ -23,10 +23,10 @@ line of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 from planish import dtypes
+from planish.records import dataclass
 from planish.stages.linearizer.branches import fill_branches, gather_branches, is_rare
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp

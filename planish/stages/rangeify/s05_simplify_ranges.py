@@ -27,10 +27,11 @@ Holds afterwards: no merge and no shrinking that the rules above allow is left.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise, permutations
 from typing import Final, cast
 
+from planish.records import dataclass
 from planish.stages.rangeify.cuts import Part, cuts_of, parts_of, restricted
 from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule

@@ -26,10 +26,10 @@ Holds afterwards: no range can be cut within the limits; every part has its own 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, cast
 
 from planish import dtypes
+from planish.records import dataclass
 from planish.stages.rangeify.cuts import cuts_of, parts_of, restricted
 from planish.stages.rangeify.s05_simplify_ranges import simplify_ranges
 from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simplified

@@ -3,7 +3,7 @@
 Why: the same sums run ten times faster when the right axis is in registers. An action says which.
 
 How: one action after the other is applied (`planish/actions`, one file for each kind). One that does not fit the kernel or the
-target is refused with a reason, and changes nothing; `actions/legality.py` says when the order of an axis matters.
+target is refused with a reason, and changes nothing; `uop/nest/order.py` says when the order of an axis matters.
 
 After the actions, on targets with a grid, an output LOOP becomes GLOBAL if every store runs over it and no long reduction
 or kept row would have to be computed again in each block. (The seed's ranges are GLOBAL from here on; stage 12 numbers
@@ -26,9 +26,9 @@ from math import prod
 from typing import Final, cast
 
 from planish.actions.base import Action, apply_action
-from planish.actions.legality import Facts
 from planish.target import TARGETS, Target
 from planish.uop.nest import closed_by
+from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
 from planish.uop.rewrite import substitute
@@ -52,7 +52,7 @@ def _is_copy(node: UOp) -> bool:
 
 def to_grid(sink: UOp) -> UOp:
     """The kernel with its output loops as blocks of a grid, as far as that costs nothing."""
-    facts = Facts(sink)
+    facts = Nest.of(sink)
     costly = [
         n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_short(n) and not _is_copy(n)
     ]

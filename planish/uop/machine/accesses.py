@@ -30,7 +30,7 @@ class Accesses(Places):
         if place is None:
             return
         self.place[node] = place
-        if not node.dtype.is_pointer and node in self.facts.read:
+        if not node.dtype.is_pointer and node in self.effects.read:
             self.values[node] = self._fetch(node, place, node.dtype, True, None)
 
     def _accessed(
@@ -101,7 +101,7 @@ class Accesses(Places):
 
     def _store(self, node: UOp) -> None:
         target, x = node.src[:2]
-        if any(not self.values[r].size for r in self.facts.around.get(node, ()) if r in self.axes):
+        if any(not self.values[r].size for r in self.effects.around.get(node, ()) if r in self.axes):
             return  # a loop around it that never runs
         place, lanes = self._place_of(target), x.dtype.lanes
         lanes = max(lanes, place.lanes)

@@ -10,7 +10,7 @@ Threads of a block are always axes, so that they run in lock step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
 from typing import Final, cast
@@ -18,13 +18,11 @@ from typing import Final, cast
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import GraphError
 from planish.records import dataclass
-from planish.uop.nest import LANES, SEQUENTIAL, THREADS
+from planish.uop.nest import SEQUENTIAL, SIDE_BY_SIDE, THREADS, closed_by
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, MOVEMENT, Lanes, Ops
 from planish.uop.ranges import kind_of
 
-_TOGETHER: Final = THREADS | LANES
-"""Axes that are never loops."""
 _LIMIT: Final = 1 << 22
 """Elements of one array before outer ranges become loops."""
 _BELOW: Final = MOVEMENT | {
@@ -50,7 +48,7 @@ def is_thread(special: UOp) -> bool:
 
 
 @dataclass(slots=True)
-class Nest:
+class LoopBodies:
     """The loops that one END closes, outermost first, and what runs at each level."""
 
     ranges: tuple[UOp, ...]
@@ -58,8 +56,8 @@ class Nest:
 
 
 @dataclass(slots=True)
-class Facts:
-    """What a plan asks about a kernel, collected in one walk."""
+class Effects:
+    """The effects of a kernel, in whatever form, and the loops around them, collected in one walk."""
 
     nodes: Sequence[UOp]
     stores: list[UOp] = field(default_factory=list)
@@ -78,7 +76,7 @@ class Facts:
                 self.stores.append(node)
             elif node.op is Ops.END:
                 self.ends.append(node)
-                self.closed.update(closed_by(node))
+                self.closed.update(ended_by(node))
                 self._enclose(node)
             elif node.op is Ops.SCAN:
                 self.scanned.update(node.src[1:])
@@ -87,7 +85,7 @@ class Facts:
             self._repeat_reads(store)
 
     def _enclose(self, end: UOp) -> None:
-        closed = frozenset(closed_by(end))
+        closed = ended_by(end)
         stack = [end.src[0]]
         seen = set(stack)
         while stack:
@@ -119,7 +117,7 @@ class Facts:
     def open(self, node: UOp) -> frozenset[UOp]:
         """The ranges a node runs inside of."""
         extra = self.around.get(node)
-        return node.ranges if extra is None else node.ranges | (extra - frozenset(closed_by(node)))
+        return node.ranges if extra is None else node.ranges | (extra - ended_by(node))
 
     def is_ordered(self, store: UOp) -> bool:
         """Whether the order of a store's iterations can matter: it also reads that memory, or goes where data says."""
@@ -136,11 +134,9 @@ def _is_memory_itself(buffer: UOp, memory: UOp) -> bool:
     return buffer is memory
 
 
-def closed_by(end: UOp) -> Iterator[UOp]:
-    """The ranges that an END closes."""
-    if end.op is Ops.END:
-        for listed in end.src[1:]:
-            yield from (listed,) if listed.op is Ops.RANGE else listed.ranges
+def ended_by(node: UOp) -> frozenset[UOp]:
+    """The ranges that a node closes if it is an END."""
+    return closed_by(node) if node.op is Ops.END else frozenset()
 
 
 def _values_among(nodes: Sequence[UOp]) -> set[UOp]:
@@ -179,43 +175,46 @@ def _space(memory: UOp) -> AddrSpace | None:
 class Plan:
     """Where everything runs."""
 
+    effects: Effects
     loops: frozenset[UOp]
     axes: dict[object, int]
     """Ranges, special indices and paths of unrolled axes: the place of each among the leading axes of a value."""
     private: dict[UOp, tuple[UOp, ...]]
     top: list[UOp]
-    nests: dict[UOp, Nest]
+    nests: dict[UOp, LoopBodies]
 
 
-def _own_axes(facts: Facts, memory: UOp) -> tuple[frozenset[UOp], set[UOp]]:
+def _own_axes(effects: Effects, memory: UOp) -> tuple[frozenset[UOp], set[UOp]]:
     """The ranges along which a register or LOCAL buffer can be private; those that carry it from value to value."""
-    stores = [s for s in facts.stores if memory_below(s.src[0]) is memory]
-    reads = [r for r in facts.read if memory_below(r) is memory]
-    sites = [facts.open(s) for s in stores] + [r.ranges for r in reads]
+    stores = [s for s in effects.stores if memory_below(s.src[0]) is memory]
+    reads = [r for r in effects.read if memory_below(r) is memory]
+    sites = [effects.open(s) for s in stores] + [r.ranges for r in reads]
     common = frozenset.intersection(*sites) if sites else frozenset()
     carried: set[UOp] = set()
     for store in stores:
         indices = _indices(store.src[0])
         varies = frozenset().union(*(i.ranges for i in indices))
-        for r in facts.open(store) - common:
+        for r in effects.open(store) - common:
             same_place = all(_indices(read) == indices for read in reads if r in read.ranges)
             if r not in varies or not same_place:
                 carried.add(r)
     return common, carried
 
 
-def _chosen_loops(facts: Facts, own: dict[UOp, tuple[frozenset[UOp], set[UOp]]], in_order: bool) -> set[UOp]:
-    candidates = {r for r in facts.closed if kind_of(r) not in _TOGETHER and r not in facts.scanned}
+def _chosen_loops(
+    effects: Effects, own: dict[UOp, tuple[frozenset[UOp], set[UOp]]], in_order: bool
+) -> set[UOp]:
+    candidates = {r for r in effects.closed if kind_of(r) not in SIDE_BY_SIDE and r not in effects.scanned}
     if in_order:
         return candidates
     loops = {r for _, carried in own.values() for r in carried}
-    for store in facts.stores:
-        if _space(memory_below(store.src[0])) is AddrSpace.GLOBAL and facts.is_ordered(store):
-            loops |= {r for r in facts.open(store) if kind_of(r) in SEQUENTIAL}
+    for store in effects.stores:
+        if _space(memory_below(store.src[0])) is AddrSpace.GLOBAL and effects.is_ordered(store):
+            loops |= {r for r in effects.open(store) if kind_of(r) in SEQUENTIAL}
     loops &= candidates
-    sizes = {r: max(r.src[0].vmax, 1) for r in facts.nodes if r.op is Ops.RANGE}
+    sizes = {r: max(r.src[0].vmax, 1) for r in effects.nodes if r.op is Ops.RANGE}
     while True:
-        widest = max(facts.nodes, key=lambda n: prod(sizes[r] for r in n.ranges - loops))
+        widest = max(effects.nodes, key=lambda n: prod(sizes[r] for r in n.ranges - loops))
         spare = (widest.ranges & candidates) - loops
         if prod(sizes[r] for r in widest.ranges - loops) <= _LIMIT or not spare:
             return loops
@@ -224,13 +223,13 @@ def _chosen_loops(facts: Facts, own: dict[UOp, tuple[frozenset[UOp], set[UOp]]],
 
 def make_plan(nodes: Sequence[UOp], *, in_order: bool = False, is_list: bool = False) -> Plan:
     """How to run these nodes; `in_order` makes every range a loop that can be one. A list has its loops where it has them."""
-    facts = Facts(nodes)
+    effects = Effects(nodes)
     own = {
-        node: _own_axes(facts, node)
+        node: _own_axes(effects, node)
         for node in nodes
         if node.op in DEFINES and _space(node) is not AddrSpace.GLOBAL
     }
-    loops = frozenset(_chosen_loops(facts, own, in_order))
+    loops = frozenset(_chosen_loops(effects, own, in_order))
     axes: dict[object, int] = {}
     for node in nodes:
         if node.op is Ops.SPECIAL or (node.op is Ops.RANGE and node not in loops):
@@ -244,32 +243,32 @@ def make_plan(nodes: Sequence[UOp], *, in_order: bool = False, is_list: bool = F
         found = [r for r in common - loops if not (shared and kind_of(r) in THREADS)]
         found += [s for s in nodes if s.op is Ops.SPECIAL and not (shared and is_thread(s))]
         private[memory] = tuple(sorted(found, key=lambda axis: axes[axis]))
-    top, nests = ([], {}) if is_list else _homes(facts, loops)
-    return Plan(loops, axes, private, top, nests)
+    top, nests = ([], {}) if is_list else _homes(effects, loops)
+    return Plan(effects, loops, axes, private, top, nests)
 
 
-def _homes(facts: Facts, loops: frozenset[UOp]) -> tuple[list[UOp], dict[UOp, Nest]]:
-    top = [node for node in facts.nodes if node not in loops and not facts.open(node) & loops]
-    nests: dict[UOp, Nest] = {}
+def _homes(effects: Effects, loops: frozenset[UOp]) -> tuple[list[UOp], dict[UOp, LoopBodies]]:
+    top = [node for node in effects.nodes if node not in loops and not effects.open(node) & loops]
+    nests: dict[UOp, LoopBodies] = {}
     placed: set[UOp] = set()
-    for end in facts.ends:
-        ranges = sorted((r for r in closed_by(end) if r in loops), key=lambda r: r.order)
+    for end in effects.ends:
+        ranges = sorted((r for r in ended_by(end) if r in loops), key=lambda r: r.order)
         if not ranges:
             continue
-        nest = nests[end] = Nest(tuple(ranges), tuple([] for _ in ranges))
-        around = facts.open(end)
+        nest = nests[end] = LoopBodies(tuple(ranges), tuple([] for _ in ranges))
+        around = effects.open(end)
         for node in end.toposort(_stops_at_other_ends(end)):
-            inside = facts.open(node) & loops
+            inside = effects.open(node) & loops
             # what is open besides has to be open around the END, too: else this is no innermost loop of the node
             if node in loops or node is end or not inside & set(ranges) or not inside <= around | set(ranges):
                 continue
             level = max(number for number, r in enumerate(ranges) if r in inside)
             nest.bodies[level].append(node)
             placed.add(node)
-    for node in facts.nodes:
-        if node not in placed and node not in loops and facts.open(node) & loops:
+    for node in effects.nodes:
+        if node not in placed and node not in loops and effects.open(node) & loops:
             raise GraphError(
-                f"{node.op.name} runs in loops that do not nest: {', '.join(str(r.arg) for r in facts.open(node))}",
+                f"{node.op.name} runs in loops that do not nest: {', '.join(str(r.arg) for r in effects.open(node))}",
                 op=node.op.name,
             )
     return top, nests
@@ -277,5 +276,5 @@ def _homes(facts: Facts, loops: frozenset[UOp]) -> tuple[list[UOp], dict[UOp, Ne
 
 def _stops_at_other_ends(end: UOp) -> Callable[[UOp], bool]:
     """What lies below an END that closes some of the same ranges runs in a loop of its own."""
-    own = set(closed_by(end))
-    return lambda node: node is end or own.isdisjoint(closed_by(node))
+    own = ended_by(end)
+    return lambda node: node is end or own.isdisjoint(ended_by(node))

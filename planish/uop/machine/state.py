@@ -16,7 +16,7 @@ from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.uop.evaluate import Run, evaluate
 from planish.uop.machine.contents import Contents
-from planish.uop.machine.loops import Facts, Plan, is_thread
+from planish.uop.machine.loops import Plan, is_thread
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, Ops, Variable
 from planish.uop.shape import Dim
@@ -74,7 +74,7 @@ class Flight(NamedTuple):
 class State(Run):
     """One run of one kernel."""
 
-    __slots__ = ("after", "contents", "facts", "flights", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "products", "root", "slow", "tables", "threads", "time", "undefined", "unfinished", "variables")  # fmt: skip
+    __slots__ = ("after", "contents", "effects", "flights", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "products", "root", "slow", "tables", "threads", "time", "undefined", "unfinished", "variables")  # fmt: skip
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class State(Run):
         known = {n: value_of(n, variables) for n in nodes if n.op is Ops.DEFINE_VAR}
         super().__init__(known, axes=dict(plan.axes))
         self.nodes, self.root, self.plan, self.slow = nodes, root, plan, in_order
-        self.facts = Facts(nodes)
+        self.effects = plan.effects
         self.variables = variables
         self.undefined = undefined
         self.place: dict[UOp, Place] = {}
@@ -108,7 +108,7 @@ class State(Run):
         """Results of theirs, and registers that hold such."""
         self.threads: Array | None = None
         self.names: dict[UOp, str] | None = None
-        self.ordered = {s for s in self.facts.stores if self.facts.is_ordered(s)}
+        self.ordered = {s for s in self.effects.stores if self.effects.is_ordered(s)}
         self.after = dict(buffers)
         self.contents: dict[UOp, Contents] = {}
         for node in nodes:
@@ -146,7 +146,7 @@ class State(Run):
         """At which positions a node runs at all."""
         found: Mask = True
         if self.masks:
-            for r in self.facts.open(node):
+            for r in self.effects.open(node):
                 if r in self.masks:
                     found = found & self.masks[r]
         for gate in self.gates:
@@ -182,7 +182,7 @@ class State(Run):
             first = np.argwhere(where)[0]
             position = {axis: int(first[place]) for axis, place in self.axes.items()}
         shown = []
-        for r in sorted(self.facts.open(node), key=lambda r: r.order):
+        for r in sorted(self.effects.open(node), key=lambda r: r.order):
             value = self.values.get(r)
             if r in position:
                 shown.append(f"{r.arg} = {position[r]}")

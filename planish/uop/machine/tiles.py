@@ -9,6 +9,7 @@ import numpy as np
 
 from planish.dtypes import PtrDType
 from planish.uop import arithmetic
+from planish.uop.combining import combined
 from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread, memory_below
 from planish.uop.machine.state import Array, Flight, Place
@@ -123,19 +124,16 @@ class Tiles(Accesses):
         return self.full(self._staged(node, buffer, [index[..., None] + ahead], True, ahead.size), wide)
 
     def _combine(self, node: UOp) -> Array:
-        """What all neighbours get. In each step a thread takes the value of the one whose number differs in one bit, the highest first."""
+        """What neighbours get."""
         x, *own = node.src
-        op, width = cast("Combine", node.arg)
+        how = cast("Combine", node.arg)
+        width = how.width
         axes = own or self._thread_axes(width)
         count = prod(self.values[axis].size for axis in axes)
         if count % width:
             self._fail(node, "crash", f"{count} threads are not groups of {width}")
         value = self._threads_last(self.full(self.values[x], x.dtype), axes, count, width)
-        numbers = np.arange(width)
-        bit = width // 2
-        while bit:
-            value = arithmetic.apply(op, node.dtype.scalar, value, value[..., numbers ^ bit, :])
-            bit //= 2
+        value = np.moveaxis(combined(how, node.dtype.scalar, np.moveaxis(value, -2, 0)), 0, -2)
         result = self._threads_back(value, axes)
         # a range is closed here: the result has one position along it
         return result.take([0], self.axes[own[0]]) if own else result

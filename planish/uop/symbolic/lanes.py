@@ -6,7 +6,7 @@ operands are built of lanes themselves: elsewhere one selection would become sev
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import accumulate
 from typing import Final, cast
 
 from planish.uop.matcher import Matcher, rule
@@ -58,14 +58,20 @@ def _select_built(root: UOp, x: UOp) -> UOp:
 
 def _select_joined(root: UOp, x: UOp) -> UOp | None:
     """Lanes of CAT: of the parts they fall in, if that makes no more selections than there are parts."""
-    places = [(part, i) for part in x.src for i in range(part.dtype.lanes)]
-    runs = [
-        (part, tuple(i for _, i in run))
-        for part, run in groupby((places[i] for i in _lanes(root)), lambda e: e[0])
-    ]
-    if len(runs) > len(x.src):
-        return None
-    parts = tuple(_select(part, lanes) for part, lanes in runs)
+    parts_of = [part for part in x.src for _ in range(part.dtype.lanes)]
+    begins = [0, *accumulate(part.dtype.lanes for part in x.src)]
+    first_of = [begin for begin, part in zip(begins, x.src, strict=False) for _ in range(part.dtype.lanes)]
+    runs: list[tuple[UOp, list[int]]] = []
+    last: UOp | None = None
+    for lane in _lanes(root):
+        part = parts_of[lane]
+        if part is not last:
+            if len(runs) == len(x.src):
+                return None
+            last = part
+            runs.append((part, []))
+        runs[-1][1].append(lane - first_of[lane])
+    parts = tuple([_select(part, tuple(lanes)) for part, lanes in runs])
     return parts[0] if len(parts) == 1 else x.replace(src=parts, dtype=root.dtype)
 
 

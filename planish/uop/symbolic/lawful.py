@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from planish.algebra.law import BOOLS, COMPARISONS, Apply, Expression, Law, Letter, Number, walk
+from planish.algebra.law import (
+    BOOLS,
+    COMPARISONS,
+    Apply,
+    Expression,
+    Law,
+    Letter,
+    Number,
+    parameters_of,
+    walk,
+)
 from planish.dtypes import Kind
 from planish.uop.matcher import Guard, Rule, rule
 from planish.uop.node import UOp
@@ -29,13 +38,13 @@ def rules(laws: Iterable[Law], guards: Mapping[str, Guard] | None = None) -> lis
 def as_rule(law: Law, guard: Guard | None = None) -> Rule:
     """A law as a rule, on the kinds where kernels use it."""
     kinds = law.uop if isinstance(law.uop, frozenset) else law.on
-    shared: dict[Expression, str] = {
-        part: f"same{number}" for number, part in enumerate(walk(law.right))
-        if isinstance(part, Apply) and part in set(walk(law.left))
-    }  # fmt: skip
     left = law.left
+    parts = list(walk(left))
+    shared: dict[Expression, str] = {
+        part: f"same{number}" for number, part in enumerate(walk(law.right)) if isinstance(part, Apply) and part in parts
+    }  # fmt: skip
     inner = law.of_comparisons
-    letters = [part for part in walk(left) if isinstance(part, Letter)]
+    letters = [part for part in parts if isinstance(part, Letter)]
     free = frozenset(part for part in letters if letters.count(part) == 1)
     shape = _pattern(left, shared, kinds if inner else None, free)
     named = next((part.name for part in letters if part.is_named), None)
@@ -94,14 +103,12 @@ def _ones(root: UOp) -> UOp:
 
 def _on_numbers(when: Callable[..., bool]) -> Guard:
     """A condition on numbers as a guard on nodes."""
-    names = [name for name in inspect.signature(when).parameters if name != "dtype"]
-    typed = "dtype" in inspect.signature(when).parameters
+    asked = parameters_of(when)
+    typed = "dtype" in asked
 
     def guard(*given: UOp) -> bool:
         numbers = [each.arg for each in given]
         return when(*numbers, given[0].dtype) if typed else when(*numbers)
 
-    guard.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
-    )
+    guard.asks = [name for name in asked if name != "dtype"]  # type: ignore[attr-defined]
     return guard

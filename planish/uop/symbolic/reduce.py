@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import reduce as fold_left
 from typing import Final, cast
 
+from planish.dtypes import DType
 from planish.uop.matcher import Matcher, rule
 from planish.uop.node import Number, UOp
 from planish.uop.ops import Ops
@@ -23,7 +24,11 @@ _IDEMPOTENT: Final = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR})
 
 def identity(op: Ops, like: UOp) -> Number | None:
     """The element that changes nothing when `op` combines it; None where the dtype has none."""
-    dtype = like.dtype.scalar
+    return identity_of(op, like.dtype.scalar)
+
+
+def identity_of(op: Ops, dtype: DType) -> Number | None:
+    """The same for values of a dtype."""
     if op is Ops.ADD or op is Ops.OR or op is Ops.XOR:
         return dtype.const(0)
     if op is Ops.MUL:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.records import dataclass
 from planish.stages.linearizer.decompositions.coefficients import Coefficients
 from planish.stages.linearizer.decompositions.support import Support
 from planish.uop.node import UOp

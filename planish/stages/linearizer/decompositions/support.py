@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from planish.config import current
+from planish.records import dataclass
 from planish.target import MACHINE_OPS, Target
 from planish.uop.ops import Ops
 

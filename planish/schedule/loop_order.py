@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
-from planish.schedule.tensors import largest
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType
 from planish.uop.shape import Dim
@@ -24,20 +23,7 @@ _FIRST: Final = 1 << 16
 """Where the numbers of ranges start before they have an order: above all final ones, so that neither is taken for the other."""
 
 
-def extent(r: UOp) -> int:
-    """How often a range runs, at most."""
-    return max(0, r.src[0].vmax)
-
-
-def runs(ranges: Iterable[UOp]) -> int:
-    """How often what depends on ranges runs, at most."""
-    total = 1
-    for r in ranges:
-        total *= extent(r)
-    return total
-
-
-class Nest:
+class LoopOrder:
     """Ranges, and how they lie in each other."""
 
     def __init__(self, table: Table, dims: Sequence[Dim], level: int, ordered: bool = False) -> None:
@@ -123,11 +109,3 @@ class Nest:
             r: self.table.make(r.op, r.dtype, r.src, Axis((number,), cast("Axis", r.arg).kind))
             for number, r in enumerate(order)
         }
-
-
-def most(dims: Iterable[Dim]) -> int:
-    """The most elements that a tensor of these dims has."""
-    total = 1
-    for dim in dims:
-        total *= largest(dim)
-    return total

@@ -83,7 +83,7 @@ def slot_of(operand: UOp) -> int | None:
     return cast("int", operand.src[0].arg)
 
 
-class Nest(ABC):
+class CoreSchedule(ABC):
     """A schedule around a core, in the making."""
 
     def __init__(self, draft: Draft, core: Core, fit: Fit) -> None:
@@ -132,7 +132,7 @@ class Nest(ABC):
         return right and (left or slots[0] == slots[1])  # a matrix times itself may be staged at once
 
 
-def try_each(draft: Draft, core: Core, found: Iterable[Fit], kind: type[Nest]) -> bool:
+def try_each(draft: Draft, core: Core, found: Iterable[Fit], kind: type[CoreSchedule]) -> bool:
     """The first schedule that can be made; whether there is one. What fails leaves no trace."""
     for fit in found:
         made = draft.copy()

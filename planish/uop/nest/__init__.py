@@ -3,12 +3,15 @@
 An axis is a RANGE. END, REDUCE, SCAN and BUFFERIZE close ranges. Only those that run one after another are loops (LOOP, REDUCE);
 threads and lanes run side by side, and any number of closing ops may list them.
 
-Whoever asks about loops asks here: schedules name axes (`axis_named`), stages and actions ask what closes and surrounds them.
+Whoever asks about loops asks here: schedules name axes (`axis_named`), stages ask what closes and surrounds them, and of one kernel as
+a whole `kernel.Nest` says what it reads, writes and reduces, how each access moves (`access.py`), whose order matters (`order.py`),
+and how much memory of its own it has (`memory.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 from typing import Final, cast
 
 from planish.uop.derived import without_bounds
@@ -24,6 +27,10 @@ LANES: Final = frozenset({AxisType.UPCAST, AxisType.UNROLL})
 """Axes that are in registers or lanes."""
 OUTPUT: Final = frozenset({AxisType.LOOP, AxisType.GLOBAL})
 """Axes of what is stored, run one after another or by the blocks of a grid."""
+PARALLEL: Final = frozenset({AxisType.THREAD, AxisType.GLOBAL})
+"""Axes that run around everything else."""
+SIDE_BY_SIDE: Final = LANES | THREADS
+"""Axes whose values run side by side."""
 
 
 # -- axes ------------------------------------------------------------------------------------------------------------
@@ -69,6 +76,16 @@ def constant_size(r: UOp) -> int | None:
     return size if len(r.src) == 1 and isinstance(size, int) and not isinstance(size, bool) else None
 
 
+def trips(r: UOp) -> int:
+    """How many values a range has, at the largest sizes."""
+    return max(r.vmax + 1, 1)
+
+
+def count(ranges: Iterable[UOp]) -> int:
+    """How many values several ranges have together."""
+    return prod(trips(r) for r in ranges)
+
+
 def loops_of(ranges: frozenset[UOp]) -> frozenset[UOp]:
     """Those that are loops."""
     return frozenset(r for r in ranges if kind_of(r) in SEQUENTIAL)
@@ -79,10 +96,13 @@ def loops_of(ranges: frozenset[UOp]) -> frozenset[UOp]:
 
 def without_gate(index: UOp) -> UOp:
     """An index as it is where it is somewhere."""
-    if index.op is Ops.WHERE:
+    while index.op is Ops.WHERE:
         nowhere = index.src[2]
-        if nowhere.op is Ops.INVALID or (nowhere.op is Ops.VECTORIZE and nowhere.src[0].op is Ops.INVALID):
-            return index.src[1]
+        if nowhere.op is not Ops.INVALID and not (
+            nowhere.op is Ops.VECTORIZE and nowhere.src[0].op is Ops.INVALID
+        ):
+            break
+        index = index.src[1]
     return index
 
 

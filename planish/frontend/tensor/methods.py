@@ -1,0 +1,228 @@
+"""Methods of tensors that NumPy's arrays have, each a function of the API; and how NumPy's own functions reach them.
+
+`np.sin(x)` and `np.mean(x)` of a tensor are planish's `sin` and `mean` where it has one of that name that takes the same
+arguments; any other function of NumPy gets the elements.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from planish.dtypes import DType
+    from planish.frontend.tensor.array import Axis, Scalar, Tensor
+
+_PACKAGE: Final = __name__.split(".", maxsplit=1)[0]
+_REDUCTIONS: Final = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+_ACCUMULATIONS: Final = {"add": "cumsum", "multiply": "cumprod"}
+_ROOMS: Final = {"numpy": "", "numpy.linalg": ".linalg", "numpy.fft": ".fft"}
+"""Where the functions of NumPy's modules are found."""
+
+
+def _api() -> ModuleType:
+    return importlib.import_module(_PACKAGE)
+
+
+class ArrayMethods:
+    """What a tensor has because arrays of NumPy have it."""
+
+    __slots__ = ()
+
+    # --- NumPy's protocols ---
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        name: str | None = ufunc.__name__
+        if method == "reduce":
+            name = _REDUCTIONS.get(ufunc.__name__)
+            options.setdefault("axis", 0)
+        elif method == "accumulate":
+            name = _ACCUMULATIONS.get(ufunc.__name__)
+            options.setdefault("axis", 0)
+        elif method != "__call__":
+            name = None
+        given = {key: value for key, value in options.items() if key != "out"}
+        if any(target is not None for target in options.get("out", ())):
+            return NotImplemented
+        ours: Any = getattr(_api(), name, None) if name else None
+        if _takes(ours, inputs, given):
+            return ours(*inputs, **given)
+        return getattr(ufunc, method)(*_elements(inputs), **_elements(given))
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        room = _ROOMS.get(function.__module__)
+        if room is not None:
+            ours: Any = getattr(importlib.import_module(_PACKAGE + room), function.__name__, None)
+            if _takes(ours, args, kwargs):
+                return ours(*args, **kwargs)
+        return function(*_elements(args), **_elements(kwargs))
+
+    # --- methods ---
+
+    def argsort(self, axis: int = -1) -> Tensor:
+        """Positions that sort along an axis."""
+        return _call("argsort", self, axis)
+
+    def conj(self) -> Tensor:
+        """Complex conjugates."""
+        return _call("conj", self)
+
+    conjugate = conj
+
+    def copy(self) -> Tensor:
+        """The same elements under a name of their own."""
+        return _call("copy", self)
+
+    def cumsum(self, axis: int | None = None, dtype: DType | None = None) -> Tensor:
+        """Running sums."""
+        return _call("cumsum", self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: DType | None = None) -> Tensor:
+        """Running products."""
+        return _call("cumprod", self, axis, dtype)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """The elements of a diagonal."""
+        return _call("diagonal", self, offset, axis1, axis2)
+
+    def dot(self, other: Tensor, /) -> Tensor:
+        """The product with another."""
+        return _call("dot", self, other)
+
+    def fill(self, value: Scalar, /) -> None:
+        """Assign one number to all elements."""
+        cast("Tensor", self)[...] = value
+
+    @property
+    def flat(self) -> Tensor:
+        """The elements in row-major order."""
+        return _call("ravel", self)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return cast("Tensor", self).dtype.itemsize
+
+    def nonzero(self) -> tuple[Tensor, ...]:
+        """Positions of the elements that are not zero."""
+        return cast("tuple[Tensor, ...]", _call("nonzero", self))
+
+    def ptp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The distance from the smallest to the greatest."""
+        return _call("ptp", self, axis, keepdims=keepdims)
+
+    def ravel(self) -> Tensor:
+        """One axis."""
+        return _call("ravel", self)
+
+    def repeat(self, repeats: int | Tensor, axis: int | None = None) -> Tensor:
+        """Elements repeated."""
+        return _call("repeat", self, repeats, axis)
+
+    def round(self, decimals: int = 0) -> Tensor:
+        """Rounded to decimals."""
+        return _call("round", self, decimals)
+
+    def searchsorted(self, values: Tensor | Scalar, side: str = "left") -> Tensor:
+        """Where values belong in this ascending vector."""
+        return _call("searchsorted", self, values, side=side)
+
+    def sort(self, axis: int = -1) -> None:
+        """Sort along an axis: the name stands for the sorted elements from now on."""
+        cast("Tensor", self)[...] = _call("sort", self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """Two axes exchanged."""
+        return _call("swapaxes", self, axis1, axis2)
+
+    def take(self, indices: Tensor | Sequence[int], axis: int | None = None) -> Tensor:
+        """Elements along an axis by position."""
+        return _call("take", self, indices, axis)
+
+    def tobytes(self) -> bytes:
+        """The elements as bytes, in row-major order."""
+        return cast("Tensor", self).numpy().tobytes()
+
+    def tofile(self, file: Any) -> None:
+        """Write the elements as bytes."""
+        cast("Tensor", self).numpy().tofile(file)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """The sum of a diagonal."""
+        return _call("trace", self, offset, axis1, axis2)
+
+    # --- what people know from torch ---
+
+    def permute(self, *axes: int) -> Tensor:
+        """Axes in another order."""
+        return _call("permute_dims", self, axes)
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        """With an axis of size 1."""
+        return _call("expand_dims", self, axis)
+
+    def expand(self, *shape: int) -> Tensor:
+        """Axes of size 1 repeated; -1 keeps a size."""
+        sizes = cast("Tensor", self).shape
+        lead = len(shape) - len(sizes)
+        wanted = [sizes[at - lead] if size == -1 else size for at, size in enumerate(shape)]
+        return _call("broadcast_to", self, tuple(wanted))
+
+    def abs(self) -> Tensor:
+        """Absolute values."""
+        return _call("abs", self)
+
+    def exp(self) -> Tensor:
+        """Exponentials."""
+        return _call("exp", self)
+
+    def log(self) -> Tensor:
+        """Natural logarithms."""
+        return _call("log", self)
+
+    def sqrt(self) -> Tensor:
+        """Square roots."""
+        return _call("sqrt", self)
+
+    def tanh(self) -> Tensor:
+        """Hyperbolic tangents."""
+        return _call("tanh", self)
+
+    def matmul(self, other: Tensor, /) -> Tensor:
+        """The matrix product."""
+        return _call("matmul", self, other)
+
+
+def _call(name: str, *args: Any, **kwargs: Any) -> Tensor:
+    return cast("Tensor", getattr(_api(), name)(*args, **kwargs))
+
+
+def _takes(ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether planish's function of that name has such arguments."""
+    if not callable(ours) or isinstance(ours, type):
+        return False
+    try:
+        inspect.signature(ours).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _elements(given: Any) -> Any:
+    """Tensors in arguments as arrays."""
+    if isinstance(given, ArrayMethods):
+        return np.asarray(given)
+    if isinstance(given, list | tuple):
+        return type(given)([_elements(one) for one in given])
+    if isinstance(given, dict):
+        return {key: _elements(value) for key, value in given.items()}
+    return given

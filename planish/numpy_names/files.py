@@ -1,0 +1,144 @@
+"""What NumPy reads, writes, prints and asks of types, for tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.errors import PlanishError
+from planish.frontend.tensor import functions as api
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, tensor
+
+
+def _numpy_dtype(given: DTypeLike | None) -> Any:
+    return None if given is None else as_dtype(given).numpy
+
+
+def _read_by(name: str) -> Callable[..., Tensor]:
+    read = getattr(np, name)
+
+    def function(
+        source: Any, /, dtype: DTypeLike = dtypes.float64, count: int = -1, **options: Any
+    ) -> Tensor:
+        return api.asarray(read(source, dtype=_numpy_dtype(dtype), count=count, **options))
+
+    function.__name__, function.__qualname__ = name, name
+    function.__doc__ = f"A tensor of what `numpy.{name}` reads."
+    return function
+
+
+frombuffer, fromfile, fromiter, fromstring = map(
+    _read_by, ("frombuffer", "fromfile", "fromiter", "fromstring")
+)
+
+
+def save(file: str | PathLike[str] | BinaryIO, x: Tensor, /) -> None:
+    """One tensor to a `.npy` file."""
+    np.save(file, np.asarray(tensor("save", x)), allow_pickle=False)
+
+
+def savez(file: str | PathLike[str] | BinaryIO, /, *args: Tensor, **named: Tensor) -> None:
+    """Several tensors to a `.npz` file."""
+    arrays = [np.asarray(tensor("savez", x)) for x in args]
+    np.savez(
+        file,
+        *arrays,
+        allow_pickle=False,
+        **{name: np.asarray(tensor("savez", x)) for name, x in named.items()},
+    )
+
+
+def load(file: str | PathLike[str] | BinaryIO, /) -> Tensor | dict[str, Tensor]:
+    """What `save` or `savez` wrote; nothing is unpickled."""
+    try:
+        found = np.load(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise PlanishError(
+            f"load: {error}", remedy="it reads .npy and .npz files; planish.io.load reads other formats"
+        ) from None
+    if isinstance(found, np.ndarray):
+        return api.asarray(found)
+    with found:
+        return {name: api.asarray(found[name]) for name in found.files}
+
+
+def array_repr(x: Tensor, /) -> str:
+    """As Python shows it."""
+    return repr(tensor("array_repr", x))
+
+
+def array_str(x: Tensor, /) -> str:
+    """The elements alone."""
+    return np.array2string(np.asarray(tensor("array_str", x)))
+
+
+get_printoptions, set_printoptions, printoptions = np.get_printoptions, np.set_printoptions, np.printoptions
+
+
+def ndim(x: Any, /) -> int:
+    """The number of axes."""
+    return tensor("ndim", x).ndim
+
+
+def shape(x: Any, /) -> tuple[int, ...]:
+    """The size of each axis."""
+    return tensor("shape", x).shape
+
+
+def size(x: Any, /, axis: int | None = None) -> int:
+    """The number of elements, or the size of an axis."""
+    given = tensor("size", x)
+    return given.size if axis is None else given.shape[axis]
+
+
+def iterable(x: object, /) -> bool:
+    """Whether it can be iterated over."""
+    return x.ndim > 0 if isinstance(x, Tensor) else np.iterable(x)
+
+
+def issubdtype(kind: Any, family: Any, /) -> bool:
+    """Whether a dtype belongs to a family such as `planish.floating`."""
+    first, second = (one.numpy if isinstance(one, DType) else one for one in (kind, family))
+    if isinstance(kind, DType) and kind.is_float and isinstance(family, type):
+        return issubclass(np.floating, family)  # NumPy does not count bfloat16 and float8 among floats
+    return bool(np.issubdtype(first, second))
+
+
+def promote_types(type1: DTypeLike, type2: DTypeLike, /) -> DType:
+    """The dtype that holds both."""
+    return api.result_type(as_dtype(type1), as_dtype(type2))
+
+
+def geomspace(
+    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: DTypeLike | None = None
+) -> Tensor:
+    """Numbers with one ratio between neighbours, from start to stop."""
+    if start == 0 or stop == 0 or start * stop < 0:
+        raise PlanishError(
+            f"geomspace: no ratio leads from {start} to {stop}",
+            remedy="both ends have one sign and are not 0",
+        )
+    sign = -1.0 if start < 0 else 1.0
+    line = (
+        api.logspace(
+            math.log10(abs(start)), math.log10(abs(stop)), num, endpoint=endpoint, dtype=dtypes.float64
+        )
+        * sign
+    )
+    ends = api.arange(num)
+    line = api.where(ends == 0, float(start), line)
+    line = api.where(ends == num - 1, float(stop), line) if endpoint and num > 1 else line
+    return api.astype(line, dtypes.DEFAULT_FLOAT if dtype is None else as_dtype(dtype))
+
+
+__all__ = [
+    "array_repr", "array_str", "frombuffer", "fromfile", "fromiter", "fromstring", "geomspace", "get_printoptions", "issubdtype",
+    "iterable", "load", "ndim", "printoptions", "promote_types", "save", "savez", "set_printoptions", "shape", "size",
+]  # fmt: skip

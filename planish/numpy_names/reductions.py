@@ -1,0 +1,287 @@
+"""Statistics that NumPy has beyond the standard's: those that skip NaN, shares of sorted values, moments of several variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from planish import dtypes
+from planish.errors import ShapeError
+from planish.frontend.tensor import functions as api
+from planish.frontend.tensor.array import Axis, Scalar, Tensor
+from planish.frontend.tensor.operands import (
+    DTypeLike,
+    axes_of,
+    default_float,
+    mistake,
+    permuted,
+    reshaped,
+    tensor,
+)
+from planish.frontend.tensor.pointwise import real_floating
+
+Share = float | Sequence[float] | Tensor
+
+
+def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    return (reshaped(x, (x.size,)), 0) if axis is None else (x, axis)
+
+
+def cumsum(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Running sums along an axis, or of all elements in row-major order."""
+    line, along = _flat(tensor("cumsum", x), axis)
+    return api.cumulative_sum(line, axis=along, dtype=dtype)
+
+
+def cumprod(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Running products along an axis, or of all elements in row-major order."""
+    line, along = _flat(tensor("cumprod", x), axis)
+    return api.cumulative_prod(line, axis=along, dtype=dtype)
+
+
+def ptp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The distance from the smallest to the greatest."""
+    return api.max(x, axis=axis, keepdims=keepdims) - api.min(x, axis=axis, keepdims=keepdims)
+
+
+# --- without NaN ------------------------------------------------------------------------------------------
+
+
+def _without(name: str, x: object, value: Scalar) -> tuple[Tensor, Tensor]:
+    """With a number in place of NaN, and where that is."""
+    given = tensor(name, x)
+    missing = api.isnan(given)
+    return api.where(missing, value, given), missing
+
+
+def nansum(
+    x: Tensor, /, axis: Axis = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
+) -> Tensor:
+    """The sum over axes of what is not NaN."""
+    return api.sum(_without("nansum", x, 0)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanprod(
+    x: Tensor, /, axis: Axis = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
+) -> Tensor:
+    """The product over axes of what is not NaN."""
+    return api.prod(_without("nanprod", x, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nancumsum(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Running sums; NaN counts as 0."""
+    return cumsum(_without("nancumsum", x, 0)[0], axis, dtype)
+
+
+def nancumprod(x: Tensor, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Running products; NaN counts as 1."""
+    return cumprod(_without("nancumprod", x, 1)[0], axis, dtype)
+
+
+def _known(missing: Tensor, axis: Axis, like: Tensor) -> Tensor:
+    """How many are not NaN, with the axes kept."""
+    return api.sum(api.astype(api.logical_not(missing), _real(like)), axis=axis, keepdims=True)
+
+
+def _real(x: Tensor) -> dtypes.DType:
+    return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(x.dtype, x.dtype)
+
+
+def nanmean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The mean over axes of what is not NaN."""
+    given, missing = _without("nanmean", default_float(tensor("nanmean", x)), 0)
+    mean = api.sum(given, axis=axis, keepdims=True) / _known(missing, axis, given)
+    return mean if keepdims else api.squeeze(mean, axes_of("nanmean", axis, given))
+
+
+def nanvar(x: Tensor, /, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The variance over axes of what is not NaN."""
+    given = default_float(tensor("nanvar", x))
+    distance = api.abs(given - nanmean(given, axis, keepdims=True))
+    squares, missing = _without("nanvar", api.square(distance), 0)
+    count = _known(missing, axis, given)
+    total = api.sum(squares, axis=axis, keepdims=True)
+    variance = api.where(count > ddof, total / (count - ddof), math.nan)
+    return variance if keepdims else api.squeeze(variance, axes_of("nanvar", axis, given))
+
+
+def nanstd(x: Tensor, /, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The standard deviation over axes of what is not NaN."""
+    return api.sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
+
+
+def _extreme(
+    name: str, reduce: Callable[..., Tensor], end: float, x: Tensor, axis: Axis, keepdims: bool
+) -> Tensor:
+    given = tensor(name, x)
+    if not given.dtype.is_float:
+        return reduce(given, axis=axis, keepdims=keepdims)
+    clean, missing = _without(name, given, end)
+    found = reduce(clean, axis=axis, keepdims=keepdims)
+    return api.where(api.all(missing, axis=axis, keepdims=keepdims), math.nan, found)
+
+
+def nanmax(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The greatest over axes of what is not NaN."""
+    return _extreme("nanmax", api.max, -math.inf, x, axis, keepdims)
+
+
+def nanmin(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The smallest over axes of what is not NaN."""
+    return _extreme("nanmin", api.min, math.inf, x, axis, keepdims)
+
+
+def nanargmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """Where the greatest is of what is not NaN."""
+    given = tensor("nanargmax", x)
+    clean = _without("nanargmax", given, -math.inf)[0] if given.dtype.is_float else given
+    return api.argmax(clean, axis=axis, keepdims=keepdims)
+
+
+def nanargmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """Where the smallest is of what is not NaN."""
+    given = tensor("nanargmin", x)
+    clean = _without("nanargmin", given, math.inf)[0] if given.dtype.is_float else given
+    return api.argmin(clean, axis=axis, keepdims=keepdims)
+
+
+# --- shares of sorted values ------------------------------------------------------------------------------
+
+_METHODS: Final = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantiles(
+    name: str,
+    x: Tensor,
+    shares: Share,
+    axis: Axis,
+    keepdims: bool,
+    method: str,
+    skip: bool,
+    scale: float = 1.0,
+) -> Tensor:
+    """Values below which shares of the elements lie; one axis in front for several shares. `skip`: NaN do not count."""
+    given = real_floating(name, default_float(tensor(name, x)))
+    wanted = np.asarray(shares, dtype=np.float64) / scale
+    if method not in _METHODS:
+        raise mistake(ShapeError, name, f"there is no method {method!r}", f"one of {', '.join(_METHODS)}")
+    if wanted.size and not (wanted.min() >= 0 and wanted.max() <= 1):
+        raise mistake(ShapeError, name, f"{shares} is not between 0 and {scale:g}")
+    axes = axes_of(name, axis, given)
+    kept = [at for at in range(given.ndim) if at not in axes]
+    if any(given.shape[at] == 0 for at in axes):
+        raise mistake(ShapeError, name, f"shape {given.shape} has no elements to choose from")
+    lead = [given.shape[at] for at in kept]
+    line = api.reshape(permuted(given, (*kept, *axes)), (*lead, math.prod(given.shape[at] for at in axes)))
+    missing = api.isnan(line)
+    ascending = api.sort(line, axis=-1)  # NaN last
+    count = api.sum(api.astype(api.logical_not(missing), dtypes.float64), axis=-1, keepdims=True)
+    last = api.maximum(count - 1, 0.0) if skip else api.full_like(count, line.shape[-1] - 1)
+    place = last * api.asarray(wanted.reshape(-1))
+    low, high = api.floor(place), api.ceil(place)
+    chosen = {
+        "lower": (low, low), "higher": (high, high), "nearest": (api.round(place),) * 2,
+    }.get(method, (low, high))  # fmt: skip
+    below, above = (api.take_along_axis(ascending, api.astype(at, dtypes.int64), axis=-1) for at in chosen)
+    share = 0.5 if method == "midpoint" else api.astype(place - low, given.dtype)
+    mixed = below if method in ("lower", "higher", "nearest") else below + (above - below) * share
+    nothing = count == 0 if skip else api.any(missing, axis=-1, keepdims=True)
+    found = api.moveaxis(api.where(nothing, math.nan, mixed), -1, 0)
+    rest = [1 if at in axes else given.shape[at] for at in range(given.ndim) if keepdims or at not in axes]
+    return api.reshape(found, (*wanted.shape, *rest))
+
+
+def percentile(
+    x: Tensor, q: Share, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Values below which `q` per cent of the elements lie; NaN if there is one."""
+    return _quantiles("percentile", x, q, axis, keepdims, method, False, 100.0)
+
+
+def nanquantile(
+    x: Tensor, q: Share, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Values below which a share `q` lies of what is not NaN."""
+    return _quantiles("nanquantile", x, q, axis, keepdims, method, True)
+
+
+def nanpercentile(
+    x: Tensor, q: Share, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Values below which `q` per cent lie of what is not NaN."""
+    return _quantiles("nanpercentile", x, q, axis, keepdims, method, True, 100.0)
+
+
+def nanmedian(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The middle of what is not NaN."""
+    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+
+
+# --- several variables ------------------------------------------------------------------------------------
+
+
+def cov(
+    m: Tensor,
+    y: Tensor | None = None,
+    /,
+    rowvar: bool = True,
+    *,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Covariances of variables: one a row (a column without `rowvar`), one observation a column."""
+    variables = _variables("cov", m, y, rowvar)
+    weights = None
+    if fweights is not None:
+        weights = api.astype(tensor("cov", fweights), _real(variables))
+    if aweights is not None:
+        share = api.astype(tensor("cov", aweights), _real(variables))
+        weights = share if weights is None else weights * share
+    less = ddof if ddof is not None else (0 if bias else 1)
+    if weights is None:
+        total: Tensor | float = float(variables.shape[1])
+        mean = api.mean(variables, axis=1, keepdims=True)
+        divisor: Tensor | float = max(total - less, 0.0)
+    else:
+        total = api.sum(weights)
+        mean = api.sum(variables * weights, axis=1, keepdims=True) / total
+        if aweights is None or less == 0:
+            divisor = total - less
+        else:
+            divisor = total - less * api.sum(weights * tensor("cov", aweights)) / total
+    centred = variables - mean
+    other = centred if weights is None else centred * weights
+    return api.squeeze(api.matmul(centred, api.conj(api.matrix_transpose(other))) / divisor)
+
+
+def _variables(name: str, m: Tensor, y: Tensor | None, rowvar: bool) -> Tensor:
+    rows = []
+    for given in (m, y):
+        if given is not None:
+            matrix = api.atleast_2d(default_float(tensor(name, given)))
+            if matrix.ndim != 2:
+                raise mistake(ShapeError, name, f"shape {matrix.shape} has more than two axes")
+            rows.append(matrix if rowvar or tensor(name, given).ndim == 1 else matrix.T)
+    return rows[0] if len(rows) == 1 else api.concat(rows, axis=0)
+
+
+def corrcoef(x: Tensor, y: Tensor | None = None, /, rowvar: bool = True) -> Tensor:
+    """Correlations of variables, between -1 and 1."""
+    shared = cov(x, y, rowvar)
+    if shared.ndim == 0:
+        return shared / shared
+    deviation = api.sqrt(api.real(api.diag(shared)))
+    scaled = shared / deviation[:, None] / deviation[None, :]
+    return scaled if scaled.dtype.is_complex else api.clip(scaled, -1.0, 1.0)
+
+
+__all__ = [
+    "corrcoef", "cov", "cumprod", "cumsum", "nanargmax",
+    "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
+    "nanquantile", "nanstd", "nansum", "nanvar", "percentile", "ptp",
+]  # fmt: skip

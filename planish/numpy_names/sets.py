@@ -1,0 +1,79 @@
+"""Sets of distinct values as NumPy names them. How many values there are depends on the data; `size=` says how many a trace wants."""
+
+from __future__ import annotations
+
+from planish.errors import ShapeError
+from planish.frontend.tensor import functions as api
+from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.operands import promoted, tensor
+from planish.frontend.tensor.sets import unique_slices
+
+
+def unique(
+    x: Tensor,
+    /,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """Distinct values in ascending order, and what is asked for about them; along an axis, distinct slices."""
+    if axis is None:
+        found = tuple(api.unique_all(x, size=size))
+    else:
+        found = tuple(unique_slices(tensor("unique", x), axis, size))
+    asked = (True, return_index, return_inverse, return_counts)
+    chosen = tuple([one for one, wanted in zip(found, asked, strict=True) if wanted])
+    return chosen[0] if len(chosen) == 1 else chosen
+
+
+def _both(name: str, x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
+    left, right = promoted(name, x1, x2)
+    return api.ravel(left), api.ravel(right)
+
+
+def union1d(x1: Tensor, x2: Tensor, /, *, size: int | None = None) -> Tensor:
+    """Values that are in one or the other."""
+    return api.unique_values(api.concat(_both("union1d", x1, x2)), size=size)
+
+
+def intersect1d(
+    x1: Tensor, x2: Tensor, /, assume_unique: bool = False, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Values that are in both; with `return_indices` also where each comes first."""
+    left, right = _both("intersect1d", x1, x2)
+    values, places, _, _ = api.unique_all(left)
+    shared = api.isin(values, right)
+    found = values[shared]
+    if not return_indices:
+        return found
+    others, other_places, _, _ = api.unique_all(right)
+    return found, places[shared], other_places[api.isin(others, left)]
+
+
+def setdiff1d(x1: Tensor, x2: Tensor, /, assume_unique: bool = False) -> Tensor:
+    """Values of the first that are not in the second."""
+    left, right = _both("setdiff1d", x1, x2)
+    values = left if assume_unique else api.unique_values(left)
+    return values[api.isin(values, right, invert=True)]
+
+
+def setxor1d(x1: Tensor, x2: Tensor, /, assume_unique: bool = False) -> Tensor:
+    """Values that are in one and not in the other."""
+    left, right = _both("setxor1d", x1, x2)
+    values, counts = api.unique_counts(api.concat([api.unique_values(left), api.unique_values(right)]))
+    return values[counts == 1]
+
+
+def array_equiv(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Whether elements are the same after broadcasting."""
+    left, right = promoted("array_equiv", x1, x2)
+    try:
+        return api.all(left == right)
+    except ShapeError:
+        return api.asarray(False)
+
+
+__all__ = ["array_equiv", "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique"]

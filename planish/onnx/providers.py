@@ -1,0 +1,40 @@
+"""Where a model can run, in onnxruntime's words."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+CPU: Final = "CPUExecutionProvider"
+
+
+def get_available_providers() -> list[str]:
+    """The places where a model can run on this machine."""
+    return [CPU]
+
+
+def get_all_providers() -> list[str]:
+    """The places where a model can run on some machine."""
+    return [CPU]
+
+
+def chosen(
+    providers: Sequence[Any] | None, options: Sequence[Mapping[str, Any]] | None = None
+) -> dict[str, dict[str, str]]:
+    """Those asked for that there are, best first, with their options; the processor stands at the end of every list."""
+    wanted: dict[str, dict[str, str]] = {}
+    available = get_available_providers()
+    for position, entry in enumerate(providers or available):
+        name, said = (entry, {}) if isinstance(entry, str) else (entry[0], entry[1])
+        if options and position < len(options):
+            said = options[position]
+        if name in available:
+            wanted[name] = {key: str(value) for key, value in said.items()}
+        else:
+            warnings.warn(f"{name} is not available here, {', '.join(available)} is", stacklevel=4)
+    wanted.setdefault(CPU, {})
+    return wanted
+
+
+__all__ = ["CPU", "chosen", "get_all_providers", "get_available_providers"]

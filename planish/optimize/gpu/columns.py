@@ -1,0 +1,47 @@
+"""Reductions across what lies next to each other.
+
+Neighbouring threads have neighbouring columns, so that they read together; the others of a block share the reduced axis.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.actions.group import Group
+from planish.actions.local import Local
+from planish.actions.upcast import Upcast
+from planish.optimize.draft import Draft
+from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted
+from planish.optimize.gpu.products import is_product
+from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.ops import Ops
+
+_DEPTHS: Final = (32, 16, 8, 4, 2)
+"""Threads that share a column."""
+_WORD: Final = 4
+"""Bytes that a thread reads of a row: a warp then reads whole lines."""
+
+
+def share_columns(draft: Draft, view: Nest) -> bool:
+    """Reductions across neighbours: a warp of columns, and several threads to each."""
+    if len(view.reductions) != 1 or view.rows or view.scans or is_product(view):
+        return False
+    (reduction,) = view.reductions
+    neighbours = [
+        r
+        for r in view.outputs
+        if size_of(r) >= WARP and any(view.stride(p, r) == 1 for p in view.inside(reduction))
+    ]
+    axis = next((r for r in reversed(reduction.src[1:]) if r.op is Ops.RANGE and size_of(r) >= SHORT), None)
+    if not neighbours or axis is None:
+        return False
+    wide = max(at_once(draft, view) // _WORD, 1)  # a thread reads four bytes, a warp whole lines
+    if not fitted(draft, neighbours[-1], wide * WARP):
+        return False
+    if wide > 1 and not draft.take(Upcast, neighbours[-1], wide, "neighbours by one access"):
+        return False
+    if not draft.take(Local, neighbours[-1], WARP, "neighbouring threads read together"):
+        return False
+    depth = next((n for n in _DEPTHS if draft.left(axis) >= EACH * n and fitted(draft, axis, n)), 1)
+    return depth == 1 or draft.take(Group, axis, depth, "threads that share a column")

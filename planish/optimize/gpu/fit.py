@@ -1,0 +1,62 @@
+"""Axes and amounts that fit each other: what all templates for GPUs ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from planish.actions.local import Local
+from planish.actions.pad_to import PadTo
+from planish.dtypes import PtrDType
+from planish.optimize.draft import Draft
+from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+
+_MORE: Final = (1, 8)
+"""How much longer an axis may become so that it divides."""
+SHORT: Final = 64
+"""Terms of a reduction that one thread does alone."""
+EACH: Final = 2
+"""Accesses of a thread to what it shares, at least: the more threads there are, the more is under way at once."""
+WARP: Final = 32
+"""Neighbouring columns of a block: a warp reads 128 bytes together."""
+
+
+def shared(draft: Draft, axis: UOp, amounts: Sequence[int]) -> int:
+    """A part of an axis for the threads of a block: the most that wastes little, else a warp of a long one."""
+    size = draft.left(axis)
+    fair = [n for n in amounts if size and is_little(-size % n, size)]
+    if size >= WARP and (not fair or fair[0] < WARP):
+        fair = [n for n in (WARP, *fair) if n in amounts]
+    for n in fair:
+        trial = draft.copy()
+        if (size % n == 0 or trial.take(PadTo, axis, n)) and trial.take(Local, axis, n):
+            draft.adopt(trial)
+            return n
+    return 1
+
+
+def is_little(more: int, size: int, most: tuple[int, int] = _MORE) -> bool:
+    return most[1] * more <= most[0] * size
+
+
+def fitted(draft: Draft, axis: UOp, amount: int, most: tuple[int, int] = _MORE) -> bool:
+    """Whether an axis divides by an amount, if need be because it is made longer by a little."""
+    size = draft.left(axis)
+    if not size or size % amount == 0:
+        return bool(size)
+    return is_little(-size % amount, size, most) and draft.take(
+        PadTo, axis, amount, "as much for every thread"
+    )
+
+
+def at_once(draft: Draft, view: Nest) -> int:
+    """Neighbours of the narrowest elements of parameters that one access moves."""
+    places = [*view.writes, *(p for p in view.reads if p.src[0].op is Ops.DEFINE_GLOBAL)]
+    widths = [
+        max(draft.target.widths(place.src[0].dtype.base.scalar), default=1)
+        for place in places
+        if isinstance(place.src[0].dtype, PtrDType)
+    ]
+    return max(widths, default=1)

@@ -1,0 +1,66 @@
+"""Reductions along what lies next to each other, and what is computed of them (sums, softmax, normalisation).
+
+The threads of a block share a row: each takes some neighbours at a time, warps combine their values without memory, blocks
+through it once. Short rows share a block.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.actions.group import Group
+from planish.actions.local import Local
+from planish.actions.unroll import Unroll
+from planish.actions.upcast import Upcast
+from planish.optimize.draft import Draft
+from planish.optimize.gpu.fit import EACH, SHORT, at_once, fitted, is_little
+from planish.optimize.gpu.products import is_product
+from planish.optimize.lanes import contiguous_reduced
+from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
+
+_TEAMS: Final = (1024, 512, 256, 128, 64, 32)
+"""Threads that share a reduction: whole warps, since each takes as long as its slowest thread."""
+_FILLED: Final = 128
+"""Threads of a block that short rows share."""
+_SHORT_MORE: Final = (1, 1)
+"""The same for rows that a warp shares: idle lanes still cost less than a thread that does a row alone."""
+
+
+def share_rows(draft: Draft, view: Nest) -> bool:
+    """Reductions along neighbours: a block for a row, or for a few short ones."""
+    along = [contiguous_reduced(view, reduction) for reduction in view.reductions]
+    if not along or None in along or view.scans or is_product(view):
+        return False
+    reduced = list(dict.fromkeys(axis for axis in along if axis is not None))
+    sizes = {size_of(axis) for axis in reduced}
+    if len(sizes) != 1 or min(sizes) < SHORT:
+        return False
+    (size,) = sizes
+    wide = next(n for n in (at_once(draft, view), 4, 2, 1) if size % n == 0)
+    team = next(
+        (n for n in _TEAMS if size >= EACH * wide * n and is_little(-size % (wide * n), size)), _TEAMS[-1]
+    )
+    written = [
+        r
+        for r in view.outputs
+        if size_of(r) == size
+        and all(any(view.stride(p, r) == 1 for p in each) for each in (view.writes, view.reads))
+    ]
+    if not all(fitted(draft, axis, wide * team, _SHORT_MORE) for axis in (*reduced, *written)):
+        return False
+    for axis in reduced:
+        if wide > 1 and not draft.take(Unroll, axis, wide, "neighbours by one access"):
+            return False
+        if not draft.take(Group, axis, team, "a row for a block"):
+            return False
+    for axis in written:
+        if wide > 1 and not draft.take(Upcast, axis, wide, "neighbours by one access"):
+            return False
+        if not draft.take(Local, axis, team):
+            return False
+    several = [n for n in (4, 2) if n * team <= _FILLED]
+    for axis in reversed(view.outputs):
+        if axis not in written and draft.take_first(Local, axis, several, "rows that share a block") > 1:
+            break
+    return True

@@ -1,0 +1,43 @@
+"""Turned copies: what is read along one axis and written along another goes through a tile of shared memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planish.actions.local import Local
+from planish.actions.upcast import Upcast
+from planish.optimize.draft import Draft
+from planish.optimize.gpu.fit import fitted
+from planish.uop.nest.kernel import Nest
+from planish.uop.ops import Ops
+
+_SIDE: Final = 16
+"""Threads along each axis of a tile."""
+_TURNED: Final = 4
+"""Elements along each axis of a turned copy that a thread has."""
+
+
+def turn(draft: Draft, view: Nest) -> bool:
+    """Copies that read along one axis and write along another."""
+    if view.reductions or view.scans or view.rows or len(view.outputs) < 2:
+        return False
+    written = next(
+        (r for r in reversed(view.outputs) if all(view.stride(p, r) == 1 for p in view.writes)), None
+    )
+    if written is None:
+        return False
+    for place in view.reads:
+        read = next((r for r in view.outputs if r is not written and view.stride(place, r) == 1), None)
+        if read is None or view.stride(place, written) in {0, 1} or place.src[0].op is not Ops.DEFINE_GLOBAL:
+            continue
+        for axis in (written, read):
+            if not (
+                fitted(draft, axis, _SIDE * _TURNED)
+                and draft.take(Upcast, axis, _TURNED, "neighbours by one access")
+                and draft.take(Local, axis, _SIDE)
+            ):
+                return False
+        # the innermost loop that is left: outside of it are blocks of the grid
+        loop = next((each for r in reversed(view.outputs) if (each := draft.outermost(r)) is not None), None)
+        return draft.stage(place, loop, "read and written together, each along its own axis")
+    return False

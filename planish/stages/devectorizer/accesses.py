@@ -1,0 +1,232 @@
+"""The accesses of a vector of places: which lanes lie side by side, and under which gate.
+
+The index of every lane is written as base + constant (`lane_forms.py`); lanes with the same base and consecutive constants are one
+access, however long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.records import dataclass
+from planish.stages.devectorizer.lane_forms import Form, Forms, of_scalars
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+
+_GAPS: Final = 4
+"""So many accesses at least have to become one, gaps included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Consecutive elements from an index on: for each the lanes that it is, under a gate (of one lane, or one for each)."""
+
+    index: UOp
+    gate: UOp | None
+    lanes: tuple[tuple[int, ...], ...]
+
+
+class LanePlaces(NamedTuple):
+    """Where the lanes of a place are: their indices, and their gates one by one and (if they come as one) together."""
+
+    form: Form
+    gates: Sequence[UOp | None]
+    gate: UOp | None
+
+
+def parted(place: UOp) -> tuple[UOp, UOp | None]:
+    """The index of a place, and its gate."""
+    index = place.src[1]
+    gates = list(place.src[2:])
+    while (opened := _opened(index)) is not None:
+        index, gate = opened
+        gates.append(gate)
+    if not gates:
+        return index, None
+    lanes = max(index.dtype.lanes, *(gate.dtype.lanes for gate in gates))
+    gate = _spread(gates[0], lanes)
+    for other in gates[1:]:
+        gate = gate & _spread(other, lanes)
+    return index, gate
+
+
+def _opened(index: UOp) -> tuple[UOp, UOp] | None:
+    """What a gated index is where it is somewhere, and its gate; of one that has been cut to vectors, those of all pieces."""
+    pieces = index.src if index.op is Ops.CAT else (index,)
+    if not all(piece.op is Ops.WHERE and _is_nowhere(piece.src[2]) for piece in pieces):
+        return None
+    indices, gates = [piece.src[1] for piece in pieces], [piece.src[0] for piece in pieces]
+    return join(indices, index.dtype), join(gates, dtypes.bool_.vec(index.dtype.lanes))
+
+
+def _is_nowhere(index: UOp) -> bool:
+    """INVALID, in all lanes."""
+    return index.op is Ops.INVALID or (
+        index.op is Ops.VECTORIZE and all(lane.op is Ops.INVALID for lane in index.src)
+    )
+
+
+def _spread(gate: UOp, lanes: int) -> UOp:
+    if gate.dtype.lanes == lanes:
+        return gate
+    return gate.table.make(Ops.VECTORIZE, gate.dtype.vec(lanes), (gate,) * lanes)
+
+
+def lanes_of(place: UOp, forms: Forms) -> LanePlaces:
+    index, gate = parted(place)
+    count = index.dtype.lanes
+    gates: list[UOp | None] = [None] * count if gate is None else list(forms.scalars(gate))
+    if all(n.op is not Ops.INVALID for n in index.toposort()):
+        return LanePlaces(forms.form(index), gates, gate)
+    # Some lanes are nowhere, or have gates of their own.
+    closed = place.table.const(False, dtypes.bool_)
+    indices: list[UOp] = []
+    for number, lane in enumerate(forms.scalars(index)):
+        at, own = lane, gates[number]
+        while at.op is Ops.WHERE and at.src[2].op is Ops.INVALID:
+            own = at.src[0] if own is None else own & at.src[0]
+            at = at.src[1]
+        if at.op is Ops.INVALID:
+            at, own = at.const_like(0), closed
+        indices.append(at)
+        gates[number] = own
+    return LanePlaces(of_scalars(indices), gates, None)
+
+
+def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Iterator[Access]:
+    """The runs of elements that the lanes of a place make. Lanes whose gate is never open are in none.
+
+    Elements of a run are consecutive; with a greater reach the next one may be so far away, and what is between is no lane.
+    """
+    form, gates, gate = lanes_of(place, forms)
+    like = place.table.const(0, place.src[1].dtype.scalar)
+    is_gated = any(each is not None for each in gates)
+    for by_offset in (_layers_by_gate(form, gates, masked) if is_gated else _layers(form)).values():
+        for run in _runs(sorted(by_offset), reach):
+            lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
+            first = [lane[0] if lane else None for lane in lanes] if is_gated else []
+            yield Access(form.at(by_offset[run[0]][0], like), gate_of(gate, gates, first), lanes)
+
+
+Layers = dict[object, dict[int, list[int]]]
+"""Lanes by their places: for each base the lanes at each constant."""
+
+
+def _layers(form: Form) -> Layers:
+    found: Layers = {}
+    for lane, (base, offset) in enumerate(zip(form.bases(), form.constants, strict=True)):
+        layer = found.get(base)
+        if layer is None:
+            found[base] = {offset: [lane]}
+            continue
+        known = layer.get(offset)
+        if known is None:
+            layer[offset] = [lane]
+        else:
+            known.append(lane)
+    return found
+
+
+def _layers_by_gate(form: Form, gates: Sequence[UOp | None], masked: bool) -> Layers:
+    """The same of lanes under gates. One layer holds each place once; a place wanted again under another gate starts a second layer."""
+    found: Layers = {}
+    for lane, (base, offset) in enumerate(zip(form.bases(), form.constants, strict=True)):
+        here = gates[lane]
+        if here is not None and here.op is Ops.CONST and not here.arg:
+            continue
+        layer = found.setdefault((base, 0) if masked else (base, here), {})
+        depth = 0
+        while masked and offset in layer and gates[layer[offset][0]] is not here:
+            depth += 1
+            layer = found.setdefault((base, depth), {})
+        layer.setdefault(offset, []).append(lane)
+    return found
+
+
+def _runs(offsets: list[int], reach: int) -> Iterator[list[int]]:
+    """Sorted offsets in runs: consecutive ones, or, if that leaves fewer accesses, ones that are no further apart than the reach."""
+    if offsets and offsets[-1] - offsets[0] == len(offsets) - 1:
+        yield offsets
+        return
+    apart: list[list[int]] = []
+    for offset in offsets:
+        if apart and offset - apart[-1][-1] <= reach:
+            apart[-1].append(offset)
+        else:
+            apart.append([offset])
+    for run in apart:
+        exact = [
+            [offset for _, offset in neighbours]
+            for _, neighbours in groupby(enumerate(run), key=lambda pair: pair[1] - pair[0])
+        ]
+        yield from [run] if len(exact) >= _GAPS else exact
+
+
+def gate_of(gate: UOp | None, gates: Sequence[UOp | None], lanes: list[int | None]) -> UOp | None:
+    """The gate of an access to these lanes: none, one for all, or one for each. What is no lane is never loaded under the last."""
+    wanted = [gates[lane] for lane in lanes if lane is not None]
+    found = [each for each in wanted if each is not None]
+    if not found:
+        return None
+    if len(wanted) < len(lanes):
+        return _gate_with_gaps(gate, lanes, wanted)
+    open_gate = found[0].table.const(True, dtypes.bool_)
+    each = [open_gate if gate is None else gate for gate in wanted]
+    distinct = len(set(each))
+    if distinct == 1:
+        return None if each[0] is open_gate else each[0]
+    if gate is None or distinct * 2 <= len(lanes):  # whole pieces may turn out to have one gate
+        return open_gate.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), tuple(each))
+    return select(gate, tuple(lane for lane in lanes if lane is not None))
+
+
+def _gate_with_gaps(gate: UOp | None, lanes: list[int | None], wanted: list[UOp | None]) -> UOp | None:
+    first = wanted[0]
+    if first is not None and all(each is first for each in wanted):
+        return first
+    table = next(each for each in wanted if each is not None).table
+    closed, opened = table.const(False, dtypes.bool_), table.const(True, dtypes.bool_)
+    if gate is None or len(set(wanted)) * 2 <= len(wanted):
+        each = iter(opened if found is None else found for found in wanted)
+        spread = tuple(closed if lane is None else next(each) for lane in lanes)
+        return table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), spread)
+    count = gate.dtype.lanes
+    both = table.make(Ops.CAT, dtypes.bool_.vec(count + 1), (gate, closed))
+    return both.gep(*(count if lane is None else lane for lane in lanes))
+
+
+def join(pieces: list[UOp], dtype: DType) -> UOp:
+    """Pieces as one vector."""
+    return pieces[0] if len(pieces) == 1 else pieces[0].table.make(Ops.CAT, dtype, tuple(pieces))
+
+
+def select(value: UOp, chosen: tuple[int, ...]) -> UOp:
+    """Lanes of a value."""
+    if value.op is Ops.CONST:
+        return value.replace(dtype=value.dtype.scalar.vec(len(chosen)))
+    if value.op is Ops.CAT:  # mostly one of its parts is wanted: no selection needs to be made and taken back
+        start, first = 0, chosen[0]
+        for part in value.src:
+            if start >= first:
+                if start == first and chosen == tuple(range(start, start + part.dtype.lanes)):
+                    return part
+                break
+            start += part.dtype.lanes
+    return value if chosen == tuple(range(value.dtype.lanes)) else value.gep(*chosen)
+
+
+def pieces_of(value: UOp, width: int) -> list[UOp]:
+    """A value of many lanes in pieces of a width, the last of what is left."""
+    count = value.dtype.lanes
+    if value.op is Ops.CAT and all(part.dtype.lanes == width for part in value.src):
+        return list(value.src)
+    return [select(value, tuple(range(start, min(start + width, count)))) for start in range(0, count, width)]
+
+
+def moved(place: UOp, index: UOp, gate: UOp | None) -> UOp:
+    """A place of the same memory at another index, under a gate."""
+    return place.replace(src=(place.src[0], index) if gate is None else (place.src[0], index, gate))

@@ -1,0 +1,134 @@
+"""How a tensor lies in memory, and how it goes in and out of compiled code without a copy.
+
+Compiled code reads and writes arrays in order. A tensor whose axes are stored in another order (a transpose, channels last),
+or that repeats elements (an expanded axis), is given to it in the order of its memory; the program transposes and repeats, which costs nothing.
+Tensors with gaps are copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from planish.ptir.builder import Graph
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.types import TensorType
+from planish.torch.kinds import CARRIERS, TO_PLANISH
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The order in memory of a tensor of one dtype and shape."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    order: tuple[int, ...] | None
+    """The axes, the one that changes slowest first; None if that is the order they have."""
+    repeated: tuple[int, ...]
+    """Axes along which all elements are one."""
+
+    @property
+    def is_plain(self) -> bool:
+        return self.order is None and not self.repeated
+
+    @property
+    def type(self) -> TensorType:
+        """What the program sees: the memory in order."""
+        dims = [1 if axis in self.repeated else size for axis, size in enumerate(self.shape)]
+        order = range(len(dims)) if self.order is None else self.order
+        return TensorType(TO_PLANISH[self.dtype], tuple(dims[axis] for axis in order))
+
+    def read(self, graph: Graph, name: str) -> V:
+        """A parameter, as the tensor that torch knows."""
+        value = graph.input(name, self.type)
+        if self.order is not None:
+            value = value.transpose([self.order.index(axis) for axis in range(len(self.order))])
+        return value.broadcast_to(self.shape) if self.repeated else value
+
+    def write(self, value: V) -> V:
+        """A result, as it lies in memory."""
+        if self.repeated:
+            limits = [1 if axis in self.repeated else size for axis, size in enumerate(self.shape)]
+            value = value.slice([0] * len(limits), limits)
+        return value if self.order is None else value.transpose(self.order)
+
+    def array(self, tensor: torch.Tensor) -> Array:
+        """The memory of a tensor, for compiled code; strides decide there whether it has to be copied."""
+        tensor = tensor.detach()
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        if self.order is not None:
+            tensor = tensor.permute(self.order)
+        for place, axis in enumerate(self.order if self.order is not None else range(len(self.shape))):
+            if axis in self.repeated:
+                tensor = tensor.narrow(place, 0, 1)
+        return array_of(tensor, self.dtype)
+
+    def tensor(self, array: Array) -> torch.Tensor:
+        """What compiled code has made, as torch expects it."""
+        found = tensor_of(array, self.dtype)
+        if self.order is not None:
+            found = found.permute([self.order.index(axis) for axis in range(len(self.order))])
+        return found.expand(self.shape) if self.repeated else found
+
+
+def array_of(tensor: torch.Tensor, dtype: torch.dtype) -> Array:
+    """The elements of a CPU tensor, where they are."""
+    carrier = CARRIERS.get(dtype)
+    if carrier is None:
+        return tensor.numpy()
+    if not tensor.is_contiguous():
+        tensor = tensor.contiguous()
+    return tensor.view(carrier).numpy().view(TO_PLANISH[dtype].numpy)
+
+
+def tensor_of(array: Array, dtype: torch.dtype) -> torch.Tensor:
+    """An array as a tensor that keeps it alive."""
+    carrier = CARRIERS.get(dtype)
+    if carrier is None:
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(np.int16 if carrier is torch.int16 else np.uint8)).view(dtype)
+
+
+def form_of(dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int]) -> Form:
+    """The form of a tensor of these sizes and strides; one with gaps is taken as if it were in order."""
+    sizes = tuple(map(known, shape))
+    stride = tuple(map(known, stride))
+    if 0 in sizes:
+        return Form(dtype, sizes, None, ())
+    repeated = tuple(axis for axis, size in enumerate(sizes) if size > 1 and stride[axis] == 0)
+    wide = [axis for axis, size in enumerate(sizes) if size > 1 and axis not in repeated]
+    ordered = sorted(wide, key=lambda axis: -stride[axis])
+    expected = 1
+    for axis in reversed(ordered):
+        if stride[axis] != expected:
+            return Form(dtype, sizes, None, ())
+        expected *= sizes[axis]
+    if ordered == wide:
+        return Form(dtype, sizes, None, repeated)
+    # axes of one element go where they stand in the shape
+    rest = iter(ordered)
+    order = tuple(next(rest) if axis in wide else axis for axis in range(len(sizes)))
+    return Form(dtype, sizes, order, repeated)
+
+
+def known(size: int | torch.SymInt) -> int:
+    """A size as a number: of one with a name, that of the example that was traced. Nothing is guarded by asking."""
+    if isinstance(size, torch.SymInt):
+        hint = size.node.hint
+        if hint is None:
+            raise ValueError(f"{size} is known at run time only")
+        return int(hint)
+    return size
+
+
+def form_like(tensor: torch.Tensor) -> Form:
+    """The form of a tensor, real or fake."""
+    return form_of(tensor.dtype, tensor.shape, tensor.stride())

@@ -1,0 +1,95 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.ptir import ops
+from planish.ptir.graph_value import GraphValue as V
+from planish.torch.registry import lowering
+from planish.torch.site import NodeSite, cast, spread
+
+
+def product(x: V, y: V, out: DType | None = None) -> V:
+    """A product of two matrices of one batch shape: narrow floats are summed wide and rounded once."""
+    return x.matmul(y, _sums(x.dtype, out))
+
+
+def _sums(dtype: DType, out: DType | None) -> ops.DotAttrs:
+    own = out or dtype
+    if dtype.is_bool:
+        return ops.DotAttrs()
+    wide = dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype
+    return ops.DotAttrs(wide, own)
+
+
+@lowering("aten.mm")
+def mm(at: NodeSite, x: V, y: V, out_dtype: Any = None) -> V:
+    return product(x, y, at.dtype)
+
+
+@lowering("aten.bmm")
+def bmm(at: NodeSite, x: V, y: V, out_dtype: Any = None) -> V:
+    return product(x, y, at.dtype)
+
+
+@lowering("aten.dot")
+def dot(at: NodeSite, x: V, y: V) -> V:
+    return x.dot_general(y, ops.DotDims((), (0,), (0,)), _sums(x.dtype, None))
+
+
+@lowering("aten.vdot")
+def vdot(at: NodeSite, x: V, y: V) -> V:
+    return dot(at, x.conj() if x.dtype.is_complex else x, y)
+
+
+@lowering("aten.mv")
+def mv(at: NodeSite, x: V, vec: V) -> V:
+    return x.dot_general(vec, ops.DotDims((), (1,), (0,)), _sums(x.dtype, None))
+
+
+@lowering("aten.linear")
+def linear(at: NodeSite, x: V, weight: V, bias: V | None = None) -> V:
+    found = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (weight.rank - 1,)), _sums(x.dtype, None))
+    return found if bias is None else found.add(spread(bias, found.dims))
+
+
+@lowering("aten.addmm", "aten.baddbmm")
+def addmm(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
+    return plus(at, bias, product(x, y), beta, alpha)
+
+
+@lowering("aten.addmv")
+def addmv(at: NodeSite, bias: V, x: V, vec: V, *, beta: Any = 1, alpha: Any = 1) -> V:
+    return plus(at, bias, mv(at, x, vec), beta, alpha)
+
+
+@lowering("aten.addr")
+def addr(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
+    rows, columns = cast(x, at.dtype), cast(y, at.dtype)
+    dims = (rows.dims[0], columns.dims[0])
+    outer = rows.expand_dims(1).broadcast_to(dims)
+    other = columns.expand_dims(0).broadcast_to(dims)
+    return plus(at, bias, outer.and_(other) if at.dtype.is_bool else outer.mul(other), beta, alpha)
+
+
+@lowering("aten.addbmm")
+def addbmm(at: NodeSite, bias: V, x: V, y: V, *, beta: Any = 1, alpha: Any = 1) -> V:
+    total = x.dot_general(y, ops.DotDims((), (0, 2), (0, 1)), _sums(x.dtype, None))
+    return plus(at, bias, total, beta, alpha)
+
+
+def plus(at: NodeSite, bias: V, found: V, beta: Any, alpha: Any) -> V:
+    """beta·bias + alpha·found; what beta = 0 takes is not even looked at."""
+    found = cast(found, at.dtype)
+    if found.dtype.is_bool:
+        return found if not beta else cast(bias, found.dtype).broadcast_to(found.dims).or_(found)
+    if alpha != 1:
+        found = found.mul(at.full(found.dims, alpha))
+    if beta == 0:
+        return found
+    own = cast(bias, found.dtype)
+    own = own if beta == 1 else own.mul(at.full(own.dims, beta))
+    return spread(own, found.dims).add(found)

@@ -1,0 +1,179 @@
+"""Sorting and what follows from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planish import dtypes
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.common import take_along_axis
+from planish.ptir.library.order import searchsorted as search
+from planish.torch.registry import lowering
+from planish.torch.site import NodeSite, Operand, axis_of, cast, sizes
+
+
+def _ranked(x: V) -> V:
+    return x.cast(dtypes.uint8) if x.dtype.is_bool else x
+
+
+@lowering("aten.sort")
+def sort(
+    at: NodeSite, x: V, *given: Any, stable: Any = None, dim: int = -1, descending: bool = False
+) -> tuple[V, V]:
+    """NaN counts as the largest; equals stay in order."""
+    if given and isinstance(given[0], bool | None):
+        given = given[1:]
+    if given:
+        dim = given[0]
+    if len(given) > 1:
+        descending = given[1]
+    if not x.rank:
+        return x, at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    order = cast(_ranked(x).argsort(axis, descending), dtypes.int64)
+    return take_along_axis(x, order, axis), order
+
+
+@lowering("aten.argsort")
+def argsort(
+    at: NodeSite, x: V, *given: Any, stable: Any = None, dim: int = -1, descending: bool = False
+) -> V:
+    return sort(at, x, *given, stable=stable, dim=dim, descending=descending)[1]
+
+
+@lowering("aten.topk")
+def topk(at: NodeSite, x: V, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[V, V]:
+    if not x.rank:
+        return x.reshape(() if k else (0,)), at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    values, places = _ranked(x).top_k(k, axis, largest)
+    return cast(values, x.dtype), places
+
+
+@lowering("aten.kthvalue")
+def kthvalue(at: NodeSite, x: V, k: int, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+    values, places = sort(at, x, dim=dim)
+    if not x.rank:
+        return values, places
+    return _at(values, dim, k - 1, keepdim), _at(places, dim, k - 1, keepdim)
+
+
+def _at(x: V, dim: int, place: int, keepdim: bool) -> V:
+    axis = axis_of(dim, x.rank)
+    starts, limits = [0] * x.rank, list(x.dims)
+    starts[axis], limits[axis] = place, place + 1
+    part = x.slice(starts, limits)
+    return part if keepdim else part.squeeze([axis])
+
+
+@lowering("aten.median.dim")
+def median_dim(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+    """The lower of the two in the middle; the first NaN where there is one."""
+    if not x.rank:
+        return x, at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    count = sizes(at, x)[axis]
+    values, places = sort(at, x, dim=dim)
+    value, place = (_at(found, dim, (count - 1) // 2, True) for found in (values, places))
+    if x.dtype.is_float:
+        wrong = x.is_nan()
+        bad = wrong.reduce_or([axis], True)
+        first = wrong.cast(dtypes.int8).argmax(axis, True, dtypes.int64)
+        place = bad.select(first, place)
+        value = take_along_axis(x, place, axis)
+    return (value, place) if keepdim else (value.squeeze([axis]), place.squeeze([axis]))
+
+
+@lowering("aten.median.default")
+def median(at: NodeSite, x: V) -> V:
+    return median_dim(at, x.reshape((x.type.size,)), 0)[0]
+
+
+@lowering("aten.nanmedian.dim")
+def nanmedian_dim(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+    if not x.rank:
+        return x, at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    values, places = sort(at, x, dim=dim)
+    seen = values.is_nan().not_() if x.dtype.is_float else at.full(x.dims, True, dtypes.bool_)
+    middle = seen.cast(dtypes.int64).reduce_sum([axis], True).sub(1).max(0).floor_div(2)
+    value, place = (take_along_axis(found, middle, axis) for found in (values, places))
+    return (value, place) if keepdim else (value.squeeze([axis]), place.squeeze([axis]))
+
+
+@lowering("aten.nanmedian.default")
+def nanmedian(at: NodeSite, x: V) -> V:
+    return nanmedian_dim(at, x.reshape((x.type.size,)), 0)[0]
+
+
+@lowering("aten.mode")
+def mode(at: NodeSite, x: V, dim: int = -1, keepdim: bool = False) -> tuple[V, V]:
+    """The most frequent, the smallest of those; the last place it stands at."""
+    if not x.rank:
+        return x, at.full((), 0, dtypes.int64)
+    axis = axis_of(dim, x.rank)
+    values, _ = sort(at, x, dim=dim)
+    size = sizes(at, x)[axis]
+    square = (*x.dims[: axis + 1], size, *x.dims[axis + 1 :])
+    left = values.expand_dims(axis + 1).broadcast_to(square)
+    right = values.expand_dims(axis).broadcast_to(square)
+    often = left.eq(right).cast(dtypes.int32).reduce_sum([axis + 1])
+    best = often.argmax(axis, True, dtypes.int64)
+    value = take_along_axis(values, best, axis)
+    here = x.eq(value.broadcast_to(x.dims))
+    place = here.select(at.graph.iota(x.dims, axis, dtypes.int64), -1).reduce_max([axis], True)
+    return (value, place) if keepdim else (value.squeeze([axis]), place.squeeze([axis]))
+
+
+@lowering("aten.searchsorted")
+def searchsorted(
+    at: NodeSite,
+    line: V,
+    wanted: Operand,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: V | None = None,
+) -> V:
+    """Batches of lines are compared with each other in full where there are several."""
+    after = right or side == "right"
+    kind = line.dtype if not isinstance(wanted, V) else wanted.dtype
+    values = at.of(wanted, kind)
+    if line.dtype is not kind:
+        line, values = (cast(x, dtypes.float64) for x in (line, values))
+    if sorter is not None:
+        line = take_along_axis(line, cast(sorter, dtypes.int64), line.rank - 1)
+    if line.rank == 1:
+        return search(line, values, after, at.dtype)
+    square = (*values.dims, line.dims[-1])
+    lines = line.expand_dims(line.rank - 1).broadcast_to(square)
+    others = values.expand_dims(values.rank).broadcast_to(square)
+    before = lines.le(others) if after else lines.lt(others)
+    if line.dtype.is_float:
+        before = (
+            before.or_(others.is_nan()) if after else before.or_(others.is_nan().and_(lines.is_nan().not_()))
+        )
+    return cast(before.cast(dtypes.int64).reduce_sum([values.rank]), at.dtype)
+
+
+@lowering("aten.bucketize")
+def bucketize(at: NodeSite, x: Operand, boundaries: V, *, out_int32: bool = False, right: bool = False) -> V:
+    return searchsorted(at, boundaries, x, out_int32=out_int32, right=right)
+
+
+@lowering("aten.histc")
+def histc(at: NodeSite, x: V, bins: int = 100, min: float = 0, max: float = 0) -> V:
+    flat = x.reshape((x.type.size,))
+    if min == max:
+        low, high = flat.reduce_min(), flat.reduce_max()
+        alike = low.eq(high)
+        low, high = alike.select(low.sub(1), low), alike.select(high.add(1), high)
+    else:
+        low, high = at.full((), min, x.dtype), at.full((), max, x.dtype)
+    lows, highs = low.broadcast_to(flat.dims), high.broadcast_to(flat.dims)
+    place = flat.sub(lows).mul(float(bins)).div(highs.sub(lows)).floor()
+    inside = flat.ge(lows).and_(flat.le(highs))
+    row = cast(place, dtypes.int64).max(0).min(bins - 1)
+    ones = cast(inside, at.dtype)
+    return at.full((bins,), 0).scatter(ones, [row], [0], "add")

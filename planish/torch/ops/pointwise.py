@@ -1,0 +1,513 @@
+"""Arithmetic element by element: tables where an op is one op, functions where it is several."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library import activations
+from planish.ptir.library.cumulative import logaddexp
+from planish.ptir.library.shaping import broadcast_dims
+from planish.torch.registry import Lowering, lowering
+from planish.torch.site import NodeSite, Operand, cast, spread, wide_kind
+
+_UNARY: Final = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cos",
+    "cosh",
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
+    "lgamma",
+    "log",
+    "log1p",
+    "log2",
+    "reciprocal",
+    "rsqrt",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "neg",
+]
+"""Computed in the dtype of the result."""
+_ROUNDING: Final = ("floor", "ceil", "trunc")
+_BINARY: Final = {
+    "mul": "mul", "maximum": "max", "minimum": "min", "atan2": "atan2", "hypot": "hypot", "copysign": "copysign",
+    "nextafter": "nextafter", "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor",
+}  # fmt: skip
+_COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
+_LIBRARY: Final = {
+    "relu": "relu",
+    "sigmoid": "sigmoid",
+    "silu": "silu",
+    "log_sigmoid": "log_sigmoid",
+    "mish": "mish",
+}
+
+
+def _unary(method: str) -> Lowering:
+    def lower(at: NodeSite, x: Operand) -> V:
+        found: V = getattr(at.of(x, at.dtype), method)()
+        return found
+
+    return lower
+
+
+def _rounding(method: str) -> Lowering:
+    def lower(at: NodeSite, x: V) -> V:
+        return getattr(x, method)() if x.dtype.is_float else x
+
+    return lower
+
+
+def _binary(method: str) -> Lowering:
+    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
+        left, right = at.together(x, y)
+        found: V = getattr(left, method)(right)
+        return found
+
+    return lower
+
+
+def _compare(method: str) -> Lowering:
+    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
+        left, right = at.promoted(x, y)
+        found: V = getattr(left, method)(right)
+        return found
+
+    return lower
+
+
+def _library(name: str) -> Lowering:
+    def lower(at: NodeSite, x: V) -> V:
+        """Narrow floats are computed wide, and rounded once, as torch does."""
+        own = at.dtype
+        found: V = getattr(activations, name)(cast(x, wide_kind(own)))
+        return cast(found, own)
+
+    return lower
+
+
+for _name in _UNARY:
+    lowering(f"aten.{_name}")(_unary(_name))
+for _name in _ROUNDING:
+    lowering(f"aten.{_name}")(_rounding(_name))
+for _name, _method in _BINARY.items():
+    lowering(f"aten.{_name}")(_binary(_method))
+for _name in _COMPARE:
+    lowering(f"aten.{_name}", f"prims.{_name}")(_compare(_name))
+for _name, _method in _LIBRARY.items():
+    lowering(f"aten.{_name}")(_library(_method))
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------
+
+
+@lowering("aten.add")
+def add(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
+    left, right = at.together(x, y)
+    if alpha != 1:
+        right = right.mul(alpha) if not right.dtype.is_bool else right.and_(bool(alpha))
+    return left.or_(right) if left.dtype.is_bool else left.add(right)
+
+
+@lowering("aten.sub")
+def sub(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
+    left, right = at.together(x, y)
+    return left.sub(right if alpha == 1 else right.mul(alpha))
+
+
+@lowering("aten.rsub")
+def rsub(at: NodeSite, x: Operand, y: Operand, alpha: Any = 1) -> V:
+    left, right = at.together(x, y)
+    return right.sub(left if alpha == 1 else left.mul(alpha))
+
+
+@lowering("aten.div", "aten.true_divide")
+def div(at: NodeSite, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> V:
+    left, right = at.together(x, y)
+    if rounding_mode is None:
+        return left.div(right)
+    if rounding_mode == "floor":
+        return _floor_divided(at, left, right)
+    return left.div(right).trunc() if left.dtype.is_float else left.trunc_div(right)
+
+
+@lowering("aten.floor_divide")
+def floor_divide(at: NodeSite, x: Operand, y: Operand) -> V:
+    return _floor_divided(at, *at.together(x, y))
+
+
+def _floor_divided(at: NodeSite, x: V, y: V) -> V:
+    """Through the remainder, which rounding cannot push over the next whole number; by zero it is the quotient."""
+    if not x.dtype.is_float:
+        return x.floor_div(y)
+    mod = x.trunc_mod(y)
+    quotient = x.sub(mod).div(y)
+    below = mod.ne(0).and_(y.lt(0).ne(mod.lt(0)))
+    quotient = below.select(quotient.sub(1), quotient)
+    whole = quotient.floor()
+    whole = quotient.sub(whole).gt(0.5).select(whole.add(1), whole)
+    zero = at.full((), 0.0, x.dtype).broadcast_to(x.dims).copysign(x.div(y))
+    return y.eq(0).select(x.div(y), quotient.eq(0).select(zero, whole))
+
+
+@lowering("aten.remainder")
+def remainder(at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y)
+    return left.floor_mod(right)
+
+
+@lowering("aten.fmod")
+def fmod(at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y)
+    return left.trunc_mod(right)
+
+
+@lowering("aten.pow")
+def pow(at: NodeSite, x: Operand, y: Operand) -> V:
+    own = at.dtype
+    if isinstance(y, int | float) and not isinstance(y, bool) and isinstance(x, V) and not own.is_bool:
+        known = _known_power(at, cast(x, own), y)
+        if known is not None:
+            return known
+    left, right = at.together(x, y)
+    return left.pow(right)
+
+
+def _known_power(at: NodeSite, x: V, y: float) -> V | None:
+    """Powers that are cheaper as products and roots; torch computes them so too."""
+    if y == 0:
+        return at.full(x.dims, 1, x.dtype)
+    if y == 1:
+        return x
+    if y == 2:
+        return x.mul(x)
+    if y == 3:
+        return x.mul(x).mul(x)
+    if not x.dtype.is_float:
+        return None
+    if y == 0.5:
+        return x.sqrt()
+    if y == -0.5:
+        return x.rsqrt()
+    if y == -1:
+        return x.reciprocal()
+    return x.mul(x).reciprocal() if y == -2 else None
+
+
+@lowering("aten.float_power")
+def float_power(at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y)
+    return left.pow(right)
+
+
+@lowering("aten.fmax")
+def fmax(at: NodeSite, x: V, y: V) -> V:
+    left, right = at.together(x, y)
+    return _without_nan(left, right, left.max(right))
+
+
+@lowering("aten.fmin")
+def fmin(at: NodeSite, x: V, y: V) -> V:
+    left, right = at.together(x, y)
+    return _without_nan(left, right, left.min(right))
+
+
+def _without_nan(x: V, y: V, chosen: V) -> V:
+    if not x.dtype.is_float:
+        return chosen
+    return x.is_nan().select(y, y.is_nan().select(x, chosen))
+
+
+@lowering("aten.gcd")
+def gcd(at: NodeSite, x: V, y: V) -> V:
+    """Euclid, until every pair has ended."""
+    left, right = at.together(x, y)
+
+    def more(_: V, b: V) -> V:
+        return b.ne(0).reduce_or()
+
+    def step(a: V, b: V) -> tuple[V, V]:
+        done = b.eq(0)
+        return done.select(a, b), done.select(b, a.trunc_mod(done.select(at.full(b.dims, 1, b.dtype), b)))
+
+    return at.graph.while_loop(more, step, left.abs(), right.abs())[0]
+
+
+@lowering("aten.abs")
+def abs(at: NodeSite, x: V) -> V:
+    return x if x.dtype.is_bool or x.dtype.is_unsigned else cast(x.abs(), at.dtype)
+
+
+@lowering("aten.sign", "aten.sgn")
+def sign(at: NodeSite, x: V) -> V:
+    if x.dtype.is_bool:
+        return x
+    if x.dtype.is_float:  # of NaN it is 0
+        return x.is_nan().select(at.full(x.dims, 0), x.sign())
+    return x.sign()
+
+
+@lowering("aten.signbit")
+def signbit(at: NodeSite, x: V) -> V:
+    if not x.dtype.is_float:
+        return x.lt(0) if x.dtype.is_signed else at.full(x.dims, False)
+    return at.full(x.dims, 1.0, x.dtype).copysign(x).lt(0)
+
+
+@lowering("aten.round")
+def round(at: NodeSite, x: V, *, decimals: int = 0) -> V:
+    if not x.dtype.is_float:
+        return x
+    if decimals == 0:
+        return x.round()
+    scale = 10.0 ** max(decimals, -decimals)
+    return x.mul(scale).round().div(scale) if decimals > 0 else x.div(scale).round().mul(scale)
+
+
+@lowering("aten.frac")
+def frac(at: NodeSite, x: V) -> V:
+    return x.sub(x.trunc())
+
+
+@lowering("aten.log10")
+def log10(at: NodeSite, x: V) -> V:
+    return at.of(x, at.dtype).log().mul(1 / math.log(10))
+
+
+@lowering("aten.logaddexp")
+def log_add_exp(at: NodeSite, x: V, y: V) -> V:
+    left, right = at.together(x, y)
+    if left.dtype.is_complex:
+        raise at.refuse("of complex numbers")
+    return logaddexp(left, right)
+
+
+@lowering("aten.square")
+def square(at: NodeSite, x: V) -> V:
+    return x.mul(x)
+
+
+# --- bits and truth ---------------------------------------------------------------------------------------
+
+
+@lowering("aten.bitwise_not")
+def bitwise_not(at: NodeSite, x: V) -> V:
+    return x.not_()
+
+
+@lowering("aten.logical_not")
+def logical_not(at: NodeSite, x: V) -> V:
+    return cast(x, dtypes.bool_).not_()
+
+
+def _logical(method: str) -> Lowering:
+    def lower(at: NodeSite, x: Operand, y: Operand) -> V:
+        left, right = at.together(x, y, dtype=dtypes.bool_)
+        found: V = getattr(left, method)(right)
+        return found
+
+    return lower
+
+
+for _name, _method in (("and", "and_"), ("or", "or_"), ("xor", "xor")):
+    lowering(f"aten.logical_{_name}")(_logical(_method))
+
+
+@lowering("aten.bitwise_left_shift", "aten.__lshift__")
+def left_shift(at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y)
+    return left.shl(right)
+
+
+@lowering("aten.bitwise_right_shift", "aten.__rshift__")
+def right_shift(at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y)
+    return left.shr_arithmetic(right) if left.dtype.is_signed else left.shr_logical(right)
+
+
+def _class(method: str) -> Lowering:
+    def lower(at: NodeSite, x: V) -> V:
+        if not (x.dtype.is_float or x.dtype.is_complex):
+            return at.full(x.dims, False)
+        found: V = getattr(x, method)()
+        return found
+
+    return lower
+
+
+for _name in ("nan", "inf"):
+    lowering(f"aten.is{_name}")(_class(f"is_{_name}"))
+
+
+# --- choice -----------------------------------------------------------------------------------------------
+
+
+@lowering("aten.where")
+def where(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
+    return choose(at, condition, x, y)
+
+
+def choose(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
+    """x where the condition holds, else y, all in one shape."""
+    left, right = at.of(x, at.dtype), at.of(y, at.dtype)
+    dims = broadcast_dims(condition.dims, left.dims, right.dims)
+    picks, left, right = (spread(value, dims) for value in (cast(condition, dtypes.bool_), left, right))
+    return picks.select(left, right)
+
+
+@lowering("aten.clamp")
+def clamp(at: NodeSite, x: V, min: Operand | None = None, max: Operand | None = None) -> V:
+    found = cast(x, at.dtype)
+    if min is not None:
+        left, right = at.together(found, min)
+        found = left.max(right)
+    if max is not None:
+        left, right = at.together(found, max)
+        found = left.min(right)
+    return found
+
+
+@lowering("aten.clamp_min")
+def clamp_min(at: NodeSite, x: V, min: Operand) -> V:
+    return clamp(at, x, min)
+
+
+@lowering("aten.clamp_max")
+def clamp_max(at: NodeSite, x: V, max: Operand) -> V:
+    return clamp(at, x, None, max)
+
+
+@lowering("aten.masked_fill")
+def masked_fill(at: NodeSite, x: V, mask: V, value: Operand) -> V:
+    return choose(at, mask, value, x)
+
+
+# --- dtypes -----------------------------------------------------------------------------------------------
+
+
+@lowering("aten._to_copy")
+def to_copy(
+    at: NodeSite,
+    x: V,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> V:
+    if device is not None and device.type == "meta":
+        raise at.refuse("to the device meta")
+    return cast(x, at.dtype)
+
+
+@lowering("prims.convert_element_type")
+def convert_element_type(at: NodeSite, x: V, dtype: Any) -> V:
+    return cast(x, at.dtype)
+
+
+@lowering("aten.view.dtype")
+def view_dtype(at: NodeSite, x: V, dtype: Any) -> V:
+    own = at.dtype
+    if own is x.dtype:
+        return x
+    if own.is_complex or x.dtype.is_complex or own.is_bool or x.dtype.is_bool:
+        raise at.refuse(f"{x.dtype.name} seen as {own.name}")
+    if own.bits == x.dtype.bits:
+        return x.bitcast(own)
+    if own.bits < x.dtype.bits:
+        parts = x.bitcast(own)
+        return parts.reshape((*x.dims[:-1], x.dims[-1] * (x.dtype.bits // own.bits)))
+    ratio = own.bits // x.dtype.bits
+    return x.reshape((*x.dims[:-1], x.dims[-1] // ratio, ratio)).bitcast(own)
+
+
+@lowering("aten.clone", "aten.alias", "aten.detach", "aten.lift_fresh_copy", "aten.contiguous", "prims.clone")
+def same(at: NodeSite, x: V, *, memory_format: Any = None) -> V:
+    return x
+
+
+# --- complex numbers --------------------------------------------------------------------------------------
+
+
+@lowering("aten.complex")
+def complex_(at: NodeSite, x: V, y: V) -> V:
+    part = _part_of(at.dtype)
+    left, right = at.together(x, y, dtype=part)
+    return left.complex(right)
+
+
+def _part_of(dtype: DType) -> DType:
+    return dtypes.float64 if dtype.bits == 128 else dtypes.float32
+
+
+@lowering("aten.polar")
+def polar(at: NodeSite, x: V, y: V) -> V:
+    radius, angle = at.together(x, y, dtype=_part_of(at.dtype))
+    return radius.mul(angle.cos()).complex(radius.mul(angle.sin()))
+
+
+@lowering("aten.real", "prims.real")
+def real(at: NodeSite, x: V) -> V:
+    return x.real() if x.dtype.is_complex else x
+
+
+@lowering("aten.imag", "prims.imag")
+def imag(at: NodeSite, x: V) -> V:
+    return x.imag()
+
+
+@lowering(
+    "aten.conj",
+    "aten._conj",
+    "aten._conj_physical",
+    "aten.conj_physical",
+    "aten.resolve_conj",
+    "prims.conj_physical",
+)
+def conj(at: NodeSite, x: V) -> V:
+    if str(at.node.target).startswith("aten.resolve"):
+        return x
+    return x.conj() if x.dtype.is_complex else x
+
+
+@lowering("aten.resolve_neg")
+def resolve_neg(at: NodeSite, x: V) -> V:
+    return x
+
+
+@lowering("aten.angle")
+def angle(at: NodeSite, x: V) -> V:
+    if x.dtype.is_complex:
+        return x.imag().atan2(x.real())
+    value = cast(x, at.dtype)
+    turned = value.lt(0).select(at.full(x.dims, math.pi), at.full(x.dims, 0.0))
+    return value.is_nan().select(value, turned)
+
+
+@lowering("aten.view_as_real")
+def view_as_real(at: NodeSite, x: V) -> V:
+    return x.real().expand_dims(-1).concat([x.imag().expand_dims(-1)], -1)
+
+
+@lowering("aten.view_as_complex")
+def view_as_complex(at: NodeSite, x: V) -> V:
+    first, second = (x[..., number] for number in range(2))
+    return first.complex(second)

@@ -1,0 +1,351 @@
+"""Pooling and its derivatives."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planish import dtypes
+from planish.ptir import ops
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.handle import Number
+from planish.ptir.library.pooling import adaptive_average_pool, average_pool
+from planish.torch.registry import Lowering, lowering
+from planish.torch.site import NodeSite, cast, sizes, spread, wide_kind
+
+
+def _each(given: Any, space: int) -> list[int]:
+    several = [given] if isinstance(given, int) else list(given)
+    return several * space if len(several) == 1 else several
+
+
+def _batched(x: V, space: int) -> tuple[V, bool]:
+    return (x.expand_dims(0), True) if x.rank == space + 1 else (x, False)
+
+
+def lowest_of(x: V) -> Number:
+    """What every element is at least."""
+    return -math.inf if x.dtype.is_float else int(x.dtype.min or 0)
+
+
+def _room(size: int, out: int, window: int, step: int, pad: int, gap: int = 1) -> tuple[int, int]:
+    """What stands before and after an axis so that just `out` windows fit."""
+    return pad, (out - 1) * step + (window - 1) * gap + 1 - size - pad
+
+
+# --- maxima -----------------------------------------------------------------------------------------------
+
+
+def _max_pool(space: int) -> Lowering:
+    def lower(
+        at: NodeSite,
+        x: V,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> tuple[V, V]:
+        window = _each(kernel_size, space)
+        steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
+        pads, gaps = _each(padding, space), _each(dilation, space)
+        images, single = _batched(x, space)
+        out = list(at.fakes[0].shape)[-space:]
+        known = sizes(at, images)[2:]
+        ends = [_room(*each) for each in zip(known, out, window, steps, pads, gaps, strict=True)]
+        values = images.reduce_window(
+            "max", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends], None, [1, 1, *gaps]
+        )
+        if math.prod(window) <= _FEW:
+            where = _first_best(at, images, window, steps, pads, gaps, ends, out)
+        else:
+            axes = zip(known, out, window, steps, pads, gaps, strict=True)
+            where = _best(at, images, [_places(*each) for each in axes], known)[1]
+        return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
+
+    return lower
+
+
+_FEW = 32
+"""Windows up to so many elements are looked through one element after the other, in one kernel."""
+
+
+def _first_best(
+    at: NodeSite,
+    images: V,
+    window: Sequence[int],
+    steps: Sequence[int],
+    pads: Sequence[int],
+    gaps: Sequence[int],
+    ends: Sequence[tuple[int, int]],
+    out: Sequence[int],
+) -> V:
+    """The place of the first maximum of each window: one strided slice per element of the window."""
+    lowest = lowest_of(images)
+    low, high = ([0, 0, *(end[side] for end in ends)] for side in range(2))
+    room = images.pad(low, high, value=at.full((), lowest, images.dtype))
+    known = sizes(at, images)[2:]
+    dims = (*images.dims[:2], *out)
+    base = at.full(dims, 0, dtypes.int64)
+    for axis, (size, step, pad) in enumerate(zip(known, steps, pads, strict=True)):
+        start = at.graph.iota(dims, 2 + axis, dtypes.int64).mul(step).sub(pad)
+        base = base.mul(size).add(start)
+    best: V | None = None
+    where = base
+    for offsets in itertools.product(*map(range, window)):
+        starts = [0, 0, *(offset * gap for offset, gap in zip(offsets, gaps, strict=True))]
+        limits = [
+            *images.dims[:2],
+            *(s + (o - 1) * step + 1 for s, o, step in zip(starts[2:], out, steps, strict=True)),
+        ]
+        seen = room.slice(starts, limits, [1, 1, *steps])
+        place = 0
+        for size, offset, gap in zip(known, offsets, gaps, strict=True):
+            place = place * size + offset * gap
+        here = base.add(place)
+        # padding is never the answer, not even where all else is as low
+        inside = _is_inside(at, dims, offsets, known, steps, pads, gaps)
+        better = (
+            inside
+            if best is None
+            else inside.and_(seen.gt(best).or_(seen.is_nan()) if seen.dtype.is_float else seen.gt(best))
+        )
+        if best is None:
+            best = inside.select(seen, at.full(dims, lowest, images.dtype))
+            where = inside.select(here, at.full(dims, -1, dtypes.int64))
+        else:
+            better = better.or_(inside.and_(where.lt(0)))
+            best, where = better.select(seen, best), better.select(here, where)
+    return where
+
+
+def _is_inside(
+    at: NodeSite,
+    dims: Any,
+    offsets: Sequence[int],
+    known: Sequence[int],
+    steps: Sequence[int],
+    pads: Sequence[int],
+    gaps: Sequence[int],
+) -> V:
+    inside = at.full(dims, True, dtypes.bool_)
+    for axis, (offset, size, step, pad, gap) in enumerate(
+        zip(offsets, known, steps, pads, gaps, strict=True)
+    ):
+        count = dims[2 + axis]
+        first, last = offset * gap - pad, (count - 1) * step + offset * gap - pad
+        if first < 0 or last >= size:
+            place = at.graph.iota(dims, 2 + axis, dtypes.int64).mul(step).add(first)
+            inside = inside.and_(place.ge(0)).and_(place.lt(size))
+    return inside
+
+
+def _places(size: int, out: int, window: int, step: int, pad: int, gap: int) -> np.ndarray[Any, Any]:
+    """Per window, the places it looks at; those outside are none (-1)."""
+    found = np.arange(out)[:, None] * step - pad + np.arange(window)[None, :] * gap
+    found[(found < 0) | (found >= size)] = -1
+    return found
+
+
+def _best(
+    at: NodeSite, images: V, places: Sequence[np.ndarray[Any, Any]], known: Sequence[int]
+) -> tuple[V, V]:
+    """The largest of each window and its place in the image: windows as a last axis, then argmax."""
+    space = len(places)
+    counts, widths = [p.shape[0] for p in places], [p.shape[1] for p in places]
+    inside = np.ones(counts + widths, bool)
+    flat = np.zeros(counts + widths, np.int64)
+    for axis, found in enumerate(places):
+        shape = [1] * (2 * space)
+        shape[axis], shape[space + axis] = found.shape
+        inside &= (found >= 0).reshape(shape)
+        flat = flat * known[axis] + np.maximum(found, 0).reshape(shape)
+    area = math.prod(widths)
+    lines = images.reshape((*images.dims[:2], math.prod(known)))
+    rows = at.graph.constant(flat.reshape(-1, area))
+    windows = lines.take(rows, 2)  # (N, C, windows, area)
+    lowest = lowest_of(images)
+    if not inside.all():
+        mask = spread(at.graph.constant(inside.reshape(-1, area)), windows.dims)
+        windows = mask.select(windows, at.full(windows.dims, lowest, images.dtype))
+    dims = (*images.dims[:2], *counts)
+    which = windows.argmax(3, False, dtypes.int64)
+    values = windows.reduce_max([3])
+    number = at.graph.iota(which.dims, 2, dtypes.int64)
+    where = rows.gather([number, which], [0, 1])
+    return values.reshape(dims), where.reshape(dims)
+
+
+lowering("aten.max_pool2d_with_indices")(_max_pool(2))
+lowering("aten.max_pool3d_with_indices")(_max_pool(3))
+
+
+def _scattered(at: NodeSite, gradient: V, x: V, indices: V, space: int) -> V:
+    """The gradient at the places that were chosen, added up."""
+    area = math.prod(sizes(at, x)[-space:])
+    lead = math.prod(sizes(at, x)[:-space])
+    count = math.prod(sizes(at, gradient)[-space:])
+    row = at.graph.iota((lead, count), 0, dtypes.int64)
+    flat = at.full((lead, area), 0, gradient.dtype)
+    found = flat.scatter(
+        gradient.reshape((lead, count)), [row, indices.reshape((lead, count))], [0, 1], "add"
+    )
+    return found.reshape(x.dims)
+
+
+@lowering("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")
+def max_pool_backward(
+    at: NodeSite,
+    gradient: V,
+    x: V,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    indices: V,
+) -> V:
+    return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
+
+
+@lowering("aten.adaptive_max_pool2d_backward", "aten.adaptive_max_pool3d_backward")
+def adaptive_max_pool_backward(at: NodeSite, gradient: V, x: V, indices: V) -> V:
+    return _scattered(at, gradient, x, indices, 3 if "3d" in str(at.node.target) else 2)
+
+
+def _shares(size: int, count: int) -> list[tuple[int, int]]:
+    """The spans that share out an axis."""
+    return [(n * size // count, -(-(n + 1) * size // count)) for n in range(count)]
+
+
+def _adaptive_max(space: int) -> Lowering:
+    def lower(at: NodeSite, x: V, output_size: Any) -> tuple[V, V]:
+        images, single = _batched(x, space)
+        known = sizes(at, images)[2:]
+        places = []
+        for size, count in zip(known, _each(output_size, space), strict=True):
+            spans = _shares(size, count)
+            width = max(end - start for start, end in spans)
+            found = np.full((count, width), -1)
+            for row, (start, end) in zip(found, spans, strict=True):
+                row[: end - start] = range(start, end)
+            places.append(found)
+        values, where = _best(at, images, places, known)
+        return (values.squeeze([0]), where.squeeze([0])) if single else (values, where)
+
+    return lower
+
+
+lowering("aten.adaptive_max_pool2d")(_adaptive_max(2))
+lowering("aten.adaptive_max_pool3d")(_adaptive_max(3))
+
+
+# --- means ------------------------------------------------------------------------------------------------
+
+
+def _average(space: int) -> Lowering:
+    def lower(
+        at: NodeSite,
+        x: V,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> V:
+        window = _each(kernel_size, space)
+        steps = window if isinstance(stride, list | tuple) and not stride else _each(stride, space)
+        pads = _each(padding, space)
+        images, single = _batched(x, space)
+        ends = [(pad, pad) for pad in pads]
+        if divisor_override is None:
+            found = average_pool(images, window, steps, ends, None, ceil_mode, count_include_pad)
+        else:
+            out = list(at.fakes[0].shape)[-space:]
+            ends = [
+                _room(*each) for each in zip(sizes(at, images)[2:], out, window, steps, pads, strict=True)
+            ]
+            total = images.reduce_window("sum", [1, 1, *window], [1, 1, *steps], [(0, 0), (0, 0), *ends])
+            found = total.div(float(divisor_override))
+        return found.squeeze([0]) if single else found
+
+    return lower
+
+
+def _average_backward(space: int) -> Lowering:
+    def lower(
+        at: NodeSite,
+        gradient: V,
+        x: V,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> V:
+        window = _each(kernel_size, space)
+        steps = _each(stride, space) if isinstance(stride, int) or stride else window
+        pads = _each(padding, space)
+        images, single = _batched(gradient, space)
+        known, out = sizes(at, x)[-space:], sizes(at, gradient)[-space:]
+        wide = cast(images, wide_kind(images.dtype))
+        divided = np.ones(out)
+        for axis, (n, o, w, s, p) in enumerate(zip(known, out, window, steps, pads, strict=True)):
+            start = np.arange(o) * s - p
+            end = np.minimum(start + w, n + p)
+            held = end - start if count_include_pad else np.minimum(end, n) - np.maximum(start, 0)
+            divided = divided * held.reshape([-1 if i == axis else 1 for i in range(space)])
+        if divisor_override is not None:
+            divided = np.full(out, float(divisor_override))
+        wide = wide.div(spread(at.graph.constant(divided, wide.dtype), wide.dims))
+        # each window's share at its place, then the sum over the windows that an element is in
+        ends = []
+        for n, o, w, s, p in zip(known, out, window, steps, pads, strict=True):
+            before = w - 1 - p
+            ends.append((before, n + w - 1 - before - ((o - 1) * s + 1)))
+        low = [0, 0, *(end[0] for end in ends)]
+        high = [0, 0, *(end[1] for end in ends)]
+        apart = wide.pad(low, high, [0, 0, *(s - 1 for s in steps)])
+        found = cast(apart.reduce_window("sum", [1, 1, *window]), gradient.dtype)
+        return found.squeeze([0]) if single else found
+
+    return lower
+
+
+for _space in (1, 2, 3):
+    lowering(f"aten.avg_pool{_space}d")(_average(_space))
+    lowering(f"aten.avg_pool{_space}d_backward")(_average_backward(_space))
+
+
+@lowering("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d")
+def adaptive_average(at: NodeSite, x: V, output_size: Any) -> V:
+    space = 3 if "3d" in str(at.node.target) else 2
+    images, single = _batched(x, space)
+    found = adaptive_average_pool(images, _each(output_size, space))
+    return found.squeeze([0]) if single else found
+
+
+@lowering("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward")
+def adaptive_average_backward(at: NodeSite, gradient: V, x: V) -> V:
+    """The transposed product: every share back to the span it came from."""
+    space = 3 if "3d" in str(at.node.target) else 2
+    found = cast(gradient, wide_kind(gradient.dtype))
+    for axis in range(x.rank - space, x.rank):
+        size, count = sizes(at, x)[axis], sizes(at, gradient)[axis]
+        matrix = np.zeros((count, size))
+        for row, (start, end) in zip(matrix, _shares(size, count), strict=True):
+            row[start:end] = 1 / (end - start)
+        moved = found.transpose([*(a for a in range(x.rank) if a != axis), axis])
+        product = moved.dot_general(
+            at.graph.constant(matrix, found.dtype), ops.DotDims((), (x.rank - 1,), (0,))
+        )
+        order = list(range(x.rank - 1))
+        order.insert(axis, x.rank - 1)
+        found = product.transpose(order)
+    return cast(found, gradient.dtype)

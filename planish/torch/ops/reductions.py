@@ -1,0 +1,284 @@
+"""Sums, extremes, statistics, running totals, softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library import cumulative, normalize
+from planish.torch.registry import Lowering, lowering
+from planish.torch.site import NodeSite, axes_of, axis_of, cast, sizes, spread, wide_kind
+
+Axes = int | Sequence[int] | None
+
+
+def count_of(at: NodeSite, x: V, axes: Sequence[int]) -> int:
+    """How many elements are reduced to one."""
+    known = sizes(at, x)
+    return math.prod(known[axis] for axis in axes)
+
+
+@lowering("aten.sum", "prims.sum")
+def sum(
+    at: NodeSite,
+    x: V,
+    dim: Axes = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    output_dtype: Any = None,
+) -> V:
+    axes = axes_of(dim, x.rank)
+    value = cast(x, at.dtype)
+    return value.reduce_sum(axes, keepdim) if axes else value
+
+
+@lowering("aten.prod", "prims.prod")
+def prod(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
+    axes = axes_of(dim, x.rank)
+    value = cast(x, at.dtype)
+    return value.reduce_prod(axes, keepdim) if axes else value
+
+
+@lowering("aten.mean")
+def mean(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> V:
+    axes = axes_of(dim, x.rank)
+    value = cast(x, at.dtype)
+    if not axes:
+        return value
+    wide = cast(value, wide_kind(value.dtype))
+    count = count_of(at, x, axes)
+    if wide.dtype.is_complex:
+        return wide.reduce_sum(axes, keepdim).div(complex(count))
+    return cast(wide.reduce_sum(axes, keepdim).div(float(count)), value.dtype)
+
+
+def _variance(at: NodeSite, x: V, axes: Sequence[int], correction: float, keepdims: bool) -> tuple[V, V]:
+    """Variance and mean, in two passes."""
+    count = count_of(at, x, axes)
+    wide = cast(x, wide_kind(x.dtype))
+    divided = complex(count) if wide.dtype.is_complex else float(count)
+    middle = wide.reduce_sum(axes, True).div(divided)
+    apart = wide.sub(spread(middle, x.dims))
+    if wide.dtype.is_complex:
+        squares = apart.real().mul(apart.real()).add(apart.imag().mul(apart.imag()))
+    else:
+        squares = apart.mul(apart)
+    total = squares.reduce_sum(axes, keepdims).div(float(max(count - correction, 0)))
+    return total, middle if keepdims else middle.squeeze(list(axes))
+
+
+@lowering("aten.var", "prims.var")
+def var(
+    at: NodeSite,
+    x: V,
+    dim: Axes = None,
+    unbiased: float | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> V:
+    return cast(
+        _variance(at, x, axes_of(dim, x.rank), _freedom(dim, unbiased, correction), keepdim)[0], at.dtype
+    )
+
+
+def _freedom(dim: Axes, unbiased: float | None, correction: float | None) -> float:
+    if isinstance(dim, bool):
+        unbiased = dim
+    given = correction if unbiased is None else unbiased
+    return 1 if given is None else float(given)
+
+
+@lowering("aten.std")
+def std(
+    at: NodeSite,
+    x: V,
+    dim: Axes = None,
+    unbiased: float | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> V:
+    total = _variance(at, x, axes_of(dim, x.rank), _freedom(dim, unbiased, correction), keepdim)[0]
+    return cast(total.sqrt(), at.dtype)
+
+
+@lowering("aten.var_mean")
+def var_mean(
+    at: NodeSite, x: V, dim: Axes = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[V, V]:
+    total, middle = _variance(at, x, axes_of(dim, x.rank), _freedom(dim, None, correction), keepdim)
+    return cast(total, at.dtype), cast(middle, x.dtype)
+
+
+def _extreme(method: str) -> Lowering:
+    def lower(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
+        axes = axes_of(dim, x.rank)
+        if not axes:
+            return x
+        found: V = getattr(x, method)(axes, keepdim)
+        return found
+
+    return lower
+
+
+for _name, _method in (("max", "reduce_max"), ("min", "reduce_min")):
+    lowering(f"aten.a{_name}", f"prims.a{_name}", f"aten.{_name}.default")(_extreme(_method))
+
+
+def _extreme_at(largest: bool) -> Lowering:
+    def lower(at: NodeSite, x: V, dim: int, keepdim: bool = False) -> tuple[V, V]:
+        if not x.rank:
+            return x, at.full((), 0, dtypes.int64)
+        axis = axis_of(dim, x.rank)
+        values = (x.reduce_max if largest else x.reduce_min)([axis], keepdim)
+        return values, _places(x, largest, axis, keepdim)
+
+    return lower
+
+
+def _places(x: V, largest: bool, axis: int, keepdim: bool) -> V:
+    ranked = x.cast(dtypes.int8) if x.dtype.is_bool else x
+    return (ranked.argmax if largest else ranked.argmin)(axis, keepdim, dtypes.int64)
+
+
+lowering("aten.max.dim")(_extreme_at(True))
+lowering("aten.min.dim")(_extreme_at(False))
+
+
+def _argument(largest: bool) -> Lowering:
+    def lower(at: NodeSite, x: V, dim: int | None = None, keepdim: bool = False) -> V:
+        if not x.rank:
+            return at.full((), 0)
+        if dim is None:
+            flat = _places(x.reshape((x.type.size,)), largest, 0, False)
+            return flat.reshape((1,) * x.rank) if keepdim else flat
+        return _places(x, largest, axis_of(dim, x.rank), keepdim)
+
+    return lower
+
+
+lowering("aten.argmax")(_argument(True))
+lowering("aten.argmin")(_argument(False))
+
+
+def _truth(method: str) -> Lowering:
+    def lower(at: NodeSite, x: V, dim: Axes = None, keepdim: bool = False) -> V:
+        axes = axes_of(dim, x.rank, empty_is_all=False) if dim is not None else list(range(x.rank))
+        value = cast(x, dtypes.bool_)
+        found: V = getattr(value, method)(axes, keepdim) if axes else value
+        return cast(found, at.dtype)
+
+    return lower
+
+
+lowering("aten.any")(_truth("reduce_or"))
+lowering("aten.all")(_truth("reduce_and"))
+
+
+@lowering("aten.logsumexp")
+def logsumexp(at: NodeSite, x: V, dim: Axes, keepdim: bool = False) -> V:
+    value = cast(x, at.dtype)
+    if value.dtype.is_complex:
+        raise at.refuse("of complex numbers")
+    return normalize.logsumexp(value, axes_of(dim, x.rank), keepdim) if x.rank else value
+
+
+@lowering("aten._softmax", "prims._softmax")
+def softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
+    value = cast(x, at.dtype)
+    return normalize.softmax(value, axis_of(dim, x.rank)) if x.rank else at.full((), 1.0)
+
+
+@lowering("aten._log_softmax")
+def log_softmax(at: NodeSite, x: V, dim: int, half_to_float: bool = False) -> V:
+    value = cast(x, at.dtype)
+    return normalize.log_softmax(value, axis_of(dim, x.rank)) if x.rank else at.full((), 0.0)
+
+
+# --- running totals ---------------------------------------------------------------------------------------
+
+
+@lowering("aten.cumsum")
+def cumsum(at: NodeSite, x: V, dim: int, *, dtype: Any = None) -> V:
+    value = cast(x, at.dtype)
+    return value.cumsum(axis_of(dim, x.rank)) if x.rank else value
+
+
+@lowering("aten.cumprod")
+def cumprod(at: NodeSite, x: V, dim: int, *, dtype: Any = None) -> V:
+    value = cast(x, at.dtype)
+    return value.cumprod(axis_of(dim, x.rank)) if x.rank else value
+
+
+@lowering("aten.logcumsumexp")
+def logcumsumexp(at: NodeSite, x: V, dim: int) -> V:
+    if x.dtype.is_complex:
+        raise at.refuse("of complex numbers")
+    return cumulative.cumlogsumexp(x, axis_of(dim, x.rank)) if x.rank else x
+
+
+def _running_extreme(largest: bool) -> Lowering:
+    def lower(at: NodeSite, x: V, dim: int) -> tuple[V, V]:
+        if not x.rank:
+            return x, at.full((), 0, dtypes.int64)
+        axis = axis_of(dim, x.rank)
+        ranked = x.cast(dtypes.int8) if x.dtype.is_bool else x
+        best = (ranked.cummax if largest else ranked.cummin)(axis)
+        # the last place that is as good as all before it
+        here = ranked.eq(best)
+        if x.dtype.is_float:
+            here = here.or_(ranked.is_nan())
+        place = at.graph.iota(x.dims, axis, dtypes.int64)
+        return cast(best, x.dtype), here.select(place, 0).cummax(axis)
+
+    return lower
+
+
+lowering("aten.cummax")(_running_extreme(True))
+lowering("aten.cummin")(_running_extreme(False))
+
+
+# --- norms ------------------------------------------------------------------------------------------------
+
+
+@lowering("aten.linalg_vector_norm")
+def vector_norm(
+    at: NodeSite, x: V, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
+) -> V:
+    axes = axes_of(dim, x.rank)
+    given = at.kind(dtype) if dtype is not None else x.dtype
+    value = cast(x, given)
+    wide = _wide_part(value.dtype)
+    value = cast(value.abs() if not value.dtype.is_bool else value, wide)
+    if not axes:
+        return cast(value if ord != 0 else cast(value.ne(0), wide), at.dtype)
+    if ord == math.inf:
+        return cast(value.reduce_max(axes, keepdim), at.dtype)
+    if ord == -math.inf:
+        return cast(value.reduce_min(axes, keepdim), at.dtype)
+    if ord == 0:
+        return cast(cast(value.ne(0), wide).reduce_sum(axes, keepdim), at.dtype)
+    if ord == 1:
+        return cast(value.reduce_sum(axes, keepdim), at.dtype)
+    if ord == 2:
+        return cast(value.mul(value).reduce_sum(axes, keepdim).sqrt(), at.dtype)
+    return cast(value.pow(float(ord)).reduce_sum(axes, keepdim).pow(1 / ord), at.dtype)
+
+
+def _wide_part(dtype: DType) -> DType:
+    if dtype.is_complex:
+        return dtypes.float64 if dtype.bits == 128 else dtypes.float32
+    return wide_kind(dtype)
+
+
+@lowering("aten.count_nonzero")
+def count_nonzero(at: NodeSite, x: V, dim: Axes = None) -> V:
+    axes = axes_of(dim, x.rank)
+    found = cast(x, dtypes.bool_).cast(dtypes.int64)
+    return found.reduce_sum(axes) if axes else found

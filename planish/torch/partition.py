@@ -1,0 +1,198 @@
+"""Cuts an FX graph into segments that planish runs and nodes that torch runs.
+
+A node's level is the number of changes of sides on the longest way to it; nodes of one level and side that planish runs make one
+segment, wherever they stand. If everything can be lowered, the graph is one segment.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Final
+
+import torch
+from torch import fx
+
+from planish.torch.forms import form_like
+from planish.torch.importing import Import, is_number
+from planish.torch.registry import Unsupported
+
+VIEWS: Final = frozenset(
+    f"aten.{name}"
+    for name in [
+        "view",
+        "permute",
+        "t",
+        "transpose",
+        "unsqueeze",
+        "squeeze",
+        "expand",
+        "slice",
+        "select",
+        "alias",
+        "detach",
+        "as_strided",
+        "diagonal",
+        "_reshape_alias",
+        "split",
+        "split_with_sizes",
+        "unbind",
+        "unfold",
+        "view_as_real",
+    ]
+)
+"""Ops that give another view of the same memory: of an input, torch makes it for nothing."""
+
+
+@dataclass(slots=True)
+class Segment:
+    """Nodes that planish runs together."""
+
+    nodes: list[fx.Node] = field(default_factory=list)
+    inputs: list[fx.Node] = field(default_factory=list)
+    """Tensors from outside."""
+    numbers: list[fx.Node] = field(default_factory=list)
+    """Numbers from outside that only a run knows."""
+    outputs: list[fx.Node] = field(default_factory=list)
+
+
+Step = Segment | fx.Node
+
+
+def is_view_op(node: fx.Node) -> bool:
+    name = str(node.target)
+    return node.op == "call_function" and (name in VIEWS or name.rpartition(".")[0] in VIEWS)
+
+
+def views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
+    """Nodes on the way from an input to an output that only look at it."""
+    output = next(node for node in graph.nodes if node.op == "output")
+    found: set[fx.Node] = set()
+    for result in output.all_input_nodes:
+        way = []
+        node = result
+        while is_view_op(node) or (node.target is operator.getitem and is_view_op(node.args[0])):
+            way.append(node)
+            node = node.all_input_nodes[0]
+        if way and node.op == "placeholder" and all(is_number(n) for w in way for n in w.all_input_nodes[1:]):
+            found.update(way)
+    return found
+
+
+def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
+    """The nodes that planish does not do, each with the reason."""
+    found: dict[fx.Node, str] = {}
+    writing = Import("torch_graph")
+    for node in graph.nodes:
+        if node.op in ("placeholder", "get_attr"):
+            _take(writing, node, found)
+        elif node.op == "call_function" and is_number(node):
+            writing.values[node] = example_of(node.meta["val"])
+        elif node.op == "call_function":
+            if node.target is operator.getitem and node.args[0] in found:
+                found[node] = "its tuple is torch's"
+                _take(writing, node, {})
+                continue
+            try:
+                writing.lower(node)
+            except Unsupported as error:
+                found[node] = error.message
+                _take(writing, node, {})
+        elif node.op not in ("output", "call_function"):
+            found[node] = f"{node.op} is not a call of an op"
+            _take(writing, node, {})
+    return found
+
+
+def _take(writing: Import, node: fx.Node, refused: dict[fx.Node, str]) -> None:
+    """A tensor from outside, as far as it is one that programs have."""
+    fake = node.meta.get("val")
+    if isinstance(fake, torch.Tensor):
+        try:
+            writing.take(node, form_like(fake))
+        except (KeyError, RuntimeError, ValueError, NotImplementedError):
+            writing.values[node] = None
+    else:
+        writing.values[node] = example_of(fake)
+
+
+def example_of(fake: object) -> object:
+    """A number, as it was when the graph was traced."""
+    if isinstance(fake, torch.SymInt):
+        return fake.node.hint
+    return fake if isinstance(fake, int | float | bool) else None
+
+
+def partition(
+    graph: fx.Graph, reasons: Mapping[fx.Node, str], views: AbstractSet[fx.Node] = frozenset()
+) -> list[Step]:
+    """Segments and nodes of torch's, in an order in which everything is known before it is needed.
+
+    `views` are results that torch makes of inputs: no segment has to give them.
+    """
+    level: dict[fx.Node, int] = {}
+    theirs: dict[fx.Node, bool] = {}
+    random = 0
+    for node in graph.nodes:
+        if node.op in ("placeholder", "get_attr"):
+            level[node], theirs[node] = 0, True
+            continue
+        if node.op == "output":
+            continue
+        own = node in reasons or is_number(node)
+        theirs[node] = own
+        place = max(
+            (level[source] + (theirs[source] is not own) for source in node.all_input_nodes),
+            default=0 if own else 1,
+        )
+        if own and _draws(node):
+            # random numbers are drawn in the order of the program
+            place = random = max(place, random)
+        level[node] = place
+    steps: list[Step] = []
+    needed = _needed(graph, reasons, views)
+    called = [node for node in graph.nodes if node in needed]
+    for number in sorted({level[node] for node in called}):
+        here = [node for node in called if level[node] == number]
+        steps += [node for node in here if theirs[node]]
+        nodes = [node for node in here if not theirs[node]]
+        if nodes:
+            steps.append(segment_of(nodes, views))
+    return steps
+
+
+def _draws(node: fx.Node) -> bool:
+    tags = getattr(node.target, "tags", ())
+    return torch.Tag.nondeterministic_seeded in tags
+
+
+def _needed(graph: fx.Graph, reasons: Mapping[fx.Node, str], views: AbstractSet[fx.Node]) -> set[fx.Node]:
+    """The calls that results depend on; views of inputs that nothing else depends on are not among them."""
+    found: set[fx.Node] = set()
+    for node in reversed(graph.nodes):
+        if node.op in ("placeholder", "get_attr", "output"):
+            continue
+        users = [user for user in node.users if user in found or (user.op == "output" and node not in views)]
+        if users or node in reasons:
+            found.add(node)
+    return found
+
+
+def segment_of(nodes: list[fx.Node], views: AbstractSet[fx.Node] = frozenset()) -> Segment:
+    """The segment of some nodes: what they need from others, and what others need of them."""
+    inside = set(nodes)
+    sources = dict.fromkeys(
+        source for node in nodes for source in node.all_input_nodes if source not in inside
+    )
+    outputs = [
+        node
+        for node in nodes
+        if any(user not in inside and not (node in views and user.op == "output") for user in node.users)
+    ]
+    # a tuple is no result; its elements are
+    outputs = [node for node in outputs if isinstance(node.meta.get("val"), torch.Tensor)]
+    numbers = [node for node in sources if is_number(node) and not isinstance(node.meta["val"], int | float)]
+    inputs = [node for node in sources if not is_number(node)]
+    return Segment(nodes, inputs, numbers, outputs)

@@ -1,0 +1,56 @@
+"""What planish ran and what it handed back to torch, counted and named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts over all graphs that were compiled since the last reset."""
+
+    graphs: int = 0
+    segments: int = 0
+    """Compiled functions: one per graph if nothing was handed back."""
+    lowered: Counter[str] = field(default_factory=Counter)
+    """Nodes that planish runs, by op."""
+    handed_back: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Nodes that torch runs, by op and reason."""
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes planish runs."""
+        return self.lowered.total()
+
+    @property
+    def fallbacks(self) -> dict[str, int]:
+        """How many nodes torch runs, by op."""
+        found: Counter[str] = Counter()
+        for (op, _), count in self.handed_back.items():
+            found[op] += count
+        return dict(found)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.graphs} graphs, {self.segments} compiled functions: {self.nodes} nodes run by planish, {self.handed_back.total()} by torch"
+        ]
+        lines += [f"  {count} × {op}: {why}" for (op, why), count in self.handed_back.most_common()]
+        return "\n".join(lines)
+
+
+_TOTAL = Report()
+
+
+def report(*, reset: bool = False) -> Report:
+    """What was compiled so far; with `reset`, counting starts anew afterwards."""
+    global _TOTAL  # noqa: PLW0603
+    found = _TOTAL
+    if reset:
+        _TOTAL = Report()
+    return found
+
+
+def total() -> Report:
+    """Where to count."""
+    return _TOTAL

@@ -1,0 +1,224 @@
+"""Runs a partitioned graph: compiled segments on the memory of the tensors, the rest by torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from planish import compiler, ptir
+from planish.config import settings
+from planish.torch.forms import Array, Form, array_of, form_like, tensor_of
+from planish.torch.importing import Import
+from planish.torch.kinds import CARRIERS
+from planish.torch.options import Options
+from planish.torch.partition import Segment, Step, partition, unlowered, views_of_inputs
+from planish.torch.reporting import total
+
+Tensors = list[torch.Tensor]
+Variant = Callable[[Sequence[torch.Tensor]], Tensors]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A segment as machine code for tensors of given forms."""
+
+    run: Callable[..., Sequence[Array]]
+    reads: tuple[Callable[[torch.Tensor], Array], ...]
+    writes: tuple[Callable[[Array], torch.Tensor], ...]
+
+    def __call__(self, tensors: Sequence[torch.Tensor]) -> Tensors:
+        """Results as torch expects them."""
+        arrays = [read(tensor) for read, tensor in zip(self.reads, tensors, strict=True)]
+        return [write(array) for write, array in zip(self.writes, self.run(*arrays), strict=True)]
+
+
+def _plain_array(tensor: torch.Tensor) -> Array:
+    return tensor.detach().numpy()
+
+
+def _reader(form: Form) -> Callable[[torch.Tensor], Array]:
+    if form.is_plain and not form.dtype.is_complex:
+        if form.dtype in CARRIERS:
+            return lambda tensor: array_of(tensor.detach(), form.dtype)
+        return _plain_array
+    return form.array
+
+
+def _writer(form: Form) -> Callable[[Array], torch.Tensor]:
+    if form.is_plain:
+        return (lambda array: tensor_of(array, form.dtype)) if form.dtype in CARRIERS else torch.from_numpy
+    return form.tensor
+
+
+def compiled(
+    function: ptir.Function, inputs: Sequence[Form], outputs: Sequence[Form], options: Options
+) -> Compiled:
+    """The machine code of a function whose parameters and results lie in memory as told."""
+    with settings(**options.settings()):
+        if options.device == "interpreter":
+            run: Any = lambda *arrays: ptir.interpret(function, list(arrays))  # noqa: E731
+        else:
+            run = compiler.compile(function)
+    if options.threads is not None:
+        run = settings(threads=options.threads)(run)
+    return Compiled(run, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
+
+
+class SegmentRunner:
+    """A segment: compiled when it is first met with sizes and numbers that it was not compiled for."""
+
+    def __init__(self, segment: Segment, options: Options) -> None:
+        self.segment = segment
+        self.options = options
+        self.variants: dict[tuple[object, ...], Variant] = {}
+        self.only: Variant | None = None
+        """The one for all calls, where no size has a name."""
+        if is_static(segment):
+            self.only = self.compile([form_like(node.meta["val"]) for node in segment.inputs], ())
+
+    def __call__(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
+        if self.only is not None:
+            return self.only(tensors)
+        key = (*((tensor.shape, tensor.stride()) for tensor in tensors), *numbers)
+        found = self.variants.get(key)
+        if found is None:
+            found = self.variants[key] = self.compile([form_like(tensor) for tensor in tensors], numbers)
+        return found(tensors)
+
+    def compile(self, forms: Sequence[Form], numbers: Sequence[int | float]) -> Variant:
+        """Machine code for tensors of these forms; where that fails, torch runs the nodes."""
+        try:
+            return self._compile(forms, numbers)
+        except Exception as error:  # noqa: BLE001 - whatever it is: the user's program goes on
+            why = f"not compiled: {type(error).__name__}: {getattr(error, 'message', error)}"
+            for node in self.segment.nodes:
+                if is_op(node):
+                    total().lowered[str(node.target)] -= 1
+                    total().handed_back[str(node.target), why] += 1
+            return lambda tensors: self._by_torch(tensors, numbers)
+
+    def _compile(self, forms: Sequence[Form], numbers: Sequence[int | float]) -> Compiled:
+        writing = Import("torch_segment")
+        for node, form in zip(self.segment.inputs, forms, strict=True):
+            writing.take(node, form)
+        writing.values |= dict(zip(self.segment.numbers, numbers, strict=True))
+        for node in self.segment.nodes:
+            writing.lower(node)
+        outputs = [_result_form(writing, node) for node in self.segment.outputs]
+        function = writing.build(zip(self.segment.outputs, outputs, strict=True))
+        return compiled(function, forms, outputs, self.options)
+
+    def _by_torch(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
+        values: dict[fx.Node, Any] = dict(zip(self.segment.inputs, tensors, strict=True))
+        values |= dict(zip(self.segment.numbers, numbers, strict=True))
+        for node in self.segment.nodes:
+            values[node] = call(node, values)
+        return [values[node] for node in self.segment.outputs]
+
+
+def is_op(node: fx.Node) -> bool:
+    """Whether a node is a call of one of torch's ops."""
+    return isinstance(node.target, torch._ops.OperatorBase)
+
+
+def is_static(segment: Segment) -> bool:
+    """Whether all sizes are numbers."""
+    fakes = [node.meta["val"] for node in (*segment.inputs, *segment.nodes)]
+    flat = [fake for found in fakes for fake in (found if isinstance(found, tuple | list) else [found])]
+    sizes = [size for fake in flat if isinstance(fake, torch.Tensor) for size in fake.shape]
+    return not segment.numbers and all(isinstance(size, int) for size in sizes)
+
+
+def _result_form(writing: Import, node: fx.Node) -> Form:
+    """As torch's strides have it where they are known, else in order."""
+    fake = node.meta["val"]
+    if all(isinstance(size, int) for size in (*fake.shape, *fake.stride())):
+        return form_like(fake)
+    return Form(fake.dtype, tuple(map(int, writing.values[node].dims)), None, ())
+
+
+def call(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
+    """One node by torch."""
+    args: Any = fx.map_arg(node.args, values.__getitem__)
+    named: Any = fx.map_arg(node.kwargs, values.__getitem__)
+    if node.target is torch.ops.aten.view.default:
+        # what planish made may lie in memory otherwise than torch would have it
+        return torch.reshape(*args)
+    return node.target(*args, **named)  # type: ignore[operator]
+
+
+class Runner:
+    """A compiled graph: called with its inputs, it gives its outputs."""
+
+    def __init__(self, module: fx.GraphModule, options: Options) -> None:
+        self.module = module
+        graph = module.graph
+        self.inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        output = next(node for node in graph.nodes if node.op == "output")
+        self.results: list[Any] = (
+            list(output.args[0]) if isinstance(output.args[0], tuple | list) else [output.args[0]]
+        )
+        views = views_of_inputs(graph)
+        reasons = unlowered(graph)
+        self.steps = [
+            (step, SegmentRunner(step, options) if isinstance(step, Segment) else None)
+            for step in partition(graph, reasons, views)
+        ]
+        self.steps += [(node, None) for node in graph.nodes if node in views and node not in reasons]
+        self.constants = {
+            node: _attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"
+        }
+        self.direct = self._directly()
+        _count(self.steps, reasons)
+
+    def _directly(self) -> Callable[[list[Any]], list[Any]] | None:
+        """Where the graph is one compiled function of all inputs: just that."""
+        if len(self.steps) != 1 or self.constants:
+            return None
+        step, runner = self.steps[0]
+        if not isinstance(step, Segment) or runner is None or not isinstance(runner.only, Compiled):
+            return None
+        if step.outputs != self.results:
+            return None
+        function = runner.only
+        if step.inputs == self.inputs:
+            return function
+        places = [self.inputs.index(node) for node in step.inputs]
+        return lambda given: function([given[place] for place in places])
+
+    def __call__(self, given: list[Any]) -> list[Any]:
+        if self.direct is not None:
+            return self.direct(given)
+        values: dict[fx.Node, Any] = dict(zip(self.inputs, given, strict=True))
+        values |= self.constants
+        for step, runner in self.steps:
+            if isinstance(step, Segment) and runner is not None:
+                tensors = [values[node] for node in step.inputs]
+                made = runner(tensors, [values[node] for node in step.numbers])
+                values |= zip(step.outputs, made, strict=True)
+            elif isinstance(step, fx.Node):
+                values[step] = call(step, values)
+        return [values[result] if isinstance(result, fx.Node) else result for result in self.results]
+
+
+def _attribute(module: fx.GraphModule, path: str) -> Any:
+    found: Any = module
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def _count(steps: Sequence[tuple[Step, object]], reasons: Mapping[fx.Node, str]) -> None:
+    counts = total()
+    counts.graphs += 1
+    counts.segments += sum(isinstance(step, Segment) for step, _ in steps)
+    for step, _ in steps:
+        if isinstance(step, Segment):
+            counts.lowered.update(str(node.target) for node in step.nodes if is_op(node))
+    for node, why in reasons.items():
+        if is_op(node):
+            counts.handed_back[str(node.target), why] += 1

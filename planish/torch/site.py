@@ -1,0 +1,175 @@
+"""A node under way: the graph it goes into, what torch says of its results, and what lowerings share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from planish import dtypes
+from planish.dtypes import DType
+from planish.ptir.builder import Graph
+from planish.ptir.dims import DimLike
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.handle import Number
+from planish.ptir.library.shaping import broadcast_dims
+from planish.torch.kinds import TO_PLANISH
+from planish.torch.registry import Unsupported
+
+Operand = V | Number
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSite:
+    """What a lowering is told of its node besides the arguments."""
+
+    graph: Graph
+    node: fx.Node
+
+    @property
+    def fakes(self) -> list[torch.Tensor]:
+        """What torch says of the results: tensors without data."""
+        found = self.node.meta.get("val")
+        many = found if isinstance(found, tuple | list) else [found]
+        return [fake for fake in many if isinstance(fake, torch.Tensor)]
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the first result."""
+        return self.kind(self.fakes[0].dtype)
+
+    def kind(self, dtype: torch.dtype) -> DType:
+        """planish's word for a dtype of torch."""
+        found = TO_PLANISH.get(dtype)
+        if found is None:
+            raise self.refuse(f"there is no dtype {dtype}")
+        return found
+
+    def refuse(self, why: str) -> Unsupported:
+        """The error that hands this node back to torch."""
+        return Unsupported(f"{self.node.target}: {why}", op=str(self.node.target))
+
+    def full(self, dims: Sequence[DimLike], number: Number, dtype: DType | None = None) -> V:
+        """One number for all elements, of the dtype of the result if no other is given."""
+        return self.graph.full(tuple(dims), plain(number, dtype or self.dtype), dtype or self.dtype)
+
+    def of(self, x: Operand, dtype: DType) -> V:
+        """A value or a number, in a dtype."""
+        if isinstance(x, V):
+            return cast(x, dtype)
+        return self.graph.full((), plain(x, dtype), dtype)
+
+    def together(self, *operands: Operand, dtype: DType | None = None) -> list[V]:
+        """Operands in one shape and in one dtype: that of the result if no other is given."""
+        kind = dtype or self.dtype
+        values = [self.of(x, kind) for x in operands]
+        dims = broadcast_dims(*(value.dims for value in values))
+        return [spread(value, dims) for value in values]
+
+    def promoted(self, *operands: Operand) -> list[V]:
+        """Operands in one shape and in the dtype that torch computes with, whatever the result is."""
+        return self.together(*operands, dtype=promotion(self, operands))
+
+
+def plain(number: Any, dtype: DType) -> Number:
+    """A number as one of a dtype: integers wrap, floats become integers by dropping the fraction."""
+    if dtype.is_bool:
+        return bool(number)
+    if dtype.is_complex:
+        return complex(number)
+    if dtype.is_float:
+        return float(number)
+    value = int(number) & ((1 << dtype.bits) - 1)
+    return value - (1 << dtype.bits) if dtype.is_signed and value >> (dtype.bits - 1) else value
+
+
+def promotion(at: NodeSite, operands: Sequence[Operand]) -> DType:
+    """The dtype that operands meet in: tensors before scalars of tensors before numbers, each only if its kind is higher."""
+    best: torch.dtype | None = None
+    for group in (
+        [x for x in operands if isinstance(x, V) and x.rank],
+        [x for x in operands if isinstance(x, V) and not x.rank],
+        [x for x in operands if not isinstance(x, V)],
+    ):
+        own: torch.dtype | None = None
+        for x in group:
+            kind = _torch_dtype(x)
+            own = kind if own is None else torch.promote_types(own, kind)
+        if own is not None and (best is None or _category(own) > _category(best)):
+            if best is not None and _category(own) == 3 and best in _NARROW_COMPLEX:
+                own = _NARROW_COMPLEX[best]
+            best = own
+    if best is None:
+        raise at.refuse("there is no tensor among the operands")
+    return at.kind(best)
+
+
+_NARROW_COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
+
+
+def _torch_dtype(x: Operand) -> torch.dtype:
+    from planish.torch.kinds import TO_TORCH
+
+    if isinstance(x, V):
+        return TO_TORCH[x.dtype]
+    if isinstance(x, bool):
+        return torch.bool
+    if isinstance(x, int):
+        return torch.int64
+    return torch.complex64 if isinstance(x, complex) else torch.float32
+
+
+def _category(dtype: torch.dtype) -> int:
+    if dtype.is_complex:
+        return 3
+    if dtype.is_floating_point:
+        return 2
+    return 0 if dtype is torch.bool else 1
+
+
+# --- what needs no node -----------------------------------------------------------------------------------
+
+
+def cast(x: V, dtype: DType) -> V:
+    """A cast, where it is one: complex numbers lose their imaginary part, bools are what is not zero."""
+    if x.dtype is dtype:
+        return x
+    if dtype.is_bool:
+        return x.ne(0)
+    if x.dtype.is_complex and not dtype.is_complex:
+        return cast(x.real(), dtype)
+    return x.cast(dtype)
+
+
+def spread(x: V, dims: Sequence[DimLike]) -> V:
+    """A value in those dims."""
+    return x if x.dims == tuple(dims) else x.broadcast_to(tuple(dims))
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from the front; a scalar has one that is not there."""
+    return axis % rank if rank else 0
+
+
+def axes_of(axes: int | Sequence[int] | None, rank: int, *, empty_is_all: bool = True) -> list[int]:
+    """Axes counted from the front; none given means all of them."""
+    if axes is None or (empty_is_all and not isinstance(axes, int) and not len(axes)):
+        return list(range(rank))
+    several = [axes] if isinstance(axes, int) else axes
+    return sorted({axis_of(axis, rank) for axis in several}) if rank else []
+
+
+def sizes(at: NodeSite, x: V) -> list[int]:
+    """The dims, which must be numbers."""
+    found = [dim for dim in x.dims if isinstance(dim, int)]
+    if len(found) != x.rank:
+        raise at.refuse(f"the sizes of {x.type} must be known")
+    return found
+
+
+def wide_kind(dtype: DType) -> DType:
+    """The dtype that torch sums narrow floats in."""
+    return dtypes.float32 if dtype.is_float and dtype.bits < 32 else dtype

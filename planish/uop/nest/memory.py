@@ -1,0 +1,66 @@
+"""How many threads a block of a kernel has, and how much LOCAL memory it needs."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+from planish.dtypes import PtrDType
+from planish.uop.nest import SIDE_BY_SIDE, THREADS, closed_by
+from planish.uop.node import UOp
+from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
+from planish.uop.ranges import kind_of
+
+
+def threads_of(sink: UOp) -> int:
+    """How many threads a block has."""
+    return prod(n.vmax + 1 for n in sink.toposort() if n.op is Ops.RANGE and kind_of(n) in THREADS)
+
+
+def _copies(x: UOp, closed: frozenset[UOp], unrolled: bool) -> int:
+    """How many elements of a value there are at once: one for each thread and lane that it depends on."""
+    count = prod(r.vmax + 1 for r in x.ranges - closed if kind_of(r) in SIDE_BY_SIDE)
+    if not unrolled:
+        return count
+    axes = {axis for n in x.toposort(_is_open) if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes}
+    return count * prod(size for _, size in axes)
+
+
+def _is_open(node: UOp) -> bool:
+    return node.op not in {Ops.CONTRACT, Ops.BUFFERIZE}
+
+
+def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
+    """How much LOCAL memory a kernel needs; what is made of a buffer element by element takes its place.
+
+    With `in_lanes`, only that of rows which several lanes have each for itself.
+    """
+    nodes = sink.toposort()
+    alone = not any(n.op is Ops.RANGE and kind_of(n) in THREADS for n in nodes)
+    unrolled = any(n.op is Ops.UNROLL for n in nodes)
+    kept: dict[UOp, int] = {}
+    several: set[UOp] = set()
+    total = 0
+    for node in nodes:
+        x = node.src[0] if node.src else node
+        if node.op is Ops.DEFINE_LOCAL:
+            memory = cast("PtrDType", node.dtype)
+            total += memory.size * memory.base.itemsize
+        elif node.op is Ops.BUFFERIZE:
+            size = prod(place.vmax + 1 for place in node.src[1:]) * cast("Bufferize", node.arg).buffers
+            copies = _copies(x, closed_by(node), unrolled)
+            kept[node] = size * copies * x.dtype.itemsize
+            if copies > 1:
+                several.add(node)
+            for read in x.toposort(lambda n: n.op not in {Ops.REDUCE, Ops.INDEX}):
+                own = alone or read.src[1:] == node.src[1:]  # a thread reads just what it then writes
+                if read.op is Ops.INDEX and own and kept.get(read.src[0]) == kept[node]:
+                    kept[read.src[0]] = 0
+        elif node.op is Ops.REDUCE:
+            group = [
+                r for r in node.src[1:] if isinstance(r.arg, Axis) and kind_of(r) is AxisType.GROUP_REDUCE
+            ]
+            if group:
+                size = prod(r.vmax + 1 for r in group)
+                total += size * _copies(node, frozenset(), unrolled) * x.dtype.itemsize
+    return sum(kept[node] for node in several) if in_lanes else total + sum(kept.values())

@@ -1,0 +1,110 @@
+"""Whether the order of a range matters.
+
+The values of a range may be taken in any order, or side by side, unless
+
+* a SCAN runs along it;
+* a STORE in its loop writes to a place that does not depend on it: the last one counts;
+* a STORE writes to a place that data decides: two iterations may meet there, and the later one counts. (Ranges that
+  provably keep places apart are free: of `m[idx[i]*64 + j]`, j < 64, the j.) A place that no data decides is
+  written once, by the contract of kernels;
+* the kernel reads a buffer that it writes, elsewhere than at the place written.
+
+Besides, the length of another loop may depend on a range; such a range stays as it is. Iterations that use the same LOCAL memory
+one after the other (`hold`) may run in any order, and on several cores, but not in lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
+
+from planish.uop.laws import memory_of
+from planish.uop.nest import closed_by, plain_index, stores_in
+from planish.uop.nest.access import is_global
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.symbolic import simplify
+
+_READS: Final = frozenset({Ops.INDEX, Ops.LOAD})
+
+
+def ordered(nodes: Sequence[UOp]) -> dict[UOp, str]:
+    """The ranges of a kernel whose order matters because of what is stored, and why."""
+    found: dict[UOp, str] = {}
+    written: dict[UOp, list[UOp]] = {}
+    for end in (n for n in nodes if n.op is Ops.END):
+        for store in stores_in(end):
+            place = store.src[0]
+            if place.op is not Ops.INDEX:
+                continue
+            if is_global(place.src[0]):
+                written.setdefault(place.src[0], []).append(end)
+            for r in closed_by(end):
+                reason = _why_ordered(r, place, store)
+                if reason is not None:
+                    found.setdefault(r, reason)
+    stores = [n.src[0] for n in nodes if n.op is Ops.STORE]  # some stand in no loop
+    for buffer, ends in written.items():
+        places = {place.src[1:] for place in stores if memory_of(place) is buffer}
+        if any(n.op is Ops.INDEX and memory_of(n) is buffer and n.src[1:] not in places for n in nodes):
+            for end in ends:
+                for r in closed_by(end):
+                    found.setdefault(r, "the kernel reads other elements of what it writes")
+    return found
+
+
+def _why_ordered(r: UOp, place: UOp, store: UOp) -> str | None:
+    index = plain_index(place)
+    if index is None:
+        return "it is not known where is stored"
+    if r not in index.ranges:
+        return "every iteration stores to the same place"
+    data = [n for n in index.toposort() if n.op in _READS and n is not index]
+    ranges = frozenset(s for read in data for s in read.ranges)
+    if r in ranges:
+        return "data decides where is stored, and the last of several counts"
+    if ranges and r not in _kept_apart(index, ranges):
+        return "data decides where is stored, and the last of several counts"
+    return None
+
+
+def _kept_apart(index: UOp, data: frozenset[UOp]) -> frozenset[UOp]:
+    """Ranges that never meet at one place whatever the data is: index % n is a row-major place of theirs, and free of data."""
+    for n in dict.fromkeys(_factors(index)):
+        rest = simplify(index % n)
+        if rest.ranges and rest.ranges.isdisjoint(data) and is_row_major(rest):
+            return rest.ranges
+    return frozenset()
+
+
+def _factors(index: UOp) -> Iterator[int]:
+    for node in index.toposort():
+        if node.op is Ops.MUL and node.src[1].op is Ops.CONST:
+            factor = cast("int", node.src[1].arg)
+            if factor > 1:
+                yield factor
+
+
+def is_row_major(index: UOp) -> bool:
+    """Whether an index is a sum of ranges, each times more than all those below it can add up to: no two values meet."""
+    terms: list[tuple[int, int]] = []
+    stack = [index]
+    while stack:
+        term = stack.pop()
+        factor = 1
+        if term.op is Ops.ADD:
+            stack.extend(term.src)
+            continue
+        if term.op is Ops.MUL and term.src[1].op is Ops.CONST:
+            term, factor = term.src[0], cast("int", term.src[1].arg)
+        if term.op is Ops.CONST:
+            continue
+        if term.op is not Ops.RANGE or factor < 1:
+            return False
+        terms.append((factor, term.vmax))
+    reach = 0
+    for factor, largest in sorted(terms):
+        if factor <= reach:
+            return False
+        reach += factor * largest
+    return True

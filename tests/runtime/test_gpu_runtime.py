@@ -1,0 +1,165 @@
+"""The runtime of GPUs on an emulated driver: plain calls, graphs, control flow, and what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planish as pn
+from planish.compiler import gpu as compiler_gpu
+from planish.compiler import lowering
+from planish.runtime.grid import Grid, size_of
+from tests.runtime.emulated_cuda import EmulatedDriver, emulated
+
+GPU = "cuda:0"
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver]:
+    with emulated(monkeypatch) as found:
+        yield found
+
+
+def _data(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def test_there_and_back(gpu: EmulatedDriver) -> None:
+    given = _data(7, 5)
+    there = pn.asarray(given, device="cuda")
+    assert there.device == GPU
+    assert np.array_equal(np.asarray(there), given)
+
+
+def test_a_function_becomes_a_graph_whose_words_are_set_anew(gpu: EmulatedDriver) -> None:
+    f = pn.jit(lambda x: pn.sum(pn.exp(x), axis=1))
+    arrays = [_data(8, 16, seed=n) for n in range(12)]
+    given = [pn.asarray(a, device=GPU) for a in arrays]
+    kept = [f(x) for x in given]
+    for a, y in zip(arrays, kept, strict=True):
+        np.testing.assert_allclose(np.asarray(y), np.exp(a).sum(1), rtol=1e-5)
+    assert gpu.calls["cuLaunchKernel"] == 1
+    assert gpu.calls["cuGraphLaunch"] == 11
+    assert gpu.calls["cuGraphInstantiate"] == 4
+    assert gpu.calls["set_node"] == 7
+
+
+@pytest.mark.parametrize("decides", [True, False], ids=["conditional nodes", "an older driver"])
+@pytest.mark.parametrize("limit", [0.0, 3.0, 10.0, 100.0, 1000.0])
+def test_loops_that_data_decides(gpu: EmulatedDriver, decides: bool, limit: float) -> None:
+    gpu.version = 12080 if decides else 12000
+
+    @pn.jit
+    def doubled(x: Any) -> Any:
+        y, n = pn.while_loop(
+            lambda c: pn.sum(c[0]) < limit, lambda c: (c[0] * 2, c[1] + 1), (x, pn.asarray(0))
+        )
+        return y + 1, n
+
+    x = np.abs(_data(10)) + 0.1
+    want, turns = doubled(pn.asarray(x))
+    for _ in range(3):
+        got, count = doubled(pn.asarray(x, device=GPU))
+        assert np.array_equal(np.asarray(got), np.asarray(want))
+        assert int(count) == int(turns)
+    downloads = gpu.calls["cuMemcpyDtoH"]
+    doubled(pn.asarray(x, device=GPU))
+    assert gpu.calls["cuMemcpyDtoH"] - downloads == (0 if decides else int(turns) + 1)
+
+
+@pytest.mark.parametrize("decides", [True, False])
+def test_branches_and_loops_in_them(gpu: EmulatedDriver, decides: bool) -> None:
+    gpu.version = 12080 if decides else 12000
+
+    @pn.jit
+    def either(x: Any) -> Any:
+        def grown(x: Any) -> Any:
+            return pn.while_loop(lambda c: pn.max(c) < 50, lambda c: c * 2 + 1, x)
+
+        y = pn.cond(pn.sum(x) > 0, grown, lambda x: pn.cond(x[0] > 0, lambda x: x * 3, lambda x: x - 1, x), x)
+        return y + x
+
+    for given in ([1.0, 2.0], [1.0, -3.0], [-1.0, -2.0]):
+        x = np.asarray(given, np.float32)
+        want = np.asarray(either(pn.asarray(x)))
+        for _ in range(2):
+            assert np.array_equal(np.asarray(either(pn.asarray(x, device=GPU))), want)
+
+
+def test_counted_loops_are_launches_of_one_graph(gpu: EmulatedDriver) -> None:
+    @pn.jit
+    def scanned(x: Any, w: Any) -> Any:
+        def body(c: Any, row: Any) -> Any:
+            new = pn.tanh(c @ w + row)
+            return new, pn.sum(new)
+
+        return pn.scan(body, pn.zeros(4), x)
+
+    x, w = _data(7, 4), _data(4, 4, seed=1)
+    want = scanned(pn.asarray(x), pn.asarray(w))
+    for _ in range(3):
+        got = scanned(pn.asarray(x, device=GPU), pn.asarray(w, device=GPU))
+        for g, e in zip(got, want, strict=True):
+            np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=1e-5, atol=1e-6)
+    assert gpu.calls["cuGraphLaunch"] == 2
+    launches = gpu.calls["cuLaunchKernel"]
+    assert launches >= 7
+    assert len(gpu.ran) == 3 * launches
+
+
+def test_donated_memory_is_used_again(gpu: EmulatedDriver) -> None:
+    f = pn.jit(lambda x: x + 1, donate_argnums=0)
+    x = pn.asarray(_data(64), device=GPU)
+    asked = gpu.calls["cuMemAlloc"]
+    for _ in range(5):
+        x = f(x)
+    assert gpu.calls["cuMemAlloc"] == asked
+    np.testing.assert_allclose(np.asarray(x), _data(64) + 5, rtol=1e-5, atol=1e-6)
+
+
+def test_named_sizes(gpu: EmulatedDriver) -> None:
+    f = pn.jit(lambda x: pn.sum(x * 2, axis=1), dims={"x": (pn.Dim("batch", 1, 64), None)})
+    for rows in (1, 7, 64, 7):
+        x = _data(rows, 12)
+        np.testing.assert_allclose(
+            np.asarray(f(pn.asarray(x, device=GPU))), (x * 2).sum(1), rtol=1e-5, atol=1e-6
+        )
+    assert f.cache_info().misses == 1
+
+
+def test_host_ops_work_on_copies(gpu: EmulatedDriver) -> None:
+    a = _data(4, 4)
+    spd = a @ a.T + 12 * np.eye(4, dtype=np.float32)
+    got = pn.linalg.cholesky(pn.asarray(spd, device=GPU)) + 1
+    np.testing.assert_allclose(np.asarray(got), np.linalg.cholesky(spd) + 1, rtol=1e-4, atol=1e-5)
+
+
+def test_a_second_process_lowers_nothing(gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        return pn.sum(pn.exp(x) * 3.25, axis=1)
+
+    x = _data(4, 8)
+    first = pn.jit(f)
+    want = np.asarray(first(pn.asarray(x, device=GPU)))
+    monkeypatch.setattr(lowering, "lower_for", None)  # whoever asks for it fails
+    monkeypatch.setattr(compiler_gpu, "source_of", None)
+    second = pn.jit(f)
+    assert np.array_equal(np.asarray(second(pn.asarray(x, device=GPU))), want)
+    (entry,) = second._entries.values()
+    assert "programs" not in entry.exe.lowered.__dict__  # type: ignore[union-attr]
+    assert entry.exe.kernels[0].program.params  # type: ignore[union-attr]  # asked for, they are read
+
+
+@pytest.mark.parametrize("text", ["", "1 2", "add", "v0 7 sub pow"])
+def test_a_text_that_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError):
+        size_of(text)
+
+
+def test_sizes_follow_from_variables() -> None:
+    grid = Grid(("v0 63 add 64 truncdiv", "7", "v1 v0 max"), (64, 1, 1))
+    assert not grid.is_static
+    assert grid.at((130, 3)) == (3, 7, 130)
