@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from planish.actions.tensor_core import TensorCore, neighbours
+from planish.actions.core_memory import neighbours
+from planish.actions.tensor_core import TensorCore
 from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Fit, try_each, upto
 from planish.optimize.draft import Draft

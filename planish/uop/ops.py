@@ -282,6 +282,8 @@ class Bufferize(NamedTuple):
     removable: bool = True
     buffers: int = 1
     """How many there are in a ring: with n, what is needed n - 1 iterations later is fetched in the background."""
+    late: bool = False
+    """Whether it is filled when all rings are done with, so that it may lie in their memory."""
 
 
 class TensorCore(NamedTuple):
