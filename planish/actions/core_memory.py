@@ -85,7 +85,7 @@ def operand_in_memory(split: Split, matrix: Matrix, value: UOp, k: UOp, outer_k:
     copied = substitute(value, {axis: outer + across, k: outer_k + inner})
     place = simplify(place_in_memory(across, inner, core.k, along_k=along_k))
     how = Bufferize("local", buffers=split.buffers)
-    kept = table.make(Ops.BUFFERIZE, value.dtype, (rounded(copied, core), place), how)
+    kept = table.make(Ops.BUFFERIZE, value.dtype, (copied, place), how)
     start = place_in_memory(core.m, 0, core.k, along_k=along_k)  # of the rows of the next group
     mine = table.const(0) if split.group is None or not first else split.group * start
     return table.make(Ops.INDEX, value.dtype, (kept, mine))

@@ -197,9 +197,14 @@ class TensorCore(Action):
             raise self.no(
                 f"{self.groups} groups: {core.name} does not read LOCAL memory, which they would share"
             )
-        if core.mantissa is not None and not current().fastmath:
+        if core.is_rough and not current().fastmath:
+            kept = (
+                f"adds up {core.sum_bits} bits"
+                if core.mantissa is None
+                else f"reads {core.mantissa} mantissa bits"
+            )
             raise self.no(
-                f"{core.name} reads {core.mantissa} mantissa bits of {core.inputs}, which changes results",
+                f"{core.name} {kept} of {core.inputs}, which changes results",
                 remedy="allow it with fastmath=True",
             )
         found = products(sink, core)

@@ -23,7 +23,13 @@ static inline uint64_t descriptor(const void *start, uint32_t blocks, uint32_t r
   return address >> 4 | (uint64_t)(blocks >> 4) << 16 | (uint64_t)(rows >> 4) << 32 | 1ull << 62;
 }"""
 
-_KINDS: Final = {dtypes.bfloat16: "bf16", dtypes.float16: "f16", dtypes.float32: "tf32"}
+_KINDS: Final = {
+    dtypes.bfloat16: "bf16",
+    dtypes.float16: "f16",
+    dtypes.float32: "tf32",
+    dtypes.float8_e4m3fn: "e4m3",
+    dtypes.float8_e5m2: "e5m2",
+}
 _ROW: Final = 128
 _STEPS: Final = 4
 """Instructions that one row takes: 32 bytes each."""

@@ -47,9 +47,9 @@ _LEAST: Final = 32
 def use_warpgroups(draft: Draft) -> bool:
     """Whether a product of the kernel is done so."""
     cores = [core for core in draft.target.tensor_cores if core.reads_memory]
-    for kind in dict.fromkeys((core.inputs, core.mantissa) for core in cores):
-        alike = [core for core in cores if (core.inputs, core.mantissa) == kind]
-        if kind[1] is not None and not current().fastmath:
+    for inputs in dict.fromkeys(core.inputs for core in cores):
+        alike = [core for core in cores if core.inputs is inputs]
+        if alike[0].is_rough and not current().fastmath:
             continue
         for product in nearly(draft.sink, alike[0]):
             if _is_worth_it(product) and _use(draft, alike, product):

@@ -46,7 +46,7 @@ class Tiles(Accesses):
         for name, source in zip(MATRICES, node.src, strict=False):
             rows, columns = shapes[name]
             if core is not None and core.in_memory(name):
-                value = self._from_memory(node, source, core.memory_places(name))
+                value = core.seen(self._from_memory(node, source, core.memory_places(name)))
                 value = self._threads_last(value, axes, count, threads)
                 whole[name] = value[..., :1, :].reshape(*value.shape[:-2], 1, rows, columns)
                 continue
