@@ -100,12 +100,15 @@ def results_in_memory(
     narrow = {reduce: _narrowed(split, reduce) for reduce in totals}
     wide = _ACCESS // min((dtype or core.output).itemsize for dtype in narrow.values())
     number = _numbers(split, rows * core.n, wide)
-    mine = number // core.n, number % core.n
+    turned = _written_along(split) is split.m
+    mine = (number % rows, number // rows) if turned else (number // core.n, number % core.n)
     for reduce, total in totals.items():
         dtype = narrow[reduce]
         value = total if dtype is None else total.cast(dtype)
-        layout = Layout.swizzled(rows, core.n, value.dtype.itemsize)
-        place, at = (simplify(layout.place(*where)) for where in ((row, column), mine))
+        layout = Layout.swizzled(*((core.n, rows) if turned else (rows, core.n)), value.dtype.itemsize)
+        place, at = (
+            simplify(layout.place(*(where[::-1] if turned else where))) for where in ((row, column), mine)
+        )
         kept = value.table.make(Ops.BUFFERIZE, value.dtype, (value, place), Bufferize("local", late=True))
         read = value.table.make(Ops.INDEX, value.dtype, (kept, at))
         if dtype is None:
@@ -113,6 +116,17 @@ def results_in_memory(
         else:
             exchanged |= {use: read for use in split.nodes if reduce in use.src}
     return exchanged, *mine
+
+
+def _written_along(split: Split) -> UOp | None:
+    """The axis along which results lie together."""
+    for node in split.nodes:
+        if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
+            index = plain_index(node.src[0])
+            while index is not None and index is not without_gate(index):
+                index = without_gate(index)
+            return next((r for r in (split.n, split.m) if index is not None and stride(index, r) == 1), None)
+    return None
 
 
 def _narrowed(split: Split, reduce: UOp) -> DType | None:
