@@ -45,6 +45,8 @@ from planish.uop.tensor_cores import Core, Matrix
 
 _INNER, _LANES_OF_A, _LANES_OF_B, _GROUP = 1, 2, 3, 4
 """What splitting appends to the path of an axis; 0 is the outer part."""
+_DRAWN: Final = 24
+"""Cores that read LOCAL memory, of which one is drawn."""
 _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 
 
@@ -179,6 +181,10 @@ class TensorCore(Action):
         ways = [
             cls.of(core, product) for core in target.tensor_cores[:2] for product in products(sink, core)[:1]
         ]
+        reading = [core for core in target.tensor_cores if core.reads_memory]
+        for core in rng.sample(reading, min(len(reading), _DRAWN)):
+            groups, buffers = rng.choice((1, 1, 2)), rng.randint(1, 4)
+            ways += [cls.of(core, product, groups, buffers) for product in products(sink, core)[:1]]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
 
     def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:

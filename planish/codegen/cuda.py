@@ -459,9 +459,10 @@ class _Writer(CValues):
 
     def finish(self, i: ir.Finish) -> None:
         names = [f"r{i.result.number}_{k}" for k in range(i.result.dtype.lanes)]
+        self.emit(warpgroup.FINISH)  # before anything is done with what is held, even copied
         for name, given in zip(names, self.lanes_of(i.operand), strict=True):
             self.emit(f"{scalar_type(i.result.dtype)} {name} = {given};")
-        self.emit(warpgroup.finish(names))
+        self.emit(warpgroup.settled(names))
         self.same(i.result, names)
 
     def combine(self, i: ir.Combine) -> None:

@@ -17,6 +17,9 @@ from planish.llir.tiles import TileOp
 FENCE: Final = """asm volatile("fence.proxy.async.shared::cta;" ::: "memory");"""
 """What threads have stored, for those who do not read as threads do: tensor cores and the copy engine."""
 
+FINISH: Final = """asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");"""
+"""All products that were begun are done."""
+
 DESCRIPTOR: Final = """// a matrix in shared memory: address, and how far apart its blocks of columns and groups of rows are, in bytes
 static inline uint64_t descriptor(const void *start, uint32_t blocks, uint32_t rows) {
   uint64_t address = (uint64_t)__cvta_generic_to_shared(start) & 0x3ffff;
@@ -41,10 +44,10 @@ def element(dtype: DType) -> DType:
     return scalar.base.scalar if isinstance(scalar, PtrDType) else scalar
 
 
-def finish(names: Sequence[str]) -> str:
-    """Wait for all products: these values are theirs."""
+def settled(names: Sequence[str]) -> str:
+    """Values that nobody looks at before this: behind a wait for products, they are what came of them."""
     held = ", ".join(f'"+f"({name})' for name in names)
-    return f'asm volatile("wgmma.wait_group.sync.aligned 0;" : {held} :: "memory");'
+    return f'asm volatile("" : {held} :: "memory");'
 
 
 def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:

@@ -96,6 +96,22 @@ def test_tensor_cores_keep_results() -> None:
     assert counts[TensorCore] >= 2
 
 
+def test_cores_that_read_local_memory_keep_results() -> None:
+    chosen = (TensorCore,) * 6 + (Upcast, Local, Split)
+    counts: Counter[Kind] = Counter()
+    for seed in range(3):
+        mistake = fuzz(
+            seed,
+            kernels=("tiled matmul",),
+            targets=(TARGETS["sm_90"],),
+            chosen=chosen,
+            tries=5,
+            counts=counts,
+        )
+        assert mistake is None, str(mistake)
+    assert counts[TensorCore] >= 1
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize("batch", range(40))
 def test_many_sequences_keep_results(batch: int) -> None:
