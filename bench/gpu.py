@@ -3,18 +3,20 @@
 Every row is measured in the same run, by events around back-to-back calls, the sides in turns, medians; results are held against
 float64 on the host by norm. Run it on a machine with an NVIDIA GPU, a torch that knows it, and the packages of `planish[cuda]`:
 
-    python bench/gpu.py [--quick] [--inductor] [--only TEXT] [--json FILE]
+    python bench/gpu.py [--mib 64,1024] [--inductor] [--only PATTERNS] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -42,22 +44,26 @@ class Row:
     moved: float
     """Bytes read and written, by those of the first argument."""
     flops: float = 0.0
-    exact: Callable[..., Any] | None = None
+    indices: int = 0
+    """How many random rows of the first argument are asked for by a second one."""
 
 
-def _layer_norm(x: Any) -> Any:
-    mean = pn.mean(x, axis=-1, keepdims=True)
-    return (x - mean) / pn.sqrt(pn.mean((x - mean) ** 2, axis=-1, keepdims=True) + 1e-5)
+def _rows_of(lib: Any) -> Callable[[Any, Any], Any]:
+    if lib is pn:
+        return lambda x, i: pn.take(x, i, axis=0)
+    return lambda x, i: F.embedding(i, x)
 
 
 def _chain(x: Any, lib: Any) -> Any:
     return lib.tanh(x * 1.5 + 0.5) * x + 2.0
 
 
-def rows(quick: bool) -> list[Row]:
-    side = 8192 if quick else 16384
-    whole, long = (side, side), (side * side // 32768, 32768)
-    mid, short = (side * side // 4096, 4096), (side * side // 1024, 1024)
+def rows(mib: int) -> list[Row]:
+    """Kernels on arrays of so many MiB, if their elements have four bytes: side by side twice as long as high if need be."""
+    side = 1 << (mib << 18).bit_length() // 2
+    count = mib << 18
+    whole, long = (count // side, side), (max(count // 32768, 1), 32768)
+    mid, short = (count // 4096, 4096), (count // 1024, 1024)
     found = [
         Row("chain", lambda x: _chain(x, pn), lambda x: _chain(x, torch), (whole,), 2.0),
         Row("sum of all", pn.sum, lambda x: x.sum(), (whole,), 1.0),
@@ -65,13 +71,34 @@ def rows(quick: bool) -> list[Row]:
         Row("sum of columns", lambda x: pn.sum(x, axis=0), lambda x: x.sum(0), (whole,), 1.0),
         Row("transpose", lambda x: x.T + 0.0, lambda x: x.T.contiguous(), (whole,), 2.0),
         Row("cumulative sum", lambda x: pn.cumulative_sum(x, axis=1), lambda x: x.cumsum(1), (mid,), 2.0),
+        Row(
+            "cumulative sum of columns",
+            lambda x: pn.cumulative_sum(x, axis=0),
+            lambda x: x.cumsum(0),
+            (whole,),
+            2.0,
+        ),
+        Row(
+            "cumulative sum of one",
+            lambda x: pn.cumulative_sum(x, axis=0),
+            lambda x: x.cumsum(0),
+            ((count,),),
+            2.0,
+        ),
+        Row("embedding", _rows_of(pn), _rows_of(torch), (short,), 2.0, indices=short[0]),
     ]
     for name, shape in (("1k", short), ("4k", mid), ("32k", long)):
         found.append(Row(f"softmax {name}", nn.softmax, lambda x: F.softmax(x, -1), (shape,), 2.0))
         found.append(
-            Row(f"layer norm {name}", _layer_norm, lambda x: F.layer_norm(x, x.shape[-1:]), (shape,), 2.0)
+            Row(
+                f"layer norm {name}",
+                lambda x: nn.layer_norm(x, x.shape[-1:]),
+                lambda x: F.layer_norm(x, x.shape[-1:]),
+                (shape,),
+                2.0,
+            )
         )
-    for n in (1024, 4096):
+    for n in (1024, 4096) if mib >= 64 else ():
         found.append(
             Row(f"product {n}", lambda a, b: a @ b, lambda a, b: a @ b, ((n, n), (n, n)), 3.0, 2.0 * n**3)
         )
@@ -116,11 +143,11 @@ def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> 
     kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
     generator = torch.Generator(device="cuda").manual_seed(0)
     given = [torch.randn(shape, device="cuda", generator=generator).to(kind) for shape in row.shapes]
-    # the same numbers on both sides: planish takes them from the host
-    mine = [
-        pn.asarray(t.float().cpu().numpy(), device=GPU).astype(pn.float32 if dtype == "f32" else pn.bfloat16)
-        for t in given
-    ]
+    mine = [pn.from_dlpack(t) for t in given]  # the same memory on both sides
+    if row.indices:
+        chosen = torch.randint(row.indices, (row.indices,), device="cuda", generator=generator)
+        given.append(chosen)
+        mine.append(pn.from_dlpack(chosen))
     pn.realize(*mine)
     f = pn.jit(row.ours)
     begun = time.perf_counter()
@@ -146,7 +173,7 @@ def measure(row: Row, dtype: str, timer: Timer, inductor: bool, copy: float) -> 
     limit = f"{found['of copy']:5.2f} of copy" if found["of copy"] else f"{found['tflops']:5.1f} TFLOP/s"
     peers = f"{found['torch']:5.2f} of torch" + (f" {found['inductor']:5.2f} of Inductor" if inductor else "")
     print(
-        f"{row.name:18s} {dtype:5s} {found['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e}",
+        f"{row.name:25s} {dtype:5s} {found['us']:9.1f} us {limit}  {peers}  first {first:5.2f} s  error {wrong:.1e}",
         flush=True,
     )
     return found
@@ -201,9 +228,13 @@ def overhead() -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a quarter of the data")
+    parser.add_argument(
+        "--mib", default="1024", help="the sizes of arrays of four-byte elements, between commas"
+    )
     parser.add_argument("--inductor", action="store_true", help="torch.compile as a peer as well")
-    parser.add_argument("--only", default="", help="rows whose name has this in it")
+    parser.add_argument(
+        "--only", default="", help="rows whose names have one of these patterns in them, between commas"
+    )
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -217,14 +248,15 @@ def main() -> None:
     del big
     print(f"{torch.cuda.get_device_name()}, torch's copy {copy / 1e12:.2f} TB/s", flush=True)
     found: list[Any] = []
-    for dtype in args.dtypes.split(","):
-        for row in rows(args.quick):
-            if args.only in row.name:
+    for mib, dtype in product(map(int, args.mib.split(",")), args.dtypes.split(",")):
+        print(f"{mib} MiB of f32", flush=True)
+        for row in rows(mib):
+            if any(re.search(each, row.name) for each in args.only.split(",")):
                 try:
-                    found.append(measure(row, dtype, timer, args.inductor, copy))
+                    found.append(measure(row, dtype, timer, args.inductor, copy) | {"mib": mib})
                 except Exception as problem:  # noqa: BLE001 - a row that fails is told, and the others go on
                     print(
-                        f"{row.name:18s} {dtype:5s} FAILED {type(problem).__name__}: {str(problem)[:300]}",
+                        f"{row.name:25s} {dtype:5s} FAILED {type(problem).__name__}: {str(problem)[:300]}",
                         flush=True,
                     )
     costs = overhead()

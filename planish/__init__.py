@@ -44,14 +44,27 @@ if TYPE_CHECKING:
     from planish import optim as optim
     from planish import ptir as ptir
     from planish import random as random
+    from planish import tree as tree
     from planish import uop as uop
     from planish.frontend.arguments import TensorSpec
+    from planish.frontend.associative import associative_scan
     from planish.frontend.control import cond, fori_loop, map, scan, switch, while_loop
     from planish.frontend.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
-    from planish.frontend.jit import Dim, jit
+    from planish.frontend.jit import Dim, disable_jit, jit
     from planish.frontend.tensor import *  # noqa: F403
     from planish.frontend.tensor.inspection import __array_namespace_info__
-    from planish.frontend.transforms import grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
+    from planish.frontend.transforms import (
+        eval_shape,
+        grad,
+        hessian,
+        jacfwd,
+        jacrev,
+        jvp,
+        linearize,
+        value_and_grad,
+        vjp,
+        vmap,
+    )
     from planish.numpy_names import *  # noqa: F403
 
 __array_api_version__ = "2025.12"
@@ -62,20 +75,23 @@ newaxis = None
 pi = 3.141592653589793
 
 _OWN = (
-    "Dim", "PlanishError", "TensorSpec", "__array_api_version__", "__version__", "bfloat16", "bool",
-    "checkpoint", "complex64", "complex128", "cond", "custom_jvp", "custom_vjp", "e", "fft", "float8_e4m3fn",
+    "Dim", "PlanishError", "TensorSpec", "__array_api_version__", "__version__", "associative_scan", "bfloat16", "bool",
+    "checkpoint", "complex64", "complex128", "cond", "custom_jvp", "custom_vjp", "disable_jit", "e", "eval_shape", "fft", "float8_e4m3fn",
     "float8_e5m2", "float16", "float32", "float64", "fori_loop", "grad", "hessian", "inf", "int8", "int16",
-    "int32", "int64", "io", "jacfwd", "jacrev", "jit", "jvp", "linalg", "llir", "map", "memory", "nan",
-    "newaxis", "nn", "optim", "pi", "ptir", "random", "scan", "settings", "stop_gradient", "switch", "uint8",
+    "int32", "int64", "io", "jacfwd", "jacrev", "jit", "jvp", "linalg", "linearize", "llir", "map", "memory", "nan",
+    "newaxis", "nn", "optim", "pi", "ptir", "random", "scan", "settings", "stop_gradient", "switch", "tree", "uint8",
     "uint16", "uint32", "uint64", "uop", "value_and_grad", "vjp", "vmap", "while_loop",
 )  # fmt: skip
-_MODULES = frozenset({"fft", "io", "linalg", "llir", "memory", "nn", "optim", "ptir", "random", "uop"})
+_MODULES = frozenset(
+    {"fft", "io", "linalg", "llir", "memory", "nn", "optim", "ptir", "random", "tree", "uop"}
+)
 _HOMES = {
     "arguments": "TensorSpec",
+    "associative": "associative_scan",
     "control": "cond fori_loop map scan switch while_loop",
     "custom": "checkpoint custom_jvp custom_vjp stop_gradient",
-    "jit": "Dim jit",
-    "transforms": "grad hessian jacfwd jacrev jvp value_and_grad vjp vmap",
+    "jit": "Dim disable_jit jit",
+    "transforms": "eval_shape grad hessian jacfwd jacrev jvp linearize value_and_grad vjp vmap",
 }
 """Modules of the front end whose names are imported on first use; all others come from the Tensor API."""
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

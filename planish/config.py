@@ -122,6 +122,12 @@ class Settings:
             "doc": "steps for kernels in place of those that would be chosen, such as 'upcast(j, 16)'; a line [kernel] before each part"
         },
     )
+    jit: bool = field(
+        default=True,
+        metadata={
+            "doc": "compile functions under planish.jit; without it they run op by op, as Python has them"
+        },
+    )
     calibration: bool = field(
         default=True,
         metadata={
@@ -158,6 +164,7 @@ class Changes(TypedDict, total=False):
     dump_dir: str | None
     disable_stages: str | None
     schedule: str | None
+    jit: bool
     calibration: bool
 
 

@@ -57,8 +57,12 @@ def test_the_host_has_the_cores_that_it_may_use() -> None:
     quads = host_with({"avx512vnni"})
     assert quads.name == "x86-64-vnni"
     assert quads.tensor_cores == TARGETS["x86-64-vnni"].tensor_cores
-    assert features.vnni({"avx512f", "avx512_vnni"}) == {"avx512vnni"}
-    assert not features.vnni({"avx512f"})
+    assert features.dot_products({"avx512f", "avx512_vnni"}) == {"avx512vnni"}
+    assert features.dot_products({"avx512_bf16", "avx512_vnni"}) == {"avx512vnni", "avx512bf16"}
+    assert not features.dot_products({"avx512f"})
+    halves = host_with({"avx512vnni", "avx512bf16"})
+    assert halves.name == "x86-64-bf16"
+    assert halves.tensor_cores == TARGETS["x86-64-bf16"].tensor_cores
     integers = host_with({"amx-tile", "amx-int8"})
     assert {core.feature for core in integers.tensor_cores} == {"amx-int8", ""}
     plain = host_with(())

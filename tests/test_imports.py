@@ -24,7 +24,7 @@ PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
 PHASES = frozenset({"schedule", "actions", "stages", "optimize", "codegen", "runtime"})
 # Written in terms of the Tensor API alone.
-TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io", "numpy_names"})
+TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io", "numpy_names", "tree"})
 
 ALLOWED: dict[str, frozenset[str]] = {
     # The common modules, bottom up.
@@ -60,6 +60,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "linalg": BASE | {"frontend"},
     "fft": BASE | {"frontend"},
     "io": BASE | {"frontend"},
+    "tree": BASE | {"frontend"},
     "numpy_names": BASE | {"frontend", "linalg"},
     "nn": BASE | {"frontend", "random", "linalg"},
     "optim": BASE | {"frontend", "nn"},

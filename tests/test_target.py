@@ -100,3 +100,8 @@ def test_named_targets_are_the_same_everywhere() -> None:
     assert TARGETS["x86-64-v3"].caches == (32 << 10, 512 << 10, 16 << 20)
     assert len(host().caches) == len(TARGETS[host().name].caches)
     assert not any(target.native for target in TARGETS.values())
+
+
+def test_every_cache_has_a_rate() -> None:
+    with pytest.raises(SettingsError, match="2 caches, but bytes per cycle of 3"):
+        replace(TARGETS["x86-64-v4"], caches=(1 << 10, 4 << 10))

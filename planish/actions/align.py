@@ -33,8 +33,6 @@ class Align(OneAxis):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         r, size = self.found(sink), self.found(sink).vmax + 1
-        if target.block:
-            raise self.no(f"{target.name} has threads in blocks, whose rows would start apart")
         if self.multiple < 2:
             raise self.no(f"{self.multiple} is no number to be a multiple of")
         if size + 2 * self.multiple >= MOST_PADDING * size:

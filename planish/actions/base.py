@@ -214,6 +214,8 @@ class OneAxis(Action):
 def fitting(before: UOp, after: UOp, action: Action, target: Target) -> UOp:
     """The kernel after an action, if its LOCAL memory fits."""
     needed = local_bytes(after)
+    if needed <= target.local_bytes:
+        return after
     if not target.block and needed <= target.far_bytes:
         needed -= local_bytes(after, in_lanes=True)  # walked from end to end, they need not be near
     if needed > target.local_bytes and needed > local_bytes(before):

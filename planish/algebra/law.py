@@ -32,7 +32,6 @@ _OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.USub: "neg", ast.Invert: "not",
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }  # fmt: skip
-_WORDS: Final = frozenset({"True", "False", "inf"})
 COMPARISONS: Final = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 LOGIC: Final = frozenset({"and", "or", "xor", "not"})
 COMMUTATIVE: Final = frozenset({"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
@@ -97,10 +96,16 @@ class Law:
     @cached_property
     def sides(self) -> tuple[Apply, Expression]:
         """The two expressions."""
+        left, right = self.texts
+        return cast("Apply", _read(left)), _read(right)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The two expressions as they are written."""
         left, right = self.says.rpartition(": ")[2].split(" -> ")
         if self.when is not None:
             right = right.partition(" when " if " when " in right else ", ")[0]
-        return cast("Apply", _read(left)), _read(right)
+        return left, right
 
     @property
     def left(self) -> Apply:
@@ -129,15 +134,21 @@ def law(
     once: bool = False,
 ) -> Law:
     """A row of the table."""
-    return Law(says, on, pattern, uop, when, once)
+    made = Law(says, on, pattern, uop, when, once)
+    _unread.append(made)
+    return made
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
-    """An expression and all in it. (Laws are a few levels deep: recursion is safe.)"""
-    yield expression
-    if isinstance(expression, Apply):
-        for part in expression.of:
-            yield from walk(part)
+def walk(expression: Expression) -> list[Expression]:
+    """An expression and all in it, each before its parts."""
+    found: list[Expression] = []
+    left = [expression]
+    while left:
+        part = left.pop()
+        found.append(part)
+        if isinstance(part, Apply):
+            left.extend(part.of[::-1])
+    return found
 
 
 def normal(expression: Expression) -> Expression:
@@ -175,14 +186,41 @@ def parameters_of(function: Callable[..., object]) -> tuple[str, ...]:
 
 
 def _read(text: str) -> Expression:
-    if text.isidentifier() and text not in _WORDS:
-        return Letter(text)
-    # Logic of comparisons needs no parentheses here, unlike in Python.
+    parts = _logic(text)
+    if parts is not None:
+        op, left, right = parts
+        return Apply(op, (_read(left), _read(right)))
+    return _expression(_tree(text))
+
+
+def _logic(text: str) -> tuple[str, str, str] | None:
+    """Logic of comparisons, which needs no parentheses here, unlike in Python: its op and sides."""
     for symbol, op in (("|", "or"), ("&", "and")):
         left, found, right = text.partition(f" {symbol} ")
         if found and "(" not in text and any(sign in left and sign in right for sign in ("<", "=")):
-            return Apply(op, (_read(left), _read(right)))
-    return _expression(ast.parse(text.strip(), mode="eval").body)
+            return op, left, right
+    return None
+
+
+_unread: Final[list[Law]] = []
+_trees: Final[dict[str, ast.expr]] = {}
+
+
+def _tree(text: str) -> ast.expr:
+    """What Python reads in an expression. The laws that are there by now are read at once: one by one they take five times as long."""
+    text = text.strip()
+    if text not in _trees:
+        wanted = [text, *(side for made in _unread for side in made.texts)]
+        _unread.clear()
+        for each in wanted:  # grows
+            parts = _logic(each)
+            wanted += () if parts is None else parts[1:]
+        leaves = list(dict.fromkeys(each.strip() for each in wanted if _logic(each) is None))
+        body = ast.parse("\n".join(leaves)).body
+        _trees.update(
+            {leaf: read.value for leaf, read in zip(leaves, body, strict=True) if isinstance(read, ast.Expr)}
+        )
+    return _trees[text]
 
 
 def _expression(tree: ast.AST) -> Expression:

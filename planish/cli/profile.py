@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
@@ -18,16 +19,16 @@ REPEAT = 20
 class Recorded:
     """A compiled function, and the arrays of its last call."""
 
-    def __init__(self, function: ptir.Function) -> None:
+    def __init__(self, function: ptir.Function, device: str) -> None:
         self.function = function
-        self.executable = compiler.compile(function)
+        self.executable = compiler.compile(function, device=device)
         self.arrays: tuple[Any, ...] = ()
         self.calls = 0
 
     def __call__(self, *arrays: Any) -> Sequence[Array]:
         self.arrays = arrays
         self.calls += 1
-        return self.executable(*arrays)
+        return [np.asarray(result) for result in self.executable(*arrays)]
 
     def profile(self, repeat: int) -> Profile:
         """Of a call like the last one."""
@@ -38,12 +39,13 @@ class Recorded:
 class Recorder:
     """Makes the functions of a model."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
         self.made: list[Recorded] = []
 
     def make(self, function: ptir.Function) -> Recorded:
         """A function that can be profiled."""
-        self.made.append(Recorded(function))
+        self.made.append(Recorded(function, self.device))
         return self.made[-1]
 
     def report(self, repeat: int) -> str:

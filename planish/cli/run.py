@@ -30,6 +30,7 @@ from planish.cli.models import (
 from planish.cli.profile import REPEAT, Recorder
 from planish.compiler.progress import ProgressLine
 from planish.config import current
+from planish.frontend.devices import CPU, checked
 from planish.ptir.trace import FileTraceSink, install_global_sink
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ def _parser() -> Options:
     parser.add_argument("--seed", type=int, default=0, help="for --random")
     parser.add_argument(
         "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim, or 1..64"
+    )
+    parser.add_argument(
+        "--device", metavar="DEVICE", default="cpu", help="where it runs: cpu, or cuda, cuda:1"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the outputs to .npz, or one to .npy")
     parser.add_argument(
@@ -89,7 +93,10 @@ def run(arguments: Sequence[str], console: Console) -> int:
     if Path(args.model).is_dir():
         return _deployed(args, sizes, console)
     model = open_model(args.model, sizes)
-    recorder = Recorder() if args.profile else None
+    device = checked(args.device)
+    if device != CPU:
+        model.to_device(device)
+    recorder = Recorder(device) if args.profile else None
     if recorder is not None:
         model.make = recorder.make
     for info in model.inputs:
@@ -140,6 +147,10 @@ def _deployed(args: argparse.Namespace, sizes: DimSizes, console: Console) -> in
         raise CommandError(f"{args.model} holds no compiled model", remedy="`planish compile` writes one")
     if args.check_with:
         raise UsageError("--check-with needs the .onnx file")
+    if args.device != CPU:
+        raise UsageError(
+            "a folder of a compiled model runs on the CPU", remedy="give the .onnx file for --device"
+        )
     with ProgressLine(f"loading {args.model}"):
         model = deployment.load(args.model)
     for port in model.inputs:

@@ -72,6 +72,7 @@ GENERIC: Final = {
 }
 
 SINGLE: Final = {
+    "flushed": "static inline float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x; }",
     "wrap_i4": "static inline int8_t wrap_i4(int x) { return (int8_t)(((x & 15) ^ 8) - 8); }",
     "wrap_u4": "static inline uint8_t wrap_u4(int x) { return (uint8_t)(x & 15); }",
     "widen": """static inline float widen(uint32_t bits, int mantissa, int exponent, bool infinite) {

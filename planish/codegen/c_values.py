@@ -413,12 +413,16 @@ class CValues:
         lane = {m: {int(place): n for n, place in enumerate(tile.places(m)[0])} for m in "abc"}
         kind, number = scalar_type(wide), i.result.number
         self.emit(f"{self.type(i.result.dtype)} r{number} = {self.value(i.c)};")
-        if dot_products.is_pairs(i) or dot_products.is_quads(i):
-            text = f"r{number}[l]"
-            for k in range(tile.k):
+        if products := dot_products.kind_of(i):
+            # (of halves the odd one is added first, and nothing is subnormal)
+            clean = self.helper("flushed") if products == "halves" else ""
+            text = f"{clean}(r{number}[l])" if clean else f"r{number}[l]"
+            for k in reversed(range(tile.k)) if clean else range(tile.k):
                 a = self.cast_text(self.lane(i.a, str(k)), i.a.dtype, wide)
                 b = self.cast_text(self.lane(i.b, f"l * {tile.k} + {k}"), i.b.dtype, wide)
-                text = self.scalar(Ops.MULACC, wide, [a, b, text])
+                factors = [f"{clean}({x})" if clean else x for x in (a, b)]
+                text = self.scalar(Ops.MULACC, wide, [*factors, text])
+                text = f"{clean}({text})" if clean else text
             self.emit(f"for (int l = 0; l < {tile.n}; l++) r{number}[l] = ({kind}){text};")
             return
         # the rows and columns of the matrices by lane; the loops are the definition

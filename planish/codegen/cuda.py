@@ -11,31 +11,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final
 
 from planish import dtypes
-from planish.codegen import cuda_helpers, symbols, warpgroup
-from planish.codegen.c_table import is_narrow, literal, memory_type, scalar_type
-from planish.codegen.c_values import CValues
+from planish.codegen import cuda_helpers, cuda_pairs, symbols, warpgroup
+from planish.codegen.c_table import memory_type, scalar_type
+from planish.codegen.cuda_values import CudaValues
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
 from planish.llir.layout import pack
 from planish.llir.program import (
-    COMPARISONS,
     Buffer,
     Function,
     Immediate,
-    Operand,
-    Ops,
     Program,
     Register,
 )
-from planish.uop.node import Number
-from planish.uop.symbolic.reduce import identity_of
 
 FLAGS: Final = (
     "--std=c++17",
@@ -49,10 +44,6 @@ STATIC_SHARED: Final = 48 << 10
 _DYNAMIC_ALIGNED: Final = 16
 """Where shared memory that is asked for at the launch starts."""
 _AXES: Final = "xyz"
-_NANS: Final = {
-    'nanf("")': "__int_as_float(0x7fc00000)",
-    'nan("")': "__longlong_as_double(0x7ff8000000000000)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +66,18 @@ def shared_memory(program: Program) -> Shared:
     return Shared(arena.nbytes, arena.alignment)
 
 
-class _Writer(CValues):
+class _Writer(CudaValues):
     """Writes one file."""
 
     def __init__(self, program: Program, aliased: Collection[str], threads: int) -> None:
-        super().__init__()
+        super().__init__(program.functions)
         self.program = program
         self.aliased = frozenset(aliased)
-        self.functions = {(each.op, each.dtype) for each in program.functions}
         self.threads = threads
         self.reads_shared = any(tile.in_memory(matrix) for tile in program.tiles for matrix in "ab")
         """Whether tensor cores read shared memory by themselves."""
-        self.split: dict[Register, tuple[str, ...]] = {}
-        """The lanes of vectors, each a text."""
-        self.uses_vectors = self.uses_bits = self.uses_shuffles = False
+        self.relays = frozenset(_relays(program))
+        """Counters of loops in which threads hand on values."""
 
     # -- the file --------------------------------------------------------------------------------------------------
 
@@ -115,6 +104,7 @@ class _Writer(CValues):
         called = [*map(self.called, program.functions)]
         parts = [cuda_helpers.PRELUDE]
         parts += [cuda_helpers.VECTOR] if self.uses_vectors else []
+        parts += [cuda_pairs.WORDS] if self.uses_words else []
         parts += [cuda_helpers.BITS] if self.uses_bits else []
         parts += [cuda_helpers.SHUFFLE] if self.uses_shuffles else []
         parts += [*self.helpers.values(), *called]
@@ -139,6 +129,7 @@ class _Writer(CValues):
         inner.emit(f"return {symbols.memory(result)}[0];")
         self.uses_vectors |= inner.uses_vectors
         self.uses_bits |= inner.uses_bits
+        self.uses_words |= inner.uses_words
         params = ", ".join(f"{kind} x{n}" for n in range(len(operands)))
         body = "\n".join(inner.lines)
         name = symbols.function(function.op, function.dtype)
@@ -174,70 +165,6 @@ class _Writer(CValues):
             if buffer.space is not AddrSpace.LOCAL:
                 kind = memory_type(buffer.dtype)
                 self.emit(f"{kind} {symbols.memory(buffer)}[{max(buffer.elements, 1)}];")
-
-    # -- words -----------------------------------------------------------------------------------------------------
-
-    def type(self, dtype: DType) -> str:
-        return self.pointer(dtype) if dtype.is_pointer else scalar_type(dtype)
-
-    def helper(self, name: str) -> str:
-        if name in cuda_helpers.SINGLE:
-            self.helpers[name] = cuda_helpers.SINGLE[name]
-            return name
-        return super().helper(name)
-
-    def helper_for(self, kind: str, dtype: DType) -> str:
-        scalar = dtype.scalar
-        name = f"{kind}_{scalar.short}"
-        if name in cuda_helpers.SINGLE:
-            return self.helper(name)
-        if kind in cuda_helpers.OVERRIDES:
-            words = {
-                "t": scalar_type(scalar),
-                "s": scalar.short,
-                "bits": scalar.bits,
-                "mask": f"{(1 << scalar.bits) - 1:#x}u",
-            }
-            self.helpers[name] = cuda_helpers.OVERRIDES[kind].format(**words)
-            return name
-        return super().helper_for(kind, dtype)
-
-    def constant(self, value: Any, dtype: DType) -> str:
-        text = literal(value, dtype)
-        return _NANS.get(text, text)
-
-    def lane_of(self, operand: Operand, lane: int) -> str:
-        """One lane of an operand."""
-        if isinstance(operand, Immediate):
-            value = operand.value
-            return self.constant(value[lane] if isinstance(value, tuple) else value, operand.dtype)
-        if operand.dtype.lanes == 1:
-            return f"r{operand.number}"
-        return self.split[operand][lane]
-
-    def value(self, operand: Operand) -> str:
-        return self.lane_of(operand, 0)
-
-    def lanes_of(self, operand: Operand) -> list[str]:
-        return [self.lane_of(operand, lane) for lane in range(operand.dtype.lanes)]
-
-    def define(self, register: Register, texts: Sequence[str]) -> None:
-        """A register, or the lanes of one, as values of their own."""
-        if register.dtype.lanes == 1:
-            self.let(register, texts[0])
-            return
-        names = tuple(f"r{register.number}_{lane}" for lane in range(register.dtype.lanes))
-        kind = self.pointer(register.dtype) if register.dtype.is_pointer else scalar_type(register.dtype)
-        for name, text in zip(names, texts, strict=True):
-            self.emit(f"{kind} {name} = {text};")
-        self.split[register] = names
-
-    def same(self, register: Register, texts: Sequence[str]) -> None:
-        """A register whose lanes are there already."""
-        if register.dtype.lanes == 1:
-            self.let(register, texts[0])
-        else:
-            self.split[register] = tuple(texts)
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -283,6 +210,14 @@ class _Writer(CValues):
             if gated and i.gate is not None and i.alternative is not None:
                 other = ", ".join(self.lanes_of(i.alternative))
                 access = f"{self.value(i.gate)} ? {access} : {kind}{{{other}}}"
+            if not gated and cuda_pairs.is_half(dtype):
+                self.uses_words = True
+                kind = f"vec<uint32_t, {dtype.lanes // 2}>"
+                self.emit(f"{kind} {name} = words_at<{dtype.lanes // 2}>({self.value(i.address)});")
+                self.split[i.result] = tuple(
+                    half for k in range(dtype.lanes // 2) for half in cuda_pairs.halves(f"{name}.at[{k}]")
+                )
+                return
             self.emit(f"{kind} {name} = {access};")
             self.split[i.result] = tuple(self.loaded(f"{name}.at[{k}]", dtype) for k in range(dtype.lanes))
             return
@@ -300,6 +235,11 @@ class _Writer(CValues):
         if self._is_one_access(i, dtype):
             self.uses_vectors = True
             condition = "" if i.gate is None else f"if ({self.value(i.gate)}) "
+            if cuda_pairs.is_half(dtype):
+                self.uses_words = True
+                whole = f"vec<uint32_t, {dtype.lanes // 2}>{{{', '.join(self.words_of(i.value))}}}"
+                self.emit(f"{condition}put_words({self.value(i.address)}, {whole});")
+                return
             kind = f"vec<{memory_type(dtype)}, {dtype.lanes}>"
             lanes = ", ".join(f"({memory_type(dtype)}){text}" for text in self.lanes_of(i.value))
             self.emit(f"{condition}*({kind} *){self.value(i.address)} = {kind}{{{lanes}}};")
@@ -323,107 +263,6 @@ class _Writer(CValues):
 
     def wait_copies(self, i: ir.WaitCopies) -> None:
         self.emit(f'asm volatile("cp.async.wait_group {i.groups};" ::: "memory");')
-
-    # -- values ----------------------------------------------------------------------------------------------------
-
-    def compute(self, i: ir.Compute) -> None:
-        dtype = i.inputs[0].dtype if i.op in COMPARISONS else i.result.dtype
-        count = i.result.dtype.lanes
-        inputs = [[self.lane_of(x, k if x.dtype.lanes > 1 else 0) for x in i.inputs] for k in range(count)]
-        if (i.op, dtype) in self.functions:
-            name = symbols.function(i.op, dtype)
-            self.define(i.result, [f"{name}({', '.join(lane)})" for lane in inputs])
-            return
-        self.define(i.result, [self.scalar(i.op, dtype, lane) for lane in inputs])
-
-    def narrow_scalar(self, op: Ops, dtype: DType, x: Sequence[str]) -> str:
-        if op is Ops.MULACC and f"fma_{dtype.short}" in cuda_helpers.SINGLE:
-            return f"{self.helper(f'fma_{dtype.short}')}({', '.join(x)})"
-        return super().narrow_scalar(op, dtype, x)
-
-    def cast_text(self, text: str, source: DType, target: DType) -> str:
-        source, target = source.scalar, target.scalar
-        single = dtypes.float32
-        if is_narrow(source) and source is not target and f"widen_{source.short}" in cuda_helpers.SINGLE:
-            wide = f"{self.helper(f'widen_{source.short}')}({text})"
-            return wide if target is single else self.cast_text(wide, single, target)
-        exact = source is single or source.is_bool or (source.is_int and source.bits <= 16)
-        if is_narrow(target) and exact and f"narrow_{target.short}" in cuda_helpers.SINGLE:
-            return f"{self.helper(f'narrow_{target.short}')}({text})"
-        if source is single and f"to_{target.short}_f32" in cuda_helpers.SINGLE:
-            return f"{self.helper(f'to_{target.short}_f32')}({text})"
-        return super().cast_text(text, source, target)
-
-    def cast(self, i: ir.Convert) -> None:
-        source, target = i.operand.dtype, i.result.dtype
-        self.define(i.result, [self.cast_text(x, source, target) for x in self.lanes_of(i.operand)])
-
-    def bitcast(self, i: ir.Bitcast) -> None:
-        source, target = i.operand.dtype, i.result.dtype
-        given = self.lanes_of(i.operand)
-        if source.bits == target.bits or source.is_bool or target.is_bool:
-            if source.scalar is target.scalar or (
-                is_narrow(source) and scalar_type(source) == scalar_type(target)
-            ):
-                self.define(i.result, given)
-                return
-            self.uses_bits = True
-            kinds = scalar_type(target), scalar_type(source)
-            self.define(i.result, [f"bits_as<{kinds[0]}>(({kinds[1]}){x})" for x in given])
-            return
-        if source.bits < 8 or target.bits < 8:
-            self._bitcast_nibbles(i, given)
-            return
-        self.uses_vectors = self.uses_bits = True
-        whole = f"vec<{scalar_type(source)}, {source.lanes}>{{{', '.join(given)}}}"
-        kind = f"vec<{scalar_type(target)}, {target.lanes}>"
-        name = f"r{i.result.number}_all"
-        self.emit(f"{kind} {name} = bits_as<{kind}>({whole});")
-        self.define(i.result, [f"{name}.at[{k}]" for k in range(target.lanes)])
-
-    def _bitcast_nibbles(self, i: ir.Bitcast, given: Sequence[str]) -> None:
-        """Two lanes of four bits to a byte, least significant first."""
-        source, target = i.operand.dtype, i.result.dtype
-        if source.bits < 8 and target.bits < 8:
-            self.define(i.result, [f"{self.helper(f'wrap_{target.scalar.short}')}({x})" for x in given])
-        elif source.bits < 8:
-            per = target.bits // 4
-            texts = []
-            for k in range(target.lanes):
-                parts = [
-                    f"((uint64_t)({x} & 15) << {4 * n})" for n, x in enumerate(given[k * per : (k + 1) * per])
-                ]
-                texts.append(f"({scalar_type(target)})({' | '.join(parts)})")
-            self.define(i.result, texts)
-        else:
-            per = source.bits // 4
-            wrap = self.helper(f"wrap_{target.scalar.short}")
-            self.define(
-                i.result,
-                [
-                    f"{wrap}((int)((uint64_t){given[k // per]} >> {4 * (k % per)}))"
-                    for k in range(target.lanes)
-                ],
-            )
-
-    def lanes(self, i: ir.Lanes) -> None:
-        given = self.lanes_of(i.operand)
-        self.same(i.result, [given[k if len(given) > 1 else 0] for k in i.lanes])
-
-    def build(self, i: ir.Build | ir.Concat) -> None:
-        self.same(i.result, [text for x in i.inputs for text in self.lanes_of(x)])
-
-    concat = build
-
-    def lookup(self, i: ir.Lookup) -> None:
-        kind, entries = scalar_type(i.table.dtype), self.lanes_of(i.table)
-        name = f"table{i.result.number}"
-        storage = "static const __constant__ " if isinstance(i.table, Immediate) else "const "
-        self.emit(f"{storage}{kind} {name}[{len(entries)}] = {{{', '.join(entries)}}};")
-        self.define(i.result, [f"{name}[{x} & {len(entries) - 1}]" for x in self.lanes_of(i.index)])
-
-    def any(self, i: ir.AnyLane) -> None:
-        self.let(i.result, " || ".join(self.lanes_of(i.operand)))
 
     def tile(self, i: ir.Tile) -> None:
         name, kinds = i.tile.name, _MMA.get(i.tile.name)
@@ -465,39 +304,6 @@ class _Writer(CValues):
         self.emit(warpgroup.settled(names))
         self.same(i.result, names)
 
-    def combine(self, i: ir.Combine) -> None:
-        """In each step with the thread whose number differs in one bit, the highest first; or with one so many before."""
-        dtype = i.result.dtype
-        names = [
-            f"r{i.result.number}_{k}" if dtype.lanes > 1 else f"r{i.result.number}"
-            for k in range(dtype.lanes)
-        ]
-        for name, given in zip(names, self.lanes_of(i.operand), strict=True):
-            self.emit(f"{scalar_type(dtype)} {name} = {given};")
-        self.uses_shuffles |= i.width > 1
-        for power in range(i.width.bit_length() - 1):
-            bit = 1 << power if i.before else i.width >> power + 1
-            for name in names:
-                if i.before:
-                    self.emit_before(i, name, bit)
-                else:
-                    other = f"from_thread({name}, {bit})"
-                    self.emit(f"{name} = {self.scalar(i.op, dtype, [name, other])};")
-        if i.before:
-            nothing = literal(cast("Number", identity_of(i.op, dtype.scalar)), dtype.scalar)
-            for name in names:
-                self.emit(f"{name} = from_before({name}, 1, {i.width});")
-                self.emit(f"{name} = {_within(i)} ? {name} : {nothing};")
-        if dtype.lanes > 1:
-            self.split[i.result] = tuple(names)
-
-    def emit_before(self, i: ir.Combine, name: str, away: int) -> None:
-        """One step of running values."""
-        dtype, other = i.result.dtype, f"{name}_from{away}"
-        self.emit(f"{scalar_type(dtype)} {other} = from_before({name}, {away}, {i.width});")
-        both = self.scalar(i.op, dtype, [other, name])
-        self.emit(f"{name} = {_within(i)} >= {away} ? {both} : {name};")
-
     # -- control ---------------------------------------------------------------------------------------------------
 
     def special(self, i: ir.Special) -> None:
@@ -506,8 +312,9 @@ class _Writer(CValues):
         self.let(i.result, f"({scalar_type(i.result.dtype)}){own}.{_AXES[axis]}")
 
     def loop(self, i: ir.Loop) -> None:
-        if i.unroll:
-            self.emit(f"#pragma unroll {i.unroll}")
+        count = i.unroll or (_RELAYS if i.counter in self.relays else 0)
+        if count:
+            self.emit(f"#pragma unroll {count}")
         self.open_loop(i)
 
     def barrier(self, i: ir.Barrier) -> None:
@@ -527,9 +334,20 @@ _MMA: Final = {
 """The types of `mma.sync`, by the name of the core: result, left, right, addend."""
 
 
-def _within(i: ir.Combine) -> str:
-    """The number of a thread among those that combine their values."""
-    return f"((int)threadIdx.x & {i.width - 1})"
+_RELAYS: Final = 4
+"""Rounds of a loop in which threads hand on values that are written out: what the next ones read is then under way."""
+
+
+def _relays(program: Program) -> Iterator[Register]:
+    """The counters of such loops."""
+    counters: list[Register] = []
+    for i in program.body:
+        if isinstance(i, ir.Loop):
+            counters.append(i.counter)
+        elif isinstance(i, ir.EndLoop):
+            counters.pop()
+        elif isinstance(i, ir.Combine) and i.before and counters:
+            yield counters[-1]
 
 
 def _words(dtype: DType) -> tuple[str, int]:

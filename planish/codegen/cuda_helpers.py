@@ -103,6 +103,21 @@ SINGLE: Final = {
   asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(w) : "h"(x), "h"(y), "h"(z));
   return w;
 }""",
+    "exp2_estimate_f32": """static inline float exp2_estimate_f32(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}""",
+    "recip_estimate_f32": """static inline float recip_estimate_f32(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}""",
+    "tanh_estimate_f32": """static inline float tanh_estimate_f32(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}""",
     "to_i32_f32": """static inline int32_t to_i32_f32(float x) { return __float2int_rz(x); }  // the nearest end, NaN is 0""",
     "to_u32_f32": """static inline uint32_t to_u32_f32(float x) { return __float2uint_rz(x); }""",
 }

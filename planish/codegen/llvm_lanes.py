@@ -138,14 +138,10 @@ class LaneMoves(MemoryAccesses):
         tile, wide = i.tile, i.c.dtype.scalar
         one_thread(i)
 
-        if dot_products.is_pairs(i):
-            texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]
-            dot_products.add_pairs(self, i, texts[0], texts[1], texts[2], texts[3])
-            return
-
-        if self.avx512 and dot_products.is_quads(i):
-            texts = [self.value(x) for x in (i.a, i.b, i.c, i.result)]
-            dot_products.add_quads(self, i, texts[0], texts[1], texts[2], texts[3])
+        kind = dot_products.kind_of(i)
+        if kind == "pairs" or (self.avx512 and kind):
+            add = dot_products.ADD[kind]
+            add(self, i, self.value(i.a), self.value(i.b), self.value(i.c), self.value(i.result))
             return
 
         def rows(matrix: str, operand: ir.Operand, count: int) -> list[str]:

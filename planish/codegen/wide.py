@@ -36,8 +36,8 @@ def widened(program: Program) -> tuple[Program, dict[Register, Span]]:
     wanted = _indices(program, spans)
     if not wanted:
         return program, spans
-    number = max(i.target.number for i in program.body if i.target is not None)
-    number = max(number, *(v.result.number for v in program.variables), 0)
+    results = [getattr(i, i.writes) for i in program.body if i.writes is not None]
+    number = max(result.number for result in (*results, *(v.result for v in program.variables)))
     wide = {r: Register(number + 1 + place, dtypes.int64) for place, r in enumerate(wanted)}
     asked = _asked(program, wide)
     body: list[Instruction] = [
@@ -78,25 +78,28 @@ def _asked(program: Program, wide: dict[Register, Register]) -> set[Register]:
     return asked
 
 
+def _of(operand: Operand, wide: dict[Register, Register]) -> Operand:
+    if isinstance(operand, Immediate):
+        return Immediate(operand.value, dtypes.int64)
+    return wide[operand]
+
+
 def _instruction(i: Instruction, wide: dict[Register, Register], asked: set[Register]) -> list[Instruction]:
     """What stands for an instruction."""
-
-    def of(operand: Operand) -> Operand:
-        if isinstance(operand, Immediate):
-            return replace(operand, dtype=dtypes.int64)
-        return wide[operand]
-
     if isinstance(i, Address):
-        return [replace(i, index=wide[i.index])] if isinstance(i.index, Register) and i.index in wide else [i]
+        index = i.index
+        return (
+            [Address(i.result, i.base, wide[index])] if isinstance(index, Register) and index in wide else [i]
+        )
     result = i.target
     if isinstance(i, EndLoop):
-        return [EndLoop(wide[i.counter], of(i.bound))] if _is_widened(i, wide) else [i]
+        return [EndLoop(wide[i.counter], _of(i.bound, wide))] if _is_widened(i, wide) else [i]
     if result is None or result.dtype is not dtypes.int32 or result not in wide:
         return [i]
     if isinstance(i, Loop) and _is_widened(i, wide):
-        widened: Instruction = replace(i, counter=wide[result], bound=of(i.bound))
+        widened: Instruction = replace(i, counter=wide[result], bound=_of(i.bound, wide))
     elif isinstance(i, Compute) and _is_widened(i, wide):
-        widened = Compute(wide[result], i.op, tuple(map(of, i.inputs)))
+        widened = Compute(wide[result], i.op, tuple([_of(operand, wide) for operand in i.inputs]))
     else:
         return [i, Convert(wide[result], result)]
     return [widened, Convert(result, wide[result])] if result in asked else [widened]

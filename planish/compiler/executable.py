@@ -24,7 +24,7 @@ from planish.schedule.plan import Role
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
-    from planish.compiler.profile import Profile
+    from planish.compiler.profile import Profile, TimedWalk
     from planish.llir.program import Program
     from planish.optimize.cost import Estimate
     from planish.optimize.why import Why
@@ -233,6 +233,14 @@ class Executable:
         from planish.compiler.profile import measure
 
         return measure(self, arrays, repeat, function)
+
+    def timed_walk(self, given: Sequence[object]) -> TimedWalk:
+        """What runs a call launch by launch, each of them timed."""
+        if self._native is None:
+            raise PlanishError("only machine code has a profile", remedy="compile it")
+        from planish.compiler.profile import CpuWalk
+
+        return CpuWalk(self, self._native, given)
 
     def _layout(self, sizes: Mapping[str, int]) -> _CallLayout:
         key = tuple(sizes.values())

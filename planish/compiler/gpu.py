@@ -19,7 +19,7 @@ from planish.compiler.grids import grid_of
 from planish.errors import PlanishError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translate
-from planish.runtime.cuda.code import GpuCode
+from planish.runtime.cuda.code import GpuCode, Watch
 from planish.runtime.cuda.device import Gpu, gpu
 from planish.runtime.cuda.disassembly import sass_of
 from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent
@@ -32,6 +32,7 @@ from planish.target import TARGETS, Target
 
 if TYPE_CHECKING:
     from planish.compiler import Lowered
+    from planish.compiler.profile import TimedWalk
     from planish.llir.program import Program
 
 
@@ -183,10 +184,10 @@ class GpuExecutable(Executable):
             )
             self._fast = None if self._kept is None else self._kept.call
 
-    def general(self, *arrays: object) -> tuple[Any, ...]:
-        """The results, in new arrays on the GPU."""
+    def general(self, *arrays: object, watch: Watch | None = None) -> tuple[Any, ...]:
+        """The results, in new arrays on the GPU. Who watches runs every launch himself."""
         gpu = self.gpu
-        given = [self._placed(array) for array in arrays]
+        given = [self.placed(array) for array in arrays]
         checked, sizes = self.lowered.arguments.check(given)
         slots = list(self._code.slots)
         for name, slot in self._sizes:
@@ -201,7 +202,7 @@ class GpuExecutable(Executable):
             ptir.Program([function]), targets=[value.id for value in function.results], backend=self._backend
         ) as running:
             own = list(memory)
-            self.run(own, slots, layout.nbytes)
+            self.run(own, slots, layout.nbytes, watch)
             running.counters["kernels"] = self.run.launched
         results = []
         told = self.lowered.arguments.results
@@ -214,7 +215,13 @@ class GpuExecutable(Executable):
             results.append(GpuArray(gpu, owner, own[number], np.dtype(dtype), shape))
         return tuple(results)
 
-    def _placed(self, array: object) -> GpuArray:
+    def timed_walk(self, given: Sequence[object]) -> TimedWalk:
+        from planish.compiler.gpu_profile import GpuWalk
+
+        return GpuWalk(self, given)
+
+    def placed(self, array: object) -> GpuArray:
+        """An argument as an array on the GPU that it runs on."""
         if isinstance(array, GpuArray):
             if array.gpu is not self.gpu:
                 raise PlanishError(

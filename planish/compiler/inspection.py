@@ -19,6 +19,7 @@ from planish.compiler.scheduling import FIRST, ScheduleChoice
 from planish.config import settings
 from planish.errors import PlanishError
 from planish.llir.text import print_program
+from planish.optimize.heuristic import rivals
 from planish.optimize.why import Why, explain
 from planish.optimize.why import loop as explain_loop
 from planish.runtime import cpu
@@ -125,9 +126,11 @@ def explained(lowered: Lowered) -> tuple[Why, ...]:
             if step.stage.number >= FIRST or isinstance(step.form, list):
                 break
             sink = step.form
+        threads = available_cores()
+        others = rivals(sink, target, attempt, threads) if choice.origin != "given" else ()
         return explain(
-            kernel.name, sink, choice.actions, choice.reasons, choice.origin, target, attempt, available_cores(),
-            kernel.because,
+            kernel.name, sink, choice.actions, choice.reasons, choice.origin, target, attempt, threads,
+            kernel.because, others,
         )  # fmt: skip
 
     reasons = _replayed(look, lowered.function, target, lowered.choices)

@@ -38,11 +38,17 @@ class Levels:
         *,
         passes: Passes | None = PIPELINE,
         donate: Iterable[int] = (),
+        device: str = "cpu",
     ) -> None:
-        """As `planish.compiler.lower` takes them."""
+        """As `planish.compiler.lower` takes them; a GPU as `device` is the target."""
         self.function = function
         self.passes = passes
         self.donate = frozenset(donate)
+        self.device = device
+        if device != "cpu":
+            from planish.compiler.gpu import target_of
+
+            target = target_of(device)
         now = current()
         self.target = (
             target if isinstance(target, Target) else find_target(now.target if target is None else target)
@@ -71,7 +77,9 @@ class Levels:
     def compile(self) -> Executable:
         """Machine code."""
         with self._settings:
-            return compile(self.function, self.target, passes=self.passes, donate=self.donate)
+            return compile(
+                self.function, self.target, passes=self.passes, donate=self.donate, device=self.device
+            )
 
     def as_text(self, level: str) -> str:
         """The function at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir; llvm, c or asm; of a GPU cuda, ptx or sass."""

@@ -94,6 +94,7 @@ class Profile:
     """Seconds of a whole call, undivided: the median."""
     repeat: int
     threads: int
+    """0 on a GPU."""
 
     def __iter__(self) -> Iterator[LaunchProfile]:
         return iter(self.records)
@@ -126,7 +127,9 @@ class Profile:
             name = f"{len(rest)} others"
             lines.append(f"{name:<{width}}  {'':5}  {left * 1e3:8.3f}  {left / total:5.1%}")
         counted = f"{len(self)} launches, {self.seconds * 1e3:.3f} ms one by one, {self.call * 1e3:.3f} ms as a call"
-        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        threads = (
+            "1 thread" if self.threads == 1 else f"{self.threads} threads" if self.threads else "the GPU"
+        )
         lines.append(f"{counted}, on {threads} (median of {self.repeat})")
         return "\n".join(lines) + "\n"
 
@@ -155,10 +158,8 @@ def measure(
 
     if repeat < 1:
         raise PlanishError(f"a profile of {repeat} repetitions", remedy="repeat is at least 1")
-    if exe.native is None:
-        raise PlanishError("only machine code has a profile", remedy="compile it")
     given = list(arrays) if arrays or not exe.lowered.arguments.types else made_up(exe)
-    way = _TimedWalk(exe, exe.native, given)
+    way = exe.timed_walk(given)
     for _ in range(_WARM_UP):
         way.run()
     until = perf_counter() + _SECONDS
@@ -170,6 +171,7 @@ def measure(
         taken = way.arguments()
         begin = perf_counter()
         exe(*taken)
+        way.wait()
         if number >= _WARM_UP:
             whole.append(perf_counter() - begin)
     origins = origins_of(exe.lowered, function)
@@ -183,23 +185,20 @@ def measure(
             LaunchProfile(name, calls, median(times), min(times), flops * calls, nbytes * calls, ops, lines)
         )
     records.sort(key=lambda record: -record.seconds)
-    return Profile(tuple(records), median(whole), len(runs), exe.native.threads())
+    return Profile(tuple(records), median(whole), len(runs), way.threads)
 
 
-class _TimedWalk:
-    """Runs the code of a function in Python, its launches as machine code, each timed."""
+class TimedWalk:
+    """Runs the code of a function launch by launch, each timed."""
 
-    def __init__(self, exe: Executable, native: NativeCode, given: Sequence[object]) -> None:
+    threads = 0
+    """That a call may use; none of the host's on a GPU."""
+
+    def __init__(self, exe: Executable, given: Sequence[object]) -> None:
         self.exe = exe
-        self.native = native
         self.given = given
         buffers = exe.lowered.plan.buffers
         self.donated = {b.position for b in buffers if b.role is Role.PARAMETER and b.donated}
-        self.launch = {
-            position: self.native.launcher(step)
-            for position, step in enumerate(exe.code.instructions)
-            if isinstance(step, Call) or (isinstance(step, Host) and native.has_routine(step))
-        }
         launches = len(exe.code.sites)
         hosts = [n for n, step in enumerate(exe.code.instructions) if isinstance(step, Host)]
         self.hosts = {position: launches + number for number, position in enumerate(hosts)}
@@ -214,6 +213,33 @@ class _TimedWalk:
 
     def run(self) -> list[float]:
         """One call: the seconds of every launch, behind them those of the ops on the host."""
+        raise NotImplementedError
+
+    def wait(self) -> None:
+        """Until a call is done."""
+
+    def described(self) -> list[tuple[str, int, int]]:
+        """Name, flops and bytes of one run of each."""
+        kernels = self.exe.kernels
+        found = [(kernels[k].name, kernels[k].flops, kernels[k].nbytes) for k in self.exe.code.sites]
+        steps = walk(self.exe.lowered.plan.steps)
+        return [*found, *((step.op.name, 0, 0) for step in steps if isinstance(step, planned.Host))]
+
+
+class CpuWalk(TimedWalk):
+    """The plan walked in Python, its launches as machine code."""
+
+    def __init__(self, exe: Executable, native: NativeCode, given: Sequence[object]) -> None:
+        super().__init__(exe, given)
+        self.native = native
+        self.threads = native.threads()
+        self.launch = {
+            position: self.native.launcher(step)
+            for position, step in enumerate(exe.code.instructions)
+            if isinstance(step, Call) or (isinstance(step, Host) and native.has_routine(step))
+        }
+
+    def run(self) -> list[float]:
         memory, slots, scratch = self.exe.begin(self.arguments())
         state = PlanState(memory, slots, (), scratch)
         spent = [0.0] * len(self.counts)
@@ -239,13 +265,6 @@ class _TimedWalk:
             position = position + 1 if following is None else following
         self.counts = counts
         return spent
-
-    def described(self) -> list[tuple[str, int, int]]:
-        """Name, flops and bytes of one run of each."""
-        kernels = self.exe.kernels
-        found = [(kernels[k].name, kernels[k].flops, kernels[k].nbytes) for k in self.exe.code.sites]
-        steps = walk(self.exe.lowered.plan.steps)
-        return [*found, *((step.op.name, 0, 0) for step in steps if isinstance(step, planned.Host))]
 
 
 def made_up(exe: Executable) -> list[Array]:

@@ -329,6 +329,8 @@ class CallSignature:
 def _keys(part: Structure) -> list[Any]:
     if part.kind is not None and issubclass(part.kind, tuple | list):
         return list(range(len(part.children)))
+    if isinstance(part.about, tree.Fields):
+        return list(part.about.names)
     return list(part.about) if isinstance(part.about, tuple) else list(range(len(part.children)))
 
 

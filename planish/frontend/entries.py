@@ -216,10 +216,11 @@ class CacheEntry:
 
 def _explained(exe: Executable | None, error: MemoryError | PlanishError) -> BaseException:
     """An error of a call, at the user's line."""
+    if isinstance(error, MemoryError) and exe is not None:
+        return execute.out_of_memory(exe, error)
     if isinstance(error, PlanishError):
         error.location = error.location or Location.caller()
-        return error
-    return error if exe is None else execute.out_of_memory(exe)
+    return error
 
 
 def _lent(arrays: list[Any], number: int, tensor: Any) -> Storage:

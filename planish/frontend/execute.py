@@ -67,8 +67,8 @@ def _shown(value: Any) -> str:
     return str(value.item() if isinstance(value, np.generic | np.ndarray) else value)
 
 
-def out_of_memory(exe: Executable) -> OutOfMemoryError:
-    """There was no memory for a call."""
+def out_of_memory(exe: Executable, error: MemoryError) -> OutOfMemoryError:
+    """There was no memory for a call; a device says more of what it has."""
     memory, function = exe.memory, exe.lowered.function
     candidates = [
         (nbytes(type), f"result {number}, {type}", value.def_inst.loc if value.def_inst else None)
@@ -81,7 +81,8 @@ def out_of_memory(exe: Executable) -> OutOfMemoryError:
     peak = memory.peak + memory.results
     return OutOfMemoryError(
         f"out of memory: the largest buffer is {name}, of {size_text(most)}; the call needs {size_text(peak)}"
-        f" at its peak, beside {size_text(memory.parameters)} of arguments",
+        f" at its peak, beside {size_text(memory.parameters)} of arguments"
+        + (f"; {error.message}" if isinstance(error, OutOfMemoryError) else ""),
         nbytes=most,
         peak=peak,
         location=location or Location.caller(),

@@ -25,13 +25,17 @@ if TYPE_CHECKING:
 class TraceScope:
     """One call of a function with parameters: which body is being traced, and inside which other."""
 
-    __slots__ = ("open", "parent", "what")
+    __slots__ = ("arguments", "open", "parent", "seen", "what")
 
     def __init__(self, what: str, parent: TraceScope | None) -> None:
         self.what = what
         """What traces: `jit`, `scan` …, for messages."""
         self.parent = parent
         self.open = True
+        self.arguments: dict[Parameter, LazyValue] | None = None
+        """What parameters stand for, where a transform traces a function for these arguments alone."""
+        self.seen: dict[LazyValue, LazyValue] = {}
+        """What values are for these arguments, as far as the function has looked at them."""
 
     def within(self, other: TraceScope | None) -> bool:
         """Whether it is that scope, or inside it. Everything is inside None."""

@@ -105,15 +105,16 @@ class TracedTree:
         types: Sequence[TensorType],
         *,
         convert: bool = True,
+        arguments: Sequence[Tensor] | None = None,
     ) -> None:
-        """With `convert`, numbers and arrays in the result are tensors."""
+        """With `convert`, numbers and arrays in the result are tensors. With `arguments`, it is traced for these alone."""
         self.what = what
 
         def flat(*params: Tensor) -> list[Tensor]:
             self.result = Flat(call(params), what if convert else None)
             return self.result.tensors
 
-        self.body = trace(what, flat, types)
+        self.body = trace(what, flat, types, arguments=arguments)
 
     def captured(self) -> tuple[ptir.Function, tuple[Tensor, ...]]:
         """As PTIR, and the tensors from outside that follow its parameters."""

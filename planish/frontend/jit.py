@@ -154,6 +154,8 @@ class Jitted(Generic[P, R]):
         if current_scope() is not None:
             return self._called(args, kwargs)
         settings = current()
+        if not settings.jit:
+            return self._called(args, kwargs)
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(settings))
         if not all(map(known, call.leaves)):
             # a parameter of a trace that somebody keeps, or a spec: only the function itself can say
@@ -243,7 +245,8 @@ class Jitted(Generic[P, R]):
         call = self._signature.apart(args, kwargs, SESSION.plans.settings_number(current()))
         traced = trace_call(self._signature, self._function, call)
         with self._steered():
-            return LoweredCall(self._signature, traced, self._passes)
+            place = find(self._place or _device(call.key.leaves))
+            return LoweredCall(self._signature, traced, self._passes, CPU if place.is_host else place.name)
 
 
 class _JittedObject(Jitted[P, R]):
@@ -292,11 +295,15 @@ class LoweredCall:
     """A function captured for one kind of arguments; every level is made when it is asked for."""
 
     def __init__(
-        self, signature: CallSignature, traced: CapturedCall, passes: Passes = compiler.PIPELINE
+        self,
+        signature: CallSignature,
+        traced: CapturedCall,
+        passes: Passes = compiler.PIPELINE,
+        device: str = CPU,
     ) -> None:
         self._signature = signature
         self._traced = traced
-        self._levels = Levels(traced.function, passes=passes, donate=traced.donated)
+        self._levels = Levels(traced.function, passes=passes, donate=traced.donated, device=device)
 
     def __repr__(self) -> str:
         return f"<lowered {self._signature.name}>"
@@ -316,7 +323,7 @@ class LoweredCall:
         return self._lowered.programs
 
     def as_text(self, level: str = "ptir") -> str:
-        """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir, llvm, c or asm."""
+        """The program at a level: ptir, plan, uop, uop:NN (after that stage), schedule, llir; llvm, c or asm; of a GPU cuda, ptx or sass."""
         return self._levels.as_text(level)
 
     def compile(self) -> Compiled:
@@ -334,7 +341,7 @@ class Compiled:
         self._traced = traced
         self._exe = exe
         self._levels = levels
-        self._entry = CacheEntry(traced, current(), exe, find(CPU))
+        self._entry = CacheEntry(traced, current(), exe, find(levels.device))
 
     def __repr__(self) -> str:
         return f"<compiled {self._signature.name}: {len(self._exe.lowered.plan.kernels)} kernels>"
@@ -420,6 +427,11 @@ def _fits(given: TensorType, wanted: TensorType) -> bool:
         isinstance(size, NamedDim) or size == other
         for other, size in zip(given.dims, wanted.dims, strict=True)
     )
+
+
+def disable_jit() -> AbstractContextManager[object]:
+    """While it is entered, functions under `jit` run op by op: `print`, `if` and debuggers see their values."""
+    return with_settings(jit=False)
 
 
 @overload

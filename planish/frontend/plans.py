@@ -130,7 +130,9 @@ class Plans:
         try:
             return plan.exe(*map(device.moved, given))
         except MemoryError as error:
-            raise execute.out_of_memory(plan.exe) if isinstance(plan.exe, Executable) else error from error
+            if not isinstance(plan.exe, Executable):
+                raise
+            raise execute.out_of_memory(plan.exe, error) from error
 
     def _planned(
         self,

@@ -7,7 +7,7 @@ and plans are shared, and safe to be asked for from several threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -20,6 +20,7 @@ from planish.frontend.execute import no_room
 from planish.frontend.expression import LazyValue, Node, Settled, TraceScope, unknown
 from planish.frontend.interning import Signatures, Types
 from planish.frontend.plans import KEPT, Plans
+from planish.frontend.storage import Storage
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
 
@@ -40,6 +41,8 @@ class Session:
         self.types = Types()
         self.signatures = Signatures(self.types)
         self.plans = Plans()
+        self.looked_at: Callable[[LazyValue], LazyValue | None] = lambda value: None
+        """What a traced value is for certain arguments: set by `trace`, which knows how to apply what was traced."""
         self._whole: ContextVar[bool] = ContextVar("whole", default=False)
         self._cuts: dict[object, object] = {}
         """Where in a piece of code a deep expression is computed: at one place, so that the plans of a loop are alike."""
@@ -57,8 +60,8 @@ class Session:
             scope.open = False
 
     @contextmanager
-    def reopened(self, scope: TraceScope) -> Iterator[None]:
-        """What is created inside belongs to a scope that was there before."""
+    def reopened(self, scope: TraceScope | None) -> Iterator[None]:
+        """What is created inside belongs to a scope that was there before, or to none."""
         token = self.scope.set(scope)
         try:
             yield
@@ -75,6 +78,16 @@ class Session:
             self._whole.reset(token)
 
     # --- evaluation ---------------------------------------------------------------------------------------
+
+    def elements(self, value: LazyValue, what: str | None = None) -> Storage:
+        """The elements of a value, computed now. What is traced for certain arguments has them too."""
+        while (storage := value.storage) is None:
+            known = None if value.scope is None else self.looked_at(value)
+            if known is None:
+                self.evaluate((value,), what)
+            else:
+                value = known
+        return storage
 
     def evaluate(self, values: Sequence[LazyValue], what: str | None = None) -> None:
         """Give values their elements, computed together. `what` asks for them, for messages."""

@@ -15,9 +15,10 @@ from operator import attrgetter
 
 from planish import ptir
 from planish.errors import PlanishError
-from planish.frontend.expression import Parameter, TracedBody
+from planish.frontend.capture import capture_body
+from planish.frontend.expression import LazyValue, Parameter, TracedBody
 from planish.frontend.replay import captured
-from planish.frontend.session import DEEPEST, SESSION, tracing
+from planish.frontend.session import DEEPEST, SESSION, reopened, tracing
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Tensor
 from planish.ptir.function import Inst, Region
@@ -32,13 +33,37 @@ def trace(
     function: Callable[..., Sequence[Tensor]],
     types: Sequence[TensorType],
     names: Sequence[str] = (),
+    arguments: Sequence[Tensor] | None = None,
 ) -> TracedBody:
-    """Call a function with parameters of these types. `what` names the transform in messages, `names` the parameters."""
+    """Call a function with parameters of these types. `what` names the transform in messages, `names` the parameters.
+
+    With `arguments` it is traced for these alone: it may look at the elements of what it computes (`looked_at`).
+    """
     with tracing(what) as scope:
         called = [*names, *["a parameter"] * (len(types) - len(names))]
         params = [Parameter.new(type, scope, name) for type, name in zip(types, called, strict=True)]
+        if arguments is not None:
+            scope.arguments = {param: x._value for param, x in zip(params, arguments, strict=True)}
         results = [result._value for result in function(*map(Tensor, params))]
     return TracedBody(scope, params, results)
+
+
+def looked_at(value: LazyValue) -> LazyValue | None:
+    """What a traced value is for the arguments that its function is traced for; None if it is traced for any.
+
+    `if`, `print` and masks in a function under `grad` or `jvp` see numbers so, as they would without the transform.
+    """
+    scope = value.scope
+    if scope is None or scope.arguments is None or not scope.open:
+        return None
+    found = scope.seen.get(value)
+    if found is None:
+        body = TracedBody(scope, tuple(scope.arguments), [value])
+        function, free = capture_body(body, scope.what)
+        with reopened(scope.parent):
+            made = inline(function, [Tensor(x) for x in (*scope.arguments.values(), *free)])
+        found = scope.seen[value] = made[0]._value
+    return found
 
 
 def inline(function: ptir.Function, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -96,3 +121,6 @@ def _inlined_body(what: str, region: Region, known: Known) -> TracedBody:
         inner = known | dict(zip(region.args, map(Tensor, params), strict=True))
         results = _inline(region, inner)
     return TracedBody(scope, params, [x._value for x in results])
+
+
+SESSION.looked_at = looked_at

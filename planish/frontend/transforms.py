@@ -14,6 +14,7 @@ from typing import Any
 from planish import ptir
 from planish.errors import DTypeError, PlanishError, ShapeError
 from planish.frontend import autodiff, tree
+from planish.frontend.arguments import TensorSpec
 from planish.frontend.flat import Flat, TracedTree, Tree, as_tensor, is_data, is_real_or_complex, own, shown
 from planish.frontend.mapping import moved_to, vmap
 from planish.frontend.session import current_scope
@@ -167,7 +168,7 @@ def _gradient(
         aux.append(Flat(besides))
         return [_one_number(what, value), *aux[0].tensors]
 
-    traced = TracedTree(what, call, chosen.types)
+    traced = TracedTree(what, call, chosen.types, arguments=chosen.inputs)
     primal, free = traced.captured()
     program = autodiff.vjp(primal, range(len(chosen.moving)), [0])
     one = constant(1, program.results[0].type.dtype)
@@ -244,7 +245,7 @@ def _both(
         found[:] = Flat(result, what), Flat(besides)
         return [x for part in found for x in part.tensors]
 
-    primal, free = TracedTree(what, call, given.types).captured()
+    primal, free = TracedTree(what, call, given.types, arguments=given.tensors).captured()
     return found[0], found[1], primal, free
 
 
@@ -286,6 +287,47 @@ def jvp(
     first = len(main.places)
     result, tangent = main.rebuilt(made[:first]), main.rebuilt(pairs[:first])
     return (result, tangent, aux.rebuilt(made[first:count])) if has_aux else (result, tangent)
+
+
+def linearize(function: Function, *primals: Tree) -> tuple[Any, Function]:
+    """What a function gives, and its derivative there: a function of tangents, which computes nothing again that is known."""
+    what = "linearize"
+    given = Flat(tuple(primals), what)
+    main, _, primal, free = _both(what, function, given, has_aux=False)
+    moving = [n for n, type in enumerate(given.types) if is_real_or_complex(type)]
+    program = autodiff.jvp(primal, moving)
+    inputs = [*given.tensors, *free]
+    known = dict(zip(program.params[: len(inputs)], inputs, strict=True))
+    inline_known(program, known)
+    count = len(primal.results)
+
+    def linear(*tangents: Tree) -> Tree:
+        moved = _alike("a tangent", what, tuple(tangents), given, given.types)
+        made = known | dict(zip(program.params[len(inputs) :], moved, strict=True))
+        inline_known(program, made)
+        own = iter(program.results[count:])
+        pairs = [made[next(own)] if is_real_or_complex(result.type) else None for result in primal.results]
+        return main.rebuilt([None if x is None else x.snapshot() for x in pairs])
+
+    return main.rebuilt([known[result].snapshot() for result in program.results[:count]]), linear
+
+
+def eval_shape(function: Function, *args: Tree, **kwargs: Tree) -> Tree:
+    """The shapes and dtypes that a function gives, as a tree of `TensorSpec`s; nothing is computed. Arguments may be specs."""
+    what = "eval_shape"
+    leaves, structure = tree.flatten((args, kwargs))
+    leaves = [as_tensor(what, leaf) if is_data(leaf) else leaf for leaf in leaves]
+    places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, Tensor | TensorSpec)]
+    types = [leaf._type if isinstance(leaf, Tensor) else leaf.type for leaf in (leaves[n] for n in places)]
+
+    def call(params: Sequence[Tensor]) -> Tree:
+        for place, param in zip(places, params, strict=True):
+            leaves[place] = param
+        positional, named = tree.unflatten(structure, leaves)
+        return function(*positional, **named)
+
+    result = TracedTree(what, call, types).result
+    return result.rebuilt([TensorSpec(type.dims, type.dtype) for type in result.types])
 
 
 # -- Jacobians -------------------------------------------------------------------------------------------------
@@ -346,7 +388,9 @@ def _jacobian_parts(
     what: str, function: Function, argnums: Argnums, args: Sequence[Tree], kwargs: dict[str, Tree]
 ) -> tuple[_Chosen, TracedTree, ptir.Function, tuple[Tensor, ...]]:
     chosen = _Chosen(what, argnums, args, kwargs)
-    traced = TracedTree(what, lambda params: chosen.call(function, params), chosen.types)
+    traced = TracedTree(
+        what, lambda params: chosen.call(function, params), chosen.types, arguments=chosen.inputs
+    )
     return chosen, traced, *traced.captured()
 
 

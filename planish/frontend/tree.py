@@ -1,16 +1,18 @@
 """Pytrees: nested Python containers of tensors, taken apart into leaves and put together again.
 
 A tuple, list, dict (by sorted keys, as far as they can be sorted), named tuple or dataclass is a container, and so is every
-class that says how with `register`. None is an empty container. Everything else is a leaf.
+class that says how with `register`. None is an empty container. Everything else is a leaf. Fields of a dataclass that hold
+text, and those that say `field(metadata={"static": True})`, are no leaves: they tell containers apart.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
-from planish.errors import PlanishError
+from planish.errors import Location, PlanishError
 from planish.records import dataclass
 
 T = TypeVar("T")
@@ -35,6 +37,14 @@ class Structure:
         return f"{self.kind.__name__}({inner})"
 
 
+class Fields(NamedTuple):
+    """What tells a dataclass apart: the fields that are its children, and those that are part of the program."""
+
+    names: tuple[str, ...]
+    static: tuple[tuple[str, Hashable], ...]
+
+
+_TEXT = (str, bytes, enum.Enum)
 LEAF = Structure(None, None, (), 1)
 _REGISTRY: dict[type, tuple[Flatten, Unflatten]] = {}
 
@@ -65,9 +75,29 @@ def apart(tree: object) -> tuple[Sequence[Any], Hashable] | None:
         keys = _sorted_keys(tree)
         return [tree[key] for key in keys], tuple(keys)
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        names = tuple(field.name for field in dataclasses.fields(tree) if field.init)
-        return [getattr(tree, name) for name in names], names
+        names: list[str] = []
+        static: list[tuple[str, Any]] = []
+        for field in dataclasses.fields(tree):
+            if field.init:
+                value = getattr(tree, field.name)
+                if field.metadata.get("static") or isinstance(value, _TEXT):
+                    static.append((field.name, _hashable(tree, field.name, value)))
+                else:
+                    names.append(field.name)
+        return [getattr(tree, name) for name in names], Fields(tuple(names), tuple(static))
     return None
+
+
+def _hashable(tree: object, name: str, value: Any) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        raise PlanishError(
+            f"the static field {name} of {type(tree).__name__} cannot be hashed: {value!r}",
+            location=Location.caller(),
+            remedy="make it a tuple, or a field that is not static",
+        ) from None
+    return value  # type: ignore[no-any-return] # it can be
 
 
 def together(kind: type, about: Hashable, children: Sequence[Any]) -> object:
@@ -81,10 +111,11 @@ def together(kind: type, about: Hashable, children: Sequence[Any]) -> object:
         return kind(*children) if hasattr(kind, "_fields") else kind(children)
     if issubclass(kind, list):
         return kind(children)
-    names: Iterable[Any] = about  # type: ignore[assignment] # the keys or fields that `apart` wrote down
-    if issubclass(kind, dict):
-        return kind(zip(names, children, strict=True))
-    return kind(**dict(zip(names, children, strict=True)))
+    if isinstance(about, Fields):
+        return kind(**dict(zip(about.names, children, strict=True)), **dict(about.static))
+    keys: Iterable[Any] = about  # type: ignore[assignment] # what `apart` wrote down
+    made: object = cast("type[dict[Any, Any]]", kind)(zip(keys, children, strict=True))
+    return made
 
 
 def flatten(tree: object) -> tuple[list[Any], Structure]:

@@ -39,7 +39,7 @@ from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic, ops
 from planish.uop.combining import combined
-from planish.uop.tensor_cores import CORES, multiply_pairs
+from planish.uop.tensor_cores import CORES, ORDERS
 
 Array = NDArray[Any]
 
@@ -55,8 +55,8 @@ def multiply(tile: TileOp, a: Array, b: Array, c: Array, narrow: tuple[DType, DT
         arithmetic.convert(x, dtype.scalar, wide.scalar) for x, dtype in zip((a, b), narrow, strict=True)
     )
     core = CORES.get(tile.name)
-    if core is not None and core.pairs:
-        return multiply_pairs(left, right, c)
+    if core is not None and core.order in ORDERS:
+        return ORDERS[core.order](left, right, c)
     for k in range(tile.k):
         c = arithmetic.apply(Ops.MULACC, wide.scalar, left[:, k, None], right[None, k, :], c)
     return c

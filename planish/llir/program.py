@@ -39,7 +39,7 @@ from planish.llir.value_forms import Tile
 from planish.llir.values import *  # noqa: F403
 from planish.llir.values import Buffer, Variable
 from planish.records import dataclass
-from planish.uop.ops import COMPARISONS, Ops  # noqa: F401
+from planish.uop.ops import COMPARISONS, ESTIMATES, Ops  # noqa: F401
 
 
 @dataclass(frozen=True, slots=True)

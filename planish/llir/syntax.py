@@ -15,14 +15,15 @@ Everything else stands as it is. A form that assigns `result` has it in front: `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.dtypes import DType
 from planish.llir.instruction import Instruction
-from planish.llir.values import Immediate, Operand
+from planish.llir.values import Immediate, Operand, Register
 from planish.uop.argument_text import number_text
 
 if TYPE_CHECKING:
@@ -95,38 +96,70 @@ def operand_text(operand: Operand, implied: DType | None = None) -> str:
 
 def line(i: Instruction) -> str:
     """An instruction as its template has it."""
-    template = _template(type(i))
-    words: list[str] = []
-    waiting = ""  # what an optional field is introduced by
+    form = type(i)
+    steps = _STEPS.get(form)
+    if steps is None:
+        steps = _STEPS[form] = _steps(form)
+    return "".join([step if isinstance(step, str) else step(i) for step in steps])
+
+
+_Step = str | Callable[[Any], str]
+"""What is written as it stands, or what writes a part of an instruction."""
+
+
+_STEPS: Final[dict[type[Instruction], list[_Step]]] = {}
+
+
+def _steps(form: type[Instruction]) -> list[_Step]:
+    """The template of a form as what writes it: hundreds of lines are written by one."""
+    template = _template(form)
+    steps: list[_Step] = [_result, f" = {form.mnemonic}"] if form.writes == "result" else [form.mnemonic]
+    space, before = " ", ""  # before the first word that is said; what an optional field is introduced by
     for part in template.parts:
-        if not part.field:
-            if part.optional:
-                waiting += part.text
-            else:
-                words.append(part.text)
-            continue
-        value = getattr(i, part.field)
-        if part.optional and (value is None or value is False or value == 0):
-            waiting = ""
-            continue
-        words += [waiting, _field_text(i, part, value)]
-        waiting = ""
-    stated = " -> ".join(str(getattr(i, name).dtype) for name in template.dtypes)
-    said = "".join(words)
-    front = f"{i.target} = " if i.writes == "result" else ""
-    return f"{front}{i.mnemonic}{' ' if said else ''}{said}{f' : {stated}' if stated else ''}"
+        if part.field:
+            steps.append(_field(part, space + before))
+            before = ""
+        elif part.optional:
+            before += part.text
+        else:
+            steps.append(space + part.text)
+        if space and not part.optional:
+            space = ""
+    for number, name in enumerate(template.dtypes):
+        steps += [" -> " if number else " : ", partial(_dtype_text, name)]
+    return steps
 
 
-def _field_text(i: Instruction, part: _TemplatePart, value: Any) -> str:
-    if part.key:
-        return f"{part.text}{value}"
-    if part.kind == "bool":
-        return part.field
-    if part.kind == "TileOp":
-        return str(value.name)
-    if isinstance(value, tuple):
-        return ", ".join(_field_text(i, part, each) for each in value)
-    return operand_text(value, _implied(part.implied, lambda name: getattr(i, name).dtype))
+def _result(i: Any) -> str:
+    return str(i.target)
+
+
+def _dtype_text(name: str, i: Any) -> str:
+    return str(getattr(i, name).dtype.short)
+
+
+def _field(part: _TemplatePart, before: str) -> Callable[[Any], str]:
+    """What writes a field, with what stands before it."""
+    name = part.field
+
+    def text(i: Any, value: Any) -> str:
+        if type(value) is Register:
+            return f"%{value.bank}{value.number}"
+        if part.key:
+            return f"{part.text}{value}"
+        if part.kind == "bool":
+            return name
+        if part.kind == "TileOp":
+            return str(value.name)
+        if isinstance(value, tuple):
+            return ", ".join([text(i, each) for each in value])
+        return operand_text(value, _implied(part.implied, lambda of: getattr(i, of).dtype))
+
+    def optional(i: Any) -> str:
+        value = getattr(i, name)
+        return "" if value is None or value is False or value == 0 else before + text(i, value)
+
+    return optional if part.optional else lambda i: before + text(i, getattr(i, name))
 
 
 def _implied(spelt: str, dtype_of: Any) -> DType | None:

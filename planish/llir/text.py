@@ -17,6 +17,8 @@ A constant whose dtype does not follow from its place carries it, as in `1.0:f32
 
 from __future__ import annotations
 
+from typing import Final
+
 from planish import dtypes
 from planish.llir.parser import VERSION, LlirParser
 from planish.llir.program import (
@@ -30,6 +32,7 @@ from planish.llir.program import (
     Loop,
     Ops,
     Program,
+    Register,
 )
 from planish.llir.syntax import line, operand_text
 from planish.llir.tiles import TileOp
@@ -37,16 +40,19 @@ from planish.llir.tiles import TileOp
 __all__ = ["VERSION", "instruction_line", "parse", "parse_programs", "print_program", "program_lines"]
 
 
+_MNEMONICS: Final = {op: op.name.lower() for op in Ops}
+
+
 def _compute(i: Compute) -> str:
-    dtype = i.result.dtype
-    compares = i.op in COMPARISONS
-    kinds = [i.inputs[0].dtype if compares and i.inputs else dtype] * len(i.inputs)
-    if i.op is Ops.WHERE and kinds:
-        kinds[0] = dtypes.bool_.vec(dtype.lanes)
-    words = ", ".join(map(operand_text, i.inputs, kinds))
-    return (
-        f"{i.result} = {i.op.name.lower()} {words} : {f'{kinds[0]} -> ' if compares and kinds else ''}{dtype}"
-    )
+    result, inputs, op = i.result, i.inputs, i.op
+    dtype = result.dtype
+    compares = op in COMPARISONS and len(inputs) > 0
+    kind = inputs[0].dtype if compares else dtype
+    words = [f"%{x.bank}{x.number}" if type(x) is Register else operand_text(x, kind) for x in inputs]
+    if op is Ops.WHERE and words:
+        words[0] = operand_text(inputs[0], dtypes.bool_.vec(dtype.lanes))
+    said = f"{kind.short} -> {dtype.short}" if compares else dtype.short
+    return f"%{result.bank}{result.number} = {_MNEMONICS[op]} {', '.join(words)} : {said}"
 
 
 def instruction_line(instruction: Instruction) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.llir.instruction import Array, Complaint, Instruction, form, is_integer, is_power_of_two
 from planish.llir.tiles import TileOp
-from planish.llir.values import Operand, Register
+from planish.llir.values import Number, Operand, Register
 from planish.uop import arithmetic
 from planish.uop.ops import COMPARISONS, REDUCIBLE, Law, Ops
+from planish.uop.symbolic.reduce import identity_of
 
 if TYPE_CHECKING:
     from planish.llir.program import Program
@@ -295,6 +296,11 @@ class Combine(Instruction):
     @property
     def op(self) -> Ops:
         return Ops[self.by.upper()]
+
+    @property
+    def nothing(self) -> Number:
+        """What changes nothing when the op combines it."""
+        return cast("Number", identity_of(self.op, self.result.dtype.scalar))
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         if self.by not in {op.name.lower() for op in REDUCIBLE}:

@@ -18,6 +18,8 @@ class Attributes:
     def __init__(self, node: NodeProto, outer: Attributes | None = None, folder: str | None = None) -> None:
         self._found: dict[str, Any] = {}
         self._read: set[str] = set()
+        self.memory: dict[str, Any] = {}
+        """What a handler has made of them, for the next call."""
         self.node = node
         for attribute in node.attribute:
             if attribute.ref_attr_name:

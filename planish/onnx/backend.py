@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from onnx import ModelProto
 
+from planish.onnx.gpu_calls import gpus
 from planish.onnx.model import Model
 
 
@@ -33,11 +34,16 @@ class Backend:
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        return device.partition(":")[0] == "CPU"
+        kind, _, number = device.partition(":")
+        return kind == "CPU" or (kind == "CUDA" and f"cuda:{number or 0}" in gpus())
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Representation:
-        return Representation(Model(model, interpret=cls.interpret))
+        own = ModelProto.FromString(model.SerializeToString())
+        made = Model(own, interpret=cls.interpret)
+        if device.partition(":")[0] != "CPU" and not cls.interpret:
+            made.to_device(device.lower())
+        return Representation(made)
 
     @classmethod
     def run_model(

@@ -242,7 +242,21 @@ class Importer:
             return kept[1] if kept is not None and kept[0] is value else None
         return value if isinstance(value, np.ndarray) else None
 
+    def _is_read_text(self, value: Value) -> bool:
+        """Whether it is text of this run, which another run has otherwise: the tape knows where it is, not what it says."""
+        return (
+            self.recorder is not None
+            and isinstance(value, np.ndarray)
+            and not on_device(value.dtype)
+            and id(value) in self.recorder.numbers
+        )
+
     def _called(self, entry: OpForm, at: NodeSite, given: list[Value]) -> Sequence[Value]:
+        if not entry.host and not entry.sequences and (entry.texts(at) or any(map(_is_text, given))):
+            return self._on_host(entry, at, given)
+        passes = entry.host or at.node.op_type == "Identity"
+        if self.recorder is not None and not passes and any(map(self._is_read_text, given)):
+            self.recorder.keeps = False  # what follows from it is written into the program
         if entry.sequences:
             return _several(entry.handler(at, *given))
         if entry.host:
@@ -262,7 +276,7 @@ class Importer:
 
     def _on_host(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         """An op on arrays. What it makes of data is data: no later step may count on what it was this time."""
-        unknown = any(isinstance(value, GraphValue) for value in given)
+        unknown = any(isinstance(value, GraphValue) or self._is_read_text(value) for value in given)
         known = self.known(at, range(len(given)), given, look=False)
         recorder = self.recorder
         if (
@@ -272,13 +286,33 @@ class Importer:
         ):
             if unknown and recorder is not None:
                 recorder.keeps = False
-            return _several(entry.handler(at, *known))
+            return self.on_arrays(entry, at, known)
         places = [n for n, value in enumerate(known) if value is not None]
         call = HostCall(at.attributes.said(), at.version, places, at.attributes)
         results = recorder.call(call, [known[n] for n in places], False)
-        if not all(on_device(array.dtype) for array in results):
-            recorder.keeps = False  # text is not looked at
         return [self.segment.parameter(array) if on_device(array.dtype) else array for array in results]
+
+    def on_arrays(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
+        """A node on arrays, text among them perhaps: what moves elements about, or compares them, is done with numbers for words."""
+        if entry.host:
+            return _several(entry.handler(at, *given))
+        if at.node.op_type not in _WITH_WORDS:
+            return self._folded(entry, at, given)
+        flat = [value.reshape(-1) for value in given if _is_text(value)]
+        if not flat:
+            return self._folded(entry, at, given)
+        words, codes = np.unique(np.concatenate(flat).astype(str), return_inverse=True)
+        parts = iter(np.split(codes, np.cumsum([len(part) for part in flat])[:-1]))
+        numbers = [next(parts).reshape(value.shape) if _is_text(value) else value for value in given]
+        outputs = self._folded(entry, at, numbers)
+        held = words.astype(object)
+        return [held[output] for output in outputs] if _WITH_WORDS[at.node.op_type] else outputs
+
+    def _folded(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
+        outputs = self.fold(entry, at, given)
+        if outputs is None:
+            raise at.refuse("takes too much on the host")
+        return outputs
 
     def fresh(self, make: Callable[[], Array]) -> GraphValue:
         """Data that each run makes anew: the key of random numbers without a seed."""
@@ -456,6 +490,20 @@ class Importer:
         arrays = dict(before.data)
         arrays.update((v.id, array) for v, array in zip(wanted, self.finish(wanted), strict=True))
         return self.recorder.end([with_arrays(value, arrays) for value in values])
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == object
+
+
+_WITH_WORDS: Final = {
+    **dict.fromkeys(
+        ("Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "ScatterElements",
+         "ScatterND", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"), True,
+    ),
+    **dict.fromkeys(("Equal", "Shape", "Size"), False),
+}  # fmt: skip
+"""Ops that texts may go through; whether texts come out."""
 
 
 def _kind(value: Value) -> Any:

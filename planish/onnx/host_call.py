@@ -47,5 +47,4 @@ class HostCall:
         entry = registry.find(self.node.domain, self.node.op_type, self.version)
         if entry is None:
             raise InternalError(f"there is no import of {self.node.op_type} any more")
-        outputs = entry.handler(self._at, *values)
-        return [np.asarray(result) for result in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        return [np.asarray(result) for result in self._at.engine.on_arrays(entry, self._at, values)]

@@ -16,6 +16,7 @@ import planish.onnx.ops  # noqa: F401 - fills the registry
 from planish.onnx.attributes import Attributes
 from planish.onnx.checking import check
 from planish.onnx.engine import Importer
+from planish.onnx.ordering import put_in_order
 from planish.onnx.preparing import prepared
 from planish.onnx.scope import NameScope
 from planish.onnx.site import CannotTrace, NodeSite
@@ -31,11 +32,23 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-def record(model: Model, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]) -> list[Any]:
-    """Import a model for these inputs, running it on the way; what was run is written on the tape."""
-    engine = _engine(model, TapeRecorder(tape, flat))
+def ready(model: Model) -> None:
+    """Look through a model before it is imported for the first time."""
+    if not model.is_ready:
+        put_in_order(model.proto)
+        check(model.proto, model.functions, model.versions)
+        model.is_ready = True
+
+
+def record(
+    model: Model, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array]
+) -> tuple[list[Any], bool]:
+    """Import a model for these inputs, running it on the way; the outputs, and whether the tape can repeat that."""
+    recorder = TapeRecorder(tape, flat)
+    engine = _engine(model, recorder)
     names = {name: _entered(engine, value) for name, value in given.items()}
-    return engine.outputs(engine.run_graph(model.proto.graph, NameScope(names)))
+    outputs = engine.outputs(engine.run_graph(model.proto.graph, NameScope(names)))
+    return outputs, recorder.keeps
 
 
 def whole(
@@ -59,6 +72,7 @@ def whole(
 
 
 def _engine(model: Model, recorder: TapeRecorder | None) -> Importer:
+    ready(model)
     engine = Importer(
         model.versions,
         model.functions,
@@ -92,4 +106,4 @@ def name_of(graph: str) -> str:
     return letters if letters and not letters[0].isdigit() else f"model_{letters}" if letters else "model"
 
 
-__all__ = ["CannotTrace", "check", "record", "site_of", "whole"]
+__all__ = ["CannotTrace", "check", "ready", "record", "site_of", "whole"]

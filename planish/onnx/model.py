@@ -28,6 +28,7 @@ from planish.compiler.compilation_cache import disk_cache, key_of
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
+from planish.onnx.maps import take_maps, zipped
 from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
 from planish.onnx.tape import Call, End, Tape, TapeStep
 from planish.onnx.tensors import dense, letters_of, on_device, to_array
@@ -58,6 +59,9 @@ class Model:
         interpret: bool = False,
     ) -> None:
         self.proto = proto
+        told = tuple(describe(o) for o in proto.graph.output)
+        self._maps = take_maps(proto)
+        """The outputs that are lists of dictionaries, and their keys."""
         self._data = data
         self._files = files
         """At most so many tensors are in other files, those inside of nodes counted."""
@@ -68,6 +72,8 @@ class Model:
         self.versions = {_domain(i.domain): i.version for i in proto.opset_import} or {"": 1}
         self.functions = {(_domain(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions}
         graph = self._graph = proto.graph
+        self.is_ready = False
+        """Whether it has been looked through, in this process."""
         self._lock = threading.RLock()
         kept = weights or {}
         self._external = {t.name for t in graph.initializer if t.data_location == TensorProto.EXTERNAL}
@@ -84,7 +90,7 @@ class Model:
             describe(i) for i in graph.input if i.name in self.initial
         )
         """Inputs that need not be given: the model has values for them."""
-        self.outputs: tuple[PortInfo, ...] = tuple(describe(o) for o in graph.output)
+        self.outputs: tuple[PortInfo, ...] = told
         self._tapes: dict[Signature, Tape] = {}
         self._right: dict[tuple[object, ...], tuple[str, ...]] = {}
         """The order of inputs whose dtypes and shapes were found right."""
@@ -100,10 +106,19 @@ class Model:
             if not any(name in (info.dims or ()) for info in self.inputs):
                 raise ShapeError(f"no input of the model has a dim {name!r}", remedy=self._named_dims())
 
-    def _check(self) -> None:
-        from planish.onnx.importing import check
+    def to_device(self, device: str) -> None:
+        """From now on it runs there: `cpu`, or a GPU such as `cuda:0`."""
+        from planish.onnx.gpu_calls import on_gpu
 
-        check(self.proto, self.functions, self.versions)
+        with self._lock:
+            self.make = compile if device == "cpu" else on_gpu(device)
+            for known in (self._tapes, self._dynamic, self._compiled, self._made):
+                known.clear()
+
+    def _check(self) -> None:
+        from planish.onnx import importing
+
+        importing.ready(self)
         if not self._external and self._digest is not None:
             disk_cache().put(key_of("onnx model", self._digest), b"checked")
 
@@ -143,6 +158,8 @@ class Model:
             raise OutOfMemoryError(
                 f"out of memory while the model ran: {error}", remedy="a smaller batch"
             ) from None
+        for position, keys in self._maps.items():
+            results[position] = zipped(results[position], keys)
         if not output_names:
             return results
         by_name = dict(zip([info.name for info in self.outputs], results, strict=True))
@@ -171,8 +188,9 @@ class Model:
         from planish.onnx import importing
 
         with self._lock:
-            outputs = importing.record(self, given, tape, flat)
-            self._keep(signature, tape=tape)
+            outputs, can_repeat = importing.record(self, given, tape, flat)
+            if can_repeat:
+                self._keep(signature, tape=tape)
         return outputs
 
     def compiled(self, function: ptir.Function) -> Call:
@@ -296,7 +314,9 @@ class Model:
             )
             return None
         outputs = End(tuple(range(len(given), len(given) + len(program.function.result_types))))
-        step = TapeStep(call, (*range(len(given)), *program.weights), True, {(): outputs})
+        constant = getattr(call, "constant", None)
+        weights = program.weights if constant is None else map(constant, program.weights)
+        step = TapeStep(call, (*range(len(given)), *weights), True, {(): outputs})
         tape = Tape({(): step}, 1)
         self._keep("bounds", key, tape=tape)
         return tape
@@ -358,14 +378,23 @@ def _signature(value: Any, flat: list[Array]) -> Any:
     if not isinstance(value, np.ndarray):
         return repr(value)
     flat.append(value)
-    # text is looked at while importing: it is part of the signature
-    return value.dtype, value.shape, None if on_device(value.dtype) else repr(value.tolist())
+    return value.dtype, value.shape
 
 
-def load(source: str | Path | bytes | ModelProto, dims: DimSizes | None = None) -> Model:
+def load(
+    source: str | Path | bytes | ModelProto, dims: DimSizes | None = None, *, device: str = "cpu"
+) -> Model:
     """A model from a file, its bytes or its protobuf. Weights in files stay there until they are needed."""
+    found = _read(source, dims)
+    if device != "cpu":
+        found.to_device(device)
+    return found
+
+
+def _read(source: str | Path | bytes | ModelProto, dims: DimSizes | None) -> Model:
     if isinstance(source, ModelProto):
-        return Model(source, dims, files=source.SerializeToString().count(b"location"))
+        raw = source.SerializeToString()
+        return Model(ModelProto.FromString(raw), dims, files=raw.count(b"location"))
     if isinstance(source, bytes):
         return _parsed(memoryview(source), "the model", dims, None)
     path = Path(source)

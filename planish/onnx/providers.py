@@ -6,17 +6,26 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from planish.onnx.gpu_calls import gpus
+
 CPU: Final = "CPUExecutionProvider"
+CUDA: Final = "CUDAExecutionProvider"
 
 
 def get_available_providers() -> list[str]:
     """The places where a model can run on this machine."""
-    return [CPU]
+    return [CUDA, CPU] if gpus() else [CPU]
 
 
 def get_all_providers() -> list[str]:
     """The places where a model can run on some machine."""
-    return [CPU]
+    return [CUDA, CPU]
+
+
+def device_of(places: Mapping[str, Mapping[str, str]]) -> str:
+    """The device that a model runs on, of those that were chosen."""
+    first = next(iter(places))
+    return f"cuda:{places[first].get('device_id', 0)}" if first == CUDA else "cpu"
 
 
 def chosen(
@@ -37,4 +46,4 @@ def chosen(
     return wanted
 
 
-__all__ = ["CPU", "chosen", "get_all_providers", "get_available_providers"]
+__all__ = ["CPU", "CUDA", "chosen", "device_of", "get_all_providers", "get_available_providers"]

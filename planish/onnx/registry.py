@@ -37,7 +37,12 @@ class OpForm:
     sequences: bool = False
     """Whether it deals with sequences and optionals, which are Python lists and None."""
 
+    def texts(self, at: NodeSite) -> bool:
+        """Whether the node makes text of numbers, which only the host can."""
+        return self.name == "Cast" and at.attributes.given.get("to") in (_STRING, "STRING")
 
+
+_STRING: Final = 8
 _TABLE: Final[dict[tuple[str, str], list[OpForm]]] = {}
 
 

@@ -70,7 +70,8 @@ class InferenceSession:
         self._places = places.chosen(providers or getattr(options, "providers", None), provider_options)
         try:
             path = source if isinstance(source, bytes | ModelProto) else Path(source)
-            self.model = load(path, getattr(options, "free_dimension_overrides", None))
+            sizes = getattr(options, "free_dimension_overrides", None)
+            self.model = load(path, sizes, device=places.device_of(self._places))
         except Unsupported as error:
             raise told_as(Refused, error) from error
         except PlanishError as error:
@@ -186,6 +187,7 @@ class InferenceSession:
     def set_providers(self, providers: Sequence[Any] | None = None, provider_options: Any = None) -> None:
         """Where it is to run."""
         self._places = places.chosen(providers, provider_options)
+        self.model.to_device(places.device_of(self._places))
 
     def enable_fallback(self) -> None:
         """Every op has one implementation: there is nothing to fall back to."""

@@ -90,7 +90,13 @@ class TapeRecorder:
         for array in results:
             self.numbers.setdefault(id(array), len(self.slots))
             self.slots.append(array)
-        self._step(TapeStep(call, self._sources(arguments), is_static), () if is_static else shapes(results))
+        sources = self._sources(arguments)
+        constant = getattr(call, "constant", None)
+        if constant is not None:  # it is quicker with what it need not move again
+            sources = tuple(
+                constant(source) if isinstance(source, np.ndarray) else source for source in sources
+            )
+        self._step(TapeStep(call, sources, is_static), () if is_static else shapes(results))
         return results
 
     def look(self, arrays: Sequence[Array]) -> None:

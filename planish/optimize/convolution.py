@@ -13,17 +13,18 @@ Of a sum that has no windows, but is no plain product of matrices either, channe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final, cast
 
 from planish.actions.split import Split
-from planish.optimize.candidates import Template, best_of
 from planish.optimize.channel_lanes import channels_in_lanes
-from planish.optimize.contraction import multiply
+from planish.optimize.contraction import find_product, multiply
 from planish.optimize.depthwise import own_channels_in_lanes
 from planish.optimize.draft import Draft
 from planish.optimize.pixel_lanes import pixels_in_lanes
 from planish.optimize.tap_sums import sums_in_lanes
+from planish.optimize.templates import Candidate
 from planish.optimize.windows import Window, lanes_of, sums_of, window_of
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
@@ -50,29 +51,31 @@ def _by_channels(draft: Draft, view: Nest, window: Window) -> bool:
     return lanes > 1 and size_of(channel) >= lanes and channels_in_lanes(draft, view, window, channel)
 
 
-_NESTS: Final[Sequence[Callable[[Draft, Nest, Window], bool]]] = (
-    _by_channels,
-    sums_in_lanes,
-    own_channels_in_lanes,
-    pixels_in_lanes,
-)
+Schedule = Callable[[Draft, Nest, Window], bool]
+_NESTS: Final[Mapping[str, Schedule]] = {
+    "channels in lanes": _by_channels,
+    "sums of taps in lanes": sums_in_lanes,
+    "channels of their own in lanes": own_channels_in_lanes,
+    "pixels in lanes": pixels_in_lanes,
+}
 
 
-def contract_any(draft: Draft, view: Nest) -> bool:
-    """Actions for a sum of products, over windows or not, or another reduction over windows; false if the kernel is none."""
-    window = window_of(view)
-    if window is None:
-        sums = sums_of(view)
-        return best_of(draft, view, [multiply] if sums is None else [_bound(_by_channels, sums), multiply])
-    trial = draft.copy()
-    if _groups_apart(trial, window):
-        view = Nest.of(trial.sink)
-        window = window_of(view) or window
-    if best_of(trial, view, [_bound(nest, window) for nest in _NESTS]):
-        draft.adopt(trial)
-        return True
-    return multiply(draft, view)
+def contractions(draft: Draft, nest: Nest) -> Iterator[Candidate]:
+    """Candidates for a sum of products, over windows or not, or another reduction over windows."""
+    if len(nest.reductions) != 1:
+        return
+    if find_product(nest, draft.target) is not None:
+        yield Candidate("a product of matrices", partial(multiply, view=nest))
+    window = window_of(nest)
+    if window is not None:
+        for name, schedule in _NESTS.items():
+            yield Candidate(name, partial(_of_windows, nest=nest, window=window, schedule=schedule))
+    elif (sums := sums_of(nest)) is not None:
+        yield Candidate("channels in lanes", partial(_by_channels, view=nest, window=sums))
 
 
-def _bound(nest: Callable[[Draft, Nest, Window], bool], window: Window) -> Template:
-    return lambda draft, view: nest(draft, view, window)
+def _of_windows(draft: Draft, nest: Nest, window: Window, schedule: Schedule) -> bool:
+    if _groups_apart(draft, window):
+        nest = Nest.of(draft.sink)
+        window = window_of(nest) or window
+    return schedule(draft, nest, window)

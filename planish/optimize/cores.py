@@ -7,7 +7,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from planish.actions.thread import Thread
-from planish.optimize.body import multiplying
+from planish.optimize.body import WORTH, multiplying
 from planish.optimize.draft import Draft
 from planish.target import Parallel, Target
 from planish.uop.nest.kernel import Nest, work_of
@@ -33,8 +33,6 @@ _SMALLER: Final = 4
 """How many times more pieces there may be than are wanted, if fewer are not possible."""
 _SHARED: Final = 4
 """The part of a kernel's work that each piece may do again."""
-_WORTH: Final = 3.5
-"""Launches in whose time a piece of a contraction is made, at least."""
 
 
 def share_among_cores(draft: Draft, view: Nest) -> None:
@@ -111,7 +109,7 @@ def best_cut(target: Target, work: int, cuts: Sequence[Cut], *, rounds: int = RO
     `rounds`: how many pieces each core should have.
     """
     busy = multiplying(target, work)
-    most = min(target.cores, int(busy / (_WORTH * target.launch)))
+    most = min(target.cores, int(busy / (WORTH * target.launch)))
     if target.parallel is not Parallel.CORES or most < 2:
         return None
     several = [

@@ -12,15 +12,15 @@ What the machine is, is data (`Target`), measured by `planish info --calibrate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Final
 
 from planish.dtypes import DType
-from planish.optimize.body import Body, overlapped
+from planish.optimize.body import WORTH, Body, overlapped
 from planish.records import dataclass
 from planish.target import Target
-from planish.uop.nest import SEQUENTIAL, SIDE_BY_SIDE, closed_by, count, trips
+from planish.uop.nest import SIDE_BY_SIDE, closed_by, count, loops_of, trips
 from planish.uop.nest.access import Access
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -106,6 +106,60 @@ def estimate(
     return _Model(Nest.of(sink), target).estimate(threads, pressure)
 
 
+def least_cycles(nest: Nest, target: Target) -> float:
+    """A bound: cycles of one core for a kernel's arithmetic in full vectors, or its memory fetched once, whichever takes longer."""
+    fused, work = _fused(nest), Body()
+    for node in nest.nodes:
+        is_reduction = node.op is Ops.REDUCE
+        # (what masks hide a schedule may leave out)
+        masks = node.op is Ops.WHERE or node.dtype.is_bool
+        if node in fused or masks or not (is_reduction or _counts(node)):
+            continue
+        loops = nest.loops((*loops_of(closed_by(node)), *node.ranges))
+        vectors = count(loops) / max(target.lanes(node.dtype.scalar), 1)
+        work = work.plus(_arithmetic(_combining(node, fused) if is_reduction else node.op, vectors))
+    touched: dict[UOp, int] = {}
+    for access in nest.accesses:
+        if access.in_memory:
+            size = access.footprint((*access.loops, *access.lanes))
+            touched[access.memory] = max(touched.get(access.memory, 0), size)
+    nbytes = sum(touched.values())
+    rates = zip(target.caches, target.bytes_per_cycle, strict=True)
+    return max(work.compute(target), *(nbytes / rate for size, rate in rates if nbytes > size), 0.0)
+
+
+def _fused(nest: Nest) -> set[UOp]:
+    """Products that are added up: one operation is both."""
+    return {
+        n.src[0] for n in nest.reductions if n.arg is Ops.ADD and n.src[0].op is Ops.MUL and n.dtype.is_float
+    }
+
+
+def _combining(reduction: UOp, fused: set[UOp]) -> Ops:
+    """What a reduction does with each term."""
+    if reduction.src[0] in fused:
+        return Ops.MUL
+    return reduction.arg if isinstance(reduction.arg, Ops) else Ops.ADD
+
+
+def _counts(node: UOp) -> bool:
+    """Whether a node is arithmetic on data: not on places, nor what decides whether an element is loaded at all."""
+    if node.op not in ALU or node.dtype.is_index or node.dtype.is_pointer:
+        return False
+    if node.op is Ops.WHERE and node.src[1].op is Ops.INDEX and node.src[2].op is Ops.CONST:
+        return not _is_of_places(node.src[0])
+    return not _is_of_places(node)
+
+
+def _is_of_places(node: UOp) -> bool:
+    """Whether a condition is about places alone."""
+    while node.dtype.is_bool and node.op in {Ops.AND, Ops.OR, Ops.XOR}:
+        if not _is_of_places(node.src[1]):
+            return False
+        node = node.src[0]
+    return node.op in COMPARISONS and node.src[0].dtype.is_index
+
+
 class _Model:
     """The parts of one estimate."""
 
@@ -117,12 +171,7 @@ class _Model:
         """Lanes that are neighbours in some memory: those that vectors lie along."""
         self.bodies: dict[tuple[UOp, ...], Body] = {}
         """What every loop does in an iteration, by the loops around it and itself."""
-        self.fused = {
-            n.src[0]
-            for n in nest.nodes
-            if n.op is Ops.REDUCE and n.arg is Ops.ADD and n.src[0].op is Ops.MUL and n.dtype.is_float
-        }
-        """Products that are added up: one operation is both."""
+        self.fused = _fused(nest)
         self.flops = 0
         self.turned = 0
         """Vectors that are shuffled among each other, and in registers all at once."""
@@ -145,13 +194,15 @@ class _Model:
         pieces = count(nest.parallel)
         cores = max(1, min(pieces, threads or target.cores, target.cores if target.cores > 1 else pieces))
         turns = -(-pieces // cores)
+        # pieces of uneven number: the last turn leaves cores idle, but whoever is at work has all of the memory
+        uneven = turns * cores / pieces
         shared = {
-            name: part / (min(cores, target.memory_cores) if name == "memory" else cores)
+            name: part / min(cores, target.memory_cores) if name == "memory" else part / cores * uneven
             for name, part in parts.items()
         }
-        # pieces of uneven number: the last turn leaves cores idle
-        uneven = turns * cores / pieces
-        cycles = overlapped(*shared.values()) * uneven + target.launch * (turns if pieces > 1 else 0)
+        # the more cores, the longer until all are at work
+        started = (turns if pieces > 1 else 0) + WORTH * (cores - 1).bit_length()
+        cycles = overlapped(*shared.values()) + target.launch * started
         efficiency = self.useful / self.issued if self.issued else 1.0
         return Estimate(cycles, parts, self.flops, moved, registers, efficiency, pieces)
 
@@ -199,9 +250,7 @@ class _Model:
             if node.op is Ops.REDUCE:
                 self._reduction(node)
                 continue
-            counts = node.op in ALU and not node.dtype.is_index and not node.dtype.is_pointer
-            if node.op in COMPARISONS and node.src[0].dtype.is_index:
-                counts = False
+            counts = _counts(node)
             if not counts and not _converts(node) and node.op not in {Ops.SCAN, Ops.WMMA}:
                 continue
             loops, lanes = nest.loops(node.ranges), _lanes(node)
@@ -210,7 +259,9 @@ class _Model:
                 body = self._scanned(node, lanes)
             elif isinstance(node.arg, TensorCore):
                 done = prod(node.arg.dims) * lanes
-                floats, body = 2 * done, Body(multiplies=done / _TILED * target.multiplies)
+                # dot products of vectors are multiplications like others
+                busy = lanes if node.arg.dims[0] == 1 else done / _TILED * target.multiplies
+                floats, body = 2 * done, Body(multiplies=busy)
             elif node in self.fused:
                 body = Body()
             else:
@@ -229,9 +280,8 @@ class _Model:
         """Combining, in every iteration; with too few accumulators each waits for the one before."""
         nest, target = self.nest, self.target
         closed = closed_by(node)
-        sequential = frozenset(r for r in closed if kind_of(r) in SEQUENTIAL)
+        sequential = loops_of(closed)
         loops, lanes = nest.loops(sequential | node.ranges), _lanes(node)
-        combine = Ops.MUL if node.src[0] in self.fused else node.arg if isinstance(node.arg, Ops) else Ops.ADD
         inside = _side_by_side(closed)
         operations, shuffles = self._operations((*node.ranges, *inside), node.dtype), 0
         if not self.across.isdisjoint(inside):  # lanes of one vector are added up
@@ -239,7 +289,10 @@ class _Model:
             operations += shuffles
         chain = target.latency if sequential and target.register_bytes > 1 else 0.0
         self.flops += count(loops) * lanes * count(inside) if node.src[0].dtype.is_float else 0
-        self._add(loops, _arithmetic(combine, operations).plus(Body(shuffles=shuffles, chain=chain)))
+        self._add(
+            loops,
+            _arithmetic(_combining(node, self.fused), operations).plus(Body(shuffles=shuffles, chain=chain)),
+        )
 
     # -- memory --------------------------------------------------------------------------------------------------
 
@@ -258,7 +311,7 @@ class _Model:
             instructions = float(self._vectors(run, access.dtype, starts))
             if any(access.steps[r] == -1 for r in along):
                 shuffles = instructions
-            elif along and lanes[-1] not in along and others:
+            elif along and _fastest(lanes) not in along and others:
                 # neighbours in memory are not neighbours in lanes: rounds of shuffles
                 shuffles = instructions * (min(run, width) - 1).bit_length()
                 self.turned = max(self.turned, int(instructions))
@@ -356,7 +409,7 @@ class _Model:
         for access in self.nest.accesses:
             lanes = [r for r in access.lanes if access.steps.get(r, 0) != 0]
             _, run = access.runs(lanes)
-            if run > 1 and not access.is_store:
+            if run > 1 and not access.is_store and (not live or not live.keys().isdisjoint(access.loops)):
                 widest = max(widest, -(-run // self.target.lanes(access.dtype.scalar)))
         return max(live.values(), default=self.turned or 1) + widest + 1
 
@@ -367,6 +420,11 @@ def _arithmetic(op: Ops, vectors: float) -> Body:
     if heavy > 1.0 or op in {Ops.MUL, Ops.MULACC}:
         return Body(multiplies=vectors * heavy)
     return Body(operations=vectors)
+
+
+def _fastest(lanes: Sequence[UOp]) -> UOp:
+    """The lanes that are next to each other in registers; terms that are added up at once each have a vector."""
+    return next((r for r in reversed(lanes) if kind_of(r) is not AxisType.UNROLL), lanes[-1])
 
 
 def _converts(node: UOp) -> bool:

@@ -1,4 +1,4 @@
-"""Actions for CPUs, and machines like them, in order, unless a tensor core does the work.
+"""Templates for CPUs, and machines like them.
 
 1. **Lanes.** Of every store, the axis along which it is contiguous, if what is read moves by 0 or 1 along it. A reduction
    over something contiguous whose outputs are not (rows of a matrix) gets its lanes on the reduced axis instead, with
@@ -9,57 +9,112 @@
    **Moves and scans.** Layouts that disagree are turned in squares of registers (`movement.py`); a scan along lanes makes
    running sums of whole vectors.
 3. **Cores.** The outermost axis that all stores run over, in pieces of enough work each (`cores.py`).
+
+Those are taken axis by axis, in the ways of `_WAYS`; kernels of one kind have templates of their own beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 from planish.actions.upcast import Upcast
-from planish.optimize.candidates import Template
 from planish.optimize.contraction import contract
-from planish.optimize.convolution import contract_any
+from planish.optimize.convolution import contractions
+from planish.optimize.cores import share_among_cores
 from planish.optimize.draft import Draft
 from planish.optimize.lanes import (
     align_rows,
+    columns_of,
     lanes_along,
+    leave_out_masked,
     reduce_in_columns,
     reduce_in_lanes,
     scan_in_lanes,
     take_lanes,
     vector_axes,
 )
-from planish.optimize.movement import turn
-from planish.optimize.rows import block_rows
-from planish.optimize.streaming import stream
-from planish.optimize.tensor_cores import use_tensor_core
+from planish.optimize.movement import contiguous_elsewhere, turn
+from planish.optimize.rows import blocks_of_rows
+from planish.optimize.streaming import streams
+from planish.optimize.templates import Candidate, Template
+from planish.optimize.tensor_cores import with_tensor_cores
 from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
 
-_WHOLE: Final[Sequence[Template]] = (
-    lambda draft, view: use_tensor_core(draft),
-    block_rows,
-    contract_any,
-    stream,
+
+class _Way(NamedTuple):
+    """How axes go into lanes."""
+
+    name: str
+    outputs: bool = False
+    """Along outputs, also where what is reduced is contiguous and they are not."""
+    columns: bool = True
+    """What is reduced in columns in blocks of rows, not in register tiles."""
+    squares: bool = True
+    """What is read along another axis than it is written in squares of registers."""
+
+    def differs(self, draft: Draft, nest: Nest, vectors: Sequence[UOp]) -> bool:
+        """Whether it is another way than the first for a kernel that has these axes in lanes."""
+        if self.outputs:
+            return vector_axes(nest, every=True) != list(vectors)
+        if not self.columns:
+            return any(columns_of(nest, axis, _inside(nest, axis)) for axis in vectors)
+        if not self.squares:
+            free = [axis for axis in vectors if not _inside(nest, axis) and not nest.scans]
+            return any(contiguous_elsewhere(nest, axis) is not None for axis in free)
+        return True
+
+
+_WAYS: Final = (
+    _Way("lanes"),
+    _Way("lanes along outputs", outputs=True),
+    _Way("columns in register tiles", columns=False),
+    _Way("lanes of elements that are apart", squares=False),
 )
-"""Templates for kernels of one kind: no two fit the same. Of a contraction there are several, among which the cost model chooses."""
 
 
-def for_cpu(draft: Draft, view: Nest) -> None:
-    if draft.target.register_bytes == 1:
-        return  # no vectors
-    if any(template(draft, view) for template in _WHOLE):
-        return
-    vectors = vector_axes(view)
+def _inside(nest: Nest, axis: UOp) -> list[UOp]:
+    """The reductions that are made for each element of an axis."""
+    return [r for r in nest.reductions if axis in r.ranges]
+
+
+def axis_by_axis(draft: Draft, nest: Nest) -> Iterator[Candidate]:
+    """The ways to put axes into lanes, whatever the kernel."""
+    vectors = vector_axes(nest)
+    for way in _WAYS:
+        if way.differs(draft, nest, vectors):
+            yield Candidate(way.name, partial(_in_lanes, nest=nest, way=way))
+
+
+def _in_lanes(draft: Draft, nest: Nest, way: _Way) -> bool:
+    vectors = vector_axes(nest, every=way.outputs)
     for axis in vectors:
-        inner = [r for r in view.reductions if axis in r.ranges]
-        if inner:
-            if not reduce_in_columns(draft, view, axis, inner):
-                contract(draft, view, axis, inner)
-        elif not scan_in_lanes(draft, view, axis) and not turn(draft, view, axis):
-            lanes = lanes_along(draft.target, view, axis)
-            align_rows(draft, view, axis, lanes)
+        if inner := _inside(nest, axis):
+            if not (way.columns and reduce_in_columns(draft, nest, axis, inner)):
+                contract(draft, nest, axis, inner)
+        elif not scan_in_lanes(draft, nest, axis) and not (way.squares and turn(draft, nest, axis)):
+            lanes = lanes_along(draft.target, nest, axis)
+            align_rows(draft, nest, axis, lanes)
             take_lanes(draft, axis, Upcast, lanes, least=4)
-    for reduction in view.reductions:
+    for reduction in nest.reductions:
         if not any(axis in reduction.ranges for axis in vectors):
-            reduce_in_lanes(draft, view, reduction)
+            reduce_in_lanes(draft, nest, reduction)
+    return True
+
+
+CPU: Final[Sequence[Template]] = (
+    with_tensor_cores,
+    blocks_of_rows,
+    contractions,
+    streams,
+    axis_by_axis,
+)
+
+
+def finish(draft: Draft, nest: Nest) -> None:
+    """What every schedule ends with: pieces for cores, and loops that end where a mask hides the rest."""
+    if draft.cores:
+        share_among_cores(draft, nest)
+    leave_out_masked(draft, nest)

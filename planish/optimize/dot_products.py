@@ -7,6 +7,8 @@ puts the pairs of the right operand side by side.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from planish.actions.block import Block
@@ -17,6 +19,7 @@ from planish.optimize.body import copying
 from planish.optimize.core_schedule import CoreSchedule, Sizes, divisor, fits, try_each, upto
 from planish.optimize.cores import Cut, best_cut
 from planish.optimize.draft import Draft
+from planish.optimize.templates import Candidate
 from planish.optimize.tiles import Shape, best_tile
 from planish.target import Target
 from planish.uop.nest import size_of
@@ -31,8 +34,8 @@ _PANEL: Final = (2, 5)
 """The part of the second cache that a panel may fill."""
 
 
-def use_dot_products(draft: Draft, core: Core) -> bool:
-    """Whether a kernel is such a product, and was given its schedule."""
+def with_dot_products(draft: Draft, core: Core) -> Iterator[Candidate]:
+    """A candidate, if a kernel is such a product."""
 
     def sizes(product: Product) -> Sizes:
         shape = _shape(draft.target, core, product)
@@ -44,7 +47,8 @@ def use_dot_products(draft: Draft, core: Core) -> bool:
         for fit in fits(draft.sink, core, sizes, _LEAST_WORK)
         if size_of(fit.product.m) >= _LEAST_ROWS and _shape(draft.target, core, fit.product) is not None
     ]
-    return try_each(draft, core, found, _Vectors)
+    if found:
+        yield Candidate(core.name, partial(try_each, core=core, found=found, kind=_Vectors))
 
 
 def _shape(target: Target, core: Core, product: Product) -> Shape | None:

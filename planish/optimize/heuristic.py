@@ -1,21 +1,26 @@
 """Actions for common kernels, chosen by looking at indices; nothing is measured.
 
 Whether an action fits is not decided here: every step is tried by `attempt`, which stage 7 stands behind, and what is refused
-is left out. So no choice is ever illegal, whatever the kernel; the rules only say what is worth trying: `cpu.py` for CPUs and
-machines like them, `gpu` for GPUs.
+is left out. So no choice is ever illegal, whatever the kernel; templates only say what is worth trying: `cpu.py` lists them for CPUs and
+machines like them, `gpu` for GPUs, and `templates.py` chooses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from planish.actions.base import Action
-from planish.optimize.cores import share_among_cores
-from planish.optimize.cpu import for_cpu
+from planish.optimize.cost import estimate
+from planish.optimize.cpu import CPU, finish
 from planish.optimize.draft import Attempt, Draft
-from planish.optimize.gpu.choose import for_gpu
-from planish.optimize.lanes import leave_out_masked
+from planish.optimize.templates import Finish, Template, choose_best, every_candidate, only
+from planish.optimize.why import Rival
 from planish.target import Parallel, Target
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
+
+_AS_IT_IS: Final = only("loops as they are", lambda draft, nest: True)
 
 
 def choose(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) -> list[Action]:
@@ -26,14 +31,29 @@ def choose(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) -
 def drafted(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) -> Draft:
     """The same with the reasons, and the kernel as the actions leave it."""
     draft = Draft(sink, target, attempt, cores=cores and target.parallel is Parallel.CORES)
-    view = Nest.of(sink)
-    if not view.writes:
-        return draft
-    if target.is_gpu:
-        for_gpu(draft, view)
-    else:
-        for_cpu(draft, view)
-        if draft.cores:
-            share_among_cores(draft, view)
-        leave_out_masked(draft, view)
+    nest = Nest.of(sink)
+    if nest.writes:
+        choose_best(draft, nest, *_templates(target, nest))
     return draft
+
+
+def rivals(sink: UOp, target: Target, attempt: Attempt, threads: int | None = None) -> list[Rival]:
+    """All that templates offer for a kernel, the cheapest first; nothing for a GPU, where the first that fits is taken."""
+    draft = Draft(sink, target, attempt, cores=target.parallel is Parallel.CORES)
+    nest = Nest.of(sink)
+    if not nest.writes or target.is_gpu:
+        return []
+    found = {
+        trial.sink: Rival(name, tuple(trial.actions), estimate(trial.sink, target, threads=threads))
+        for name, trial in every_candidate(draft, nest, *_templates(target, nest))
+    }
+    return sorted(found.values(), key=lambda each: each.cost.cycles)
+
+
+def _templates(target: Target, nest: Nest) -> tuple[Sequence[Template], Finish]:
+    if target.is_gpu:
+        from planish.optimize.gpu.choose import GPU  # a CPU does not wait for it
+
+        return GPU, lambda draft: None
+    # without vectors there is nothing to choose but the pieces
+    return CPU if target.register_bytes > 1 else (_AS_IT_IS,), lambda draft: finish(draft, nest)

@@ -208,24 +208,31 @@ def reduce_in_columns(draft: Draft, view: Nest, axis: UOp, reductions: Sequence[
     Several vectors side by side are reduced together. A column of them is a short piece of each row, so a block of rows is
     reduced for all columns before the next one: rows are then read from end to end, and the results hold the sums.
     """
-    if view.rows or len(view.reductions) != 1 or list(reductions) != view.reductions:
-        return False
-    (reduction,) = reductions
-    reads = view.inside(reduction)
-    along = [r for r in reduction.src[1:] if r.op is Ops.RANGE and kind_of(r) is AxisType.REDUCE]
-    if len(along) != len(reduction.src) - 1 or not along or any(axis in r.src[0].ranges for r in along):
-        return False
-    if not all(view.stride(p, axis) in {0, 1} and any(r in p.ranges for r in along) for p in reads):
-        return False
-    others = [r for r in view.outputs if r is not axis]
-    if any(r not in p.ranges for r in others for p in reads):  # something is used again: a contraction
+    rows = columns_of(view, axis, reductions)
+    if not rows:
         return False
     lanes = lanes_along(draft.target, view, axis)
     take_lanes(draft, axis, Upcast, lanes, _COLUMNS, least=1)
-    alone = len(view.writes) == 1 and set(reads) == set(view.reads)
-    if alone and not others and draft.left(axis) > 1:
-        _by_rows(draft, axis, along[0])
+    alone = len(view.writes) == 1 and set(view.inside(reductions[0])) == set(view.reads)
+    if alone and len(view.outputs) == 1 and draft.left(axis) > 1:
+        _by_rows(draft, axis, rows[0])
     return True
+
+
+def columns_of(view: Nest, axis: UOp, reductions: Sequence[UOp]) -> list[UOp]:
+    """The axes that columns are reduced along, if that is all that a kernel does for an axis; none if it is something else."""
+    if view.rows or len(view.reductions) != 1 or list(reductions) != view.reductions:
+        return []
+    (reduction,) = reductions
+    reads = view.inside(reduction)
+    along = [r for r in reduction.src[1:] if r.op is Ops.RANGE and kind_of(r) is AxisType.REDUCE]
+    if len(along) != len(reduction.src) - 1 or any(axis in r.src[0].ranges for r in along):
+        return []
+    if not all(view.stride(p, axis) in {0, 1} and any(r in p.ranges for r in along) for p in reads):
+        return []
+    # what some operand does not depend on is used again: a contraction
+    others = [r for r in view.outputs if r is not axis]
+    return along if all(r in p.ranges for r in others for p in reads) else []
 
 
 def _by_rows(draft: Draft, axis: UOp, rows: UOp) -> None:

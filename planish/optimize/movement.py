@@ -30,7 +30,7 @@ _MACRO: Final = 2
 
 def turn(draft: Draft, view: Nest, axis: UOp) -> bool:
     """Squares of registers, where something is read along another axis than the one it is written along; whether so."""
-    other = _contiguous_elsewhere(view, axis)
+    other = contiguous_elsewhere(view, axis)
     if other is None:
         return False
     side = min(lanes_along(draft.target, view, axis), _SIDE)
@@ -46,7 +46,7 @@ def turn(draft: Draft, view: Nest, axis: UOp) -> bool:
     return True
 
 
-def _contiguous_elsewhere(view: Nest, axis: UOp) -> UOp | None:
+def contiguous_elsewhere(view: Nest, axis: UOp) -> UOp | None:
     """The axis along which neighbours are read of what is read in jumps along a given one."""
     for place in view.reads:
         if view.stride(place, axis) in {0, 1, None}:

@@ -16,6 +16,8 @@ Rows that lie side by side in memory, as the columns of a matrix do, run in lane
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from math import lcm, prod
 from typing import Final, NamedTuple, cast
 
@@ -32,6 +34,7 @@ from planish.actions.upcast import Upcast
 from planish.optimize.body import Body
 from planish.optimize.cores import amounts_for, is_done_again, pieces_for
 from planish.optimize.draft import Draft
+from planish.optimize.templates import Candidate
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.nest.kernel import Nest, work_of
@@ -58,7 +61,13 @@ class _Block(NamedTuple):
     """The axis along which results lie next to each other, if that is not the one of the rows: squares are turned."""
 
 
-def block_rows(draft: Draft, view: Nest) -> bool:
+def blocks_of_rows(draft: Draft, nest: Nest) -> Iterator[Candidate]:
+    """A candidate for kernels that keep rows."""
+    if nest.kept:
+        yield Candidate("rows in lanes", partial(_block_rows, view=nest))
+
+
+def _block_rows(draft: Draft, view: Nest) -> bool:
     """Schedule a kernel whose rows share the operands of products; false, and nothing done, if it is none."""
     found = _find(view)
     if found is None:
@@ -100,8 +109,6 @@ def _cycles(block: _Block, view: Nest, target: Target, vectors: int) -> float:
 
 def _in_groups(draft: Draft, view: Nest) -> bool:
     """The same for rows of which groups share an operand (heads that have keys in common): such an axis is cut into groups first."""
-    if not view.rows:
-        return False
     for axis in view.outputs:
         for node in view.sink.toposort():
             if node.op is not Ops.FLOORDIV or node.src[0] is not axis or node.src[1].op is not Ops.CONST:
@@ -110,7 +117,7 @@ def _in_groups(draft: Draft, view: Nest) -> bool:
             trial = draft.copy()
             if size_of(axis) % size or not trial.take(Split, axis, size, "rows that share an operand"):
                 continue
-            if _find(inner := Nest.of(trial.sink)) is not None and block_rows(trial, inner):
+            if _find(inner := Nest.of(trial.sink)) is not None and _block_rows(trial, inner):
                 draft.adopt(trial)
                 return True
     return False
@@ -123,8 +130,8 @@ def _operands(reduction: UOp, view: Nest) -> list[UOp]:
 
 
 def _find(view: Nest) -> _Block | None:
-    kept = [node for node in view.sink.toposort() if node.op is Ops.BUFFERIZE]
-    if not kept or not all(node.src[0].dtype.is_float for node in kept):
+    kept = view.kept
+    if not all(node.src[0].dtype.is_float for node in kept):
         return None
     for axis in reversed(view.outputs):
         if kind_of(axis) is not AxisType.LOOP or axis in view.rows or size_of(axis) < 2:

@@ -14,6 +14,8 @@ compare only that at first. Where parts would be so, there are fewer pieces, and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from planish.actions.pad_to import PadTo
@@ -23,6 +25,7 @@ from planish.actions.upcast import Upcast
 from planish.optimize.cores import SLOW, pieces_for
 from planish.optimize.draft import Draft
 from planish.optimize.lanes import is_large, lanes_along
+from planish.optimize.templates import Candidate
 from planish.target import Parallel, Target
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
@@ -39,20 +42,22 @@ _BEHIND: Final = 256
 """Bytes behind a store, in any page, in which a load waits for it. (By timing on Ice Lake: up to 128 a function takes twice as long.)"""
 
 
-def stream(draft: Draft, view: Nest) -> bool:
+def streams(draft: Draft, nest: Nest) -> Iterator[Candidate]:
+    """A candidate for what is elementwise along one axis, and long."""
+    if draft.target.parallel is not Parallel.CORES or nest.reductions or nest.scans or nest.rows:
+        return
+    if len(nest.outputs) == 1 and pieces_for(draft.target, nest) > 1:
+        (axis,) = nest.outputs
+        written = all(nest.stride(place, axis) == 1 for place in nest.writes)
+        if written and all(nest.stride(place, axis) in {0, 1} for place in nest.reads):
+            yield Candidate("a stream", partial(_stream, view=nest, axis=axis))
+
+
+def _stream(draft: Draft, view: Nest, axis: UOp) -> bool:
     """Vectorise and cut a stream that is long or of awkward length, padded if need be; whether it was one."""
     target = draft.target
-    if target.parallel is not Parallel.CORES or view.reductions or view.scans or view.rows:
-        return False
-    if len(view.outputs) != 1:
-        return False
-    (axis,) = view.outputs
     size, lanes, pieces = size_of(axis), lanes_along(target, view, axis), pieces_for(target, view)
-    if lanes < 2 or pieces < 2:
-        return False
-    if any(view.stride(place, axis) != 1 for place in view.writes):
-        return False
-    if any(view.stride(place, axis) not in {0, 1} for place in view.reads):
+    if lanes < 2:
         return False
     parts = _parts(target, view, axis)
     counts = range(pieces, pieces // 2, -1)

@@ -14,7 +14,8 @@ A core that cannot be fed so is not used at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from planish.actions.block import Block
@@ -25,10 +26,12 @@ from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Sizes, divisor, divisors, fits, try_each, upto
-from planish.optimize.dot_products import use_dot_products
+from planish.optimize.dot_products import with_dot_products
 from planish.optimize.draft import Draft
+from planish.optimize.templates import Candidate
 from planish.optimize.warpgroups import use_warpgroups
 from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
 from planish.uop.products import Product, products
 from planish.uop.tensor_cores import Core
 
@@ -48,29 +51,32 @@ _STEP: Final = 64
 """Bytes along k that one tile covers."""
 
 
-def use_tensor_core(draft: Draft) -> bool:
-    if use_warpgroups(draft):
-        return True
-    for core in draft.target.tensor_cores:
+def with_tensor_cores(draft: Draft, nest: Nest) -> Iterator[Candidate]:
+    """A candidate for every core that computes what a kernel does."""
+    cores = draft.target.tensor_cores if nest.reductions else ()
+    if any(core.reads_memory for core in cores):
+        yield Candidate("warpgroups", use_warpgroups)
+    for core in cores:
         if core.reads_memory:
             continue
         if core.mantissa is not None and not current().fastmath:
             continue
-        if core.threads == 1:
-            if core.widens:
-                if use_dot_products(draft, core):
-                    return True
-            elif try_each(draft, core, fits(draft.sink, core, _padded(core), _LEAST_WORK), _Tiles):
-                return True
-            continue
-        found = products(draft.sink, core)
-        if found and draft.do(TensorCore.of(core, found[0])):
-            tile = found[0]
-            for axis in (tile.m, tile.n):
-                draft.take_first(Upcast, axis, _TILES)
-            draft.take_first(Local, tile.n, _TILES)
-            return True
-    return False
+        if core.threads > 1:
+            if found := products(draft.sink, core):
+                yield Candidate(core.name, partial(_in_tiles_of_tiles, core=core, product=found[0]))
+        elif core.m == 1:
+            yield from with_dot_products(draft, core)
+        elif ways := fits(draft.sink, core, _padded(core), _LEAST_WORK):
+            yield Candidate(core.name, partial(try_each, core=core, found=ways, kind=_Tiles))
+
+
+def _in_tiles_of_tiles(draft: Draft, core: Core, product: Product) -> bool:
+    if not draft.do(TensorCore.of(core, product)):
+        return False
+    for axis in (product.m, product.n):
+        draft.take_first(Upcast, axis, _TILES)
+    draft.take_first(Local, product.n, _TILES)
+    return True
 
 
 def _padded(core: Core) -> Callable[[Product], Sizes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from planish.actions.base import Action
 from planish.optimize.cost import Estimate, estimate
@@ -45,6 +46,14 @@ class Step:
         return f"{self.action}: {self.reason or self.action.does}; {self.effect}"
 
 
+class Rival(NamedTuple):
+    """A schedule that a template offers for a kernel."""
+
+    name: str
+    actions: tuple[Action, ...]
+    cost: Estimate
+
+
 @dataclass(frozen=True, slots=True)
 class Why:
     """The schedule of one kernel, explained."""
@@ -58,11 +67,17 @@ class Why:
     """Why what the kernel makes is in memory."""
     parts: tuple[Why, ...] = ()
     """Of a loop that is a kernel: the kernels that it was made of."""
+    rivals: tuple[Rival, ...] = ()
+    """What else templates offer, the cheapest first."""
 
     def __repr__(self) -> str:
         return (
             f"<why of {self.kernel}: {len(self.steps)} actions by {self.origin}, {self.cost.bound_by}-bound>"
         )
+
+    def _ratio(self, rival: Rival) -> str:
+        ratio = rival.cost.cycles / self.cost.cycles if self.cost.cycles else 1.0
+        return f"{ratio:.2f} times the cycles by the model, {rival.cost.bound_by}-bound"
 
     def __str__(self) -> str:
         lines = [f"{self.kernel}: {self.origin}"]
@@ -71,6 +86,7 @@ class Why:
             return "\n".join([*lines, *(f"  {line}" for line in inside.splitlines()), f"  {self.cost}"])
         lines += [f"  in memory: {reason}" for reason in dict.fromkeys(self.because)]
         lines += [f"  {step}" for step in self.steps] or ["  no actions: the loops as they are"]
+        lines += [f"  instead of {each.name}: {self._ratio(each)}" for each in self.rivals]
         return "\n".join([*lines, f"  {self.cost}"])
 
 
@@ -100,8 +116,9 @@ def explain(
     apply: Apply,
     threads: int | None = None,
     because: Sequence[str] = (),
+    rivals: Sequence[Rival] = (),
 ) -> Why:
-    """A kernel before its actions, taken through them one by one."""
+    """A kernel before its actions, taken through them one by one; `rivals`: what templates offer for it."""
     now = estimate(sink, target, threads=threads)
     steps: list[Step] = []
     for number, action in enumerate(actions):
@@ -110,4 +127,5 @@ def explain(
             break  # chosen under other settings; what follows would be about another kernel
         sink, before, now = after, now, estimate(after, target, threads=threads)
         steps.append(Step(action, reasons[number] if number < len(reasons) else "", before, now))
-    return Why(kernel, origin, tuple(steps), now, tuple(because))
+    others = tuple(each for each in rivals if each.actions != tuple(actions))
+    return Why(kernel, origin, tuple(steps), now, tuple(because), rivals=others)

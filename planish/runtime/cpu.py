@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import llvmlite.binding as llvm
 from numpy.typing import NDArray
@@ -59,6 +59,13 @@ def _passes(made_for: Processor, *, unrolling: bool) -> tuple[llvm.ModulePassMan
     return passes, llvm.create_pass_builder(_machine(made_for), options)
 
 
+_DOT_PRODUCTS: Final = (
+    ("@llvm.x86.avx512.vpdpbusd", "avx512vnni", "x86-64-vnni"),
+    ("@llvm.x86.avx512bf16.", "avx512bf16", "x86-64-bf16"),
+)
+"""What source names, which processors have it, and where it may be compiled for."""
+
+
 def _parsed(source: str) -> llvm.ModuleRef:
     # in a context of its own: what it interns goes with it
     module = llvm.parse_assembly(source, context=llvm.create_context())
@@ -72,11 +79,12 @@ def _module(source: str, made_for: Processor) -> llvm.ModuleRef:
         raise PlanishError(
             f"a kernel uses tiles, which {made_for.name} does not have", remedy="compile it for x86-64-amx"
         )
-    if "@llvm.x86.avx512.vpdpbusd" in source and not made_for.has("avx512vnni"):
-        raise PlanishError(
-            f"a kernel multiplies quads of bytes, which {made_for.name} does not",
-            remedy="compile it for x86-64-vnni",
-        )
+    for name, feature, level in _DOT_PRODUCTS:
+        if name in source and not made_for.has(feature):
+            raise PlanishError(
+                f"a kernel needs {feature}, which {made_for.name} does not have",
+                remedy=f"compile it for {level}",
+            )
     if "@llvm.x86.avx512." in source and not made_for.avx512:
         raise PlanishError(
             f"a kernel uses AVX-512, which {made_for.name} does not have", remedy="compile it for x86-64-v4"

@@ -27,7 +27,13 @@ LEVELS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The levels of x86-64 that code can be made for, and what a machine has to have to run it."""
 _AMX: Final = tuple(sorted(features.AMX_FLAGS.values()))
-_VNNI: Final = "avx512vnni"
+DOT_PRODUCTS: Final = ("avx512vnni", "avx512bf16")
+_BEYOND: Final[dict[str, tuple[str, ...]]] = {
+    "x86-64-vnni": ("avx512vnni",),
+    "x86-64-bf16": DOT_PRODUCTS,
+    "x86-64-amx": (*_AMX, *DOT_PRODUCTS),
+}
+"""What targets have beyond x86-64-v4."""
 _DOT_PRODUCTS: Final = "+fast-dpwssd"
 """Use `vpdpwssd` where it fits: LLVM likes a product and a sum better, which wait less, but our tiles have enough to do meanwhile."""
 _ARM: Final = "aarch64-unknown-linux-gnu"
@@ -134,9 +140,8 @@ def processor(target: Target) -> Processor:
     here = by_llvm().triple
     if target.name in LEVELS:
         return Processor(here if here.startswith("x86_64") else _X86, target.name)
-    if target.name in {"x86-64-amx", "x86-64-vnni"}:
-        names = [_VNNI] if target.name == "x86-64-vnni" else [*_AMX, _VNNI]
-        wanted = ",".join(f"+{name}" for name in names)
+    if target.name in _BEYOND:
+        wanted = ",".join(f"+{name}" for name in _BEYOND[target.name])
         return Processor(here if here.startswith("x86_64") else _X86, "x86-64-v4", wanted)
     return Processor(_ARM, "generic") if target.name == "aarch64" else host()
 
@@ -165,8 +170,7 @@ def check_runs_here(made_for: Processor) -> None:
     has = by_llvm().features
     missing = [name for name in LEVELS.get(made_for.name, ()) if not has.get(name)]
     tiles = [name for name in _AMX if made_for.has(name) and name not in features.amx().features]
-    if made_for.has(_VNNI) and not has.get(_VNNI):
-        missing.append(_VNNI)
+    missing += [name for name in DOT_PRODUCTS if made_for.has(name) and not has.get(name)]
     if missing or tiles:
         missing += tiles
         raise PlanishError(

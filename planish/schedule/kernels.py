@@ -110,7 +110,8 @@ class _Cut:
         smaller = split_reductions(self.tensors, new)
         # a scan in parts is a reshape of them, and they are what is stored
         whole = {
-            each: _below_reshape(smaller[each]) if each.op is Ops.SCAN_AXIS else smaller[each] for each in new
+            each: _below_reshape(smaller[each]) if each.op in {Ops.SCAN_AXIS, Ops.CAST} else smaller[each]
+            for each in new
         }
         roots = list(dict.fromkeys(whole.values()))
         before = frozenset(realised)

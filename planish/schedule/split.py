@@ -1,7 +1,8 @@
 """Large reductions to few elements, and long scans of few rows, become several: parts first, then the parts together.
 
-One loop that accumulates is one core's work. As a tensor of partial results it is as many loops as there are parts, and their
-number is a function of the shapes alone, so that the same sum is the same number on every machine.
+One loop that accumulates is one core's work. As a tensor of partial results it is as many loops as there are parts. For CPUs their
+number is a function of the shapes alone, so that the same sum is the same number on every machine. A GPU wants some thousands of
+loops at once: it gets parts of sums across what lies next to each other, and of scans, also where a CPU has rows enough.
 
     sum(x[16777216])         sum(parts[256]),  parts[p] = sum over 65536 elements from p·65536 on
 
@@ -11,7 +12,7 @@ A scan that is a result adds up parts, scans their sums, and then every part fro
 
     y = scan(x[16777216])    y[p] = before[p] + scan(x[p]),  before = scan of the sums of the parts before p
 
-It reads x twice; both times all cores do. Only parts of equal length are made.
+It reads x twice; both times all cores do. Only parts of equal length are made. (A GPU gets scans in parts that are no results, too.)
 """
 
 from __future__ import annotations
@@ -20,18 +21,30 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from planish import dtypes
+from planish.dtypes import DType
 from planish.schedule.limits import FEW_ROWS, SMALL
 from planish.schedule.tensors import Tensors, expand, full, most, pad, reshape, shrink
+from planish.target import Target
 from planish.uop.node import UOp
 from planish.uop.ops import Ops, ReduceAxes
-from planish.uop.shape import shape
+from planish.uop.shape import Dim, shape
 from planish.uop.symbolic.reduce import identity
 
 PART: Final = 1 << 14
 """Elements of a part, about: enough to be worth a start, few enough to be shared out evenly."""
 _MOST_PARTS: Final = 256
 _LONG: Final = 4 * SMALL
-"""Elements of a scan that are worth being read twice."""
+"""Elements that are worth another kernel, or of a scan to be read twice."""
+_COLUMNS: Final = 32
+"""Columns for each multiprocessor of a GPU: several threads sum up each."""
+_COLUMN_PART: Final = 256
+"""Elements of a part of a column that is summed up, at least."""
+_WARPS: Final = 16
+"""Rows for each multiprocessor that are scanned, by a warp each."""
+_THREADS: Final = 512
+"""Columns for each multiprocessor that are scanned, by a thread each."""
+_ROW_SCAN, _COLUMN_SCAN = 2048, 32
+"""Elements of a part of a scan, at least: of one that a warp scans, and of one that a thread does."""
 
 
 def split_reductions(tensors: Tensors, roots: Sequence[UOp]) -> Mapping[UOp, UOp]:
@@ -47,24 +60,39 @@ def split_reductions(tensors: Tensors, roots: Sequence[UOp]) -> Mapping[UOp, UOp
         same = node if sources == node.src else node.replace(src=sources)
         if node.op is Ops.REDUCE_AXIS:
             found[node] = _split(tensors, same)
-        elif node.op is Ops.SCAN_AXIS and node in wanted:
+        elif node.op is Ops.SCAN_AXIS and (node in wanted or tensors.target.is_gpu):
             found[node] = _split_scan(tensors, same)
+        elif node in wanted and _is_scan_of_gpu(tensors, node):
+            found[node] = _split_scan(
+                tensors, node.src[0].replace(src=(found[node.src[0].src[0]],)), node.dtype
+            )
         else:
             found[node] = same
     return found
 
 
-def _split_scan(tensors: Tensors, node: UOp) -> UOp:
+def _is_scan_of_gpu(tensors: Tensors, node: UOp) -> bool:
+    """Whether a result is a scan that was made in a wider type: then its parts are narrowed before they are stored."""
+    below = node.src[0] if node.op is Ops.CAST else node
+    return tensors.target.is_gpu and below.op is Ops.SCAN_AXIS and below not in tensors.realised
+
+
+def _split_scan(tensors: Tensors, node: UOp, stored: DType | None = None) -> UOp:
+    """A scan in parts; `stored`: the dtype that it is wanted in."""
     op, (axis,) = cast("ReduceAxes", node.arg)
     (source,) = node.src
     dims = shape(source)
     size = dims[axis]
     nothing = identity(op, node)
-    if not isinstance(size, int) or nothing is None or size < _LONG or most(dims) >= FEW_ROWS * size:
-        return node
-    parts = _parts(size, size)
+    as_wanted = node if stored is None else node.cast(stored)
+    if not isinstance(size, int) or nothing is None:
+        return as_wanted
+    if tensors.target.is_gpu:
+        parts = _scan_parts_of_gpu(tensors.target, dims, axis, size)
+    else:
+        parts = 0 if size < _LONG or most(dims) >= FEW_ROWS * size else _parts(size, size)
     if parts < 2 or size % parts:
-        return node
+        return as_wanted
     table = tensors.table
 
     def made(kind: Ops, x: UOp, along: int) -> UOp:
@@ -83,14 +111,38 @@ def _split_scan(tensors: Tensors, node: UOp) -> UOp:
         before = first.where(full(table.const(nothing, x.dtype), short), before)
     start = expand(reshape(before, (*dims[:axis], parts, 1, *dims[axis + 1 :])), split)
     whole = start.alu(op, made(Ops.SCAN_AXIS, x, axis + 1))
-    return reshape(table.make(Ops.CONTIGUOUS, x.dtype, (whole,)), dims)
+    whole = whole if stored is None else whole.cast(stored)
+    return reshape(table.make(Ops.CONTIGUOUS, whole.dtype, (whole,)), dims)
 
 
 def _parts(total: int, size: int) -> int:
     """How many parts an axis is cut into: preferably parts of equal length."""
-    wanted = min(_MOST_PARTS, total // PART, size)
+    return _even(min(_MOST_PARTS, total // PART, size), size)
+
+
+def _even(wanted: int, size: int) -> int:
+    """About as many parts as are wanted, of equal length if there is such a number."""
     even = (parts for parts in range(wanted, wanted // 4, -1) if size % parts == 0)
     return next(even, wanted)
+
+
+def _scan_parts_of_gpu(target: Target, dims: Sequence[Dim], axis: int, size: int) -> int:
+    """Parts of a scan for which there are threads, if there are few without them."""
+    if most(dims) < _LONG:
+        return 0
+    rows = max(most(dims) // size, 1)
+    along = axis == len(dims) - 1
+    wanted, least = (_WARPS, _ROW_SCAN) if along else (_THREADS, _COLUMN_SCAN)
+    return _even(min(-(-target.workers * wanted // rows), size // least), size)
+
+
+def _column_parts_of_gpu(target: Target, node: UOp, axes: Sequence[int], dims: Sequence[Dim]) -> int:
+    """Parts of sums across what lies next to each other."""
+    size = dims[min(axes)]
+    if not target.is_gpu or len(dims) - 1 in axes or not isinstance(size, int) or most(dims) < _LONG:
+        return 0
+    wanted = target.workers * _COLUMNS // max(most(shape(node)), 1)
+    return _even(min(wanted, size // _COLUMN_PART), size)
 
 
 def _split(tensors: Tensors, node: UOp) -> UOp:
@@ -98,14 +150,15 @@ def _split(tensors: Tensors, node: UOp) -> UOp:
     (source,) = node.src
     dims = shape(source)
     sizes = [dims[axis] for axis in axes]
-    if not all(isinstance(size, int) for size in sizes) or most(shape(node)) >= FEW_ROWS:
+    columns = _column_parts_of_gpu(tensors.target, node, axes, dims)
+    if not all(isinstance(size, int) for size in sizes) or (most(shape(node)) >= FEW_ROWS and columns < 2):
         return node
     total = most(sizes)
     # the first axis that is long enough: its parts are the longest stretches of memory
     for axis in sorted(axes):
         size = cast("int", dims[axis])
-        parts = _parts(total, size)
-        if total < SMALL or parts < 2:
+        parts = columns if columns > 1 else _parts(total, size)
+        if parts < 2 or (total < SMALL and columns < 2):
             continue
         length = -(-size // parts)
         start = identity(op, node)

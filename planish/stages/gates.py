@@ -40,6 +40,11 @@ _CONST, _INDEX, _INVALID, _VCONST, _VECTORIZE, _WHERE = (
 
 
 def _gate_of_index(root: UOp) -> UOp | None:
+    for index in root.src:
+        if index.op is _WHERE or index.op is _INVALID:
+            break
+    else:  # most have none
+        return None
     buffer, *indices = root.src
     gates = [indices.pop()] if indices and indices[-1].dtype.is_bool else []
     plain = []

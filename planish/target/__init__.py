@@ -24,7 +24,7 @@ from planish.target import host_features as features
 from planish.target.powers import POWERS_OF_TWO
 from planish.uop import tensor_cores
 from planish.uop.matcher import Matcher
-from planish.uop.ops import COMPARISONS, Ops
+from planish.uop.ops import COMPARISONS, ESTIMATES, Ops
 from planish.uop.tensor_cores import Core
 
 _POWERS: Final = (64, 32, 16, 8, 4, 2)
@@ -53,6 +53,9 @@ MACHINE_OPS: Final = frozenset(
 
 AVX512_OPS: Final = MACHINE_OPS | {Ops.LOOKUP, Ops.SCALE}
 """With tables in a register of 512 bits, and powers of two as factors."""
+
+GPU_OPS: Final = MACHINE_OPS | ESTIMATES
+"""With estimates that functions of floats start from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,8 @@ class Target:
     """Cycles for a value that has no register: stored and loaded again, both in the chain of what is computed."""
     supported_ops: frozenset[Ops] = MACHINE_OPS
     """The ALU ops it has; stage 18 writes all others in terms of these."""
+    pairs: frozenset[Ops] = frozenset()
+    """Ops that it does on two 16-bit floats of one register at once; CAST: from float32."""
     pre_matcher: Matcher | None = None
     """Its own rules before decomposition (stage 17)."""
     extra_matcher: Matcher | None = None
@@ -142,6 +147,13 @@ class Target:
     """Whether host ops and sorting have routines there (`planish.runtime.routines`)."""
     native: bool = field(default=False, compare=False)
     """Whether it stands for the machine we run on: then code uses all that machine has, not only what the name promises."""
+
+    def __post_init__(self) -> None:
+        if len(self.caches) != len(self.bytes_per_cycle):
+            raise SettingsError(
+                f"target {self.name}: {len(self.caches)} caches, but bytes per cycle of {len(self.bytes_per_cycle)}",
+                remedy="say for each cache how fast what it does not hold comes",
+            )
 
     def lanes(self, dtype: DType) -> int:
         """How many elements of a dtype one operation works on."""
@@ -195,6 +207,10 @@ _X86_VNNI: Final = replace(
     _X86_V4, name="x86-64-vnni", tensor_cores=(*tensor_cores.QUADS, *_X86_V4.tensor_cores)
 )
 
+_X86_BF16: Final = replace(
+    _X86_VNNI, name="x86-64-bf16", tensor_cores=(*tensor_cores.BF16, *_X86_VNNI.tensor_cores)
+)
+
 _WIDE_FOLDS: Final = (16, 8, 4, 2)
 """As many neighbours as 16 bytes hold."""
 _CUDA: Final = Target(
@@ -203,6 +219,7 @@ _CUDA: Final = Target(
     parallel=Parallel.GRID, cores=1, grid=((1 << 31) - 1, 65535, 65535), block=(1024, 1024, 64), block_threads=1024,
     warp=32, local_bytes=48 << 10, caches=(256 << 10, 50 << 20), bytes_per_cycle=(40.0, 14.0),
     ports=128.0, multiplies=128.0, loads=32.0, stores=32.0, launch=5000.0, tensor_cores=tensor_cores.NVIDIA, arch="sm_90a",
+    supported_ops=GPU_OPS, pairs=frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.MULACC, Ops.CAST}),
 )  # fmt: skip
 
 TARGETS: Final = {
@@ -212,7 +229,8 @@ TARGETS: Final = {
         Target("x86-64-v3", 32, 16, masked=True, tensor_cores=tensor_cores.PAIRS[8], routines=True),
         _X86_V4,
         _X86_VNNI,
-        replace(_X86_VNNI, name="x86-64-amx", tensor_cores=(*tensor_cores.AMX, *_X86_VNNI.tensor_cores)),
+        _X86_BF16,
+        replace(_X86_BF16, name="x86-64-amx", tensor_cores=(*tensor_cores.AMX, *_X86_BF16.tensor_cores)),
         Target("aarch64", 16, 32, caches=(64 << 10, 1 << 20, 32 << 20)),
         Target("scalar", 1, 16, (), parallel=Parallel.NONE, cores=1),
         Target(
@@ -259,7 +277,7 @@ def _named_host() -> Target:
     """The machine we run on, as any of its name."""
     has = features.cpu_flags()
     if "avx512f" in has:
-        return host_with(features.amx().features | features.vnni(has))
+        return host_with(features.amx().features | features.dot_products(has))
     if "avx2" in has:
         name = "x86-64-v3"
     else:
@@ -270,9 +288,14 @@ def _named_host() -> Target:
 def host_with(has: Collection[str]) -> Target:
     """An AVX-512 machine that we run on, with what it has of AMX and of dot products (in LLVM's words)."""
     tiles = tuple(core for core in tensor_cores.AMX if core.feature in has)
-    quads = tuple(core for core in tensor_cores.QUADS if core.feature in has)
-    named = TARGETS["x86-64-amx" if tiles else "x86-64-vnni" if quads else "x86-64-v4"]
-    return _here(replace(named, tensor_cores=(*tiles, *quads, *_X86_V4.tensor_cores)))
+    halves, quads = (
+        tuple(core for core in cores if core.feature in has)
+        for cores in (tensor_cores.BF16, tensor_cores.QUADS)
+    )
+    level = "amx" if tiles else "bf16" if halves else "vnni" if quads else "v4"
+    return _here(
+        replace(TARGETS[f"x86-64-{level}"], tensor_cores=(*tiles, *halves, *quads, *_X86_V4.tensor_cores))
+    )
 
 
 def _here(named: Target) -> Target:

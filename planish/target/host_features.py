@@ -26,6 +26,7 @@ from planish.records import dataclass
 
 AMX_FLAGS: Final = {"amx_tile": "amx-tile", "amx_bf16": "amx-bf16", "amx_int8": "amx-int8"}
 """The flags of Linux, and what LLVM calls them."""
+_DOT_PRODUCTS: Final = {"avx512_vnni": "avx512vnni", "avx512_bf16": "avx512bf16"}
 _ARCH_PRCTL: Final = 158
 _REQUEST: Final = 0x1023  # ARCH_REQ_XCOMP_PERM
 _TILE_DATA: Final = 18
@@ -78,9 +79,9 @@ def _listed(wanted: str, cpuinfo: Path) -> str:
     return ""
 
 
-def vnni(flags: Iterable[str]) -> frozenset[str]:
-    """What of dot products of integers a processor has, in LLVM's words, given its flags."""
-    return frozenset({"avx512vnni"} if "avx512_vnni" in frozenset(flags) else ())
+def dot_products(flags: Iterable[str]) -> frozenset[str]:
+    """What of dot products a processor has, in LLVM's words, given its flags."""
+    return frozenset(name for flag, name in _DOT_PRODUCTS.items() if flag in frozenset(flags))
 
 
 def ask_permission() -> bool:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
+import torch
 from torch import fx
 
 from planish.torch import decompositions
 from planish.torch.options import Options
 from planish.torch.running import Runner
+
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def boxed(run: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:
+    """A function of one list, as AOTAutograd knows it by its mark."""
+
+    def called(given: list[Any]) -> list[Any]:
+        return run(given)
+
+    called._boxed_call = True  # type: ignore[attr-defined]
+    return called
 
 
 def planish_backend(
@@ -26,13 +39,11 @@ def planish_backend(
     chosen = Options.of(options)
 
     def compile_graph(graph: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-        runner = Runner(graph, chosen)
+        if chosen.check:
+            from planish.torch.checking import CheckedRunner
 
-        def boxed(given: list[Any]) -> list[Any]:
-            return runner(given)
-
-        boxed._boxed_call = True  # type: ignore[attr-defined]
-        return boxed
+            return boxed(CheckedRunner(graph, chosen))
+        return boxed(Runner(graph, chosen))
 
     compiled: Callable[..., Any] = aot_autograd(
         fw_compiler=compile_graph,
@@ -41,3 +52,25 @@ def planish_backend(
         partition_fn=min_cut_rematerialization_partition,
     )(module, inputs)
     return compiled
+
+
+def compile(
+    model: M,
+    *,
+    threads: int | None = None,
+    beam: int = 0,
+    device: str | None = None,
+    check: bool = False,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+) -> M:
+    """`torch.compile` with planish as the backend: a module or a function that runs as machine code of planish's.
+
+    `threads` per call, `beam` for a search of schedules, `device="interpreter"` for the reference interpreter, `check` to compare
+    every node with eager torch; `fullgraph` and `dynamic` are torch's.
+    """
+    options: Any = {"threads": threads, "beam": beam, "device": device, "check": check}
+    found: Any = torch.compile(
+        model, backend=planish_backend, options=options, fullgraph=fullgraph, dynamic=dynamic
+    )
+    return cast(M, found)

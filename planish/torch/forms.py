@@ -59,8 +59,8 @@ class Form:
             value = value.slice([0] * len(limits), limits)
         return value if self.order is None else value.transpose(self.order)
 
-    def array(self, tensor: torch.Tensor) -> Array:
-        """The memory of a tensor, for compiled code; strides decide there whether it has to be copied."""
+    def ordered(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor with its axes in the order of its memory."""
         tensor = tensor.detach()
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
@@ -69,11 +69,18 @@ class Form:
         for place, axis in enumerate(self.order if self.order is not None else range(len(self.shape))):
             if axis in self.repeated:
                 tensor = tensor.narrow(place, 0, 1)
-        return array_of(tensor, self.dtype)
+        return tensor
+
+    def array(self, tensor: torch.Tensor) -> Array:
+        """The memory of a tensor, for compiled code; strides decide there whether it has to be copied."""
+        return array_of(self.ordered(tensor), self.dtype)
 
     def tensor(self, array: Array) -> torch.Tensor:
         """What compiled code has made, as torch expects it."""
-        found = tensor_of(array, self.dtype)
+        return self.restored(tensor_of(array, self.dtype))
+
+    def restored(self, found: torch.Tensor) -> torch.Tensor:
+        """A tensor that lies in order, with its axes as the program has them."""
         if self.order is not None:
             found = found.permute([self.order.index(axis) for axis in range(len(self.order))])
         return found.expand(self.shape) if self.repeated else found

@@ -87,7 +87,7 @@ _ALIASES: Final = {"self": "x", "input": "x", "other": "y", "a": "x", "mat2": "y
 
 
 def _check_results(node: fx.Node) -> None:
-    """Results must be dense tensors of dtypes that programs have, on the CPU."""
+    """Results must be dense tensors of dtypes that programs have, on the CPU or a GPU."""
     found = node.meta.get("val")
     for fake in found if isinstance(found, tuple | list) else [found]:
         if fake is None or isinstance(fake, int | float | bool):
@@ -96,7 +96,7 @@ def _check_results(node: fx.Node) -> None:
             raise Unsupported(f"gives {type(fake).__name__}, not a tensor")
         if fake.dtype not in TO_PLANISH:
             raise Unsupported(f"there is no dtype {fake.dtype}")
-        if fake.device.type != "cpu":
+        if fake.device.type not in ("cpu", "cuda"):
             raise Unsupported(f"on the device {fake.device}")
         if fake.layout is not torch.strided:
             raise Unsupported(f"the layout {fake.layout}")

@@ -85,6 +85,7 @@ def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
     """The nodes that planish does not do, each with the reason."""
     found: dict[fx.Node, str] = {}
     writing = Import("torch_graph")
+    device = _gpu_of(graph)
     for node in graph.nodes:
         if node.op in ("placeholder", "get_attr"):
             _take(writing, node, found)
@@ -93,6 +94,10 @@ def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
         elif node.op == "call_function":
             if node.target is operator.getitem and node.args[0] in found:
                 found[node] = "its tuple is torch's"
+                _take(writing, node, {})
+                continue
+            if device is not None and _elsewhere(node, device):
+                found[node] = "on the CPU, beside tensors on a GPU"
                 _take(writing, node, {})
                 continue
             try:
@@ -104,6 +109,21 @@ def unlowered(graph: fx.Graph) -> dict[fx.Node, str]:
             found[node] = f"{node.op} is not a call of an op"
             _take(writing, node, {})
     return found
+
+
+def _gpu_of(graph: fx.Graph) -> torch.device | None:
+    """The GPU that a graph computes on, if there is one."""
+    for node in graph.nodes:
+        fake = node.meta.get("val")
+        if isinstance(fake, torch.Tensor) and fake.device.type == "cuda":
+            return fake.device
+    return None
+
+
+def _elsewhere(node: fx.Node, device: torch.device) -> bool:
+    found = node.meta.get("val")
+    fakes = found if isinstance(found, tuple | list) else [found]
+    return any(isinstance(fake, torch.Tensor) and fake.device != device for fake in fakes)
 
 
 def _take(writing: Import, node: fx.Node, refused: dict[fx.Node, str]) -> None:

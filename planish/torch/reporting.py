@@ -17,6 +17,8 @@ class Report:
     """Nodes that planish runs, by op."""
     handed_back: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Nodes that torch runs, by op and reason."""
+    checks: Counter[str] = field(default_factory=Counter)
+    """Assertions about data, which compute nothing: torch raises its own errors."""
 
     @property
     def nodes(self) -> int:

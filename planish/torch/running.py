@@ -54,18 +54,66 @@ def _writer(form: Form) -> Callable[[Array], torch.Tensor]:
     return form.tensor
 
 
+class _OnGpu:
+    """Tensors in the memory of a GPU, in place, in and out."""
+
+    def __init__(self, device: torch.device) -> None:
+        from planish.compiler import gpu
+
+        self.device, self._gpu = device, gpu
+
+    def reader(self, form: Form) -> Callable[[torch.Tensor], Any]:
+        ways = self._gpu
+
+        def read(tensor: torch.Tensor) -> Any:
+            found = (tensor.detach() if form.is_plain else form.ordered(tensor)).to(self.device).contiguous()
+            array = ways.at_once(found)
+            return ways.borrowed(found)[0] if array is None else array
+
+        return read
+
+    def writer(self, form: Form) -> Callable[[Any], torch.Tensor]:
+        lent = self._gpu.lent
+
+        def write(array: Any) -> torch.Tensor:
+            found = torch.utils.dlpack.from_dlpack(lent(array, None, versioned=False, read_only=False))
+            return found if form.is_plain else form.restored(found)
+
+        return write
+
+
+def device_of(nodes: Sequence[fx.Node]) -> torch.device | None:
+    """The GPU that nodes compute on; None for the CPU."""
+    for node in nodes:
+        found = node.meta.get("val")
+        for fake in found if isinstance(found, tuple | list) else [found]:
+            if isinstance(fake, torch.Tensor) and fake.device.type == "cuda":
+                return torch.device("cuda", fake.device.index or 0)
+    return None
+
+
 def compiled(
-    function: ptir.Function, inputs: Sequence[Form], outputs: Sequence[Form], options: Options
+    function: ptir.Function,
+    inputs: Sequence[Form],
+    outputs: Sequence[Form],
+    options: Options,
+    device: torch.device | None = None,
 ) -> Compiled:
-    """The machine code of a function whose parameters and results lie in memory as told."""
+    """The machine code of a function whose parameters and results lie in memory as told, on the CPU or a GPU."""
+    if options.device == "interpreter":
+
+        def run(*arrays: Array) -> Sequence[Array]:
+            return ptir.interpret(function, list(arrays))
+
+        return Compiled(run, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
     with settings(**options.settings()):
-        if options.device == "interpreter":
-            run: Any = lambda *arrays: ptir.interpret(function, list(arrays))  # noqa: E731
-        else:
-            run = compiler.compile(function)
+        made: Callable[..., Sequence[Array]] = compiler.compile(function, device=str(device or "cpu"))
     if options.threads is not None:
-        run = settings(threads=options.threads)(run)
-    return Compiled(run, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
+        made = settings(threads=options.threads)(made)
+    if device is None:
+        return Compiled(made, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
+    place = _OnGpu(device)
+    return Compiled(made, tuple(map(place.reader, inputs)), tuple(map(place.writer, outputs)))
 
 
 class SegmentRunner:
@@ -110,7 +158,7 @@ class SegmentRunner:
             writing.lower(node)
         outputs = [_result_form(writing, node) for node in self.segment.outputs]
         function = writing.build(zip(self.segment.outputs, outputs, strict=True))
-        return compiled(function, forms, outputs, self.options)
+        return compiled(function, forms, outputs, self.options, device_of(self.segment.nodes))
 
     def _by_torch(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Tensors:
         values: dict[fx.Node, Any] = dict(zip(self.segment.inputs, tensors, strict=True))
@@ -170,7 +218,7 @@ class Runner:
         ]
         self.steps += [(node, None) for node in graph.nodes if node in views and node not in reasons]
         self.constants = {
-            node: _attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"
+            node: attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"
         }
         self.direct = self._directly()
         _count(self.steps, reasons)
@@ -205,7 +253,8 @@ class Runner:
         return [values[result] if isinstance(result, fx.Node) else result for result in self.results]
 
 
-def _attribute(module: fx.GraphModule, path: str) -> Any:
+def attribute(module: fx.GraphModule, path: str) -> Any:
+    """What a graph module has under a path."""
     found: Any = module
     for name in path.split("."):
         found = getattr(found, name)
@@ -220,5 +269,18 @@ def _count(steps: Sequence[tuple[Step, object]], reasons: Mapping[fx.Node, str])
         if isinstance(step, Segment):
             counts.lowered.update(str(node.target) for node in step.nodes if is_op(node))
     for node, why in reasons.items():
-        if is_op(node):
+        asserted = _asserted(node)
+        if asserted is not None:
+            counts.checks[asserted] += 1
+        elif is_op(node):
             counts.handed_back[str(node.target), why] += 1
+
+
+def _asserted(node: fx.Node) -> str | None:
+    """The op of a node that only asserts something."""
+    name = str(node.args[1] if str(node.target) == "with_effects" else node.target)
+    return (
+        name
+        if any(part in name for part in ("_linalg_check_errors", "_assert_", "sym_constrain_range"))
+        else None
+    )

@@ -26,6 +26,7 @@ from planish.records import dataclass
 from planish.uop.ops import TensorCore
 
 Matrix = Literal["a", "b", "c"]
+Order = Literal["k", "apart", "odd first"]
 MATRICES: Final[tuple[Matrix, ...]] = ("a", "b", "c")
 _BIT: Final = re.compile(r"[lr](0|[1-9][0-9]*)")
 IN_MEMORY: Final = {"@k": True, "@mn": False}
@@ -80,8 +81,8 @@ class Core:
     """How many explicit mantissa bits of an input count, if fewer than its dtype has; using it then changes results."""
     sum_bits: int | None = None
     """About how many bits of a sum are kept while k is added up, if fewer than its dtype has; using it then changes results."""
-    pairs: bool = False
-    """Whether it sums even and odd k apart and flushes subnormals (`multiply_pairs`), instead of adding up k in order."""
+    order: Order = "k"
+    """In which it adds: k in order, or one that flushes subnormals as well (`ORDERS`)."""
     widens: bool = False
     """Whether it is also used for operands of narrower integers, which are converted when they are staged."""
     shifts: bool = False
@@ -237,7 +238,7 @@ AMX: Final = (
         dtypes.float32,
         1,
         *_PAIRS,
-        pairs=True,
+        order="apart",
         feature="amx-bf16",
     ),
     Core("amx_tdpbssd", 16, 16, 64, dtypes.int8, dtypes.int32, 1, *_QUADS, feature="amx-int8"),
@@ -287,10 +288,21 @@ def _quads(n: int) -> Core:
     )  # fmt: skip
 
 
+def _halves(n: int) -> Core:
+    """c[n] += a[1]·b[1, n], then a[0]·b[0, n]: a vector of dot products of pairs of bfloat16."""
+    bits = [f"r{bit}" for bit in range(n.bit_length())]
+    return Core(
+        f"pairs_bf16_n{n}", 1, n, 2, dtypes.bfloat16, dtypes.float32, 1, ("r0",), (*bits[1:], bits[0]), tuple(bits[:-1]),
+        order="odd first", feature="avx512bf16",
+    )  # fmt: skip
+
+
 PAIRS: Final = {n: (_pairs(n),) for n in (8, 16)}
 """Integer dot products in vector registers (`vpmaddwd`, `vpdpwssd`), by how many lanes of 32 bits these have."""
 QUADS: Final = (_quads(16),)
 """The same of four bytes each (`vpdpbusd`)."""
+BF16: Final = (_halves(16),)
+"""The same of pairs of bfloat16 (`vdpbf16ps`)."""
 
 
 def _warpgroup(
@@ -330,7 +342,7 @@ HOPPER: Final = tuple(
 
 CORES: Final[dict[str, Core]] = {
     core.name: core
-    for core in (*NVIDIA, *HOPPER, *AMX, *QUADS, *(core for cores in PAIRS.values() for core in cores))
+    for core in (*NVIDIA, *HOPPER, *AMX, *BF16, *QUADS, *(core for cores in PAIRS.values() for core in cores))
 }
 """Every tensor core there is, by the name its WMMA nodes carry."""
 
@@ -362,3 +374,34 @@ def multiply_pairs(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray
 def _flushed(x: NDArray[Any]) -> NDArray[Any]:
     """float32 values, those that are subnormal as 0."""
     return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
+
+
+def multiply_odd_first(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    """The same as Intel documents `vdpbf16ps`, and as processors of AMD compute it, too.
+
+    Of each pair the product of the odd k is added first, then that of the even one, both fused; subnormals count as 0 as above.
+    """
+    a, b = _flushed(a).astype(np.float64), _flushed(b).astype(np.float64)
+    total = _flushed(c)
+    with np.errstate(all="ignore"):
+        for k in (each ^ 1 for each in range(a.shape[-1])):
+            total = _flushed(_fused(a[..., :, k, None] * b[..., None, k, :], total))
+    return total
+
+
+def _fused(product: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
+    """The sum of an exact product and a float32, rounded once: rounding to float64 must not decide what is half-way."""
+    total = np.broadcast_to(total.astype(np.float64), np.broadcast_shapes(product.shape, total.shape))
+    wide = product + total
+    back = wide - product
+    lost = (product - (wide - back)) + (total - back)
+    # where something was lost, the last bit says so: round to odd
+    inexact = (lost != 0) & np.isfinite(wide)
+    bits = wide.view(np.int64)
+    toward = np.where((lost > 0) == (wide > 0), bits, bits - 1)
+    odd: NDArray[Any] = np.where(inexact, (toward | 1).view(np.float64), wide)
+    return odd.astype(np.float32)
+
+
+ORDERS: Final = {"apart": multiply_pairs, "odd first": multiply_odd_first}
+"""How cores add that do not take k in order."""

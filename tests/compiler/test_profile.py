@@ -77,8 +77,8 @@ def test_lines_are_named_although_the_code_comes_from_the_cache(tmp_path):
 def test_the_median_counts_after_warming_up(monkeypatch: pytest.MonkeyPatch):
     # One sample in five is disturbed, and the first ones are not samples at all.
     samples = iter([9.0, 9.0, 9.0, 0.05, 4.3, 0.05, 0.04, 0.06])
-    monkeypatch.setattr(profile._TimedWalk, "run", lambda self: [next(samples)])
-    monkeypatch.setattr(profile._TimedWalk, "described", lambda self: [("k", 0, 0)])
+    monkeypatch.setattr(profile.CpuWalk, "run", lambda self: [next(samples)])
+    monkeypatch.setattr(profile.CpuWalk, "described", lambda self: [("k", 0, 0)])
     g = ptir.Graph("f")
     exe = compiler.compile(g.build(g.input("x", ptir.tensor("f32", (4,))).exp()))
     (record,) = exe.profile(repeat=5)

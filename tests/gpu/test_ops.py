@@ -1,6 +1,7 @@
 """Every op that is lowered directly, on every dtype it takes: what the GPU computes is what the interpreters compute.
 
-Held against the PTIR interpreter within each op's bound, and by bits against the LLIR interpreter on the same kernels, as the CPU is.
+Held against the PTIR interpreter within each op's bound, and by bits against the LLIR interpreter on the same kernels, as the CPU is;
+but for functions that start from the GPU's own estimates, whose bounds `test_functions.py` measures over all arguments.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from planish import compiler, dtypes, ptir
 from planish.compiler.grids import grid_of
 from planish.compiler.launch_parameters import work_of
 from planish.dtypes import DType
+from planish.llir.program import Compute
+from planish.uop.ops import ESTIMATES
 from tests.e2e.comparing import held, same
 from tests.e2e.op_cases import CASES, DYNAMIC, Maker
 
@@ -38,10 +41,13 @@ def agree(name: str, m: Maker) -> None:
     wanted = ptir.interpret(function, m.arrays)
     lowered = compiler.lower(function, "sm_90", passes=None)
     found = [on_host(result) for result in lowered.compile()(*m.arrays)]
+    estimated = any(
+        isinstance(i, Compute) and i.op in ESTIMATES for program in lowered.programs for i in program.body
+    )
     interpreted = lowered.interpreted()(*m.arrays) if _work(lowered) < _INTERPRETED else None
     for number, (result, expected, terms) in enumerate(zip(found, wanted, m.slack, strict=True)):
         what = f"{name} of {m.dtype.short}, result {number}"
-        if interpreted is not None:
+        if interpreted is not None and not estimated:
             same(result, interpreted[number], f"{what}, GPU against interpreted")
         held(name, result, np.asarray(expected), terms, what)
 

@@ -29,7 +29,7 @@ def weights(*shape: int) -> Any:
 
 
 W = weights(96, 80)
-CASES = {
+CASES: dict[str, tuple[list[onnx.NodeProto], dict[str, Any], Any]] = {
     "weights of the file": (
         [helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)],
         {"w": W, "b": weights(96)},

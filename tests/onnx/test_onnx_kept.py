@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
+from planish.compiler import compilation_cache
 from planish.config import settings
 from planish.onnx import importing, kept_tapes, load
 from planish.onnx.model import Model
@@ -43,7 +44,7 @@ hosted (float[n] x) => (bool[n] y)
 RNG = np.random.default_rng(5)
 
 
-def dense(seed: int = 0) -> bytes:
+def dense(seed: int = 0) -> Any:
     model = onnx.parser.parse_model(DENSE.replace("<float[96, 80] w, float[96] b>", ""))
     rng = np.random.default_rng(seed)
     for name, shape in (("w", (96, 80)), ("b", (96,))):
@@ -52,7 +53,7 @@ def dense(seed: int = 0) -> bytes:
     return model.SerializeToString()
 
 
-def forked() -> bytes:
+def forked() -> Any:
     model = onnx.parser.parse_model(FORKED)
     keep = onnx.numpy_helper.from_array(np.array([True, False, True]), "keep")
     model.graph.initializer.append(keep)
@@ -146,15 +147,25 @@ def test_what_is_damaged_or_gone_is_imported_again(
     wanted = load(dense()).run(None, {"x": X})
     places: list[str] = []
     key_for = kept_tapes.key_for
-    monkeypatch.setattr(kept_tapes, "key_for", lambda *told: places.append(key_for(*told)) or places[-1])
+
+    def remembered(*told: Any) -> str:
+        places.append(key_for(*told))
+        return places[-1]
+
+    monkeypatch.setattr(kept_tapes, "key_for", remembered)
     if damage == "tape":
         load(dense()).run(None, {"x": X})
         disk_cache().put(places[-1], b"no tape at all, and longer than its head")
     else:
-        monkeypatch.setattr(kept_tapes.compilation_cache, "revive", lambda *told: None)
+        monkeypatch.setattr(compilation_cache, "revive", lambda *told: None)
     counted: list[int] = []
     record = importing.record
-    monkeypatch.setattr(importing, "record", lambda *given: counted.append(1) or record(*given))
+
+    def counting(*given: Any) -> Any:
+        counted.append(1)
+        return record(*given)
+
+    monkeypatch.setattr(importing, "record", counting)
     same(load(dense()).run(None, {"x": X}), wanted)
     assert counted == [1]
 

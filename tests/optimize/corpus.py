@@ -6,6 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from planish import dtypes
+from planish.actions.base import Action
+from planish.optimize.heuristic import rivals
+from planish.stages.rangeify.attempts import attempts
+from planish.target import Target
 from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from tests.stages.memory_kernels import (
@@ -21,6 +25,12 @@ from tests.stages.memory_kernels import (
 
 bf16, f16, f32, i32 = dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.int32
 REDUCE = AxisType.REDUCE
+
+
+def offered(sink: UOp, target: Target, template: str) -> tuple[Action, ...]:
+    """The schedule that a template offers for a kernel, whether it is the one that is chosen or not."""
+    (found,) = [each for each in rivals(sink, target, attempts(target)) if each.name == template]
+    return found.actions
 
 
 def elementwise(t: Table, rows: int = 6, columns: int = 64) -> UOp:

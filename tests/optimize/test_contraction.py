@@ -30,6 +30,7 @@ from planish.uop.node import Table, UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
 from planish.uop.strides import stride
+from tests.optimize.corpus import offered
 from tests.placed import brief
 from tests.stages.kernels import Array
 
@@ -63,6 +64,14 @@ def program_of(target: Target, sizes: Sizes, *, cores: bool = True, **options: o
             "kernel",
             run(sink, Machine(target, partial(choose, target=target, attempt=attempts(target), cores=cores))),
         )
+
+
+def nest_of(target: Target, sizes: Sizes, **options: object) -> tuple[list[str], Program]:
+    """The nest of a product, whether it is the one that is chosen or not."""
+    with Table() as t:
+        sink = matmul(t, sizes, **options)  # type: ignore[arg-type]
+        actions = offered(sink, target, "a product of matrices")
+        return brief(actions), lower("kernel", run(sink, Machine(target, lambda kernel: actions)))
 
 
 def kinds(sizes: Sizes, target: Target = V4, *, cores: bool = True, **options: object) -> list[str]:
@@ -116,11 +125,9 @@ def test_every_nest_computes_the_product(name: str, sizes: Sizes) -> None:
 
 def test_a_block_goes_on_from_what_the_last_one_left() -> None:
     """Sums start from the result so far: after a block nothing is added, so no second tile is held beside the one of sums."""
-    sizes = (12, 64, 64)
-    program = program_of(replace(V4, caches=(1 << 10, 4 << 10)), sizes, cores=False)
-    assert "block" in {
-        word.split()[0] for word in kinds(sizes, replace(V4, caches=(1 << 10, 4 << 10)), cores=False)
-    }
+    tiny = replace(V4, caches=(1 << 10, 4 << 10, 16 << 20))
+    found, program = nest_of(tiny, (12, 64, 64))
+    assert "block" in {word.split()[0] for word in found}
     adds = [i for i in program.body if isinstance(i, Compute) and i.op is Ops.ADD and i.result.dtype.is_float]
     assert not adds
 
@@ -140,12 +147,11 @@ def test_what_is_copied_is_read_in_the_order_of_memory() -> None:
 
 def test_small_caches_make_blocks_of_everything() -> None:
     """A machine with hardly any cache: the reduction in passes, a transposed operand in blocks of rows."""
-    tiny = replace(V4, caches=(1 << 10, 4 << 10), local_bytes=4 << 10, workers=2)
+    tiny = replace(V4, caches=(1 << 10, 4 << 10, 16 << 20), local_bytes=4 << 10, workers=2)
     sizes = (42, 70, 24)
     for left in (False, True):
-        found = kinds(sizes, tiny, left=left)
+        found, program = nest_of(tiny, sizes, left=left)
         assert "block" in {word.split()[0] for word in found}, found
-        program = program_of(tiny, sizes, left=left)
         rng = np.random.default_rng(0)
         arrays = {s: rng.integers(-4, 5, z).astype(np.float32) for s, z in enumerate((2940, 1008, 1680))}
         expected = expected_of(arrays, sizes, left=left, right=False, batch=0, epilogue=False)

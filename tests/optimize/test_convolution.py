@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from planish import dtypes
+from planish.actions import base as actions_base
 from planish.actions.upcast import Upcast
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Load, Loop, Program
-from planish.optimize import candidates
-from planish.optimize.cost import Estimate, estimate
+from planish.optimize import templates
+from planish.optimize.cost import Estimate, estimate, least_cycles
 from planish.optimize.draft import Draft
-from planish.optimize.heuristic import choose, drafted
+from planish.optimize.heuristic import choose, drafted, rivals
 from planish.optimize.windows import window_of
 from planish.stages.pipeline import Machine, run
 from planish.stages.rangeify.attempts import attempts
@@ -28,7 +29,7 @@ from planish.uop.nest.kernel import Nest
 from planish.uop.nest.memory import local_bytes
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, Ops
-from tests.optimize.corpus import REDUCE, Build, f32, matmul
+from tests.optimize.corpus import CORPUS, REDUCE, Build, f32, matmul, offered
 from tests.optimize.test_heuristic import SCALAR, V4, chosen, results, words
 from tests.placed import Action, ActionKind
 from tests.stages.kernels import Array, buffers_of
@@ -300,15 +301,20 @@ def test_padding_gates_no_read_that_its_own_gate_keeps_inside() -> None:
         assert gates(convolution(t, size=5, o=5), 0) == 2  # weights are read without a gate of their own
 
 
-def test_a_row_alone_is_copied_and_computed_in_several_vectors() -> None:
-    """A filter of many taps and one channel: every element is read again and again."""
-    found = words(chosen(partial(filtered, size=4000, taps=256), V4))
-    assert found[:3] == ["stage 1", "pad_to 64", "upcast 64"]
-    with Table() as t:
-        body = innermost(program_of(filtered(t, size=4000, taps=256)))
-    assert (
-        sum(isinstance(i, Compute) and i.op is Ops.MULACC and i.result.dtype.lanes == 16 for i in body) == 4
-    )
+def _given(actions: Sequence[actions_base.Action], kernel: UOp) -> Sequence[actions_base.Action]:
+    return actions
+
+
+def test_a_row_alone_is_computed_in_several_vectors() -> None:
+    """A filter of many taps and one channel: every element is read again and again, and there are sums enough to hide each other."""
+    for template in ("pixels in lanes", "lanes"):
+        with Table() as t:
+            sink = filtered(t, size=4000, taps=256)
+            actions = offered(sink, V4, template)
+            machine = Machine(V4, partial(_given, actions))
+            body = innermost(lower("kernel", run(sink, machine)))
+        sums = [i for i in body if isinstance(i, Compute) and i.op is Ops.MULACC]
+        assert sum(i.result.dtype.lanes == 16 for i in sums) >= 4, template
 
 
 def test_sums_over_images_are_made_in_passes_of_register_tiles() -> None:
@@ -455,7 +461,7 @@ def test_a_schedule_near_the_limit_has_no_rivals(monkeypatch: pytest.MonkeyPatch
         seen.append(found.cycles)
         return found
 
-    monkeypatch.setattr(candidates, "estimate", counted)
+    monkeypatch.setattr(templates, "estimate", counted)
     for o, expected in ((64, 1), (20, 2)):
         seen.clear()
         with Table() as t:
@@ -473,7 +479,7 @@ def test_a_template_that_fails_leaves_no_trace() -> None:
             trial.cores = False
             return False
 
-        assert not candidates.best_of(draft, view, [half, half])
+        assert not templates.choose_best(draft, view, [templates.only("half", half)] * 2)
         assert (draft.sink, draft.actions, draft.reasons, draft.upcast, draft.cores) == (
             sink,
             [],
@@ -483,13 +489,34 @@ def test_a_template_that_fails_leaves_no_trace() -> None:
         )
 
 
+def test_templates_offer_what_choosing_then_ranks() -> None:
+    """Several schedules of one kernel, with estimates, no two the same; what is chosen is none that costs much more than another."""
+    for build in (partial(convolution, c=20, o=20, size=30), partial(filtered, size=4000, taps=256)):
+        with Table() as t:
+            sink = build(t)
+            found = rivals(sink, V4, attempts(V4), V4.workers)
+            taken = tuple(choose(sink, V4, attempts(V4)))
+        assert len({each.actions for each in found}) == len(found) > 1
+        assert [each.cost.cycles for each in found] == sorted(each.cost.cycles for each in found)
+        (mine,) = [each for each in found if each.actions == taken]
+        assert 0.9 * mine.cost.cycles <= found[0].cost.cycles
+
+
+def test_no_schedule_is_cheaper_than_the_bound_that_ends_the_comparing() -> None:
+    for build in CORPUS.values():
+        with Table() as t:
+            sink = build(t)
+            for each in rivals(sink, V4, attempts(V4), 1):
+                assert each.cost.cycles >= 0.99 * least_cycles(Nest.of(sink), V4), each.name
+
+
 def test_the_cheapest_of_several_is_taken() -> None:
     with Table() as t:
         sink = convolution(t, c=4, o=32, size=16)
         draft, view = Draft(sink, V4, attempts(V4), cores=False), Nest.of(sink)
 
-        def lanes(count: int) -> candidates.Template:
-            return lambda trial, view: trial.take(Upcast, view.outputs[-1], count)
+        def lanes(count: int) -> templates.Template:
+            return templates.only(f"{count}", lambda trial, view: trial.take(Upcast, view.outputs[-1], count))
 
-        assert candidates.best_of(draft, view, [lanes(2), lanes(16), lanes(4)])
+        assert templates.choose_best(draft, view, [lanes(2), lanes(16), lanes(4)])
         assert str(draft.actions[-1]).endswith(" 16)")

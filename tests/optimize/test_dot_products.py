@@ -1,4 +1,4 @@
-"""Integer products in pairs and quads: the schedule, the same integers by interpreter and machine code, and the instructions of the inner loop."""
+"""Products in pairs and quads: the schedule, the same bits by interpreter and machine code, and the instructions of the inner loop."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 from numpy.typing import NDArray
 
 from planish import compiler, ptir
 from planish.actions.base import Action
 from planish.actions.tensor_core import TensorCore
 from planish.actions.thread import Thread
+from planish.errors import PlanishError
 from planish.llir.interpret import interpret
 from planish.runtime import cpu
 from planish.target import TARGETS
@@ -21,6 +23,7 @@ from planish.target import TARGETS
 Array = NDArray[Any]
 V3, V4, VNNI = TARGETS["x86-64-v3"], TARGETS["x86-64-v4"], TARGETS["x86-64-vnni"]
 HAS_VNNI = cpu.host().has("avx512vnni")
+HAS_BF16 = cpu.host().has("avx512bf16")
 
 
 def product(
@@ -166,3 +169,91 @@ def test_little_work_is_left_to_vectors() -> None:
     for m, n, k in ((1, 512, 512), (8, 8, 8)):
         lowered = compiler.lower(product(m, n, k), V4)
         assert TensorCore not in {type(action) for choice in lowered.choices for action in choice.actions}
+
+
+# -- pairs of bfloat16 -------------------------------------------------------------------------------------------------
+
+
+def halves(m: int, n: int, k: int, *, turned: bool = False, out: str = "f32") -> ptir.Function:
+    g = ptir.Graph("product")
+    a = g.input("a", ptir.tensor("bf16", (m, k))).cast("f32")
+    b = g.input("b", ptir.tensor("bf16", (n, k) if turned else (k, n))).cast("f32")
+    return g.build(a.matmul(b.transpose((1, 0)) if turned else b).cast(out))
+
+
+def bfloats(*dims: int, seed: int, powers: tuple[int, int]) -> Array:
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal(dims) * 2.0 ** rng.integers(*powers, dims)).astype(bfloat16)
+
+
+@pytest.mark.parametrize(("m", "n", "k", "turned"), [(24, 32, 34, False), (40, 50, 41, True)])
+@pytest.mark.parametrize("powers", [(-3, 3), (-70, -58), (-134, -120)], ids=["plain", "small", "subnormal"])
+def test_pairs_of_bfloat16_are_the_same_bits_everywhere(
+    m: int, n: int, k: int, turned: bool, powers: tuple[int, int]
+) -> None:
+    """Odd first, fused, subnormals flushed: interpreters, C and the processor agree, and all are as near as they promise."""
+    lowered = compiler.lower(halves(m, n, k, turned=turned), "x86-64-bf16")
+    assert [core_of(choice.actions) for choice in lowered.choices] == ["pairs_bf16_n16"]
+    a = bfloats(m, k, seed=1, powers=powers)
+    b = bfloats(*((n, k) if turned else (k, n)), seed=2, powers=powers if powers[0] > -100 else (-3, 3))
+    (expected,) = lowered.interpreted()(a, b)
+    for run in [lowered.compile(), lowered.compile("c")] if HAS_BF16 else []:
+        (found,) = run(a, b)
+        np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
+    left, right = a.astype(np.float64), b.astype(np.float64).T if turned else b.astype(np.float64)
+    bound = 2.0**-23 * k * (np.abs(left) @ np.abs(right)) + 3 * k * 2.0**-126 * (
+        1 + np.abs(right).sum(axis=0)
+    )
+    assert (np.abs(expected - left @ right) <= bound).all()
+
+
+@pytest.mark.skipif(not HAS_BF16, reason="the processor has no dot products of bfloat16")
+def test_the_instruction_adds_as_described() -> None:
+    """One pair of every kind of number: what is rounded half-way, cancels, overflows, is subnormal, infinite or no number."""
+    special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0**-126,
+        2.0**-133,
+        -(2.0**-130),
+        3.0e38,
+        -3.0e38,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1.0078125,
+        2.0**-63,
+    ]
+    rng = np.random.default_rng(0)
+    lowered = compiler.lower(halves(16, 64, 64), "x86-64-bf16")
+    run, oracle = lowered.compile(), lowered.interpreted()
+    for _ in range(4):
+        a, b = (np.zeros(dims, bfloat16) for dims in ((16, 64), (64, 64)))
+        for x in (a, b):  # two pairs of special values in each sum
+            x.T[:4] = rng.choice(special, (4, 16)) if x is a else 0
+        b[:4] = rng.choice(special, (4, 64))
+        b[4:], a[:, 4:] = 1.0, rng.choice(special[:9], (16, 60)) * (rng.random((16, 60)) < 0.05)
+        (found,), (expected,) = run(a, b), oracle(a, b)
+        same = (found.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(found) & np.isnan(expected))
+        assert same.all()
+
+
+def test_the_inner_loop_multiplies_pairs_of_bfloat16() -> None:
+    """24 products for 4 vectors and 6 pairs that are loaded."""
+    text = compiler.lower(halves(512, 512, 512), "x86-64-bf16").as_text("asm")
+    blocks = re.split(r"^\.?LBB\w+:", text, flags=re.MULTILINE)
+    loop = max(blocks, key=lambda block: len(re.findall("vdpbf16ps", block))).split("\tj")[0]
+    products = len(re.findall("vdpbf16ps", loop))
+    assert products
+    assert products % 24 == 0
+    assert len(re.findall(r"^\tv", loop, flags=re.MULTILINE)) <= products + 10 * (products // 24)
+
+
+def test_source_for_other_processors_is_refused() -> None:
+    source = (
+        "declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)"
+    )
+    with pytest.raises(PlanishError, match="needs avx512bf16, which x86-64-v4 does not have"):
+        cpu.emit_object(source, cpu.Processor(cpu.host().triple, "x86-64-v4"))

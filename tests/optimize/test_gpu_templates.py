@@ -75,6 +75,38 @@ def test_templates(name: str, target: str) -> None:
         np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-5, atol=2e-5)
 
 
+N = pn.Dim("n", 1, 5000)
+NAMED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "elements": (lambda x: pn.tanh(x) * 2.0, (N,), "pad_to(i, 256); local(i, 256)"),
+    "elements of rows": (
+        lambda x: pn.tanh(x) * 2.0,
+        (N, 8),
+        "upcast(i, 4); pad_to(i.outer, 256); local(i.outer, 256)",
+    ),
+    "rows": (pn.nn.softmax, (N, 64), "group("),
+    "softmax": (pn.nn.softmax, (3, N), "pad_to(k, 256); group(k, 256)"),
+    "sums": (lambda x: pn.sum(x, axis=1), (3, N), "pad_to(j, 256); group(j, 256)"),
+    "column sums": (lambda x: pn.sum(x, axis=0), (N, 64), "pad_to(j, 32); group(j, 32)"),
+    "scan": (lambda x: pn.cumulative_sum(x, axis=1), (N, 128), "relay("),
+    "transpose": (lambda x: x.T + 1.0, (N, 16), "local("),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_sizes_that_are_told_when_the_code_runs_have_whole_blocks(name: str) -> None:
+    function, dims, expected = NAMED[name]
+    traced = pn.jit(function).lower(pn.TensorSpec(dims, pn.float32)).function
+    lowered = compiler.lower(traced, "sm_90")
+    said = "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
+    assert expected in said
+    assert all(np.prod(grid_of(program).threads) >= 32 for program in lowered.programs)
+    exact = compiler.compile(traced)
+    for n in (1, 5, 300):
+        x = data(*(n if dim is N else dim for dim in dims))
+        for found, wanted in zip(lowered.interpreted()(x), exact(x), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+
+
 @pytest.mark.parametrize("columns", [1024, 4096, 16384, 32768])
 def test_rows_up_to_what_shared_memory_holds_are_one_kernel(columns: int) -> None:
     traced = pn.jit(pn.nn.softmax).lower(pn.TensorSpec((64, columns), pn.float32)).function
@@ -88,3 +120,28 @@ def test_rows_beyond_that_are_several_kernels() -> None:
     traced = pn.jit(pn.nn.softmax).lower(pn.TensorSpec((64, 1 << 17), pn.float32)).function
     for program in compiler.lower(traced, "sm_80").programs:
         assert sum(b.nbytes for b in program.locals if b.space.name == "LOCAL") <= 163 << 10
+
+
+SPLIT: dict[str, tuple[Any, Any, int]] = {
+    "scan of one row": (lambda x: pn.cumulative_sum(x, axis=0), data(512), 3),
+    "narrow scan": (lambda x: pn.cumulative_sum(x.astype(pn.bfloat16), axis=0), data(512), 3),
+    "scan that something is made of": (lambda x: pn.cumulative_sum(x, axis=1) * 2.0, data(2, 512), 4),
+    "extrema": (lambda x: pn.cumulative_max(x, axis=0), data(512), 3),
+    "products": (lambda x: pn.cumulative_prod(x * 0.1 + 1.0, axis=0), data(512), 3),
+    "scan of columns": (lambda x: pn.cumulative_sum(x, axis=0), data(64, 32), 3),
+    "column sums": (lambda x: pn.sum(x, axis=0), data(256, 32), 2),
+}
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, value in {"_LONG": 1, "_ROW_SCAN": 128, "_COLUMN_SCAN": 16, "_COLUMN_PART": 32}.items():
+        monkeypatch.setattr(f"planish.schedule.split.{limit}", value)
+    function, x, kernels = SPLIT[name]
+    traced = pn.jit(function).lower(pn.asarray(x)).function
+    lowered = compiler.lower(traced, "sm_90")
+    assert len(lowered.programs) == kernels
+    (wanted,) = compiler.compile(traced)(x)
+    (found,) = lowered.interpreted()(x)
+    close = 2e-2 if name == "narrow scan" else 2e-5
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=close, atol=close)

@@ -7,6 +7,7 @@ above the driver is what runs here. `refuse` makes a function of the driver fail
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,6 +84,8 @@ class EmulatedDriver:
             "cuGraphExecDestroy": nothing, "cuEventDestroy": nothing,
             "cuMemcpyHtoD": copied, "cuMemcpyDtoH": copied, "cuMemcpyDtoDAsync": copied, "cuMemcpyHtoDAsync": copied,
             "cuMemcpyDtoHAsync": copied,
+            "cuGetErrorName": lambda status: status.name.encode(),
+            "cuGetErrorString": lambda _: b"as the emulated driver was told to say",
             "cuDriverGetVersion": lambda: self.version,
             "cuDeviceGetCount": lambda: 1,
             "cuDeviceGet": lambda number: number,
@@ -116,7 +119,7 @@ class EmulatedDriver:
         }
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("cu") or name.startswith("cuGetError"):
+        if not name.startswith("cu"):
             return getattr(self.real, name)
         answer = self.answers[name]
 
@@ -319,5 +322,6 @@ def emulated(monkeypatch: pytest.MonkeyPatch, memory: int = 1 << 30) -> Iterator
         yield found
         assert not found.errors, found.errors
     finally:
+        gc.collect()  # what is still there lets go of it while it is there
         for cache in caches:
             cache.cache_clear()

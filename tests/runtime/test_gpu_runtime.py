@@ -11,7 +11,10 @@ import pytest
 import planish as pn
 from planish.compiler import gpu as compiler_gpu
 from planish.compiler import lowering
+from planish.errors import PlanishError
+from planish.runtime.cuda.driver import CudaError, CudaFault
 from planish.runtime.grid import Grid, size_of
+from tests.runtime import emulated_cuda
 from tests.runtime.emulated_cuda import EmulatedDriver, emulated
 
 GPU = "cuda:0"
@@ -163,3 +166,116 @@ def test_sizes_follow_from_variables() -> None:
     grid = Grid(("v0 63 add 64 truncdiv", "7", "v1 v0 max"), (64, 1, 1))
     assert not grid.is_static
     assert grid.at((130, 3)) == (3, 7, 130)
+
+
+def test_a_profile_names_every_launch(gpu: EmulatedDriver) -> None:
+    @pn.jit
+    def f(x: Any) -> Any:
+        return pn.scan(lambda c, row: (pn.tanh(c @ pn.eye(4) + row), pn.sum(c)), pn.zeros(4), x)
+
+    x = pn.asarray(_data(5, 4), device=GPU)
+    compiled = f.lower(x).compile()
+    np.testing.assert_allclose(np.asarray(compiled(x)[1]), np.asarray(f(x)[1]), rtol=1e-6)
+    assert compiled(x)[0].device == GPU
+    profile = compiled.profile(x, repeat=2)
+    assert {record.calls for record in profile} >= {5}
+    assert all(record.seconds > 0 for record in profile if record.calls)
+    assert "on the GPU (median of 2)" in str(profile)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+def test_too_little_memory_is_told_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    with emulated(monkeypatch, memory=1 << 20):
+        x = pn.asarray(_data(64), device=GPU)
+        f = pn.jit(lambda x: pn.broadcast_to(x, (1 << 14, 64)) + 1.0)
+        with pytest.raises(
+            MemoryError, match=r"out of memory: the largest buffer is result 0.*4\.0 MiB.*cuda:0 has no"
+        ):
+            f(x)
+        with pytest.raises(
+            MemoryError, match=r"cuda:0 has no 4,194,304 bytes left: of its 1,048,576 this process uses"
+        ):
+            pn.asarray(np.zeros(1 << 20, np.float32), device=GPU)
+        assert np.array_equal(np.asarray(x + 1), _data(64) + 1)
+
+
+def test_memory_that_is_kept_is_given_back_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    with emulated(monkeypatch, memory=1 << 20) as gpu:
+        x = pn.asarray(np.zeros(100_000, np.float32), device=GPU)
+        del x
+        y = pn.asarray(np.ones(200_000, np.float32), device=GPU)
+        assert gpu.calls["cuMemFree"] == 1
+        assert np.asarray(y)[-1] == 1
+
+
+@pytest.mark.parametrize("name", ["cuLaunchKernel", "cuGraphLaunch", "cuMemcpyDtoH"])
+def test_a_fault_names_the_kernels_and_what_goes_on(gpu: EmulatedDriver, name: str) -> None:
+    f = pn.jit(lambda x: pn.exp(x) * 2.0)
+    x = pn.asarray(_data(16), device=GPU)
+    if name != "cuLaunchKernel":
+        f(x), f(x)
+    gpu.refused[name] = 700
+    with pytest.raises(
+        CudaFault,
+        match=r"the GPU stopped .*ILLEGAL_ADDRESS.*launched last: map_16_\w+.*CPU and its tensors go on",
+    ) as caught:
+        np.asarray(f(x))
+    assert "CUDA_LAUNCH_BLOCKING=1" in str(caught.value)
+    assert np.array_equal(np.asarray(pn.ones(3) + 1), [2, 2, 2])
+
+
+def test_a_launch_that_is_refused_names_its_kernel(gpu: EmulatedDriver) -> None:
+    gpu.refused["cuLaunchKernel"] = 701  # too many resources
+    with pytest.raises(CudaError, match=r"a launch failed when map_16_\w+ was launched.*RESOURCES"):
+        pn.jit(lambda x: pn.exp(x) * 3.0)(pn.asarray(_data(16), device=GPU))
+
+
+def test_a_graph_that_is_refused_says_so(gpu: EmulatedDriver) -> None:
+    f = pn.jit(lambda x: pn.exp(x) * 4.0)
+    x = pn.asarray(_data(16), device=GPU)
+    f(x)
+    gpu.refused["cuGraphInstantiate"] = 801
+    with pytest.raises(CudaError, match=r"cuGraphInstantiate failed.*NOT_SUPPORTED"):
+        f(x)
+    gpu.refused.clear()
+    assert np.allclose(np.asarray(f(x)), np.exp(_data(16)) * 4, rtol=1e-5)
+
+
+def test_words_that_cannot_be_set_leave_a_graph_of_nothing(gpu: EmulatedDriver) -> None:
+    f = pn.jit(lambda x: x * 5.0)
+    given = [pn.asarray(_data(16, seed=n), device=GPU) for n in range(7)]
+    kept = [f(x) for x in given[:6]]
+    gpu.refused["cuGraphExecKernelNodeSetParams_v2"] = 1
+    with pytest.raises(CudaError, match="INVALID_VALUE"):
+        f(given[6])
+    gpu.refused.clear()
+    assert np.array_equal(np.asarray(f(given[6])), _data(16, seed=6) * 5)
+    assert np.array_equal(np.asarray(f(given[1])), np.asarray(kept[1]))
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [(100, "finds no GPU"), (803, "driver is too old"), (999, "UNKNOWN")],
+)
+def test_no_gpu_says_why(gpu: EmulatedDriver, status: int, told: str) -> None:
+    gpu.refused["cuInit"] = status
+    with pytest.raises(
+        PlanishError, match=rf"there is no device 'cuda:0' \(.*{told}.*devices: cpu, interpreter$"
+    ):
+        pn.ones(3, device="cuda")
+    assert pn.devices() == ("cpu", "interpreter")
+
+
+def test_an_old_gpu_is_told(gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(emulated_cuda._ATTRIBUTES, "COMPUTE_CAPABILITY_MAJOR", 7)
+    with pytest.raises(PlanishError, match=r"compute capability 7, planish needs 8\.0 \(Ampere\)"):
+        pn.realize(pn.ones(3, device="cuda") + 1)
+
+
+def test_a_device_that_is_not_there_and_two_devices(gpu: EmulatedDriver) -> None:
+    with pytest.raises(PlanishError, match=r"there is no device 'cuda:3' \(CUDA finds 1 GPUs\)"):
+        pn.ones(3).to_device("cuda:3")
+    with pytest.raises(PlanishError, match=r"different devices, cpu and cuda:0.*to_device"):
+        pn.asarray(_data(3), device=GPU) + pn.asarray(_data(3), device="cpu")

@@ -115,6 +115,11 @@ FITS: dict[str, Fit] = {
         lambda z: (mpmath.tanh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
         lambda: mpf(0), lambda: mpf("0.303"), 5, 11,
     ),
+    "TANH_FARTHER": Fit(
+        "(tanh(x)/x - 1) / z, z = x**2, on |x| <= 0.65",
+        lambda z: (mpmath.tanh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+        lambda: mpf(0), lambda: mpf("0.4225"), 6, 0,
+    ),
     "ERF": Fit(
         "erf(x)/x - 1, z = x**2, on |x| <= 1",
         lambda z: mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple, cast
@@ -27,6 +28,7 @@ from planish.actions.split import Split
 from planish.actions.stage import Stage
 from planish.actions.swap import Swap
 from planish.actions.tensor_core import TensorCore
+from planish.actions.text import parse_schedule
 from planish.actions.thread import Thread
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
@@ -53,6 +55,7 @@ from tests.stages.fuzz_actions import (
     fuzz,
     native_results,
     results,
+    two_stores,
 )
 from tests.stages.memory_kernels import crossed
 
@@ -305,6 +308,18 @@ def test_stores_in_any_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_kernel_is_fuzzed() -> None:
     assert set(KERNELS) >= {name for plant in PLANTS for name in plant.kernels} - {"half matmul"}
+
+
+@pytest.mark.parametrize("schedule", ["local(i); align(k, 5)", "local(i, 2); align(k, 5); local(k, 5)"])
+def test_a_gate_that_picks_the_thread_of_a_store_is_enough(schedule: str) -> None:
+    """Rows that start apart are written to places that no thread is named in: which one writes, the gate says."""
+    actions = parse_schedule(schedule)
+    with Table() as table, settings(check="spec"):
+        sink = two_stores(random.Random(1), table)
+        before = contents(sink, 1)
+        expected = results(sink, before, pipeline.PLAIN)
+        found = results(sink, before, pipeline.Machine(CUDA, lambda _: actions))
+    assert {n: array.tolist() for n, array in found.items()} == {n: a.tolist() for n, a in expected.items()}
 
 
 def test_shared_memory_waits_for_no_thread_that_is_still_at_work() -> None:

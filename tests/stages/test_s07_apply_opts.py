@@ -434,7 +434,6 @@ REFUSED: list[tuple[Build, Action, Target, str]] = [
     (matmul, Action(K.LIMIT, 2, 2), CPU, "no mask hides"),
     (masked_attention, Action(K.LIMIT, 5, 3), CPU, "no number of steps"),
     (softmax, Action(K.SWAP, 0, 1), CPU, "more often"),
-    (matmul, Action(K.ALIGN, 1, 5), GPU, "threads in blocks"),
     (matmul, Action(K.PEEL, 1, 8), CPU, "no element inside"),
     (matmul, Action(K.PEEL, 2, 2), CPU, "REDUCE"),
     (softmax, Action(K.PEEL, 1, 2), CPU, "for both parts"),

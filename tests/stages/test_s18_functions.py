@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from planish import dtypes
-from planish.stages.linearizer.decompositions.support import CPU
+from planish.stages.linearizer.calls import kernel
+from planish.stages.linearizer.decompositions.support import CPU, Support
+from planish.stages.linearizer.s18_decompositions import decompositions
+from planish.target import GPU_OPS
+from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
 from tests.stages import s18_math
 from tests.stages.s18_math import (
@@ -102,6 +106,23 @@ def test_fmod_is_exact(dtype: str, target: str) -> None:
     with np.errstate(invalid="ignore"):
         wanted = np.fmod(x, y)
     assert same_bits(found, wanted)
+
+
+@pytest.mark.parametrize("op", [Ops.EXP, Ops.EXP2, Ops.TANH], ids=named)
+def test_functions_that_start_from_estimates_are_within_their_bounds(op: Ops) -> None:
+    """Of exact estimates. What those of a GPU add is measured there (`tests/gpu/test_functions.py`)."""
+    x = np.concatenate([specials(dtypes.float32), inputs(op, dtypes.float32, 20_000, seed=5)])
+    found = Applied(op, dtypes.float32, Support(GPU_OPS))(x)
+    worst, place = worst_single(op, found, x)
+    assert worst <= limit(op, "f32"), describe(op, place, found, [x])
+    nodes = len(decomposed(op, Support(GPU_OPS)))
+    assert nodes < 0.7 * len(decomposed(op, TARGETS["fma"]))
+
+
+def decomposed(op: Ops, support: Support) -> list[UOp]:
+    """The nodes that a function of a float32 becomes."""
+    with Table() as table:
+        return decompositions(kernel(op, dtypes.float32, table), support).toposort()
 
 
 def tabled() -> list[tuple[Ops, str, str]]:

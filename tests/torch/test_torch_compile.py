@@ -112,3 +112,65 @@ def test_an_option_that_is_none_is_an_error():
 
     with pytest.raises(planish.PlanishError, match="there is no option 'thread'"):
         Options.of({"thread": 2})
+
+
+def test_check_compares_every_node_and_names_the_first_that_differs(monkeypatch):
+    from planish.torch import registry
+
+    def function(x):
+        return (x.sin() * 2).exp().sum(0)
+
+    x = torch.randn(4, 5)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(function, check=True)(x), function(x))
+    right = registry._TABLE["aten.exp"]
+    monkeypatch.setitem(registry._TABLE, "aten.exp", lambda at, x: right(at, x).mul(1.01))
+    with pytest.raises(planish.PlanishError, match=r"exp \(aten\.exp\.default\) differs from eager torch"):
+        compiled(function, check=True)(x)
+
+
+def test_an_exported_program_has_named_parameters_and_a_state(tmp_path):
+    model, x = perceptron().eval(), torch.randn(8, 16)
+    exported = torch.export.export(model, (x,))
+    torch.export.save(exported, tmp_path / "model.pt2")
+    for source in (exported, tmp_path / "model.pt2"):
+        program = planish.torch.load(source)
+        torch.testing.assert_close(program(x), model(x))
+        assert "0.weight" in program.parameters
+    program = planish.torch.load(exported)
+    program.load_state_dict({name: torch.zeros_like(t) for name, t in program.state_dict().items()})
+    assert program(x).abs().max() == 0
+    with pytest.raises(planish.PlanishError, match="missing"):
+        program.load_state_dict({})
+    with pytest.raises(planish.PlanishError, match=r"not a program of torch\.export"):
+        planish.torch.load(tmp_path / "nothing.pt2")
+
+
+def test_an_exported_program_keeps_what_it_writes_to_its_buffers():
+    model = torch.nn.BatchNorm1d(3)
+    x = torch.randn(8, 3)
+    program = planish.torch.load(torch.export.export(model, (x,)))
+    torch.testing.assert_close(program(x), model(x))
+    torch.testing.assert_close(program.state_dict()["running_mean"], model.running_mean)
+
+
+def test_sizes_with_names_are_compiled_per_size_and_right():
+    torch._dynamo.reset()
+    function = planish.torch.compile(lambda x: torch.softmax(x * x.shape[0], -1), dynamic=True)
+    for size in (3, 5, 3, 7):
+        x = torch.randn(size, 4)
+        torch.testing.assert_close(function(x), torch.softmax(x * size, -1))
+
+
+def test_training_with_an_optimiser():
+    ours, theirs = perceptron(), perceptron()
+    step, other = (torch.optim.AdamW(m.parameters(), lr=1e-2) for m in (ours, theirs))
+    fast = compiled(ours)
+    x, y = torch.randn(8, 16), torch.randn(8, 4)
+    for _ in range(3):
+        for model, optimiser in ((fast, step), (theirs, other)):
+            optimiser.zero_grad()
+            torch.nn.functional.mse_loss(model(x), y).backward()
+            optimiser.step()
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)

@@ -156,11 +156,9 @@ class Tensor(ArrayMethods):
 
     def _elements(self, what: str | None) -> Array:
         """The elements, read-only. `what` asks for them, for messages."""
-        value = self._value
-        if value.storage is None:
-            SESSION.evaluate((value,), what)
+        storage = self._value.storage
         # What was computed is made read-only when somebody looks at it.
-        return fetched(cast("Storage", value.storage))
+        return fetched(SESSION.elements(self._value, what) if storage is None else storage)
 
     def _data(self, what: str | None = None) -> Array:
         """The elements, read-only, for somebody to keep."""

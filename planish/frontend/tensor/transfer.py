@@ -21,7 +21,7 @@ from planish.errors import DTypeError, GraphError, Location, PlanishError, Shape
 from planish.frontend import devices, tree
 from planish.frontend.expression import LazyValue, Parameter
 from planish.frontend.session import evaluate, tensor_type
-from planish.frontend.storage import Array, Storage
+from planish.frontend.storage import Array
 from planish.frontend.tensor.array import Nested, Scalar, Tensor
 from planish.frontend.tensor.operands import DTypeLike, as_dtype, cast_to, from_data, mistake
 
@@ -251,8 +251,9 @@ def _gpu_array(x: Tensor, copy: bool | None = None) -> Any:
     value = x._value
     evaluate([value])
     value.shared = True
-    storage = devices.find(x.device).moved(cast("Storage", value.storage))
-    value.storage = storage
+    storage = cast("Any", value.storage)
+    if isinstance(storage, np.ndarray):  # a constant that nobody has moved yet
+        storage = value.storage = devices.find(x.device).moved(storage)
     return storage.copy() if copy else storage
 
 
@@ -331,12 +332,14 @@ def realize(*trees: object) -> None:
 def represent(x: Tensor) -> str:
     """Values, shape, dtype, device; what is traced has no values yet."""
     about = f"shape={x.shape}, dtype={x.dtype.name}, device={x.device!r}"
-    if x._value.storage is None:
-        try:
-            evaluate([x._value])
-        except GraphError:
-            return f"Tensor(<traced>, {about})"
-    shown = np.array2string(x._elements(None), separator=", ", prefix="Tensor(", threshold=200)
+    known = x._value.storage is not None  # asked outside: what was donated has no answer
+    try:
+        elements = x._elements(None)
+    except GraphError:
+        if known:
+            raise
+        return f"Tensor(<traced>, {about})"
+    shown = np.array2string(elements, separator=", ", prefix="Tensor(", threshold=200)
     return f"Tensor({shown}, {about})"
 
 

@@ -20,6 +20,7 @@ from planish.onnx.ops.common import (
 )
 from planish.onnx.ops.convolution import convolve, with_bias
 from planish.onnx.ops.linear import gemm_product, matmul, scaled
+from planish.onnx.ops.pooling import max_pool
 from planish.onnx.ops.quantization import (
     dequantize_linear,
     dequantized,
@@ -111,7 +112,7 @@ _ACTIVATIONS: dict[str, Callable[[V, list[float]], V]] = {
 }
 
 
-def _activated(at: NodeSite, x: V, parameters: list[float]) -> V:
+def activated(at: NodeSite, x: V, parameters: list[float]) -> V:
     name = at.attr("activation", "")
     if not name:
         return x
@@ -127,7 +128,7 @@ def fused_gemm(at: NodeSite, a: V, b: V, c: V | None = None) -> V:
     beta = at.attr("beta", 1.0)
     given = [at.attr(f"activation_{name}") for name in ("alpha", "beta", "gamma")]
     result = result if c is None else result.add(scaled(c, beta).broadcast_to(result.dims))
-    return _activated(at, result, [g for g in given if g is not None])
+    return activated(at, result, [g for g in given if g is not None])
 
 
 @op("FusedConv", domain=_DOMAIN)
@@ -135,7 +136,7 @@ def fused_conv(at: NodeSite, x: V, kernel: V, bias: V | None = None, more: V | N
     window = window_of(at, sizes(at, x, 2), sizes(at, kernel, 2))
     result = with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
     result = result if more is None else result.add(more)
-    return _activated(at, result, list(at.attr("activation_params") or []))
+    return activated(at, result, list(at.attr("activation_params") or []))
 
 
 @op("MatMulNBits", domain=_DOMAIN)
@@ -259,10 +260,30 @@ op("DequantizeLinear", domain=_DOMAIN)(dequantize_linear)
 
 @op("QLinearConv", domain=_DOMAIN)
 def qlinear_conv_(at: NodeSite, *values: V | None) -> V:
-    if at.attr("channels_last", 0):
-        raise at.refuse("channels at the end")
-    result: V = qlinear_conv(at, *values)
-    return result
+    x, *others = values
+    if not at.attr("channels_last", 0) or x is None:
+        plain: V = qlinear_conv(at, *values)
+        return plain
+    return _channels_last(qlinear_conv(at, _channels_first(x), *others))
+
+
+def _channels_first(x: V) -> V:
+    return x.transpose([0, x.rank - 1, *range(1, x.rank - 1)])
+
+
+def _channels_last(x: V) -> V:
+    return x.transpose([0, *range(2, x.rank), 1])
+
+
+@op("NhwcMaxPool", domain=_DOMAIN)
+def nhwc_max_pool(at: NodeSite, x: V) -> V:
+    return _channels_last(max_pool(at, _channels_first(x)))
+
+
+@op("NhwcConv", "NhwcFusedConv", domain=_DOMAIN)
+def nhwc_conv(at: NodeSite, x: V, kernel: V, bias: V | None = None, more: V | None = None) -> V:
+    others = None if more is None else _channels_first(more)
+    return _channels_last(fused_conv(at, _channels_first(x), _channels_first(kernel), bias, others))
 
 
 def _again(x: V, scale: V, zero: V | None, like: V) -> V:
@@ -315,8 +336,14 @@ def _global_average(at: NodeSite, x: V) -> V:
 
 
 def _average(at: NodeSite, x: V) -> V:
-    if at.attr("channels_last", 0) or at.attr("ceil_mode", 0):
-        raise at.refuse("channels at the end, or sizes rounded up")
+    if at.attr("ceil_mode", 0):
+        raise at.refuse("sizes rounded up")
+    if at.attr("channels_last", 0):
+        return _channels_last(_averaged(at, _channels_first(x)))
+    return _averaged(at, x)
+
+
+def _averaged(at: NodeSite, x: V) -> V:
     window = window_of(at, sizes(at, x, 2))
     counted = bool(at.attr("count_include_pad", 0))
     return pooling.average_pool(

@@ -1,8 +1,7 @@
-"""Classical models (ai.onnx.ml), on the host: encoders, scalers, linear models and trees."""
+"""Encoders, scalers and their like (ai.onnx.ml), on the host."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,100 +87,73 @@ def normalizer(at: NodeSite, x: Array) -> Array:
     return (wide / np.where(size == 0, 1, size)).astype(np.float32)
 
 
-@op("LinearRegressor", domain=_DOMAIN, host=True)
-def linear_regressor(at: NodeSite, x: Array) -> Array:
-    targets = at.attr("targets", 1)
-    weights = np.array(at.attr("coefficients") or [], np.float64).reshape(targets, -1)
-    shift = np.array(at.attr("intercepts") or [0.0] * targets, np.float64)
-    if at.attr("post_transform", "NONE") != "NONE":
-        raise at.refuse("transforms its results")
-    return (x.astype(np.float64) @ weights.T + shift).astype(np.float32)
+@op("LabelEncoder", domain=_DOMAIN, host=True)
+def label_encoder_early(at: NodeSite, x: Array) -> Array:
+    """The old form: texts to their places in a list, or back."""
+    classes = at.attr("classes_strings") or []
+    texts, whole = at.attr("default_string", "_Unused"), at.attr("default_int64", -1)
+    return _mapped(x, dict(zip(classes, range(len(classes)), strict=True)), whole, texts)
 
 
-# -- trees -----------------------------------------------------------------------------------------------------------
-
-_TESTS: dict[int, Callable[[Array, Array], Array]] = {
-    0: np.less_equal, 1: np.less, 2: np.greater_equal, 3: np.greater, 4: np.equal, 5: np.not_equal,
-}  # fmt: skip
-_MEMBER = 6
-_AVERAGE, _SUM, _LEAST, _MOST = range(4)
+@op("CategoryMapper", domain=_DOMAIN, host=True)
+def category_mapper(at: NodeSite, x: Array) -> Array:
+    names, numbers = at.attr("cats_strings") or [], at.attr("cats_int64s") or []
+    texts, whole = at.attr("default_string", "_Unused"), at.attr("default_int64", -1)
+    return _mapped(x, dict(zip(names, numbers, strict=True)), whole, texts)
 
 
-@op("TreeEnsemble", domain=_DOMAIN, since=5, host=True)
-def tree_ensemble(at: NodeSite, x: Array) -> Array:
-    """Every sample walks down every tree; what its leaves say is added up (or averaged, or the extreme taken)."""
-    features, modes = (
-        np.array(at.attributes.require("nodes_featureids")),
-        at.attributes.require("nodes_modes"),
-    )
-    splits = np.asarray(at.attributes.require("nodes_splits"))
-    ends = [np.array(at.attributes.require(f"nodes_{side}leafs"), bool) for side in ("true", "false")]
-    nexts = [np.array(at.attributes.require(f"nodes_{side}nodeids")) for side in ("true", "false")]
-    missing = np.array(at.attr("nodes_missing_value_tracks_true") or [0] * len(features), bool)
-    weights = np.asarray(at.attributes.require("leaf_weights"))
-    targets = np.array(at.attributes.require("leaf_targetids"))
-    roots, count = at.attributes.require("tree_roots"), at.attr("n_targets")
-    at.attr("nodes_hitrates")
-    how = at.attr("aggregate_function", _SUM)
-    if at.attr("post_transform", 0) != 0:
-        raise at.refuse("transforms its results")
-    members = _members(np.asarray(at.attr("membership_values", np.zeros(0))), list(modes))
-    width = count if count is not None else int(targets.max()) + 1
-    start = {_LEAST: np.inf, _MOST: -np.inf}.get(how, 0.0)
-    result = np.full((len(x), width), start, np.float64)
-    rows = np.arange(len(x))
-    for root in roots:
-        leaf = _walk(x, int(root), (features, np.asarray(modes), splits, missing), (nexts, ends), members)
-        column, weight = targets[leaf], weights[leaf].astype(np.float64)
-        if how in (_SUM, _AVERAGE):
-            result[rows, column] += weight / (len(roots) if how == _AVERAGE else 1)
-        else:
-            choose = np.minimum if how == _LEAST else np.maximum
-            result[rows, column] = choose(result[rows, column], weight)
-    return result.astype(x.dtype)
+def _mapped(x: Array, table: dict[str, int], whole: int, texts: str) -> Array:
+    """Texts as numbers by a table, or numbers as texts by the same."""
+    flat = x.reshape(-1).tolist()
+    if x.dtype == object:
+        return np.array([table.get(_key(v), whole) for v in flat], np.int64).reshape(x.shape)
+    back = {number: name for name, number in table.items()}
+    result = np.empty(len(flat), object)
+    result[:] = [back.get(v, texts) for v in flat]
+    return result.reshape(x.shape)
 
 
-def _members(values: Array, modes: list[int]) -> dict[int, Array]:
-    """The sets of the nodes that ask for membership; NaN ends each."""
-    members: dict[int, Array] = {}
-    ends = np.flatnonzero(np.isnan(values.astype(np.float64)))
-    asking = [n for n, mode in enumerate(modes) if mode == _MEMBER]
-    start = 0
-    for node, end in zip(asking, ends, strict=False):
-        members[node] = values[start:end]
-        start = int(end) + 1
-    return members
+@op("OneHotEncoder", domain=_DOMAIN, host=True)
+def one_hot_encoder(at: NodeSite, x: Array) -> Array:
+    names, numbers = at.attr("cats_strings"), at.attr("cats_int64s")
+    if not at.attr("zeros", 1):
+        known = {_key(c) for c in names or numbers or []}
+        other = next((v for v in x.reshape(-1).tolist() if _category(v) not in known), None)
+        if other is not None:
+            raise at.refuse(f"{other!r} is none of its categories")
+    place = {_key(c): n for n, c in enumerate(names or numbers or [])}
+    result = np.zeros((x.size, len(place)), np.float32)
+    for row, value in enumerate(x.reshape(-1).tolist()):
+        column = place.get(_category(value))
+        if column is not None:
+            result[row, column] = 1
+    return result.reshape(*x.shape, len(place))
 
 
-def _walk(
-    x: Array,
-    root: int,
-    nodes: tuple[Array, Array, Array, Array],
-    edges: tuple[list[Array], list[Array]],
-    members: dict[int, Array],
-) -> Array:
-    """The leaf that each sample ends in."""
-    features, modes, splits, missing = nodes
-    nexts, ends = edges
-    if ends[0][root] and ends[1][root] and nexts[0][root] == nexts[1][root]:
-        return np.full(len(x), nexts[0][root])
-    here = np.full(len(x), root)
-    leaf = np.full(len(x), -1)
-    moving = np.ones(len(x), bool)
-    for _ in range(len(features) + 1):
-        if not moving.any():
-            break
-        for node in np.unique(here[moving]):
-            at_node = moving & (here == node)
-            value = x[at_node, features[node]]
-            mode = int(modes[node])
-            yes = np.isin(value, members[int(node)]) if mode == _MEMBER else _TESTS[mode](value, splits[node])
-            yes = yes | (missing[node] & np.isnan(value))
-            where = np.flatnonzero(at_node)
-            for side, chosen in ((0, yes), (1, ~yes)):
-                if ends[side][node]:
-                    leaf[where[chosen]] = nexts[side][node]
-                    moving[where[chosen]] = False
-                else:
-                    here[where[chosen]] = nexts[side][node]
-    return leaf
+def _category(value: Any) -> Any:
+    return int(value) if isinstance(value, float) else _key(value)
+
+
+@op("FeatureVectorizer", domain=_DOMAIN, host=True)
+def feature_vectorizer(at: NodeSite, *xs: Array) -> Array:
+    """Columns side by side, as many of each input as it says."""
+    widths = at.attr("inputdimensions") or [x.shape[-1] for x in xs]
+    rows = [(x.reshape(1, -1) if x.ndim == 1 else x.reshape(len(x), -1)).astype(np.float32) for x in xs]
+    parts = []
+    for row, width in zip(rows, widths, strict=True):
+        missing = max(0, width - row.shape[1])
+        parts.append(np.pad(row[:, :width], ((0, 0), (0, missing))))
+    return np.concatenate(parts, 1)
+
+
+@op("Imputer", domain=_DOMAIN, host=True)
+def imputer(at: NodeSite, x: Array) -> Array:
+    """Other values in place of one, which may be NaN."""
+    floats, ints = at.attr("imputed_value_floats"), at.attr("imputed_value_int64s")
+    gone_float, gone_int = at.attr("replaced_value_float", 0.0), at.attr("replaced_value_int64", 0)
+    whole = x.dtype.kind in "iu"
+    put, gone = (ints, gone_int) if whole else (floats, gone_float)
+    if not put:
+        raise at.refuse("has nothing to put in place")
+    there = np.isnan(x) if not whole and np.isnan(gone) else x == gone
+    return np.where(there, np.array(put, x.dtype), x).astype(x.dtype)

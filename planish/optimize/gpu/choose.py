@@ -1,6 +1,9 @@
-"""The first template that fits a kernel as a whole."""
+"""The templates for GPUs, the most particular first: each is tried as a whole, and the first that fits a kernel is taken."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
 
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.columns import share_columns
@@ -9,16 +12,22 @@ from planish.optimize.gpu.rows import share_rows
 from planish.optimize.gpu.scans import scan
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.turned import turn
-from planish.optimize.tensor_cores import use_tensor_core
+from planish.optimize.templates import Template, only
+from planish.optimize.tensor_cores import with_tensor_cores
 from planish.uop.nest.kernel import Nest
 
 
-def for_gpu(draft: Draft, view: Nest) -> None:
-    if use_tensor_core(draft):
-        return
-    for template in (scan, share_rows, share_columns, tile_product, turn):
-        trial = draft.copy()
-        if template(trial, view):
-            draft.adopt(trial)
-            return
-    stream_elements(draft, view)
+def _elements(draft: Draft, nest: Nest) -> bool:
+    stream_elements(draft, nest)
+    return True
+
+
+GPU: Final[Sequence[Template]] = (
+    with_tensor_cores,
+    only("scans", scan),
+    only("rows", share_rows),
+    only("columns", share_columns),
+    only("products", tile_product),
+    only("turned copies", turn),
+    only("elements", _elements),
+)

@@ -9,18 +9,24 @@ from typing import Final
 
 from planish.actions.group import Group
 from planish.actions.local import Local
+from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted
 from planish.optimize.gpu.products import is_product
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 _DEPTHS: Final = (32, 16, 8, 4, 2)
 """Threads that share a column."""
 _WORD: Final = 4
 """Bytes that a thread reads of a row: a warp then reads whole lines."""
+
+
+_AHEAD: Final = (4, 2)
+"""Rows of narrow elements that are read before the first is added: each access moves little."""
 
 
 def share_columns(draft: Draft, view: Nest) -> bool:
@@ -33,7 +39,7 @@ def share_columns(draft: Draft, view: Nest) -> bool:
         for r in view.outputs
         if size_of(r) >= WARP and any(view.stride(p, r) == 1 for p in view.inside(reduction))
     ]
-    axis = next((r for r in reversed(reduction.src[1:]) if r.op is Ops.RANGE and size_of(r) >= SHORT), None)
+    axis = next((r for r in reversed(reduction.src[1:]) if r.op is Ops.RANGE and r.vmax >= SHORT), None)
     if not neighbours or axis is None:
         return False
     wide = max(at_once(draft, view) // _WORD, 1)  # a thread reads four bytes, a warp whole lines
@@ -43,5 +49,13 @@ def share_columns(draft: Draft, view: Nest) -> bool:
         return False
     if not draft.take(Local, neighbours[-1], WARP, "neighbouring threads read together"):
         return False
-    depth = next((n for n in _DEPTHS if draft.left(axis) >= EACH * n and fitted(draft, axis, n)), 1)
+    if wide > 1:
+        rows = [n for n in _AHEAD if size_of(axis) % (n * _DEPTHS[0]) == 0]
+        draft.take_first(Unroll, axis, rows, "rows under way at once")
+    depth = next((n for n in _DEPTHS if _lasts(draft, axis, EACH * n) and fitted(draft, axis, n)), 1)
     return depth == 1 or draft.take(Group, axis, depth, "threads that share a column")
+
+
+def _lasts(draft: Draft, axis: UOp, amount: int) -> bool:
+    """Whether an axis is as long as that, or may be."""
+    return (draft.left(axis) or axis.vmax) >= amount

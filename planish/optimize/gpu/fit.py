@@ -26,12 +26,24 @@ WARP: Final = 32
 def shared(draft: Draft, axis: UOp, amounts: Sequence[int]) -> int:
     """A part of an axis for the threads of a block: the most that wastes little, else a warp of a long one."""
     size = draft.left(axis)
+    if not size and draft.outermost(axis) is not None:
+        return _masked(draft, axis, amounts)
     fair = [n for n in amounts if size and is_little(-size % n, size)]
     if size >= WARP and (not fair or fair[0] < WARP):
         fair = [n for n in (WARP, *fair) if n in amounts]
     for n in fair:
         trial = draft.copy()
         if (size % n == 0 or trial.take(PadTo, axis, n)) and trial.take(Local, axis, n):
+            draft.adopt(trial)
+            return n
+    return 1
+
+
+def _masked(draft: Draft, axis: UOp, amounts: Sequence[int]) -> int:
+    """Threads for an axis whose size is told when the code runs: the last block leaves some idle."""
+    for n in amounts[:1]:
+        trial = draft.copy()
+        if trial.take(PadTo, axis, n, "as much for every block") and trial.take(Local, axis, n):
             draft.adopt(trial)
             return n
     return 1
@@ -44,8 +56,12 @@ def is_little(more: int, size: int, most: tuple[int, int] = _MORE) -> bool:
 def fitted(draft: Draft, axis: UOp, amount: int, most: tuple[int, int] = _MORE) -> bool:
     """Whether an axis divides by an amount, if need be because it is made longer by a little."""
     size = draft.left(axis)
-    if not size or size % amount == 0:
-        return bool(size)
+    if not size:  # none is left, or it is told when the code runs
+        return draft.outermost(axis) is not None and draft.take(
+            PadTo, axis, amount, "as much for every thread"
+        )
+    if size % amount == 0:
+        return True
     return is_little(-size % amount, size, most) and draft.take(
         PadTo, axis, amount, "as much for every thread"
     )

@@ -6,18 +6,21 @@ through it once. Short rows share a block.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from planish.actions.group import Group
 from planish.actions.local import Local
+from planish.actions.pad_to import PadTo
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import EACH, SHORT, at_once, fitted, is_little
+from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted, is_little
 from planish.optimize.gpu.products import is_product
 from planish.optimize.lanes import contiguous_reduced
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
 
 _TEAMS: Final = (1024, 512, 256, 128, 64, 32)
 """Threads that share a reduction: whole warps, since each takes as long as its slowest thread."""
@@ -26,6 +29,9 @@ _FILLED: Final = 128
 _SHORT_MORE: Final = (1, 1)
 """The same for rows that a warp shares: idle lanes still cost less than a thread that does a row alone."""
 
+_MASKED: Final = 256
+"""Threads that share a row of a length that is not known."""
+
 
 def share_rows(draft: Draft, view: Nest) -> bool:
     """Reductions along neighbours: a block for a row, or for a few short ones."""
@@ -33,10 +39,13 @@ def share_rows(draft: Draft, view: Nest) -> bool:
     if not along or None in along or view.scans or is_product(view):
         return False
     reduced = list(dict.fromkeys(axis for axis in along if axis is not None))
-    sizes = {size_of(axis) for axis in reduced}
-    if len(sizes) != 1 or min(sizes) < SHORT:
+    if len({axis.src[0] for axis in reduced}) != 1:
         return False
-    (size,) = sizes
+    size = size_of(reduced[0])
+    if not size:
+        return _masked_rows(draft, view, reduced)
+    if size < SHORT:
+        return False
     wide = next(n for n in (at_once(draft, view), 4, 2, 1) if size % n == 0)
     team = next(
         (n for n in _TEAMS if size >= EACH * wide * n and is_little(-size % (wide * n), size)), _TEAMS[-1]
@@ -64,3 +73,18 @@ def share_rows(draft: Draft, view: Nest) -> bool:
         if axis not in written and draft.take_first(Local, axis, several, "rows that share a block") > 1:
             break
     return True
+
+
+def _masked_rows(draft: Draft, view: Nest, reduced: Sequence[UOp]) -> bool:
+    """The same for rows whose length is told when the code runs: an element for each thread, masked beyond the end."""
+    length = reduced[0].src[0]
+    team = min(_MASKED, 1 << max(length.vmax, 1).bit_length() - 1)
+    written = [
+        r for r in view.outputs if r.src[0] is length and any(view.stride(p, r) == 1 for p in view.writes)
+    ]
+    return team >= WARP and all(
+        draft.take(PadTo, axis, team, "as much for every thread")
+        and draft.take(kind, axis, team, "a row for a block")
+        for kind, axes in ((Group, reduced), (Local, written))
+        for axis in axes
+    )

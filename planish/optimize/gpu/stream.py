@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from planish.actions.local import Local
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import at_once, shared
 from planish.optimize.lanes import vector_axes
 from planish.uop.nest.kernel import Nest
+from planish.uop.ops import Ops
 
 _BLOCK: Final = 256
 """Threads of a block."""
@@ -16,15 +18,43 @@ _BLOCK_AXES: Final = 3
 _AMOUNTS: Final = (256, 128, 64, 32, 16, 8, 4, 3, 2)
 
 
+_LOOKED_UP: Final = (128, 64, 32)
+"""Threads of a row that an index chooses."""
+_PIECES: Final = (8, 4, 2)
+"""Accesses of each of them: none can begin before the index is there."""
+
+
 def stream_elements(draft: Draft, view: Nest) -> None:
     """Neighbours for each thread, and threads for the last axes."""
     most = at_once(draft, view)
     for axis in vector_axes(view, every=True):
-        draft.take_first(Upcast, axis, [n for n in (most, 4, 2) if n <= most], "neighbours by one access")
-    left, used = _BLOCK, 0
+        amounts = [n for n in (most, 4, 2) if n <= most]
+        if draft.left(axis):
+            draft.take_first(Upcast, axis, amounts, "neighbours by one access")
+        else:  # a size that is told when the code runs may be a multiple of something
+            any(draft.take(Upcast, axis, n, "neighbours by one access") for n in amounts)
+    left, used = _BLOCK // _looked_up(draft, view), 0
     for axis in reversed(view.outputs):
         if left < 2 or used == _BLOCK_AXES:
             return
         taken = shared(draft, axis, [n for n in _AMOUNTS if n <= left])
         used += taken > 1
         left //= taken
+
+
+def _looked_up(draft: Draft, view: Nest) -> int:
+    """Threads for rows that are looked up, each with several accesses; how many there are."""
+    chosen = [
+        place
+        for place in view.reads
+        if len(place.src) > 1 and any(n.op is Ops.INDEX for n in place.src[1].toposort())
+    ]
+    axis = next((r for r in reversed(view.outputs) if any(view.stride(p, r) == 1 for p in chosen)), None)
+    if axis is None:
+        return 1
+    size = draft.left(axis)
+    team = next((n for n in _LOOKED_UP if size % n == 0 and size >= 2 * n), 0)
+    if not team or not draft.take(Local, axis, team, "a row that is looked up"):
+        return 1
+    draft.take_first(Upcast, axis, _PIECES, "accesses that wait for one index")
+    return team

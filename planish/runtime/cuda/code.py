@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planish.runtime.cuda.device import Gpu
-from planish.runtime.cuda.driver import CudaFault, call, refuse
+from planish.runtime.cuda.driver import CudaError, call, refuse
 from planish.runtime.cuda.graphs import Builder, Built, decides
 from planish.runtime.cuda.launch import LoadedKernel, copier
 from planish.runtime.cuda.native import WANTS_GRAPH, Launcher, Memory, packed
-from planish.runtime.cuda.trace import Choice, Item, Launch, Loop, Stretch, Word, follow
+from planish.runtime.cuda.trace import LONGEST, Choice, Item, Launch, Loop, Stretch, Word, follow
 from planish.runtime.plan import Code, Copy, Host, PlanState, Read, Swap, Unless
 
 Array = NDArray[Any]
@@ -32,6 +33,7 @@ _SEGMENTS: Final = 64
 """Of one function: as many sizes as a server sees in turn."""
 _WORDS: Final = 256
 """Of one launch; a kernel has at most 4 KiB of parameters, and this is half of that."""
+Watch: TypeAlias = "Callable[[Segment, Sequence[int]], None]"
 _LAUNCHED: Final[weakref.WeakValueDictionary[int, Segment]] = weakref.WeakValueDictionary()
 """By address."""
 
@@ -53,16 +55,21 @@ class GpuCode:
         self.decides = any(isinstance(i, Unless) for i in code.instructions) and decides(gpu)
         copies = any(isinstance(i, Copy | Swap) for i in code.instructions)
         self.kernels = [*kernels, copier(gpu)] if copies else list(kernels)  # `trace.COPY` is the last one
-        self._segments: dict[tuple[int, tuple[int | None, ...]], Segment] = {}
+        self._segments: dict[tuple[int, bool, tuple[int | None, ...]], Segment] = {}
         self.launched = 0
         """Kernels of the last call."""
 
-    def __call__(self, memory: list[int], slots: list[int], sizes: Sequence[int]) -> None:
-        """One call on addresses by buffer and integers by slot; `sizes`: the bytes of each buffer."""
+    def __call__(
+        self, memory: list[int], slots: list[int], sizes: Sequence[int], watch: Watch | None = None
+    ) -> None:
+        """One call on addresses by buffer and integers by slot; `sizes`: the bytes of each buffer.
+
+        Who watches runs every launch himself, one at a time.
+        """
         instructions, position, launched = self.code.instructions, 0, 0
         while position < len(instructions):
-            segment = self.segment(position, slots, sizes)
-            segment.run(memory)
+            segment = self.segment(position, slots, sizes, single=watch is not None)
+            (segment.run if watch is None else partial(watch, segment))(memory)
             launched += segment.kernels
             stretch = segment.stretch
             memory[:] = [memory[root] + offset for root, offset in stretch.memory]
@@ -72,12 +79,17 @@ class GpuCode:
                 position = self._step(position, memory, slots, sizes)
         self.launched = launched
 
-    def segment(self, position: int, slots: Sequence[int], sizes: Sequence[int]) -> Segment:
-        """What is launched from a position on."""
-        key = position, tuple(slots)
+    def segment(
+        self, position: int, slots: Sequence[int], sizes: Sequence[int], *, single: bool = False
+    ) -> Segment:
+        """What is launched from a position on; of that, the first launch alone."""
+        key = position, single, tuple(slots)
         found = self._segments.get(key)
         if found is None:
-            stretch = follow(self.code, position, slots, sizes, self.itemsizes, decides=self.decides)
+            stretch = follow(
+                self.code, position, slots, sizes, self.itemsizes,
+                decides=self.decides and not single, longest=1 if single else LONGEST,
+            )  # fmt: skip
             if len(self._segments) >= _SEGMENTS:
                 self._segments.pop(next(iter(self._segments)), None)
             found = self._segments[key] = Segment(self.gpu, self.launcher, stretch, self.kernels)
@@ -211,7 +223,7 @@ def _destroy(gpu: Gpu, built: Built) -> None:
         gpu.enter()
         call("cuGraphExecDestroy", built.executable)
         call("cuGraphDestroy", built.graph)
-    except (CudaFault, TypeError):  # the device is gone, or the interpreter is going
+    except (CudaError, TypeError):  # the device is gone, or the interpreter is going
         pass
 
 

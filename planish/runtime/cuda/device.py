@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
@@ -130,6 +130,22 @@ class Gpu:
         call("cuEventRecord", event, first)
         call("cuStreamWaitEvent", second, event, 0)
         call("cuEventDestroy", event)
+
+    def seconds(self, events: tuple[Any, Any]) -> float:
+        """Between two events that have happened."""
+        return float(call("cuEventElapsedTime", *events)) / 1e3
+
+    def forget(self, events: Iterable[Any]) -> None:
+        """Nobody asks for them any more."""
+        for event in events:
+            call("cuEventDestroy", event)
+
+    def event(self) -> Any:
+        """When everything that was begun so far is done."""
+        self.enter()
+        found = call("cuEventCreate", 0)
+        call("cuEventRecord", found, self.stream)
+        return found
 
     # -- memory ----------------------------------------------------------------------------------------------------
 

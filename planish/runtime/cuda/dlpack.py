@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from planish import dtypes
 from planish.errors import DTypeError, PlanishError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.device import gpu
+from planish.runtime.cuda.driver import CudaError
 
 CUDA: Final = 2
 """DLPack's name for the memory of a GPU."""
@@ -31,18 +33,21 @@ _KINDS: Final[Mapping[str, int]] = {
 }  # fmt: skip
 """By the name of a dtype of NumPy, the code of its kind."""
 _NUMBERS: Final = (d for d in dtypes.ALL if d.is_bool or d.is_int or d.is_float or d.is_complex)
-_NAMES: Final = {
+_NAMES: Final[Mapping[tuple[int, int], np.dtype[Any]]] = {
     (kind, found.itemsize * 8): found
     for found in (np.dtype(dtype.numpy) for dtype in _NUMBERS)
     if (kind := _KINDS.get(found.name)) is not None
 }
 
 
+_CODES: Final = {dtype: code for code, dtype in _NAMES.items()}
+
+
 class _Array(ctypes.Structure):
     _fields_ = (
         ("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("number", ctypes.c_int32), ("rank", ctypes.c_int32),
         ("kind", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64),
+        ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64),
     )  # fmt: skip
 
 
@@ -95,7 +100,8 @@ class _Lent:
         self.array, self.stream = array, stream
 
     def __del__(self) -> None:
-        self.array.gpu.wait_for(self.stream)
+        with suppress(CudaError, TypeError):  # the device is gone, or the interpreter is going
+            self.array.gpu.wait_for(self.stream)
 
 
 def _returned(address: int) -> None:
@@ -112,34 +118,31 @@ def _dropped(capsule: int) -> None:
 
 _RETURNED: Final = _DELETER(_returned)
 _DROPPED: Final = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_dropped)
+_RETURNED_AT, _DROPPED_AT = (ctypes.cast(each, ctypes.c_void_p).value for each in (_RETURNED, _DROPPED))
 
 
 def lent(array: GpuArray, stream: int | None, *, versioned: bool, read_only: bool) -> object:
     """A capsule of an array, to be used on a stream (None and 1: the default one)."""
-    dtype = array.dtype
-    kind = _KINDS.get(dtype.name)
-    if kind is None:
-        raise BufferError(f"DLPack has no dtype {dtype.name}")
+    code = _CODES.get(array.dtype)
+    if code is None:
+        raise BufferError(f"DLPack has no dtype {array.dtype.name}")
     other = array.gpu.shown_to(stream)
     keeper: object = array if other is None else _Lent(array, other)
-    rank = len(array.shape)
-    shape = (ctypes.c_int64 * max(rank, 1))(*array.shape)
-    strides, step = (ctypes.c_int64 * max(rank, 1))(), 1
-    for axis in reversed(range(rank)):
-        strides[axis], step = step, step * max(array.shape[axis], 1)
+    rank, steps = len(array.shape), [1]
+    for size in reversed(array.shape[1:]):
+        steps.append(steps[-1] * max(size, 1))
+    sizes = (ctypes.c_int64 * (2 * rank + 1))(*array.shape, *reversed(steps[: rank or None]))
+    start = ctypes.addressof(sizes)
     record: _Plain | _Versioned = _Versioned() if versioned else _Plain()
-    record.array = _Array(
-        array.address, CUDA, array.gpu.number, rank, kind, dtype.itemsize * 8, 1,
-        ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)), 0,
-    )  # fmt: skip
-    record.deleter = ctypes.cast(_RETURNED, ctypes.c_void_p).value
+    record.array = _Array(array.address, CUDA, array.gpu.number, rank, *code, 1, start, start + 8 * rank, 0)
+    record.deleter = _RETURNED_AT
     if isinstance(record, _Versioned):
         record.major, record.minor = _VERSION
         record.flags = _READ_ONLY * read_only
     address = ctypes.addressof(record)
-    _OUT[address] = record, keeper, shape, strides
+    _OUT[address] = record, keeper, sizes
     plain, with_version = _FORMS
-    return _new(address, with_version if versioned else plain, ctypes.cast(_DROPPED, ctypes.c_void_p).value)
+    return _new(address, with_version if versioned else plain, _DROPPED_AT)
 
 
 # -- in ----------------------------------------------------------------------------------------------------------------
@@ -180,8 +183,9 @@ def borrowed(x: Any) -> tuple[GpuArray, tuple[int, ...] | None]:
             remedy="convert it there first",
         )
     _set_name(id(capsule), _USED[name])
-    shape = tuple(found.shape[: found.rank])
-    strides = tuple(found.strides[: found.rank]) if found.strides else None
+    numbers = ctypes.c_int64 * found.rank
+    shape = tuple(numbers.from_address(found.shape)) if found.rank else ()
+    strides = tuple(numbers.from_address(found.strides)) if found.rank and found.strides else None
     owner, address = Borrowed(record), (found.data or 0) + found.offset
     if strides is None or _in_order(shape, strides):
         return GpuArray(here, owner, address, dtype, shape), None

@@ -120,8 +120,12 @@ def refuse(status: int, name: str, doing: str) -> NoReturn:
 
 def _word(status: int) -> str:
     driver = bindings()
-    _, name = driver.cuGetErrorName(driver.CUresult(status))
-    _, text = driver.cuGetErrorString(driver.CUresult(status))
+    try:
+        found = driver.CUresult(status)
+    except ValueError:  # of a driver that is newer than the bindings
+        return f"status {status}"
+    _, name = driver.cuGetErrorName(found)
+    _, text = driver.cuGetErrorString(found)
     return f"{name.decode()}, {text.decode()}" if name else f"status {status}"
 
 

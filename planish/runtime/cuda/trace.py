@@ -49,6 +49,8 @@ class Launch(NamedTuple):
     kernel: int
     variables: tuple[int, ...]
     words: tuple[Word, ...]
+    site: int = -1
+    """Which of all calls in the code it is."""
 
 
 class Choice(NamedTuple):
@@ -103,9 +105,10 @@ def follow(
     itemsizes: Sequence[int],
     *,
     decides: bool,
+    longest: int = LONGEST,
 ) -> Stretch:
-    """The longest stretch from a position on. `decides`: the device can look at flags itself."""
-    walker = _Walker(code.instructions, slots, nbytes, itemsizes, decides=decides)
+    """The stretch from a position on, of so many launches at most. `decides`: the device can look at flags itself."""
+    walker = _Walker(code.instructions, slots, nbytes, itemsizes, decides=decides, longest=longest)
     items: list[Item] = []
     end = walker.walk(begin, len(code.instructions), items, top=True)
     memory = tuple(
@@ -123,7 +126,9 @@ class _Walker:
         itemsizes: Sequence[int],
         *,
         decides: bool,
+        longest: int,
     ) -> None:
+        self.longest = longest
         self.instructions, self.itemsizes, self.nbytes, self.decides = (
             instructions,
             itemsizes,
@@ -139,7 +144,7 @@ class _Walker:
         position = begin
         while position < end:
             i = self.instructions[position]
-            if self.launches >= LONGEST:
+            if self.launches >= self.longest:
                 if top:
                     return position
                 raise _Opaque
@@ -166,7 +171,7 @@ class _Walker:
             case Call():
                 variables = tuple(self.number(slot) for slot in i.variables)
                 words = (*map(self.place, i.buffers), *(Word(-1, value) for value in variables))
-                self.add(items, Launch(i.kernel, variables, words))
+                self.add(items, Launch(i.kernel, variables, words, i.site))
             case Copy(source, target, size):
                 self.copy(
                     items, self.place(source), self.place(target), self.number(size) * self.itemsizes[target]

@@ -16,6 +16,7 @@ from planish.records import dataclass
 from planish.stages.devectorizer.lane_forms import Form, Forms, of_scalars
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
+from planish.uop.symbolic.lanes import selected
 
 _GAPS: Final = 4
 """So many accesses at least have to become one, gaps included."""
@@ -181,7 +182,7 @@ def gate_of(gate: UOp | None, gates: Sequence[UOp | None], lanes: list[int | Non
         return None if each[0] is open_gate else each[0]
     if gate is None or distinct * 2 <= len(lanes):  # whole pieces may turn out to have one gate
         return open_gate.table.make(Ops.VECTORIZE, dtypes.bool_.vec(len(lanes)), tuple(each))
-    return select(gate, tuple(lane for lane in lanes if lane is not None))
+    return selected(gate, tuple(lane for lane in lanes if lane is not None))
 
 
 def _gate_with_gaps(gate: UOp | None, lanes: list[int | None], wanted: list[UOp | None]) -> UOp | None:
@@ -204,27 +205,14 @@ def join(pieces: list[UOp], dtype: DType) -> UOp:
     return pieces[0] if len(pieces) == 1 else pieces[0].table.make(Ops.CAT, dtype, tuple(pieces))
 
 
-def select(value: UOp, chosen: tuple[int, ...]) -> UOp:
-    """Lanes of a value."""
-    if value.op is Ops.CONST:
-        return value.replace(dtype=value.dtype.scalar.vec(len(chosen)))
-    if value.op is Ops.CAT:  # mostly one of its parts is wanted: no selection needs to be made and taken back
-        start, first = 0, chosen[0]
-        for part in value.src:
-            if start >= first:
-                if start == first and chosen == tuple(range(start, start + part.dtype.lanes)):
-                    return part
-                break
-            start += part.dtype.lanes
-    return value if chosen == tuple(range(value.dtype.lanes)) else value.gep(*chosen)
-
-
 def pieces_of(value: UOp, width: int) -> list[UOp]:
     """A value of many lanes in pieces of a width, the last of what is left."""
     count = value.dtype.lanes
     if value.op is Ops.CAT and all(part.dtype.lanes == width for part in value.src):
         return list(value.src)
-    return [select(value, tuple(range(start, min(start + width, count)))) for start in range(0, count, width)]
+    return [
+        selected(value, tuple(range(start, min(start + width, count)))) for start in range(0, count, width)
+    ]
 
 
 def moved(place: UOp, index: UOp, gate: UOp | None) -> UOp:

@@ -41,7 +41,7 @@ from planish.stages.devectorizer.software_pipeline import pipelined
 from planish.stages.expander.s10_add_local_buffers import spread
 from planish.target import Target
 from planish.uop.laws import space_of
-from planish.uop.nest import THREADS, without_gate
+from planish.uop.nest import THREADS
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
 from planish.uop.ranges import kind_of
@@ -186,11 +186,11 @@ def _indices(nodes: list[UOp], target: Target) -> dict[UOp, UOp]:
 
 
 def _idle(store: UOp, threads: list[UOp]) -> list[UOp]:
-    """The axes of a block that the place of a store does not depend on."""
+    """The axes of a block that neither the place of a store depends on, nor whether it is done: its gate picks a thread itself."""
     place = store.src[0]
     if place.op is not Ops.INDEX or space_of(place) is AddrSpace.REG:
         return []
-    return [r for r in threads if r not in without_gate(place.src[1]).ranges]
+    return [r for r in threads if r not in place.src[1].ranges]
 
 
 def _gated(store: UOp, idle: list[UOp]) -> UOp:

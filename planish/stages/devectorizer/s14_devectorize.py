@@ -52,7 +52,6 @@ from planish.stages.devectorizer.accesses import (
     moved,
     parted,
     pieces_of,
-    select,
 )
 from planish.stages.devectorizer.lane_forms import ELEMENTWISE, Forms
 from planish.stages.devectorizer.wmma import pm_split_wmma, pm_whole_tiles, pm_wmma_accumulate
@@ -63,7 +62,7 @@ from planish.uop.ops import Ops
 from planish.uop.pattern import node
 from planish.uop.rewrite import rewrite
 from planish.uop.symbolic.alignment import const_factor
-from planish.uop.symbolic.lanes import is_broadcast
+from planish.uop.symbolic.lanes import is_broadcast, selected
 from planish.uop.symbolic.lanes import lanes as lane_rules
 
 _INDEX_BYTES: Final = 4
@@ -80,6 +79,7 @@ class _Run:
 
     target: Target
     cut_values: bool
+    cut_accesses: bool
     allow_half8: bool
     forms: Forms
 
@@ -105,7 +105,8 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
             gate = access.gate
             if gate is not None and width < len(access.lanes):
                 gate = _piece_of_gate(gate, tuple(range(start, start + width)))
-            pieces.append(root.replace(dtype=scalar.vec(width), src=(moved(place, index, gate),)))
+            load = _cut(root.replace(dtype=scalar.vec(width), src=(moved(place, index, gate),)), ctx)
+            pieces += load.src if load.op is Ops.CAT else (load,)
             for element, lanes in enumerate(access.lanes[start : start + width]):
                 for lane in lanes:
                     order[lane] = taken + element
@@ -117,7 +118,7 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
     joined = join(pieces, scalar.vec(taken))
     if taken == 1:
         return root.table.make(Ops.VECTORIZE, root.dtype, (joined,) * count)
-    return select(joined, tuple(order))
+    return selected(joined, tuple(order))
 
 
 def _shifted(root: UOp, ctx: _Run) -> UOp | None:
@@ -152,7 +153,7 @@ def _shifted(root: UOp, ctx: _Run) -> UOp | None:
         )
         for lanes in found.values()
     ]
-    return select(join(pieces, root.dtype.scalar.vec(width * len(pieces))), tuple(order))
+    return selected(join(pieces, root.dtype.scalar.vec(width * len(pieces))), tuple(order))
 
 
 def _reach(place: UOp, target: Target) -> int:
@@ -180,7 +181,8 @@ def _fold_store(root: UOp, ctx: _Run) -> UOp | None:
     for access in accesses_of(place, ctx.target.masked, ctx.forms):
         # of several lanes that write one place, the last one wins
         chosen = tuple(lanes[-1] for lanes in access.lanes)
-        stores.append(root.replace(src=(moved(place, access.index, access.gate), select(value, chosen))))
+        store = root.replace(src=(moved(place, access.index, access.gate), selected(value, chosen)))
+        stores.append(_cut(store, ctx))
     return stores[0] if len(stores) == 1 else root.table.make(Ops.GROUP, dtypes.void, tuple(stores))
 
 
@@ -243,6 +245,12 @@ def _hinted(access: UOp, place: UOp, width: int, ctx: _Run) -> str | None:
     return f"{given} align{proved}" if given else f"align{proved}"
 
 
+def _cut(access: UOp, ctx: _Run) -> UOp:
+    """An access that was just made, as the rule of `correct_load_store` would make it, who would see it next."""
+    found = _correct(access, ctx) if ctx.cut_accesses else None
+    return access if found is None else found
+
+
 def _correct(root: UOp, ctx: _Run) -> UOp | None:
     place = root.src[0]
     value = root if root.op is Ops.LOAD else root.src[1]
@@ -276,7 +284,7 @@ def _correct(root: UOp, ctx: _Run) -> UOp | None:
         if root.op is Ops.LOAD:
             pieces.append(root.replace(dtype=value.dtype.scalar.vec(width), src=(at,), arg=arg))
         else:
-            pieces.append(root.replace(src=(at, select(value, chosen)), arg=arg))
+            pieces.append(root.replace(src=(at, selected(value, chosen)), arg=arg))
         start += width
     if pieces == [root]:
         return None
@@ -307,7 +315,7 @@ def _piece_of_gate(gate: UOp, chosen: tuple[int, ...]) -> UOp:
     if gate.dtype.lanes == 1:
         return gate
     if gate.op is not Ops.VECTORIZE:
-        return select(gate, chosen)
+        return selected(gate, chosen)
     lanes = tuple(gate.src[lane] for lane in chosen)
     if all(lane is lanes[0] for lane in lanes):
         return lanes[0]
@@ -321,6 +329,14 @@ def _bytes(dtype: DType) -> int:
     return _INDEX_BYTES if dtype.is_index else dtype.itemsize
 
 
+def _in_pairs(root: UOp, target: Target) -> bool:
+    """Whether one operation computes two lanes of 16-bit floats."""
+    dtype = root.dtype.scalar
+    if root.op not in target.pairs or not dtype.is_float or dtype.bits != 16:
+        return False
+    return root.op is not Ops.CAST or root.src[0].dtype.scalar is dtypes.float32
+
+
 def _split_value(root: UOp, ctx: _Run) -> UOp | None:
     count = root.dtype.lanes
     if count == 1:
@@ -331,7 +347,7 @@ def _split_value(root: UOp, ctx: _Run) -> UOp | None:
         if given.lanes != count:  # a BITCAST that regroups bytes
             return None
         widest = max(widest, _INDEX_BYTES if given.is_index else given.itemsize)
-    width = max(1, ctx.target.register_bytes // widest)
+    width = 2 if _in_pairs(root, ctx.target) else max(1, ctx.target.register_bytes // widest)
     if count <= width:
         return None
     scalar = root.dtype.scalar
@@ -415,6 +431,8 @@ def devectorize(sink: UOp, target: Target) -> UOp:
     if tiles:  # while an accumulator is still one load
         sink = rewrite(sink, pm_wmma_accumulate)
     settings = current()
-    run = _Run(target, settings.devectorize == 1, settings.allow_half8, Forms({}, {}))
+    run = _Run(
+        target, settings.devectorize == 1, settings.devectorize < 2, settings.allow_half8, Forms({}, {})
+    )
     sink = rewrite(sink, matcher_for(settings.devectorize), run)
     return rewrite(sink, pm_whole_tiles) if tiles else sink

@@ -38,6 +38,7 @@ from planish.uop.ops import BINARY, COMPARISONS, UNARY, Ops
 from planish.uop.pattern import INDEX, anything, node
 from planish.uop.rewrite import rewrite
 
+_CAST: Final = Ops.CAST  # a member of an enum costs more to look up than a name
 _INT32: Final = (-(2**31), 2**31 - 1)
 _INT64: Final = (-(2**63), 2**63 - 1)
 _UINT64: Final = 2**64 - 1
@@ -88,7 +89,7 @@ def _is_data(value: UOp) -> bool:
 
 def unwrap_cast_index(value: UOp) -> UOp | None:
     """What a rule of this stage has wrapped; None if the value is not lowered yet."""
-    if value.op is Ops.CAST and value.dtype.is_index and value.src[0].dtype.is_int:
+    if value.op is _CAST and value.dtype.is_index and value.src[0].dtype.is_int:
         return value.src[0]
     return None
 
@@ -181,12 +182,21 @@ def _stripped(value: UOp) -> UOp:
 
 
 def _strip(root: UOp) -> UOp | None:
+    for source in root.src:
+        if source.op is _CAST:
+            break
+    else:  # most have nothing wrapped
+        return None
     stripped = tuple([_stripped(source) for source in root.src])
     return None if stripped == root.src else root.replace(src=stripped)
 
 
 def _strip_place(root: UOp) -> UOp | None:
     """The indices of a place: machine integers, all of one width."""
+    if len(root.src) == 2:  # mostly one index, of a width that machines have
+        inner = unwrap_cast_index(root.src[1])
+        if inner is not None and inner.dtype.scalar in _MACHINE:
+            return root.replace(src=(root.src[0], inner))
     indices = [source for source in root.src[1:] if not source.dtype.is_bool]
     if any(source.dtype.is_index and unwrap_cast_index(source) is None for source in indices):
         return None

@@ -4,6 +4,7 @@ from planish.torch.ops import (
     attention,
     convolution,
     creation,
+    distances,
     fourier,
     indexing,
     linalg,
@@ -11,15 +12,19 @@ from planish.torch.ops import (
     normalization,
     order,
     pointwise,
+    polynomials,
     pooling,
     reductions,
+    sampling,
     shapes,
+    special,
 )
 
 __all__ = [
     "attention",
     "convolution",
     "creation",
+    "distances",
     "fourier",
     "indexing",
     "linalg",
@@ -27,7 +32,10 @@ __all__ = [
     "normalization",
     "order",
     "pointwise",
+    "polynomials",
     "pooling",
     "reductions",
+    "sampling",
     "shapes",
+    "special",
 ]

@@ -6,7 +6,9 @@ import math
 
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library import activations
 from planish.ptir.library.attention import attention, causal_mask
+from planish.ptir.library.normalize import layer_norm
 from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, cast, spread, wide_kind
 
@@ -87,3 +89,102 @@ def flash_attention_backward(
     by_query = by_score.dot_general(key, ops.DotDims((0, 1), (3,), (2,)), sums)
     by_key = by_score.dot_general(query, ops.DotDims((0, 1), (2,), (2,)), sums)
     return cast(by_query, query.dtype), cast(by_key, key.dtype), cast(by_value, value.dtype)
+
+
+# --- layers that torch.nn runs as one op ------------------------------------------------------------------
+
+
+def _heads(at: NodeSite, query: V, key: V, value: V, heads: int, weight: V, bias: V, width: int) -> V:
+    """Projections, attention per head, heads side by side again: (batch, length, width)."""
+
+    def projected(x: V, number: int) -> V:
+        rows = weight.slice([number * width, 0], [(number + 1) * width, width])
+        found = x.dot_general(rows, ops.DotDims((), (2,), (1,)))
+        found = found.add(spread(bias.slice([number * width], [(number + 1) * width]), found.dims))
+        batch, length, _ = found.dims
+        return found.reshape((batch, length, heads, width // heads)).transpose([0, 2, 1, 3])
+
+    found = attention(projected(query, 0), projected(key, 1), projected(value, 2))
+    batch, _, length, _ = found.dims
+    return found.transpose([0, 2, 1, 3]).reshape((batch, length, width))
+
+
+def _linear(x: V, weight: V, bias: V) -> V:
+    found = x.dot_general(weight, ops.DotDims((), (x.rank - 1,), (1,)))
+    return found.add(spread(bias, found.dims))
+
+
+@lowering("aten._native_multi_head_attention")
+def native_multi_head_attention(
+    at: NodeSite,
+    query: V,
+    key: V,
+    value: V,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: V,
+    qkv_bias: V,
+    proj_weight: V,
+    proj_bias: V,
+    mask: V | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[V, V]:
+    if mask is not None or need_weights:
+        raise at.refuse("with a mask, or with weights to be told")
+    found = _heads(at, query, key, value, num_head, qkv_weight, qkv_bias, embed_dim)
+    return _linear(found, proj_weight, proj_bias), at.full(
+        tuple(at.fakes[1].shape), 0, at.kind(at.fakes[1].dtype)
+    )
+
+
+@lowering("aten._transformer_encoder_layer_fwd")
+def transformer_encoder_layer(
+    at: NodeSite,
+    src: V,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: V,
+    qkv_bias: V,
+    proj_weight: V,
+    proj_bias: V,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: V,
+    norm_bias_1: V,
+    norm_weight_2: V,
+    norm_bias_2: V,
+    ffn_weight_1: V,
+    ffn_bias_1: V,
+    ffn_weight_2: V,
+    ffn_bias_2: V,
+    mask: V | None = None,
+    mask_type: int | None = None,
+) -> V:
+    if mask is not None:
+        raise at.refuse("with a mask")
+
+    def attended(x: V) -> V:
+        return _linear(
+            _heads(at, x, x, x, num_heads, qkv_weight, qkv_bias, embed_dim), proj_weight, proj_bias
+        )
+
+    def fed(x: V) -> V:
+        inner = _linear(x, ffn_weight_1, ffn_bias_1)
+        return _linear(
+            activations.gelu(inner) if use_gelu else activations.relu(inner), ffn_weight_2, ffn_bias_2
+        )
+
+    def first(x: V) -> V:
+        return layer_norm(x, norm_weight_1, norm_bias_1, 2, eps)
+
+    def second(x: V) -> V:
+        return layer_norm(x, norm_weight_2, norm_bias_2, 2, eps)
+
+    if norm_first:
+        x = src.add(attended(first(src)))
+        return x.add(fed(second(x)))
+    x = first(src.add(attended(src)))
+    return second(x.add(fed(x)))

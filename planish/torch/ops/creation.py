@@ -40,7 +40,7 @@ def _filled(number: int) -> Any:
     return sized, like
 
 
-for _name, _number in (("zeros", 0), ("ones", 1), ("empty", 0)):
+for _name, _number in (("_efficientzerotensor", 0), ("zeros", 0), ("ones", 1), ("empty", 0)):
     _sized, _like = _filled(_number)
     lowering(f"aten.{_name}")(_sized)
     lowering(f"aten.{_name}_like", f"aten.new_{_name}")(_like)

@@ -13,6 +13,7 @@ from planish.ptir.library.common import move_axis
 from planish.ptir.library.shaping import broadcast_dims
 from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, Operand, axis_of, cast, spread
+from planish.torch.site import sizes as sizes_of
 
 
 def _from_front(index: V, size: Any) -> V:
@@ -278,7 +279,17 @@ def index_reduce(
     at: NodeSite, x: V, dim: int, index: V, source: V, reduce: str, *, include_self: bool = True
 ) -> V:
     if not x.rank:
-        raise at.refuse("of a scalar")
+        line = (index.type.size,)
+        flat = index_reduce(
+            at,
+            x.reshape((1,)),
+            0,
+            index.reshape(line),
+            source.reshape(line),
+            reduce,
+            include_self=include_self,
+        )
+        return flat.reshape(())
     axis = axis_of(dim, x.rank)
     column = index.reshape([-1 if place == axis else 1 for place in range(x.rank)])
     return scatter_reduce(at, x, axis, spread(column, source.dims), source, reduce, include_self=include_self)
@@ -296,3 +307,89 @@ def put(at: NodeSite, x: V, index: V, source: V, accumulate: bool = False) -> V:
     line = _from_front(index, flat.dims[0]).reshape((index.type.size,))
     updates = cast(source, x.dtype).reshape((index.type.size,))
     return _scattered(flat, updates, [line], [0], "add" if accumulate else "replace").reshape(x.dims)
+
+
+@lowering("aten.masked_scatter")
+def masked_scatter(at: NodeSite, x: V, mask: V, source: V) -> V:
+    """Where the mask holds, the elements of the source one after the other."""
+    dims = broadcast_dims(x.dims, mask.dims)
+    own, wanted = spread(x, dims), spread(mask, dims)
+    flat = wanted.reshape((wanted.type.size,))
+    place = flat.cast(dtypes.int64).cumsum(0).sub(1).max(0)
+    taken = gather_at(cast(source, x.dtype).reshape((source.type.size,)), [place], [0])
+    return wanted.select(taken.reshape(dims), own)
+
+
+@lowering("aten.masked_scatter_backward")
+def masked_scatter_backward(at: NodeSite, gradient: V, mask: V, sizes: Sequence[int]) -> V:
+    """The elements where the mask holds, one after the other, and zeros behind them."""
+    wanted = spread(cast(mask, dtypes.bool_), gradient.dims).reshape((gradient.type.size,))
+    count = math.prod(sizes)
+    place = wanted.cast(dtypes.int64).cumsum(0).sub(1)
+    place = wanted.select(place, at.full(place.dims, count, dtypes.int64)).min(count)
+    room = at.full((count + 1,), 0, gradient.dtype)
+    found = room.scatter(gradient.reshape(wanted.dims), [place], [0])
+    return found.slice([0], [count]).reshape(tuple(sizes))
+
+
+@lowering("aten.nonzero_static")
+def nonzero_static(at: NodeSite, x: V, *, size: int, fill_value: int = -1) -> V:
+    flat = cast(x, dtypes.bool_)
+    room = max(size, 1)
+    places, count = flat.reshape((1,)).nonzero(room) if not x.rank else flat.nonzero(room)
+    rows = cast(places.transpose([1, 0]), dtypes.int64)
+    number = at.graph.iota(rows.dims, 0, dtypes.int64)
+    found = number.lt(spread(cast(count, dtypes.int64).reshape(()), rows.dims)).select(
+        rows, at.full(rows.dims, fill_value, dtypes.int64)
+    )
+    return found.slice([0, 0], [size, x.rank])
+
+
+# --- bags of embeddings -----------------------------------------------------------------------------------
+
+
+def _bags(at: NodeSite, indices: V, offsets: V, include_last_offset: bool) -> tuple[V, int]:
+    """Which bag each index belongs to, and how many bags there are."""
+    starts = cast(offsets, dtypes.int64)
+    bags = sizes_of(at, starts)[0] - (1 if include_last_offset else 0)
+    starts = starts.slice([0], [bags])
+    dims = (indices.type.size, bags)
+    line = at.graph.iota(dims, 0, dtypes.int64)
+    begun = line.ge(spread(starts.expand_dims(0), dims)).cast(dtypes.int64)
+    return begun.reduce_sum([1]).sub(1), bags
+
+
+@lowering("aten._embedding_bag", "aten._embedding_bag_forward_only")
+def embedding_bag(
+    at: NodeSite,
+    weight: V,
+    indices: V,
+    offsets: V,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: V | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[V, V, V, V]:
+    """Sums (0) or means (1) of the rows of each bag; maxima are torch's."""
+    if mode == 2:
+        raise at.refuse("of maxima")
+    line = cast(indices, dtypes.int64)
+    bag, bags = _bags(at, line, offsets, include_last_offset)
+    counted = line.ne(padding_idx) if padding_idx >= 0 else at.full(line.dims, True, dtypes.bool_)
+    rows = weight.gather([line], [0])
+    if per_sample_weights is not None:
+        rows = rows.mul(spread(per_sample_weights.expand_dims(1), rows.dims))
+    rows = spread(counted.expand_dims(1), rows.dims).select(rows, at.full(rows.dims, 0, rows.dtype))
+    total = at.full((bags, weight.dims[1]), 0, weight.dtype).scatter(rows, [bag], [0], "add")
+    size = at.full((bags,), 0, dtypes.int64).scatter(counted.cast(dtypes.int64), [bag], [0], "add")
+    if mode == 1:
+        total = total.div(spread(cast(size.max(1), weight.dtype).expand_dims(1), total.dims))
+    told = at.fakes
+    others = [at.full(tuple(fake.shape), 0, at.kind(fake.dtype)) for fake in told[1:]]
+    if told[1].shape == (line.type.size,):
+        others[0] = cast(bag, others[0].dtype)
+    if told[2].shape == (bags,):
+        others[1] = cast(size, others[1].dtype)
+    return total, others[0], others[1], others[2]

@@ -10,7 +10,7 @@ from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, cast, sizes, spread
 
 
-def adjoint(x: V) -> V:
+def turned_and_conjugated(x: V) -> V:
     """The conjugate transpose."""
     turned = x.transpose([*range(x.rank - 2), x.rank - 1, x.rank - 2])
     return turned.conj() if x.dtype.is_complex else turned
@@ -22,7 +22,7 @@ def linalg_cholesky_ex(at: NodeSite, x: V, *, upper: bool = False, check_errors:
     lower = x.cholesky()
     bad = lower.real().is_nan() if lower.dtype.is_complex else lower.is_nan()
     info = bad.reduce_or([x.rank - 2, x.rank - 1]).cast(dtypes.int32)
-    return adjoint(lower) if upper else lower, info
+    return turned_and_conjugated(lower) if upper else lower, info
 
 
 @lowering("aten.cholesky")
@@ -33,7 +33,7 @@ def cholesky(at: NodeSite, x: V, upper: bool = False) -> V:
 @lowering("aten.cholesky_solve")
 def cholesky_solve(at: NodeSite, x: V, factor: V, upper: bool = False) -> V:
     own, given = _batched(at, factor, x)
-    lower = adjoint(own) if upper else own
+    lower = turned_and_conjugated(own) if upper else own
     half = lower.triangular_solve(given)
     return lower.triangular_solve(half, transform="adjoint" if x.dtype.is_complex else "transpose")
 
@@ -219,3 +219,134 @@ def linalg_cross(at: NodeSite, x: V, y: V, *, dim: int = -1) -> V:
         return roll(value, [by], [axis])
 
     return turned(left, -1).mul(turned(right, -2)).sub(turned(left, -2).mul(turned(right, -1)))
+
+
+# --- what follows from factors ----------------------------------------------------------------------------
+
+
+def _permutation(at: NodeSite, pivots: V, count: int) -> V:
+    """The order of rows that the exchanges of LAPACK's pivots lead to."""
+    dims = (*pivots.dims[:-1], count)
+    line = at.graph.iota(dims, len(dims) - 1, dtypes.int64)
+    order = line
+    for step in range(sizes(at, pivots)[-1]):
+        other = spread(cast(pivots[..., step : step + 1], dtypes.int64).sub(1), dims)
+        there = line.eq(other)
+        mine = spread(order[..., step : step + 1], dims)
+        theirs = there.select(order, at.full(dims, 0, dtypes.int64)).reduce_sum([len(dims) - 1], True)
+        order = there.select(mine, order)
+        order = line.eq(step).select(spread(theirs, dims), order)
+    return order
+
+
+@lowering("aten.lu_unpack")
+def lu_unpack(
+    at: NodeSite, packed: V, pivots: V, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[V, V, V]:
+    rows, columns = sizes(at, packed)[-2:]
+    size = min(rows, columns)
+    nothing = at.full((0,), 0, packed.dtype)
+    permuted, lower, upper = nothing, nothing, nothing
+    if unpack_data:
+        lower = tril(packed[..., :size], -1)
+        lower = lower.add(spread(eye(packed, rows, size, packed.dtype), lower.dims))
+        upper = triu(packed[..., :size, :])
+    if unpack_pivots:
+        permuted = _matrix_of(at, _permutation(at, pivots, rows), packed)
+    return permuted, lower, upper
+
+
+def _matrix_of(at: NodeSite, order: V, like: V) -> V:
+    """P with P·L·U = x, of the order of rows."""
+    dims = (*order.dims, order.dims[-1])
+    line = at.graph.iota(dims, order.rank - 1, dtypes.int64)
+    return cast(line.eq(order.expand_dims(order.rank - 1).broadcast_to(dims)), like.dtype)
+
+
+@lowering("aten.linalg_lu_solve")
+def linalg_lu_solve(
+    at: NodeSite, packed: V, pivots: V, rhs: V, *, left: bool = True, adjoint: bool = False
+) -> V:
+    """P·L·U·x = rhs, of the adjoint from the other end; x·A = rhs is Aᴴ·xᴴ = rhsᴴ."""
+    own, given = _batched(at, packed, rhs)
+    order = _permutation(at, pivots, sizes(at, packed)[-1])
+    order = spread(order, (*own.dims[:-2], order.dims[-1]))
+    given = given if left else turned_and_conjugated(given)
+    if adjoint is left:
+        transform = "adjoint" if own.dtype.is_complex else "transpose"
+        half = own.triangular_solve(given, lower=False, transform=transform)
+        half = own.triangular_solve(half, transform=transform, unit_diagonal=True)
+        found = _permuted(half, cast(order, dtypes.int64).argsort(order.rank - 1))
+    else:
+        found = _solved(own, order, given)
+    return found if left else turned_and_conjugated(found)
+
+
+@lowering("aten.linalg_pinv.atol_rtol_tensor")
+def linalg_pinv(
+    at: NodeSite, x: V, *, atol: V | None = None, rtol: V | None = None, hermitian: bool = False
+) -> V:
+    """V · diag(1/s) · Uᴴ without the singular values that count as 0."""
+    if hermitian:
+        s, v = x.eigh()
+        u = v
+    else:
+        u, s, back = x.svd(False, True)
+        v = turned_and_conjugated(back)
+    size = s.abs()
+    lead = s.dims[:-1]
+    limit = at.full(lead, 0.0, s.dtype) if atol is None else spread(cast(atol, s.dtype), lead)
+    epsilon = at.full(
+        lead, 2.0 ** (-23 if s.dtype is dtypes.float32 else -52) * max(sizes(at, x)[-2:]), s.dtype
+    )
+    if rtol is not None:
+        share = spread(cast(rtol, s.dtype), lead)
+    else:
+        share = limit.gt(0).select(at.full(lead, 0.0, s.dtype), epsilon)
+    limit = limit.max(share.mul(size.reduce_max([s.rank - 1])))
+    kept = size.gt(spread(limit.expand_dims(limit.rank), s.dims))
+    inverse = kept.select(s.reciprocal(), at.full(s.dims, 0.0, s.dtype))
+    scaled = v.mul(spread(cast(inverse, x.dtype).expand_dims(s.rank - 1), v.dims))
+    return scaled.matmul(turned_and_conjugated(u))
+
+
+@lowering("aten.linalg_matrix_exp")
+def linalg_matrix_exp(at: NodeSite, x: V) -> V:
+    """A series of the matrix scaled below norm 1, squared again as often as it was halved."""
+    if 0 in x.dims:
+        return x
+    axes = [x.rank - 2, x.rank - 1]
+    part = x.abs().reduce_sum([axes[0]], True).reduce_max([axes[1]], True)
+    halvings = part.log2().ceil().max(0.0)
+    scale = spread(cast(halvings.neg().exp2(), x.dtype), x.dims)
+    small = x.mul(scale)
+    one = _unit(x, x.dims[-1])
+    total = one
+    for k in range(18, 0, -1):
+        total = one.add(small.matmul(total).div(at.full(x.dims, k, x.dtype)))
+    most = halvings.reduce_max()
+
+    def more(step: V, _: V) -> V:
+        return step.lt(most)
+
+    def squared(step: V, value: V) -> tuple[V, V]:
+        goes = spread(spread(step, halvings.dims).lt(halvings), value.dims)
+        return step.add(1.0), goes.select(value.matmul(value), value)
+
+    return at.graph.while_loop(more, squared, at.full((), 0.0, most.dtype), total)[1]
+
+
+@lowering("aten.linalg_householder_product")
+def linalg_householder_product(at: NodeSite, x: V, tau: V) -> V:
+    """The first columns of the product of reflections I - τ v vᴴ."""
+    rows, columns = sizes(at, x)[-2:]
+    steps = sizes(at, tau)[-1]
+    found = spread(eye(x, rows, columns, x.dtype), (*x.dims[:-2], rows, columns))
+    line = at.graph.iota((*x.dims[:-2], rows, 1), x.rank - 2, dtypes.int64)
+    for step in reversed(range(steps)):
+        column = x[..., step : step + 1]
+        column = line.gt(step).select(column, at.full(column.dims, 0, x.dtype))
+        column = line.eq(step).select(at.full(column.dims, 1, x.dtype), column)
+        factor = spread(tau[..., step : step + 1].expand_dims(tau.rank), column.dims)
+        found = found.sub(column.mul(factor).matmul(turned_and_conjugated(column).matmul(found)))
+    return found

@@ -46,7 +46,7 @@ _UNARY: Final = [
 """Computed in the dtype of the result."""
 _ROUNDING: Final = ("floor", "ceil", "trunc")
 _BINARY: Final = {
-    "mul": "mul", "maximum": "max", "minimum": "min", "atan2": "atan2", "hypot": "hypot", "copysign": "copysign",
+    "maximum": "max", "minimum": "min", "atan2": "atan2", "hypot": "hypot", "copysign": "copysign",
     "nextafter": "nextafter", "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor",
 }  # fmt: skip
 _COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -123,6 +123,12 @@ def add(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
     if alpha != 1:
         right = right.mul(alpha) if not right.dtype.is_bool else right.and_(bool(alpha))
     return left.or_(right) if left.dtype.is_bool else left.add(right)
+
+
+@lowering("aten.mul")
+def mul(at: NodeSite, x: Operand, y: Operand) -> V:
+    left, right = at.together(x, y)
+    return left.and_(right) if left.dtype.is_bool else left.mul(right)
 
 
 @lowering("aten.sub")
@@ -303,6 +309,24 @@ def square(at: NodeSite, x: V) -> V:
     return x.mul(x)
 
 
+@lowering("prims.frexp", "aten.frexp")
+def frexp(at: NodeSite, x: V) -> tuple[V, V]:
+    """Mantissa in [0.5, 1) and exponent, from the bits; subnormal numbers are scaled up first."""
+    if x.dtype not in (dtypes.float32, dtypes.float64):
+        raise at.refuse(f"of {x.dtype.name}")
+    bits, width, kind = (23, 8, dtypes.int32) if x.dtype is dtypes.float32 else (52, 11, dtypes.int64)
+    bias = (1 << (width - 1)) - 2
+    tiny = x.abs().lt(2.0 ** (1 - bias)).and_(x.ne(0))
+    scaled = tiny.select(x.mul(2.0 ** (bits + 1)), x)
+    word = scaled.bitcast(kind)
+    field = word.shr_logical(bits).and_((1 << width) - 1)
+    exponent = field.sub(bias).sub(tiny.cast(kind).mul(bits + 1))
+    kept = word.and_(~(((1 << width) - 1) << bits)).or_(bias << bits)
+    plain = x.is_finite().and_(x.ne(0))
+    mantissa = plain.select(kept.bitcast(x.dtype), x)
+    return mantissa, plain.select(exponent, at.full(x.dims, 0, kind)).cast(dtypes.int32)
+
+
 # --- bits and truth ---------------------------------------------------------------------------------------
 
 
@@ -439,7 +463,15 @@ def view_dtype(at: NodeSite, x: V, dtype: Any) -> V:
     return x.reshape((*x.dims[:-1], x.dims[-1] // ratio, ratio)).bitcast(own)
 
 
-@lowering("aten.clone", "aten.alias", "aten.detach", "aten.lift_fresh_copy", "aten.contiguous", "prims.clone")
+@lowering(
+    "aten.clone",
+    "aten.alias",
+    "aten.detach",
+    "aten.lift_fresh",
+    "aten.lift_fresh_copy",
+    "aten.contiguous",
+    "prims.clone",
+)
 def same(at: NodeSite, x: V, *, memory_format: Any = None) -> V:
     return x
 

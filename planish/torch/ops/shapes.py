@@ -308,18 +308,43 @@ def constant_pad_nd(at: NodeSite, x: V, pad: Sequence[int], value: Any = 0) -> V
 
 def _padded(mode: str) -> Any:
     def lower(at: NodeSite, x: V, padding: Sequence[int]) -> V:
-        low, high = [0] * x.rank, [0] * x.rank
         for number in range(len(padding) // 2):
             axis = x.rank - 1 - number
-            low[axis], high[axis] = padding[2 * number], padding[2 * number + 1]
-        return shaping.pad(x, low, high, mode)
+            x = x.take(
+                _sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode), axis
+            )
+        return x
+
+    return lower
+
+
+def _sources(at: NodeSite, size: int, before: int, after: int, mode: str) -> V:
+    """Where each element of a padded axis comes from; negative amounts crop."""
+    line = np.arange(-before, size + after)
+    if mode == "reflect":
+        line = np.abs(line)
+        line = (size - 1) - np.abs(size - 1 - line)
+    return at.graph.constant(np.clip(line, 0, size - 1).astype(np.int64))
+
+
+def _padded_backward(mode: str) -> Any:
+    def lower(at: NodeSite, gradient: V, x: V, padding: Sequence[int]) -> V:
+        """Every element goes back to where it came from, and is added up there."""
+        for number in range(len(padding) // 2):
+            axis = x.rank - 1 - number
+            source = _sources(at, sizes(at, x)[axis], padding[2 * number], padding[2 * number + 1], mode)
+            dims = (*gradient.dims[:axis], x.dims[axis], *gradient.dims[axis + 1 :])
+            start = at.full(dims, 0, gradient.dtype)
+            gradient = start.scatter(move_axis(gradient, axis, 0), [source], [axis], "add")
+        return gradient
 
     return lower
 
 
 for _space in (1, 2, 3):
-    lowering(f"aten.reflection_pad{_space}d")(_padded("reflect"))
-    lowering(f"aten.replication_pad{_space}d")(_padded("edge"))
+    for _mode, _name in (("reflect", "reflection"), ("edge", "replication")):
+        lowering(f"aten.{_name}_pad{_space}d")(_padded(_mode))
+        lowering(f"aten.{_name}_pad{_space}d_backward")(_padded_backward(_mode))
 
 
 @lowering("aten.tril")

@@ -16,7 +16,7 @@ from planish.uop.machine.state import Array, Flight, Place
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, AxisType, Combine, Ops, TensorCore
 from planish.uop.ranges import kind_of
-from planish.uop.tensor_cores import MATRICES, core_of, multiply_pairs
+from planish.uop.tensor_cores import MATRICES, ORDERS, core_of
 
 _HANDED_ON: Final = frozenset({Ops.INDEX, Ops.LOAD, Ops.GEP, Ops.CAT, Ops.VECTORIZE})
 _MAY_USE: Final = frozenset({Ops.WMMA, Ops.FINISH, Ops.AFTER, Ops.END, Ops.GROUP, *DEFINES})
@@ -67,8 +67,8 @@ class Tiles(Accesses):
             for name, source in zip(("a", "b"), node.src[:2], strict=True)
         )
         total = whole["c"]
-        if core is not None and core.pairs:
-            total, k = multiply_pairs(a, b, total), 0
+        if core is not None and core.order in ORDERS:
+            total, k = ORDERS[core.order](a, b, total), 0
         for step in range(k):
             left, right = a[..., :, step, None], b[..., None, step, :]
             total = arithmetic.apply(Ops.MULACC, wide, *np.broadcast_arrays(left, right, total))

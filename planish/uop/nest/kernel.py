@@ -77,6 +77,11 @@ class Nest:
         return self._all(Ops.SCAN)
 
     @cached_property
+    def kept(self) -> list[UOp]:
+        """Values that the kernel keeps in memory of its own."""
+        return self._all(Ops.BUFFERIZE)
+
+    @cached_property
     def stored(self) -> dict[UOp, UOp]:
         """The places that are written, each with its STORE."""
         return {n.src[0]: n for n in self.nodes if n.op is Ops.STORE and n.src[0].op is Ops.INDEX}
@@ -123,9 +128,9 @@ class Nest:
 
     @cached_property
     def rows(self) -> list[UOp]:
-        """The axes along which the kernel keeps a value in memory of its own."""
-        kept = {r for n in self._all(Ops.BUFFERIZE) for r in n.src[FIRST_RANGE[Ops.BUFFERIZE] :]}
-        return [r for r in self.ranges if r in kept]
+        """The axes along which the kernel keeps a value."""
+        along = {r for n in self.kept for r in n.src[FIRST_RANGE[Ops.BUFFERIZE] :]}
+        return [r for r in self.ranges if r in along]
 
     @cached_property
     def parallel(self) -> tuple[UOp, ...]:

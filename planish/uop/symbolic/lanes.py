@@ -6,6 +6,7 @@ operands are built of lanes themselves: elsewhere one selection would become sev
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import accumulate
 from typing import Final, cast
 
@@ -18,14 +19,54 @@ from planish.uop.symbolic.letters import x
 _SEEN_THROUGH: Final = 32
 """Nodes looked at before a GEP is pushed: what it would be pushed through is small or it stays."""
 _ELEMENTWISE: Final = ALU | {Ops.CAST}
+# a member of an enum costs more to look up than a name
+_CAT, _CONST, _GEP, _VCONST, _VECTORIZE = Ops.CAT, Ops.CONST, Ops.GEP, Ops.VCONST, Ops.VECTORIZE
 
 
 def _lanes(root: UOp) -> tuple[int, ...]:
     return cast("tuple[int, ...]", root.arg)
 
 
-def _select(x: UOp, lanes: tuple[int, ...]) -> UOp:
-    return x.gep(*lanes)
+@cache
+def _first_lanes(count: int) -> tuple[int, ...]:
+    return tuple(range(count))
+
+
+def selected(value: UOp, lanes: tuple[int, ...]) -> UOp:
+    """Lanes of a value, found where they were built, as the rules below find them: most need no GEP that is made and taken back."""
+    wanted = len(lanes)
+    while True:
+        op, count = value.op, value.dtype.lanes
+        if count == wanted and lanes == _first_lanes(count):
+            return value
+        if op is _GEP:
+            inner = _lanes(value)
+            lanes = tuple([inner[i] for i in lanes])
+            value = value.src[0]
+        elif op is _CAT:
+            first, start, end, part = lanes[0], 0, 0, value
+            for part in value.src:
+                end = start + part.dtype.lanes
+                if first < end:
+                    break
+                start = end
+            if min(lanes) < start or max(lanes) >= end:
+                break  # of several parts
+            if start:
+                lanes = tuple([i - start for i in lanes])
+            value = part
+        elif op is _VECTORIZE:
+            return _vector(tuple([value.src[i] for i in lanes]))
+        elif op is _CONST:
+            return value.table.const(cast("Number", value.arg), value.dtype.scalar.vec(wanted))
+        elif op is _VCONST:
+            values = cast("tuple[Number, ...]", value.arg)
+            return value.table.lanes([values[i] for i in lanes], value.dtype.scalar)
+        elif count == 1 and not value.dtype.is_pointer:
+            return _vector((value,) * wanted)
+        else:
+            break
+    return value.table.make(_GEP, value.dtype.scalar.vec(wanted), (value,), lanes)
 
 
 def _vector(lanes: tuple[UOp, ...]) -> UOp:
@@ -49,7 +90,7 @@ def _select_scalar(root: UOp, x: UOp) -> UOp | None:
 
 def _select_selected(root: UOp, x: UOp, y: UOp) -> UOp:
     inner = _lanes(y)
-    return _select(x, tuple(inner[i] for i in _lanes(root)))
+    return selected(x, tuple([inner[i] for i in _lanes(root)]))
 
 
 def _select_built(root: UOp, x: UOp) -> UOp:
@@ -71,7 +112,7 @@ def _select_joined(root: UOp, x: UOp) -> UOp | None:
             last = part
             runs.append((part, []))
         runs[-1][1].append(lane - first_of[lane])
-    parts = tuple([_select(part, tuple(lanes)) for part, lanes in runs])
+    parts = tuple([selected(part, tuple(lanes)) for part, lanes in runs])
     return parts[0] if len(parts) == 1 else x.replace(src=parts, dtype=root.dtype)
 
 
@@ -107,7 +148,7 @@ def _select_through(root: UOp, x: UOp) -> UOp | None:
     lanes = _lanes(root)
     if len(set(lanes)) != len(lanes) or not _takes_selection(x):
         return None
-    return x.replace(dtype=x.dtype.scalar.vec(len(lanes)), src=tuple(_select(s, lanes) for s in x.src))
+    return x.replace(dtype=x.dtype.scalar.vec(len(lanes)), src=tuple([selected(s, lanes) for s in x.src]))
 
 
 def _join_scalars(root: UOp) -> UOp | None:
@@ -141,7 +182,7 @@ def _rejoin(root: UOp) -> UOp | None:
         if part.op is not Ops.GEP or part.src[0] is not whole:
             return None
         lanes.extend(_lanes(part))
-    return _select(whole, tuple(lanes))
+    return selected(whole, tuple(lanes))
 
 
 def _join_constants(root: UOp) -> UOp | None:

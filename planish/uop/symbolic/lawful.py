@@ -39,7 +39,7 @@ def as_rule(law: Law, guard: Guard | None = None) -> Rule:
     """A law as a rule, on the kinds where kernels use it."""
     kinds = law.uop if isinstance(law.uop, frozenset) else law.on
     left = law.left
-    parts = list(walk(left))
+    parts = walk(left)
     shared: dict[Expression, str] = {
         part: f"same{number}" for number, part in enumerate(walk(law.right)) if isinstance(part, Apply) and part in parts
     }  # fmt: skip

@@ -12,18 +12,31 @@ typedef unsigned long long uintptr_t;
 // neighbouring elements that one access moves
 template <class T, int N> struct alignas(sizeof(T) * N) vec { T at[N]; };
 
-// the value of the thread whose number differs in these bits
-template <class T> inline T from_thread(T x, int bits) {
+// a value as the 32 bits or more that warps exchange
+template <class T> inline auto as_word(T x) {
   if constexpr (sizeof(T) < 4) {
     uint32_t word = 0;
     memcpy(&word, &x, sizeof(T));
-    word = __shfl_xor_sync(0xffffffffu, word, bits);
-    T y;
-    memcpy(&y, &word, sizeof(T));
-    return y;
+    return word;
   } else {
-    return __shfl_xor_sync(0xffffffffu, x, bits);
+    return x;
   }
+}
+
+template <class T, class W> inline T of_word(W word) {
+  T x;
+  memcpy(&x, &word, sizeof(T));
+  return x;
+}
+
+// the value of the thread whose number differs in these bits
+template <class T> inline T from_thread(T x, int bits) {
+  return of_word<T>(__shfl_xor_sync(0xffffffffu, as_word(x), bits));
+}
+
+// the value of the thread so many before, of so many that belong together; one that has none there keeps its own
+template <class T> inline T from_before(T x, int away, int width) {
+  return of_word<T>(__shfl_up_sync(0xffffffffu, as_word(x), away, width));
 }
 
 static inline int32_t shl_i32(int32_t x, int32_t by) {

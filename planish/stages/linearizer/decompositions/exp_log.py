@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from planish.stages.linearizer.decompositions import coefficients
 from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals, decomposes
@@ -22,6 +22,9 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 _SQRT_HALF = 0.7071067811865476
+LOG2_E_HIGH: Final = 1.4426950216293335
+"""1 / ln 2 as float32, and the rest of it."""
+LOG2_E_LOW: Final = 1.9259629911266175e-08
 
 
 class ExpParts(NamedTuple):
@@ -105,6 +108,8 @@ def exp_table(m: Reals, x: UOp) -> tuple[UOp, UOp]:
 @decomposes(Ops.EXP, "exp(x) -> 2**n exp(x - n ln2)")
 def exp(m: Reals, x: UOp) -> UOp:
     bits = m.format.bits
+    if m.estimates:
+        return m.power_estimate(x, LOG2_E_HIGH, LOG2_E_LOW)
     if m.tables:
         value, w = exp_table(m, _far_within(m, x, *exp_range(m)))
         return value.alu(Ops.SCALE, w)
@@ -120,6 +125,8 @@ def exp(m: Reals, x: UOp) -> UOp:
 @decomposes(Ops.EXP2, "exp2(x) -> 2**n exp((x - n) ln2)")
 def exp2(m: Reals, x: UOp) -> UOp:
     """2**x = 2**n e**((x - n) ln 2), x - n exact."""
+    if m.estimates:
+        return m.power_estimate(x)
     ends = (-151.0, 129.0) if m.format.bits == 32 else (-1076.0, 1025.0)
     if m.tables:
         within = _far_within(m, x, *ends)
@@ -138,6 +145,11 @@ def exp2(m: Reals, x: UOp) -> UOp:
     lost = m.fma(fraction, m.const(ln2_low), lost)
     power = m.fma(r * r, m.polynomial(r, coefficients.EXP), lost) + r + 1.0
     return below.where(m.const(0.0), m.times_power(power, n))
+
+
+@decomposes(Ops.EXP2_ESTIMATE, "about exp2(x) -> exp2(x)")
+def exp2_estimate(m: Reals, x: UOp) -> UOp:
+    return x.alu(Ops.EXP2)
 
 
 @decomposes(Ops.EXPM1, "expm1(x) -> 2**n (exp(r) - 1) + (2**n - 1)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import cast
+from typing import Final, cast
 
 from planish import dtypes
 from planish.stages.linearizer.decompositions import (  # noqa: F401 - they decompose
@@ -18,7 +18,11 @@ from planish.stages.linearizer.decompositions.reals import FUNCTIONS, Function, 
 from planish.stages.linearizer.decompositions.support import Support
 from planish.uop.matcher import Rule, rule
 from planish.uop.node import UOp
+from planish.uop.ops import Ops
 from planish.uop.pattern import FLOAT, node
+
+_NEAR_ENOUGH: Final = {Ops.TANH: Ops.TANH_ESTIMATE}
+"""Estimates whose error is far below what rounding to 16 bits loses."""
 
 
 def _rewriter(function: Function, support: Support) -> Callable[[UOp, object], UOp | None]:
@@ -28,7 +32,8 @@ def _rewriter(function: Function, support: Support) -> Callable[[UOp, object], U
         if root.dtype.bits < 32:
             # Narrow floats compute in float32 and round once (docs/semantics.md 1.4).
             wide = tuple(source.cast(dtypes.float32) for source in root.src)
-            return wide[0].alu(root.op, *wide[1:]).cast(root.dtype.scalar)
+            op = _NEAR_ENOUGH.get(root.op, root.op) if support.estimates else root.op
+            return wide[0].alu(op, *wide[1:]).cast(root.dtype.scalar)
         return function(Reals(root, support), *root.src)
 
     return build

@@ -53,9 +53,18 @@ def tanh(m: Reals, x: UOp) -> UOp:
     """1 - 2 / (e**2x + 1)."""
     size = m.magnitude(x)
     end = m.pick(10.0, 20.0)
+    if m.estimates:
+        power = (size.alu(Ops.MIN, m.const(end)) * (2.0 / math.log(2))).alu(Ops.EXP2_ESTIMATE)
+        far = m.fma(m.const(-2.0), (power + 1.0).alu(Ops.RECIP_ESTIMATE), m.const(1.0))
+        return _odd(m, x, _series(m, size, coefficients.TANH_FARTHER), far, 0.6)
     value, power = exp_plain(m, (size > end).where(m.const(end), size) * 2.0)
     far = m.const(1.0) - m.const(2.0) / m.fma(value, power, m.const(1.0))
     return _odd(m, x, _series(m, size, coefficients.TANH), far, 0.55)
+
+
+@decomposes(Ops.TANH_ESTIMATE, "about tanh(x) -> tanh(x)")
+def tanh_estimate(m: Reals, x: UOp) -> UOp:
+    return x.alu(Ops.TANH)
 
 
 def _large(m: Reals) -> float:

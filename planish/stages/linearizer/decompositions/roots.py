@@ -16,6 +16,11 @@ def rsqrt(m: Reals, x: UOp) -> UOp:
     return m.const(1.0) / x.alu(Ops.SQRT)
 
 
+@decomposes(Ops.RECIP_ESTIMATE, "about 1/x -> 1/x")
+def recip_estimate(m: Reals, x: UOp) -> UOp:
+    return x.alu(Ops.RECIP)
+
+
 @decomposes(Ops.CBRT, "cbrt(m 2**3k) -> 2**k cbrt(m)")
 def cbrt(m: Reals, x: UOp) -> UOp:
     """2**k times the root of m 2**j, the exponent being 3k + j: a cubic to start with, then Halley and Newton."""

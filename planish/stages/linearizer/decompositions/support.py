@@ -7,7 +7,7 @@ from typing import Final
 from planish.config import current
 from planish.records import dataclass
 from planish.target import MACHINE_OPS, Target
-from planish.uop.ops import Ops
+from planish.uop.ops import ESTIMATES, Ops
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,11 @@ class Support:
     def tables(self) -> bool:
         """Whether a table in a register, and a power of two as a factor, are an instruction each."""
         return self.fused and Ops.LOOKUP in self.ops and Ops.SCALE in self.ops
+
+    @property
+    def estimates(self) -> bool:
+        """Whether functions may start from what the machine has for them, about."""
+        return self.fused and self.ops >= ESTIMATES
 
     @property
     def branches(self) -> bool:

@@ -1,0 +1,89 @@
+"""Images at other places: resizing with antialiasing, and sampling on a grid of three axes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from planish import dtypes
+from planish.ptir.graph_value import GraphValue as V
+from planish.ptir.library.resize import interpolate
+from planish.torch.registry import Lowering, lowering
+from planish.torch.site import NodeSite, cast, sizes, spread
+
+
+def _antialiased(mode: str) -> Lowering:
+    def lower(
+        at: NodeSite,
+        x: V,
+        output_size: Sequence[int],
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> V:
+        if scales_h is not None or scales_w is not None:
+            raise at.refuse("with factors of its own")
+        return interpolate(x, output_size, None, mode, align_corners, antialias=True)
+
+    return lower
+
+
+lowering("aten._upsample_bilinear2d_aa.default")(_antialiased("bilinear"))
+lowering("aten._upsample_bicubic2d_aa.default")(_antialiased("bicubic"))
+
+
+def _unnormalised(place: V, size: int, align_corners: bool) -> V:
+    """From -1 … 1 to places along an axis."""
+    if align_corners:
+        return place.add(1.0).mul((size - 1) / 2)
+    return place.add(1.0).mul(size / 2).sub(0.5)
+
+
+def _reflected(place: V, size: int, align_corners: bool) -> V:
+    low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
+    span = high - low
+    if span <= 0:
+        return place.mul(0.0)
+    away = place.sub(low).abs()
+    turns = away.div(span).floor()
+    rest = away.sub(turns.mul(span))
+    odd = turns.sub(turns.div(2.0).floor().mul(2.0)).eq(1.0)
+    return odd.select(rest.neg().add(high), rest.add(low))
+
+
+@lowering("aten.grid_sampler_3d")
+def grid_sampler_3d(
+    at: NodeSite, x: V, grid: V, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> V:
+    """Linear (0) or nearest (1), with zeros (0), the border (1) or a mirror (2) outside."""
+    space = sizes(at, x)[2:]
+    places: list[V] = []
+    for number, size in enumerate(reversed(space)):
+        place = _unnormalised(grid[..., number], size, align_corners)
+        if padding_mode == 2:
+            place = _reflected(place, size, align_corners)
+        if padding_mode:
+            place = place.max(0.0).min(size - 1.0)
+        places.insert(0, place)
+    dims = places[0].dims
+    row = at.graph.iota(dims, 0, dtypes.int64)
+    total: V | None = None
+    corners = [(0, 0, 0)] if interpolation_mode == 1 else itertools.product((0, 1), repeat=3)
+    for corner in corners:
+        inside = at.full(dims, True, dtypes.bool_)
+        weight = at.full(dims, 1.0, x.dtype)
+        index = [row]
+        for place, size, side in zip(places, space, corner, strict=True):
+            if interpolation_mode == 1:
+                near = place.round()
+            else:
+                near = place.floor().add(float(side))
+                weight = weight.mul(place.sub(near).abs().neg().add(1.0))
+            inside = inside.and_(near.ge(0.0)).and_(near.le(size - 1.0))
+            index.append(cast(near, dtypes.int64).max(0).min(size - 1))
+        picked = x.transpose([0, 2, 3, 4, 1]).gather(index, [0, 1, 2, 3])
+        factor = inside.select(weight, at.full(dims, 0.0, x.dtype))
+        part = picked.mul(spread(factor.expand_dims(4), picked.dims))
+        part = spread(inside.expand_dims(4), part.dims).select(part, at.full(part.dims, 0.0, x.dtype))
+        total = part if total is None else total.add(part)
+    return x if total is None else total.transpose([0, 4, 1, 2, 3])

@@ -1,0 +1,157 @@
+"""Functions under transforms that look at their values, run without compilation, or are asked for shapes alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import planish as pn
+from planish.config import current
+
+
+def branching(x: pn.Tensor) -> pn.Tensor:
+    """Which way it goes depends on the value."""
+    return x * x if x > 1.0 else -x
+
+
+def test_derivatives_follow_the_branch_that_the_value_takes() -> None:
+    for value, slope in ((3.0, 6.0), (0.5, -1.0)):
+        x = pn.asarray(value)
+        assert float(pn.grad(branching)(x)) == slope
+        assert float(pn.jvp(branching, (x,), (pn.asarray(1.0),))[1]) == slope
+        assert float(pn.jacfwd(branching)(x)) == slope
+        _out, back = pn.vjp(branching, x)
+        assert float(back(pn.asarray(1.0))[0]) == slope
+    assert float(pn.grad(pn.grad(branching))(pn.asarray(3.0))) == 2.0  # the inner one looks through the outer
+
+
+def test_masks_prints_and_numbers_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    def loss(x: pn.Tensor) -> pn.Tensor:
+        print("here", x)
+        positive = x[x > 0]
+        return pn.sum(positive**2) * float(pn.max(x))
+
+    gradient = pn.grad(loss)(pn.asarray([1.0, -2.0, 3.0]))
+    assert gradient.tolist() == [6.0, 0.0, 18.0]
+    assert "here Tensor([ 1., -2.,  3.]" in capsys.readouterr().out
+
+
+def test_what_is_compiled_for_any_value_still_has_none() -> None:
+    for function in (pn.jit(branching), pn.jit(pn.grad(branching)), pn.vmap(branching)):
+        with pytest.raises(pn.PlanishError, match="is asked for while"):
+            function(
+                pn.ones(2)
+                if function.__name__ == "branching" and not isinstance(function, type(pn.jit(branching)))
+                else pn.asarray(2.0)
+            )
+
+
+def test_looking_inside_a_loop_of_a_transform_is_refused() -> None:
+    with pytest.raises(pn.PlanishError, match="is asked for while"):
+        pn.grad(lambda x: pn.fori_loop(0, 3, lambda i, c: c * 2 if c > 0 else c, x))(pn.asarray(2.0))
+
+
+def test_without_jit_functions_run_as_python() -> None:
+    seen: list[float] = []
+
+    @pn.jit
+    def step(x: pn.Tensor) -> pn.Tensor:
+        seen.append(float(x) if not current().jit else 0.0)
+        return x * 2
+
+    with pn.disable_jit():
+        assert float(step(pn.asarray(3.0))) == 6.0
+        assert float(pn.jit(branching)(pn.asarray(3.0))) == 9.0
+    assert seen == [3.0]
+    assert step.cache_info().misses == 0
+
+
+def test_shapes_are_known_without_computing() -> None:
+    spec = pn.TensorSpec((3, 4))
+    found = pn.eval_shape(lambda x, y: {"a": x @ y, "n": pn.sum(x)}, spec, pn.ones((4, 2)))
+    assert found == {"a": pn.TensorSpec((3, 2)), "n": pn.TensorSpec(())}
+
+
+def test_a_linearized_function_is_its_derivative() -> None:
+    x = np.array([0.5, 1.0, 2.0], np.float32)
+    out, linear = pn.linearize(lambda x: pn.sin(x) * x, pn.asarray(x))
+    wanted, theirs = jax.linearize(lambda x: jnp.sin(x) * x, jnp.asarray(x))
+    np.testing.assert_allclose(np.asarray(out), wanted, rtol=1e-6)
+    for tangent in (np.ones(3, np.float32), x):
+        np.testing.assert_allclose(np.asarray(linear(pn.asarray(tangent))), theirs(tangent), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 8, 13])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_an_associative_scan_is_jaxs(size: int, reverse: bool) -> None:
+    rng = np.random.default_rng(size)
+    a, b = rng.normal(size=(2, 3, size)).astype(np.float32)
+
+    def recurrence(xp: Any) -> Any:
+        def combine(left: Any, right: Any) -> Any:
+            return left[0] * right[0], left[1] * right[0] + right[1]
+
+        return combine
+
+    ours = pn.associative_scan(recurrence(pn), (pn.asarray(a), pn.asarray(b)), reverse=reverse, axis=1)
+    if size:
+        theirs = jax.lax.associative_scan(
+            recurrence(jnp), (jnp.asarray(a), jnp.asarray(b)), reverse=reverse, axis=1
+        )
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-5, atol=1e-6)
+    else:
+        assert ours[0].shape == (3, 0)
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: pn.Tensor
+    name: str
+    size: int = dataclasses.field(default=2, metadata={"static": True})
+
+
+def test_static_fields_are_part_of_the_program() -> None:
+    calls = []
+
+    @pn.jit
+    def scaled(layer: Layer, x: pn.Tensor) -> Layer:
+        calls.append(layer.name)
+        return dataclasses.replace(
+            layer, weight=layer.weight * x * (2 if layer.name == "double" else 1) * layer.size
+        )
+
+    for _ in range(2):
+        made = scaled(Layer(pn.ones(2), "double"), pn.asarray(3.0))
+        assert made.weight.tolist() == [12.0, 12.0]
+        assert (made.name, made.size) == ("double", 2)
+    assert scaled(Layer(pn.ones(2), "single", 5), pn.asarray(1.0)).weight.tolist() == [5.0, 5.0]
+    assert calls == ["double", "single"]
+    gradient = pn.grad(lambda layer: pn.sum(layer.weight**2))(Layer(pn.ones(2), "a"))
+    assert (gradient.weight.tolist(), gradient.name) == ([2.0, 2.0], "a")
+    with pytest.raises(pn.PlanishError, match=r"static field size of Layer cannot be hashed"):
+        scaled(Layer(pn.ones(2), "a", [1]), pn.asarray(1.0))  # type: ignore[arg-type]
+
+
+def test_trees_are_taken_apart_by_path() -> None:
+    tree = {"b": [pn.ones(2), 3.0], "a": Layer(pn.zeros(1), "n")}
+    leaves, structure = pn.tree.flatten(tree)
+    assert [path for path, _ in pn.tree.flatten_with_path(tree)[0]] == [
+        "['a'].weight",
+        "['b'][0]",
+        "['b'][1]",
+    ]
+    assert pn.tree.structure(pn.tree.unflatten(structure, leaves)) == structure
+    assert pn.tree.map(lambda x, y: x + y, [1, {"k": 2}], [10, {"k": 20}]) == [11, {"k": 22}]
+    paths: Any = pn.tree.map_with_path(lambda path, x, y: (path, x * y), [1, 2], [3, 4])
+    assert paths == [("[0]", 3), ("[1]", 8)]
+    assert pn.tree.reduce(lambda a, b: a + b, {"x": 1, "y": (2, 3)}) == 6
+    assert pn.tree.all([True, [True]])
+    assert not pn.tree.all([True, [False]])
+    with pytest.raises(pn.PlanishError, match="trees differ"):
+        pn.tree.map(lambda x, y: x, [1], [1, 2])

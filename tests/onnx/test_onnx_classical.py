@@ -1,0 +1,251 @@
+"""Classical models (ai.onnx.ml) beside onnxruntime: random ensembles, machines and encoders; texts; lists of dictionaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import planish.onnx as ours
+from planish.errors import PlanishError
+
+RNG = np.random.default_rng(11)
+X = RNG.standard_normal((17, 5)).astype(np.float32)
+
+
+def model_of(
+    op: str, kind: int, outputs: dict[str, int], inputs: tuple[str, ...] = ("x",), **attributes: Any
+) -> Any:
+    node = helper.make_node(op, list(inputs), list(outputs), domain="ai.onnx.ml", **attributes)
+    graph = helper.make_graph(
+        [node], "m", [helper.make_tensor_value_info(name, kind, None) for name in inputs],
+        [helper.make_tensor_value_info(name, element, None) for name, element in outputs.items()],
+    )  # fmt: skip
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=versions, ir_version=8).SerializeToString()
+
+
+def compare(data: bytes, feeds: dict[str, Any], close: float = 2e-5) -> None:
+    theirs = pytest.importorskip("onnxruntime")
+    wanted = theirs.InferenceSession(data).run(None, feeds)
+    session = ours.InferenceSession(data)
+    for _ in range(2):  # imported, and from the tape
+        for got, want in zip(session.run(None, feeds), wanted, strict=True):
+            a, b = (numbers(found) for found in (got, want))
+            if b.dtype.kind == "f":
+                np.testing.assert_allclose(a, b, rtol=close, atol=close)
+            else:
+                assert a.tolist() == b.tolist()
+            if isinstance(want, list):
+                assert [list(row) for row in got] == [list(row) for row in want]
+
+
+def numbers(found: Any) -> Any:
+    return np.asarray([list(row.values()) for row in found] if isinstance(found, list) else found)
+
+
+def trees(kind: str, targets: list[int], modes: list[str], positive: bool, count: int = 4) -> dict[str, Any]:
+    """Full trees of three levels; every leaf has a weight for each target."""
+    nodes: dict[str, list[Any]] = {
+        n: []
+        for n in (
+            "treeids",
+            "nodeids",
+            "featureids",
+            "values",
+            "modes",
+            "truenodeids",
+            "falsenodeids",
+            "missing_value_tracks_true",
+        )
+    }
+    held: dict[str, list[Any]] = {n: [] for n in ("treeids", "nodeids", "ids", "weights")}
+    for tree in range(count):
+        for node in range(7):
+            leaf = node > 2
+            row = (
+                tree, node, int(RNG.integers(5)), 0.0 if leaf else float(RNG.standard_normal()),
+                "LEAF" if leaf else modes[int(RNG.integers(len(modes)))],
+                0 if leaf else 2 * node + 1, 0 if leaf else 2 * node + 2, int(RNG.integers(2)),
+            )  # fmt: skip
+            for values, value in zip(nodes.values(), row, strict=True):
+                values.append(value)
+            for target in targets if leaf else []:
+                weight = float(RNG.random() / count if positive else RNG.standard_normal())
+                for values, value in zip(held.values(), (tree, node, target, weight), strict=True):
+                    values.append(value)
+    return {f"nodes_{n}": v for n, v in nodes.items()} | {f"{kind}_{n}": v for n, v in held.items()}
+
+
+FLOAT, INT, TEXT = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+ALL = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+
+
+@pytest.mark.parametrize("how", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize(("classes", "targets"), [(3, [0, 1, 2]), (2, [0]), (2, [1])])
+@pytest.mark.parametrize("positive", [True, False])
+def test_tree_classifiers(how: str, classes: int, targets: list[int], positive: bool):
+    made = trees("class", targets, ALL[:1], positive)
+    made["classlabels_int64s"] = [10 * n for n in range(classes)]
+    compare(
+        model_of("TreeEnsembleClassifier", FLOAT, {"l": INT, "p": FLOAT}, post_transform=how, **made),
+        {"x": X},
+    )
+
+
+@pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("modes", [ALL[:1], ALL])
+def test_tree_regressors(how: str, modes: list[str]):
+    made = trees("target", [0, 1], modes, False)
+    data = model_of(
+        "TreeEnsembleRegressor", FLOAT, {"y": FLOAT}, n_targets=2, aggregate_function=how, base_values=[0.5, -1.0], **made
+    )  # fmt: skip
+    gaps = X.copy()
+    gaps[::3, 1] = np.nan
+    compare(data, {"x": X})
+    compare(data, {"x": gaps})
+
+
+def test_labels_may_be_text_and_shares_a_list_of_dictionaries():
+    made = trees("class", [0, 1, 2], ALL[:1], True)
+    node = helper.make_node(
+        "TreeEnsembleClassifier", ["x"], ["l", "p"], domain="ai.onnx.ml", classlabels_strings=["a", "b", "c"], **made
+    )  # fmt: skip
+    maps = helper.make_node("ZipMap", ["p"], ["z"], domain="ai.onnx.ml", classlabels_strings=["a", "b", "c"])
+    labels = helper.make_tensor_value_info("l", TEXT, None)
+    zipped = onnx.ValueInfoProto(name="z")
+    zipped.type.sequence_type.elem_type.map_type.key_type = TEXT
+    zipped.type.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type = FLOAT
+    graph = helper.make_graph(
+        [node, maps], "m", [helper.make_tensor_value_info("x", FLOAT, [None, 5])], [labels, zipped]
+    )
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    data = helper.make_model(graph, opset_imports=versions, ir_version=8).SerializeToString()
+    compare(data, {"x": X})
+    session = ours.InferenceSession(data)
+    assert [port.type for port in session.get_outputs()] == [
+        "tensor(string)",
+        "seq(map(string,tensor(float)))",
+    ]
+    first, second = (session.run(["l"], {"x": x})[0].tolist() for x in (X, X[::-1].copy()))
+    assert first == second[::-1]
+
+
+@pytest.mark.parametrize("how", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_linear_models(how: str, rows: int):
+    weights = RNG.standard_normal(5 * rows).astype(np.float32).tolist()
+    shift = RNG.standard_normal(rows).astype(np.float32).tolist()
+    if (rows, how) != (1, "SOFTMAX"):
+        data = model_of(
+            "LinearClassifier", FLOAT, {"l": INT, "p": FLOAT}, coefficients=weights, intercepts=shift,
+            classlabels_ints=list(range(max(2, rows))), post_transform=how,
+        )  # fmt: skip
+        compare(data, {"x": X})
+    data = model_of(
+        "LinearRegressor", FLOAT, {"y": FLOAT}, coefficients=weights, intercepts=shift, targets=rows
+    )
+    compare(data, {"x": X})
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("shares", [False, True])
+def test_support_vector_machines(kernel: str, classes: int, shares: bool):
+    pairs = classes * (classes - 1) // 2
+    made: dict[str, Any] = {
+        "kernel_type": kernel, "kernel_params": [0.3, 0.1, 2.0], "rho": RNG.standard_normal(pairs).tolist(),
+        "support_vectors": RNG.standard_normal(classes * 2 * 5).tolist(),
+    }  # fmt: skip
+    weights = RNG.standard_normal((classes - 1) * classes * 2)
+    more: dict[str, Any] = {"prob_a": [-1.0] * pairs, "prob_b": [0.1] * pairs} if shares else {}
+    data = model_of(
+        "SVMClassifier", FLOAT, {"l": INT, "p": FLOAT}, vectors_per_class=[2] * classes, coefficients=weights.tolist(),
+        classlabels_ints=list(range(classes)), **made, **more,
+    )  # fmt: skip
+    compare(data, {"x": X}, 1e-3)
+    made["rho"] = made["rho"][:1]
+    machine = model_of(
+        "SVMRegressor",
+        FLOAT,
+        {"y": FLOAT},
+        n_supports=classes * 2,
+        coefficients=weights.tolist()[: classes * 2],
+        **made,
+    )
+    compare(machine, {"x": X}, 1e-3)
+
+
+TEXTS = np.array([["red", "blue"], ["green", "none"]], object)
+ENCODERS: dict[str, tuple[int, dict[str, int], Any, dict[str, Any]]] = {
+    "OneHotEncoder": (TEXT, {"y": FLOAT}, TEXTS, {"cats_strings": ["red", "green", "blue"]}),
+    "LabelEncoder": (
+        TEXT, {"y": INT}, TEXTS, {"keys_strings": ["red", "green", "blue"], "values_int64s": [4, 5, 6], "default_int64": -7},
+    ),
+    "CategoryMapper": (TEXT, {"y": INT}, TEXTS, {"cats_strings": ["red", "green"], "cats_int64s": [3, 8]}),
+    "Imputer": (
+        FLOAT, {"y": FLOAT}, np.array([[np.nan, 1.0], [2.0, np.nan]], np.float32),
+        {"imputed_value_floats": [5.0, 6.0], "replaced_value_float": float("nan")},
+    ),
+    "Scaler": (FLOAT, {"y": FLOAT}, X, {"offset": [1.0, 2.0, 3.0, 4.0, 5.0], "scale": [0.5] * 5}),
+    "Binarizer": (FLOAT, {"y": FLOAT}, X, {"threshold": 0.25}),
+    "Normalizer": (FLOAT, {"y": FLOAT}, X, {"norm": "L2"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_encoders(name: str):
+    kind, outputs, x, attributes = ENCODERS[name]
+    compare(model_of(name, kind, outputs, **attributes), {"x": x})
+
+
+def test_features_side_by_side():
+    data = model_of("FeatureVectorizer", FLOAT, {"y": FLOAT}, ("a", "b"), inputdimensions=[5, 5])
+    compare(data, {"a": X, "b": X + 1})
+
+
+def test_a_tree_that_leads_nowhere_is_refused():
+    made = trees("class", [0, 1], ALL[:1], True)
+    made["nodes_truenodeids"][0] = 99
+    data = model_of(
+        "TreeEnsembleClassifier", FLOAT, {"l": INT, "p": FLOAT}, classlabels_int64s=[0, 1], **made
+    )
+    with pytest.raises(PlanishError, match="no node 99 in tree 0"):
+        ours.InferenceSession(data).run(None, {"x": X})
+
+
+MOVED = """
+<ir_version: 9, opset_import: ["" : 19]>
+moved (string[n, 2] x, int64[k] at) => (string[k, 2] y, string[m, 2] twice, bool[n, 2] same, int64[2] s, string[n, 2] i)
+{ y = Gather(x, at) twice = Concat<axis = 0>(x, y) t = Identity(x) same = Equal(x, t) s = Shape(twice) i = Cast<to = 8>(t) }
+"""
+
+
+def test_texts_are_moved_and_compared():
+    data = onnx.parser.parse_model(MOVED).SerializeToString()
+    model = ours.load(data)
+    for _ in range(2):
+        y, twice, same, shape, text = model.run(None, {"x": TEXTS, "at": np.array([1, 1, 0])})
+        assert y.tolist() == TEXTS[[1, 1, 0]].tolist()
+        assert twice.tolist() == [*TEXTS.tolist(), *TEXTS[[1, 1, 0]].tolist()]
+        assert (same.all(), shape.tolist(), text.tolist()) == (True, [5, 2], TEXTS.tolist())
+    for words in (TEXTS, TEXTS[::-1].copy()):
+        y, *_ = model.run(None, {"x": words, "at": np.array([1])})
+        assert y.tolist() == words[1:].tolist()
+
+
+UNSORTED = """
+<ir_version: 9, opset_import: ["" : 17]>
+unsorted (float[3] x) => (float[3] y)
+{ y = Add(b, c) c = Neg(b) b = Abs(a) a = Exp(x) }
+"""
+
+
+def test_nodes_may_stand_in_any_order():
+    model = ours.load(onnx.parser.parse_model(UNSORTED))
+    assert model(x=np.ones(3, np.float32))[0].tolist() == [0, 0, 0]
+    with pytest.raises(PlanishError, match="'b'"):
+        ours.load(onnx.parser.parse_model(UNSORTED.replace("Exp(x)", "Exp(y)")))

@@ -1,0 +1,86 @@
+"""Models on a GPU, on an emulated driver: providers, the backend of ONNX's suite, the command line, and where weights are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import planish.onnx
+from planish.cli import main
+from planish.onnx.backend import Backend
+from planish.onnx.gpu_calls import gpus
+from tests.runtime.emulated_cuda import EmulatedDriver, emulated
+
+WEIGHT = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver]:
+    with emulated(monkeypatch) as found:
+        yield found
+
+
+def _model() -> onnx.ModelProto:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], [numpy_helper.from_array(WEIGHT, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def _x(rows: int) -> Any:
+    return np.random.default_rng(rows).standard_normal((rows, 4)).astype(np.float32)
+
+
+def test_a_session_with_the_provider_of_cuda(gpu: EmulatedDriver) -> None:
+    assert planish.onnx.get_available_providers() == ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    session = planish.onnx.InferenceSession(_model().SerializeToString(), providers=["CUDAExecutionProvider"])
+    assert session.get_providers() == ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    x = _x(2)
+    for rows in (2, 5, 2):
+        x = _x(rows)
+        np.testing.assert_allclose(
+            session.run(None, {"x": x})[0], np.maximum(x @ WEIGHT, 0), rtol=1e-5, atol=1e-6
+        )
+    moved, kernels = gpu.calls["cuMemcpyHtoD"], len(gpu.ran)
+    session.run(None, {"x": x})
+    assert gpu.calls["cuMemcpyHtoD"] == moved + 1  # the input; the weight is there
+    assert len(gpu.ran) > kernels
+    session.set_providers(["CPUExecutionProvider"])
+    kernels = len(gpu.ran)
+    np.testing.assert_allclose(
+        session.run(None, {"x": x})[0], np.maximum(x @ WEIGHT, 0), rtol=1e-5, atol=1e-6
+    )
+    assert len(gpu.ran) == kernels
+
+
+def test_the_backend_supports_the_gpus_there_are(gpu: EmulatedDriver) -> None:
+    assert Backend.supports_device("CUDA")
+    assert Backend.supports_device("CUDA:0")
+    assert not Backend.supports_device("CUDA:1")
+    (y,) = Backend.run_model(_model(), [_x(3)], device="CUDA")
+    np.testing.assert_allclose(y, np.maximum(_x(3) @ WEIGHT, 0), rtol=1e-5, atol=1e-6)
+    assert gpu.ran
+
+
+def test_the_command_line(gpu: EmulatedDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(_model(), path)
+    assert (
+        main(["run", str(path), "--random", "--dim", "n=2", "--device", "cuda", "--profile", "--repeat", "2"])
+        == 0
+    )
+    assert "on the GPU" in capsys.readouterr().out
+    assert gpu.ran
+
+
+def test_without_a_gpu_nothing_is_promised() -> None:
+    if not gpus():
+        assert not Backend.supports_device("CUDA")
+        assert planish.onnx.get_available_providers() == ["CPUExecutionProvider"]
