@@ -7,16 +7,14 @@ its row and column, made of the thread number (one WARP range, for cores that ne
 result is spread over the lane axes of C, which are those of the stores. Any layout of the operands in memory will do: it is in
 their indices.
 
-A core that reads its operands from LOCAL memory (`wgmma`) has them put there, one tile of each at a time, as it wants them to lie;
-its threads copy together, along what is contiguous in memory. Whatever the operand is computed of is computed on the way. With
-`groups`, several such groups of threads do rows below each other: they share the right operand, and copy both together.
+A core that reads its operands from LOCAL memory (`wgmma`) has them put there, and its results taken from there (`core_memory.py`).
+With `groups`, several groups of threads do rows below each other: they share the right operand, and copy both together.
 
 Before → after::
 
     REDUCE[ADD](CAST(a[m, k]) * CAST(b[k, n]), k)
     REDUCE[ADD](UNROLL(WMMA(CONTRACT(a[m'(w, ra), k'(w, ra)]), CONTRACT(b[k'(w, rb), n'(w, rb)]), 0), rc), k/K)
         with m -> m/M * M + m'(w, rc), n -> n/N * N + n'(w, rc) everywhere else
-    WMMA(INDEX(BUFFERIZE(a[m(w, i), k(w, i)], place(m, k)), 0), …)             of operands in LOCAL memory
 
 Signed integers that the core reads without a sign are shifted (`Core.shifts`), and what that adds to the sums is taken off:
 Σ a·b = Σ (a + 128)·b - 128·Σ b, the last being a product with a row of ones. Sums wrap, so that is exact.
@@ -33,30 +31,29 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.actions.base import Action, AxisName, CoreName, fitting
+from planish.actions.core_memory import operand_in_memory, results_in_memory, rounded
 from planish.config import current
 from planish.target import Target
 from planish.uop.kernel_algebra import pm_flatten_range
-from planish.uop.nest import name_of, next_root, plain_index
+from planish.uop.nest import name_of, next_root
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Bufferize, Lanes, Ops
+from planish.uop.ops import Axis, AxisType, Lanes, Ops
 from planish.uop.products import Product, axis_size, products, why_not
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
-from planish.uop.strides import stride
-from planish.uop.symbolic import simplify
-from planish.uop.tensor_cores import IN_MEMORY, Core, Matrix, place_in_memory
+from planish.uop.tensor_cores import Core, Matrix
 
 _INNER, _LANES_OF_A, _LANES_OF_B, _GROUP = 1, 2, 3, 4
 """What splitting appends to the path of an axis; 0 is the outer part."""
-_ACCESS: Final = 16
-"""Bytes that a thread copies at once."""
+_DRAWN: Final = 24
+"""Cores that read LOCAL memory, of which one is drawn."""
 _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 
 
-class _Split:
+class Split:
     """The axes of one kernel, cut to the sizes of a core."""
 
-    def __init__(self, sink: UOp, core: Core, product: Product, groups: int = 1) -> None:
+    def __init__(self, sink: UOp, core: Core, product: Product, groups: int = 1, buffers: int = 1) -> None:
         self.core = core
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
@@ -66,7 +63,7 @@ class _Split:
             if core.threads > 1
             else None
         )
-        self.groups = groups
+        self.groups, self.buffers = groups, buffers
         self.group = (
             table.range(groups, cast("Axis", self.m.arg).part(_GROUP, AxisType.LOCAL)) if groups > 1 else None
         )
@@ -96,7 +93,7 @@ class _Split:
         """What a thread holds of an operand, as a vector."""
         value = product.a if matrix == "a" else product.b
         if self.core.in_memory(matrix):
-            return self.in_memory(matrix, value, product.k, outer_k)
+            return operand_in_memory(self, matrix, value, product.k, outer_k)
         path = (*_path(product.k), _LANES_OF_A if matrix == "a" else _LANES_OF_B)
         row, column, lanes = self.spread(matrix, path)
         k = outer_k + (column if matrix == "a" else row)
@@ -105,38 +102,10 @@ class _Split:
             if matrix == "a"
             else {self.n: self.outer_n + column, product.k: k}
         )
-        value = _rounded(substitute(value, across), self.core)
+        value = rounded(substitute(value, across), self.core)
         if not lanes.axes:
             return value
         return value.table.make(Ops.CONTRACT, self.core.dtype(matrix), (value,), lanes)
-
-    def in_memory(self, matrix: Matrix, value: UOp, k: UOp, outer_k: UOp) -> UOp:
-        """An operand, copied to LOCAL memory by the threads of the core together: where it starts."""
-        core, table = self.core, value.table
-        first, rows = matrix == "a", core.m * self.groups
-        axis, outer, size = (self.m, self.outer_m, rows) if first else (self.n, self.outer_n, core.n)
-        threads, number = core.threads * self.groups, cast("UOp", self.thread)
-        if self.group is not None:
-            number = self.group * core.threads + number
-        along_k = IN_MEMORY[core.layout(matrix)[0]]
-        k_first = neighbours(value, axis, k) is not axis
-        wide = _ACCESS // value.dtype.itemsize if along_k == k_first else 1
-        wide = max(min(wide, size * core.k // threads), 1)
-        rounds = max(size * core.k // (threads * wide), 1)
-        if rounds > 1:
-            number = self.fresh(rounds, AxisType.LOOP) * threads + number
-        if wide > 1:
-            number = number * wide + self.fresh(wide, AxisType.UPCAST)
-        fast = core.k if k_first else size
-        inner, across = (number % fast, number // fast) if k_first else (number // fast, number % fast)
-        copied = substitute(value, {axis: outer + across, k: outer_k + inner})
-        place = place_in_memory(across, inner, core.k, along_k=along_k)
-        kept = table.make(
-            Ops.BUFFERIZE, value.dtype, (_rounded(copied, core), simplify(place)), Bufferize("local")
-        )
-        start = place_in_memory(core.m, 0, core.k, along_k=along_k)  # of the rows of the next group
-        mine = table.const(0) if self.group is None or not first else self.group * start
-        return table.make(Ops.INDEX, value.dtype, (kept, mine))
 
     def fresh(self, size: int, kind: AxisType) -> UOp:
         self.next += 1
@@ -173,17 +142,6 @@ class _Split:
         return value.reduce(Ops.ADD, *own.values()) if own else value
 
 
-def neighbours(value: UOp, *axes: UOp) -> UOp | None:
-    """The axis along which what a value is read from lies together; None if there is none."""
-    for place in value.toposort():
-        if place.op is Ops.INDEX and place.src[0].op is Ops.DEFINE_GLOBAL:
-            index = plain_index(place)
-            found = [r for r in axes if index is not None and stride(index, r) == 1]
-            if found:
-                return found[0]
-    return None
-
-
 def _path(axis: UOp) -> tuple[int, ...]:
     return cast("Axis", axis.arg).path
 
@@ -193,16 +151,6 @@ def _outer(axis: UOp, size: int) -> UOp:
     count = axis_size(axis) // size
     outer = cast("Axis", axis.arg).part(0)
     return axis.table.const(0) if count == 1 else axis.table.range(count, outer) * size
-
-
-def _rounded(value: UOp, core: Core) -> UOp:
-    """A value with the mantissa bits that the core reads, rounded to nearest (ties away from 0)."""
-    if core.mantissa is None:
-        return value
-    dropped = 23 - core.mantissa  # inputs are float32
-    bits = value.bitcast(dtypes.uint32)
-    kept = (bits + (1 << dropped - 1)) & (0xFFFFFFFF >> dropped << dropped)
-    return value.ne(value).where(value, kept.bitcast(dtypes.float32))
 
 
 class TensorCore(Action):
@@ -219,17 +167,24 @@ class TensorCore(Action):
     k: AxisName
     groups: int = 1
     """How many groups of threads share the right operand, of a core that reads LOCAL memory."""
+    buffers: int = 1
+    """How many tiles of each operand there are: with several, the next ones are fetched while one is used."""
 
     @classmethod
-    def of(cls, core: Core, product: Product, groups: int = 1) -> TensorCore:
+    def of(cls, core: Core, product: Product, groups: int = 1, buffers: int = 1) -> TensorCore:
         """A way to use a core."""
-        return cls(core.name, name_of(product.m), name_of(product.n), name_of(product.k), groups)
+        m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
+        return cls(core.name, m, n, k, groups, buffers)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
         ways = [
             cls.of(core, product) for core in target.tensor_cores[:2] for product in products(sink, core)[:1]
         ]
+        reading = [core for core in target.tensor_cores if core.reads_memory]
+        for core in rng.sample(reading, min(len(reading), _DRAWN)):
+            groups, buffers = rng.choice((1, 1, 2)), rng.randint(1, 4)
+            ways += [cls.of(core, product, groups, buffers) for product in products(sink, core)[:1]]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
 
     def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:
@@ -248,16 +203,21 @@ class TensorCore(Action):
             raise self.no(
                 f"{self.groups} groups: {core.name} does not read LOCAL memory, which they would share"
             )
-        if core.mantissa is not None and not current().fastmath:
+        if core.is_rough and not current().fastmath:
+            kept = (
+                f"adds up {core.sum_bits} bits"
+                if core.mantissa is None
+                else f"reads {core.mantissa} mantissa bits"
+            )
             raise self.no(
-                f"{core.name} reads {core.mantissa} mantissa bits of {core.inputs}, which changes results",
+                f"{core.name} {kept} of {core.inputs}, which changes results",
                 remedy="allow it with fastmath=True",
             )
         found = products(sink, core)
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product, self.groups) == self:
+            if TensorCore.of(core, product, self.groups, self.buffers) == self:
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
@@ -270,14 +230,17 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = _Split(sink, core, product, self.groups)
+        split = Split(sink, core, product, self.groups, self.buffers)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))
-        exchanged: dict[UOp, UOp] = {split.m: split.outer_m + row, split.n: split.outer_n + column}
+        totals: dict[UOp, UOp] = {}
         for each in products(sink, core):
-            if (each.m, each.n) == (split.m, split.n) and each.reduce not in exchanged:
+            if (each.m, each.n) == (split.m, split.n) and each.reduce not in totals:
                 one = product if each.reduce is product.reduce else each
-                exchanged[each.reduce] = split.tile(one, lanes)
+                totals[each.reduce] = split.tile(one, lanes)
+        if core.reads_memory:
+            totals, row, column = results_in_memory(split, totals, row, column)
+        exchanged = {split.m: split.outer_m + row, split.n: split.outer_n + column, **totals}
         made = rewrite(substitute(sink, exchanged), pm_flatten_range)
         return fitting(sink, made, self, target) if core.reads_memory else made

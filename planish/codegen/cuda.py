@@ -303,7 +303,8 @@ class _Writer(CudaValues):
         name, number, count = i.tile.name, i.result.number, i.result.dtype.lanes
         self.uses_vectors = True
         self.helpers.setdefault("descriptor", warpgroup.DESCRIPTOR)
-        self.helpers.setdefault(name, warpgroup.helper(i.tile, i.a.dtype))
+        name = f"{name}_{i.pending}" if i.pending else name
+        self.helpers.setdefault(name, warpgroup.helper(name, i.tile, i.a.dtype, i.pending))
         self.emit(f"vec<float, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
         self.emit(f"{name}(r{number}, {self.value(i.a)}, {self.value(i.b)});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
@@ -327,6 +328,14 @@ class _Writer(CudaValues):
 
     def is_shared(self, address: Register) -> bool:
         return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.LOCAL
+
+    def finish(self, i: ir.Finish) -> None:
+        names = [f"r{i.result.number}_{k}" for k in range(i.result.dtype.lanes)]
+        self.emit(warpgroup.FINISH)  # before anything is done with what is held, even copied
+        for name, given in zip(names, self.lanes_of(i.operand), strict=True):
+            self.emit(f"{scalar_type(i.result.dtype)} {name} = {given};")
+        self.emit(warpgroup.settled(names))
+        self.same(i.result, names)
 
     # -- control ---------------------------------------------------------------------------------------------------
 

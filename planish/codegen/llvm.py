@@ -241,7 +241,7 @@ class _LlvmWriter(LaneMoves):
     def copy_async(self, i: ir.Instruction) -> None:
         no_background(i)
 
-    commit_copies = wait_copies = copy_async
+    commit_copies = wait_copies = finish = copy_async
 
 
 _WRITE: Final = handlers(_LlvmWriter)

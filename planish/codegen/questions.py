@@ -112,7 +112,7 @@ def no_neighbours(i: Combine | Deal) -> NoReturn:
 
 def no_background(i: Instruction) -> NoReturn:
     """Refuse copies that happen while a thread goes on."""
-    raise LoweringError(f"{i.mnemonic}: a CPU core copies nothing in the background", op="STORE")
+    raise LoweringError(f"{i.mnemonic}: a CPU core does nothing in the background", op="STORE")
 
 
 def one_thread(i: Tile) -> None:

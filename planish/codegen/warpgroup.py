@@ -2,11 +2,12 @@
 
 An operand is told by a descriptor of 64 bits: its address, the distances between groups of eight rows and between blocks of columns,
 and that its rows are 128 bytes whose pieces are in another order in each row (`planish.uop.tensor_cores.place_in_memory`). One tile of
-LLIR is a group of four instructions, each of which takes 32 bytes along k; the group is waited for.
+LLIR is a group of four instructions, each of which takes 32 bytes along k; it is waited for, or the one before it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from planish import dtypes
@@ -16,13 +17,22 @@ from planish.llir.tiles import TileOp
 FENCE: Final = """asm volatile("fence.proxy.async.shared::cta;" ::: "memory");"""
 """What threads have stored, for those who do not read as threads do: tensor cores and the copy engine."""
 
+FINISH: Final = """asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");"""
+"""All products that were begun are done."""
+
 DESCRIPTOR: Final = """// a matrix in shared memory: address, and how far apart its blocks of columns and groups of rows are, in bytes
 static inline uint64_t descriptor(const void *start, uint32_t blocks, uint32_t rows) {
   uint64_t address = (uint64_t)__cvta_generic_to_shared(start) & 0x3ffff;
   return address >> 4 | (uint64_t)(blocks >> 4) << 16 | (uint64_t)(rows >> 4) << 32 | 1ull << 62;
 }"""
 
-_KINDS: Final = {dtypes.bfloat16: "bf16", dtypes.float16: "f16", dtypes.float32: "tf32"}
+_KINDS: Final = {
+    dtypes.bfloat16: "bf16",
+    dtypes.float16: "f16",
+    dtypes.float32: "tf32",
+    dtypes.float8_e4m3fn: "e4m3",
+    dtypes.float8_e5m2: "e5m2",
+}
 _ROW: Final = 128
 _STEPS: Final = 4
 """Instructions that one row takes: 32 bytes each."""
@@ -34,8 +44,14 @@ def element(dtype: DType) -> DType:
     return scalar.base.scalar if isinstance(scalar, PtrDType) else scalar
 
 
-def helper(tile: TileOp, operand: DType) -> str:
-    """The function that does one tile."""
+def settled(names: Sequence[str]) -> str:
+    """Values that nobody looks at before this: behind a wait for products, they are what came of them."""
+    held = ", ".join(f'"+f"({name})' for name in names)
+    return f'asm volatile("" : {held} :: "memory");'
+
+
+def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
+    """The function that does one tile, and waits for all products but the last few."""
     kind = _KINDS[element(operand)]
     count = tile.lanes("c")
     sums = ", ".join(f"%{k}" for k in range(count))
@@ -58,12 +74,14 @@ def helper(tile: TileOp, operand: DType) -> str:
     return "\n".join(
         [
             f"// C[{tile.m}, {tile.n}] += A[{tile.m}, {tile.k}] @ B[{tile.k}, {tile.n}], by {tile.threads} threads, from shared memory",
-            f"static inline void {tile.name}(vec<float, {count}> &c, const void *a, const void *b) {{",
+            f"static inline void {name}(vec<float, {count}> &c, const void *a, const void *b) {{",
             f"  const uint64_t left = {spread[0]}, right = {spread[1]};",
             '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
             *lines,
             '  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',
-            '  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");',
+            '  asm volatile("wgmma.wait_group.sync.aligned PENDING;" ::: "memory");'.replace(
+                "PENDING", str(pending)
+            ),
             "}",
         ]
     )

@@ -100,6 +100,10 @@ def target_of(device: str) -> Target:
             remedy="use device='cpu'",
         )
     named = TARGETS["sm_90" if major >= _HOPPER else "sm_80"]
+    if major != _HOPPER:  # cores that read LOCAL memory are Hopper's own: what came after has others
+        named = replace(
+            named, tensor_cores=tuple(core for core in named.tensor_cores if not core.reads_memory)
+        )
     return replace(named, arch=found.arch, workers=found.attribute("MULTIPROCESSOR_COUNT"))
 
 

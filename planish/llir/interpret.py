@@ -250,7 +250,9 @@ class _BlockRun:
         memory.read += places.size
         memory.read_places[places] = True
         rows, columns, _ = i.tile.fragments[matrix]
-        return arithmetic.load(memory.data[places], memory.buffer.dtype).reshape(rows, columns)
+        found = arithmetic.load(memory.data[places], memory.buffer.dtype).reshape(rows, columns)
+        core = CORES.get(i.tile.name)
+        return found if core is None else core.seen(found)
 
     def _combine(self, i: Combine, group: list[ThreadState]) -> None:
         given = np.stack([np.atleast_1d(t.registers[self.decoder.slot(i.operand)]) for t in group])

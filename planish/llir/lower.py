@@ -27,6 +27,7 @@ from planish.llir.program import (
     Register,
     Variable,
 )
+from planish.llir.reuse import reused
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
@@ -240,7 +241,7 @@ class _Lowering:
                     if core.name not in self.tiles
                     else None,
                 )
-        self.body.append(ir.Tile(self.fresh(node), a, b, c, tile))
+        self.body.append(ir.Tile(self.fresh(node), a, b, c, tile, core.pending))
 
     def combine(self, node: UOp) -> None:
         op, width, before = cast("Combine", node.arg)
@@ -398,4 +399,5 @@ def lower(
     params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
-    return Program(name, tuple(params), own, tuple(body), tuple(state.variables))
+    made = Program(name, tuple(params), own, tuple(body), tuple(state.variables))
+    return reused(made) if state.aligned else made

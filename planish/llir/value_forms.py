@@ -230,12 +230,14 @@ class Tile(Instruction):
     """result = a @ b + c, all threads of the tile's group together."""
 
     mnemonic, reads, writes = "tile", ("a", "b", "c"), "result"
-    syntax = "tile a, b, c:result : result"
+    syntax = "tile a, b, c:result( pending=pending) : result"
     result: Register
     a: Operand
     b: Operand
     c: Operand
     tile: TileOp
+    pending: int = 0
+    """How many such products may be under way when the thread goes on."""
 
     def problems(self, program: Program) -> Iterator[Complaint]:
         if self.tile.problems():
@@ -258,6 +260,23 @@ class Tile(Instruction):
         a, b = (d.base.scalar if isinstance(d, PtrDType) else d for d in (a, b))
         if a is not b and not (a.is_int and b.is_int and a.bits == b.bits):
             yield "types", f"matrices of {a} and {b} are not multiplied"
+
+
+@form
+class Finish(Instruction):
+    """result = the operand, once every product that the thread has begun is done."""
+
+    mnemonic, reads, writes, on_numbers = "finish", ("operand",), "result", True
+    syntax, lowers = "operand:result : result", (Ops.FINISH,)
+    result: Register
+    operand: Operand
+
+    def problems(self, program: Program) -> Iterator[Complaint]:
+        if self.result.dtype is not self.operand.dtype:
+            yield "types", f"the result is {self.operand.dtype}, not {self.result.dtype}"
+
+    def evaluate(self, *operands: Array) -> Array:
+        return operands[0]
 
 
 @form
@@ -344,6 +363,7 @@ __all__ = [
     "Concat",
     "Convert",
     "Deal",
+    "Finish",
     "Lanes",
     "Lookup",
     "Tile",

@@ -158,10 +158,10 @@ FORMS: Final[dict[Ops, _Form]] = {
     Ops.REDUCE: _one("op", _OP_CODEC),
     Ops.SCAN: _one("op", _OP_CODEC),
     Ops.BUFFERIZE: _Form(
-        (("space", _NAME_CODEC), ("removable", _BOOL_CODEC), ("buffers", _INT_CODEC)),
+        (("space", _NAME_CODEC), ("removable", _BOOL_CODEC), ("buffers", _INT_CODEC), ("late", _BOOL_CODEC)),
         lambda arg: tuple(cast("Bufferize", arg)),
-        lambda parts: Bufferize(*cast("tuple[str, bool, int]", parts)),
-        usual=(("buffers", 1),),
+        lambda parts: Bufferize(*cast("tuple[str, bool, int, bool]", parts)),
+        usual=(("buffers", 1), ("late", False)),
     ),
     Ops.LOAD: _one("hint", _NAME_CODEC, optional=True),
     Ops.STORE: _one("hint", _NAME_CODEC, optional=True),
@@ -181,9 +181,10 @@ FORMS: Final[dict[Ops, _Form]] = {
         lambda parts: Exchange(cast("int", parts[0]), cast("bool", parts[1])),
     ),
     Ops.WMMA: _Form(
-        (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC)),
+        (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC), ("pending", _INT_CODEC)),
         lambda arg: tuple(cast("TensorCore", arg)),
-        lambda parts: TensorCore(cast("str", parts[0]), cast("tuple[int, int, int]", parts[1])),
+        lambda parts: TensorCore(*cast("tuple[str, tuple[int, int, int], int]", parts)),
+        usual=(("pending", 0),),
     ),
 }
 """How arguments read. CONST and VCONST, whose argument is a number, are written without a key."""

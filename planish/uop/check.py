@@ -432,7 +432,14 @@ _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
     ),
     Ops.WMMA: (
         "a TensorCore with a name and three sizes",
-        lambda a: type(a.name) is str and type(a.dims) is tuple and len(a.dims) == 3 and _integers(a.dims),
+        lambda a: (
+            type(a.name) is str
+            and type(a.dims) is tuple
+            and len(a.dims) == 3
+            and _integers(a.dims)
+            and type(a.pending) is int
+            and a.pending >= 0
+        ),
     ),
 }
 """What an argument of the right type must also satisfy, and how to say so."""

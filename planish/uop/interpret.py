@@ -81,6 +81,8 @@ class _Machine(Tiles):
 
     def visit(self, node: UOp) -> None:
         op = node.op
+        if self.unfinished:
+            self._check_finished(node)
         if op is Ops.INDEX:
             self._element(node)
         elif op is Ops.LOAD:
@@ -99,6 +101,9 @@ class _Machine(Tiles):
             self._land(node)
         elif op is Ops.WMMA:
             self.values[node] = self._tile(node)
+        elif op is Ops.FINISH:
+            self._retire(0)
+            self.values[node] = self.values[node.src[0]]
         elif op is Ops.COMBINE:
             self.values[node] = self._combine(node)
         elif op is Ops.EXCHANGE:

@@ -90,6 +90,7 @@ class Ops(IntEnum):
     LOOKUP        = "table index",    Law.OWN,      "lanes of the table, selected by the values of the index modulo their number"
     ANY           = "x",              Law.OWN,      "whether x holds in any lane: where it is a gate, what only its store needs is not computed otherwise"
     WMMA          = "a b c thread?",  Law.OWN,      "tensor core: a @ b + c on tiles; operands in registers, or places in LOCAL memory, then of the threads of a range (arg: TensorCore)"
+    FINISH        = "x",              Law.SAME,     "x, once every product that a thread has begun is done"
     COMBINE       = "x thread?",      Law.OWN,      "x of neighbouring threads, those of a range or of the block, combined: each of them gets it (arg: Combine)"
     EXCHANGE      = "x",              Law.OWN,      "16-byte rows of 8×8 matrices, a row from each thread of a warp, dealt out as tensor cores hold them (arg: Exchange)"
     # control flow of the linear form
@@ -285,6 +286,8 @@ class Bufferize(NamedTuple):
     removable: bool = True
     buffers: int = 1
     """How many there are in a ring: with n, what is needed n - 1 iterations later is fetched in the background."""
+    late: bool = False
+    """Whether it is filled when all rings are done with, so that it may lie in their memory."""
 
 
 class TensorCore(NamedTuple):
@@ -292,6 +295,9 @@ class TensorCore(NamedTuple):
 
     name: str
     dims: tuple[int, int, int]
+    pending: int = 0
+    """How many products, this one too, may be under way when the thread goes on: until there are more of them, or a FINISH, operands in
+    LOCAL memory are still read, and results are for sums of the core alone."""
 
 
 class Combine(NamedTuple):

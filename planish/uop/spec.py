@@ -68,7 +68,7 @@ _COMMON: Final = _PURE | {
 _LANES: Final = frozenset(
     {Ops.GEP, Ops.VECTORIZE, Ops.CAT, Ops.COMBINE, Ops.BARRIER, Ops.DEFINE_LOCAL, Ops.DEFINE_GLOBAL}
 )
-_GPU: Final = frozenset({Ops.SPECIAL, Ops.COMMIT, Ops.WAIT})
+_GPU: Final = frozenset({Ops.SPECIAL, Ops.COMMIT, Ops.WAIT, Ops.FINISH})
 _SCALAR: Final = _COMMON | _LANES | _GPU | {Ops.DEFINE_REG, Ops.LOAD, Ops.PREFETCH}
 _MACHINE: Final = _SCALAR | {Ops.LOOKUP, Ops.ANY}
 

@@ -79,6 +79,8 @@ class Core:
     """The dtype of the elements of B, if it is another than that of A."""
     mantissa: int | None = None
     """How many explicit mantissa bits of an input count, if fewer than its dtype has; using it then changes results."""
+    sum_bits: int | None = None
+    """About how many bits of a sum are kept while k is added up, if fewer than its dtype has; using it then changes results."""
     order: Order = "k"
     """In which it adds: k in order, or one that flushes subnormals as well (`ORDERS`)."""
     widens: bool = False
@@ -87,6 +89,18 @@ class Core:
     """Whether integers of A that its dtype holds only when something is added to them are shifted; what that adds is taken off."""
     feature: str = ""
     """What a processor must have beyond what its target's name promises, in LLVM's words."""
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether results are not those of its dtypes, so that it is used by those alone who allow it."""
+        return self.mantissa is not None or self.sum_bits is not None
+
+    def seen(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Elements of an operand in memory as the core takes them: bits that do not count are dropped (in registers they are rounded before)."""
+        if self.mantissa is None:
+            return values
+        dropped = 23 - self.mantissa
+        return (values.view(np.uint32) >> dropped << dropped).view(np.float32)
 
     @property
     def dims(self) -> tuple[int, int, int]:
@@ -292,14 +306,18 @@ BF16: Final = (_halves(16),)
 
 
 def _warpgroup(
-    n: int, inputs: DType, layouts: tuple[str, str], kind: str, mantissa: int | None = None
+    n: int,
+    inputs: DType,
+    layouts: tuple[str, str],
+    kind: str,
+    exactness: tuple[int | None, int | None] = (None, None),
 ) -> Core:
     """C[64, n] += A[64, k] @ B[k, n] by 128 threads, both operands in LOCAL memory; k is what 128 bytes hold."""
     columns = ["r0", "l0", "l1", *(f"r{bit}" for bit in range(2, n.bit_length() - 2))]
     name = f"wgmma_m64n{n}_{kind}_f32_{''.join(layout[1] for layout in layouts)}"
     return Core(
         name, 64, n, _ROW_BYTES // inputs.itemsize, inputs, dtypes.float32, 128, (layouts[0],), (layouts[1],),
-        (*columns, "l2", "l3", "l4", "r1", "l5", "l6"), mantissa=mantissa,
+        (*columns, "l2", "l3", "l4", "r1", "l5", "l6"), mantissa=exactness[0], sum_bits=exactness[1],
     )  # fmt: skip
 
 
@@ -311,7 +329,15 @@ HOPPER: Final = tuple(
     for layouts in _HALVES
     for n in WARPGROUP_COLUMNS
     if layouts[1] == "@k" or n * inputs.itemsize >= _ROW_BYTES
-) + tuple(_warpgroup(n, dtypes.float32, _HALVES[0], "tf32", mantissa=10) for n in WARPGROUP_COLUMNS)
+) + tuple(
+    _warpgroup(n, inputs, _HALVES[0], kind, exactness)
+    for inputs, kind, exactness in (
+        (dtypes.float32, "tf32", (10, None)),
+        (dtypes.float8_e4m3fn, "e4m3", (None, 13)),
+        (dtypes.float8_e5m2, "e5m2", (None, 13)),
+    )
+    for n in WARPGROUP_COLUMNS
+)
 """`wgmma` of sm_90a: the names end in the axes, k or m/n, along which A and B have neighbours. Only 16-bit elements may lie both ways."""
 
 CORES: Final[dict[str, Core]] = {

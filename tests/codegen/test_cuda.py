@@ -86,8 +86,8 @@ def test_a_product_goes_through_tiles() -> None:
 
 def test_a_tensor_core_is_used() -> None:
     found = ptx(lambda a, b: a @ b, (256, 256), (256, 256), dtype=pn.bfloat16)
-    assert "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16" in found
-    found = ptx(lambda a, b: a @ b, (16, 256), (256, 256), dtype=pn.bfloat16)
+    assert "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16" in found
+    found = ptx(lambda a, b: a @ b, (16, 256), (256, 16), dtype=pn.bfloat16)
     assert "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32" in found
 
 

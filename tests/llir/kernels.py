@@ -12,13 +12,16 @@ from planish.llir.program import (
     CommitCopies,
     CopyAsync,
     Deal,
+    Finish,
     Immediate,
     Ops,
     Program,
     Register,
+    Tile,
     WaitCopies,
 )
-from planish.llir.tiles import MMA_M16N8K16
+from planish.llir.tiles import MMA_M16N8K16, TileOp
+from planish.uop.tensor_cores import CORES
 
 f32, i32 = dtypes.float32, dtypes.int32
 
@@ -149,6 +152,31 @@ def tensor_core() -> Program:
     result = b.tile(tile, av, bv, cv)
     for number, (r, k) in enumerate(zip(rows, columns, strict=True)):
         b.store(b.address_nd(c, (r, k), (8, 1)), b.lanes(result, number))
+    return b.program()
+
+
+def product_under_way() -> Program:
+    """C[64, 8] = A[64, 64] @ B[64, 8] by 128 threads, both operands in LOCAL memory; the product is finished before it is stored."""
+    b = Builder("product_under_way")
+    tile, half = (
+        TileOp("wgmma", 64, 8, 64, 128, a=("@k",), b=("@k",), c=CORES["wgmma_m64n8_f16_f32_kk"].c),
+        dtypes.float16,
+    )
+    c, x, y = b.param("c", f32, 64 * 8), b.param("x", half, 64 * 64), b.param("y", half, 64 * 8)
+    left, right = (
+        b.memory(name, half, size, AddrSpace.LOCAL) for name, size in (("left", 4096), ("right", 512))
+    )
+    at = b.special("lidx0", 128)
+    for source, target, count in ((x, left, 32), (y, right, 4)):
+        for n in range(count):
+            place = b.add(at, 128 * n)
+            b.store(b.address(target, place), b.load(b.address(source, place)))
+    b.barrier()
+    begun, done = b.fresh(f32.vec(4)), b.fresh(f32.vec(4))
+    b.body.append(Tile(begun, b.address(left, 0), b.address(right, 0), Immediate(0.0, f32.vec(4)), tile, 1))
+    b.body.append(Finish(done, begun))
+    for n in range(4):
+        b.store(b.address(c, b.add(b.mul(at, 4), n)), b.lanes(done, n))
     return b.program()
 
 

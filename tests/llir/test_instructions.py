@@ -65,7 +65,7 @@ def test_a_core_refuses_what_neighbours_do_together(render: Callable[[Program], 
 
 @pytest.mark.parametrize("render", [c.render, llvm.render], ids=["c", "llvm"])
 def test_a_core_refuses_copies_in_the_background(render: Callable[[Program], str]) -> None:
-    with pytest.raises(LoweringError, match="a CPU core copies nothing in the background"):
+    with pytest.raises(LoweringError, match="a CPU core does nothing in the background"):
         render(kernels.copied_tile())
 
 

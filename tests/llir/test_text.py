@@ -27,6 +27,7 @@ HAND = {
     "warp_sum": kernels.warp_sum(),
     "copied_tile": kernels.copied_tile(),
     "dealt_rows": kernels.dealt_rows(transposed=True),
+    "product_under_way": kernels.product_under_way(),
 }
 
 

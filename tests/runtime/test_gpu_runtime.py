@@ -11,6 +11,7 @@ import pytest
 import planish as pn
 from planish.compiler import gpu as compiler_gpu
 from planish.compiler import lowering
+from planish.compiler.gpu import target_of
 from planish.errors import PlanishError
 from planish.runtime.cuda.driver import CudaError, CudaFault
 from planish.runtime.grid import Grid, size_of
@@ -272,6 +273,14 @@ def test_an_old_gpu_is_told(gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(emulated_cuda._ATTRIBUTES, "COMPUTE_CAPABILITY_MAJOR", 7)
     with pytest.raises(PlanishError, match=r"compute capability 7, planish needs 8\.0 \(Ampere\)"):
         pn.realize(pn.ones(3, device="cuda") + 1)
+
+
+@pytest.mark.parametrize(("major", "reads"), [(8, False), (9, True), (10, False)])
+def test_cores_that_read_shared_memory_are_those_of_one_generation(
+    gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch, major: int, reads: bool
+) -> None:
+    monkeypatch.setitem(emulated_cuda._ATTRIBUTES, "COMPUTE_CAPABILITY_MAJOR", major)
+    assert any(core.reads_memory for core in target_of("cuda:0").tensor_cores) is reads
 
 
 def test_a_device_that_is_not_there_and_two_devices(gpu: EmulatedDriver) -> None:

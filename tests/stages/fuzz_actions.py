@@ -167,6 +167,19 @@ def half_matmul(rng: random.Random, t: Table) -> UOp:
     return store(t.param(0, f32, m * n), (a.cast(f32) * b.cast(f32)).reduce(Ops.ADD, r), i, j)
 
 
+def tiled_matmul(rng: random.Random, t: Table) -> UOp:
+    """A product that tensor cores take from LOCAL memory: either operand by rows or by columns, sums kept or made shorter."""
+    m, n, k = 64, rng.choice((8, 8, 16)), rng.choice((64, 128))
+    f16 = dtypes.float16
+    i, j, r = t.range(m, 0), t.range(n, 1), t.range(k, 2, REDUCE)
+    a = t.param(1, f16, m * k).index(rng.choice((i * k + r, r * m + i)))
+    b = t.param(2, f16, k * n).index(rng.choice((r * n + j, j * k + r)))
+    total = (a.cast(f32) * b.cast(f32)).reduce(Ops.ADD, r)
+    if rng.random() < 0.5:
+        return store(t.param(0, f32, m * n), total + 1.0, i, j)
+    return store(t.param(0, f16, m * n), total.cast(f16), i, j)
+
+
 def fixed(build: Callable[[Table], UOp]) -> Build:
     return lambda rng, t: build(t)
 
@@ -194,7 +207,7 @@ KERNELS: dict[str, Build] = {
     "transposed tile": fixed(transposed_tile),
 }
 """Those that every target takes; the next is slow, for it needs a whole warp."""
-KERNELS_FOR_CORES: dict[str, Build] = {"half matmul": half_matmul}
+KERNELS_FOR_CORES: dict[str, Build] = {"half matmul": half_matmul, "tiled matmul": tiled_matmul}
 
 
 # -- actions ---------------------------------------------------------------------------------------------------------

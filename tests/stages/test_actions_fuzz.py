@@ -136,6 +136,25 @@ def test_many_tiles_that_threads_share_keep_results(batch: int) -> None:
 
 
 @pytest.mark.fuzz
+@pytest.mark.parametrize("batch", range(10))
+def test_cores_that_read_local_memory_keep_results(batch: int) -> None:
+    """(Single schedules of them are in test_warpgroup_cores.py: 128 threads take the interpreters seconds.)"""
+    chosen = (TensorCore,) * 6 + (Upcast, Local, Split)
+    counts: Counter[Kind] = Counter()
+    for seed in range(10 * batch, 10 * batch + 10):
+        mistake = fuzz(
+            seed,
+            kernels=("tiled matmul",),
+            targets=(TARGETS["sm_90"],),
+            chosen=chosen,
+            tries=3,
+            counts=counts,
+        )
+        assert mistake is None, str(mistake)
+    assert counts[TensorCore] >= 1
+
+
+@pytest.mark.fuzz
 @pytest.mark.parametrize("batch", range(40))
 def test_many_sequences_keep_results(batch: int) -> None:
     mistakes = [

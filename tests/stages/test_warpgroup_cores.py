@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -26,6 +26,7 @@ from planish.uop.interpret import ExecutionError, interpret
 from planish.uop.nest import axes_of, name_of
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops
+from planish.uop.ops import TensorCore as Arg
 from planish.uop.products import nearly
 from planish.uop.rewrite import substitute
 from planish.uop.tensor_cores import CORES, Core
@@ -42,10 +43,13 @@ SIZES = {
     "mm": ("wgmma_m64n64_f16_f32_mm", "tn"),
     "kk, both turned": ("wgmma_m64n8_bf16_f32_kk", "tn"),
     "tf32": ("wgmma_m64n8_tf32_f32_kk", "nn"),
+    "e4m3": ("wgmma_m64n8_e4m3_f32_kk", "nt"),
 }
 
 
-def scheduled(core: Core, groups: int, pads: bool = False) -> Callable[[UOp], list[Action]]:
+def scheduled(
+    core: Core, groups: int, buffers: int = 1, *, pads: bool = False
+) -> Callable[[UOp], list[Action]]:
     """The core, warpgroups of it, and axes padded to its sizes."""
 
     def choose(sink: UOp) -> list[Action]:
@@ -57,7 +61,7 @@ def scheduled(core: Core, groups: int, pads: bool = False) -> Callable[[UOp], li
                 PadTo(name_of(axis), size)
                 for axis, size in zip(axes, (core.m * groups, core.n, core.k), strict=True)
             ]
-        actions.append(TensorCore.of(core, product, groups))
+        actions.append(TensorCore.of(core, product, groups, buffers))
         return actions
 
     return choose
@@ -104,23 +108,45 @@ def test_products(name: str) -> None:
     assert "wgmma.mma_async" in render(program)
 
 
+@pytest.mark.parametrize("buffers", [2, 3, 4])
+@pytest.mark.parametrize("name", ["bf16_kk", "e4m3"])
+def test_tiles_are_fetched_ahead(name: str, buffers: int) -> None:
+    core, layout = CORES[SIZES[name][0]], SIZES[name][1]
+    m, n, k = core.m, core.n, 5 * core.k
+    given, wanted = operands(core, layout, m, n, k)
+    program = run_all(built(core, layout, m, n, k), scheduled(core, 1, buffers), given, wanted)
+    (tile,) = (i for i in program.body if isinstance(i, ir.Tile))
+    assert tile.pending == (buffers > 2)
+    assert any(isinstance(i, ir.Finish) for i in program.body) == (buffers > 2)
+    assert any(isinstance(i, ir.CopyAsync) for i in program.body)
+
+
 @pytest.mark.parametrize("layout", ["nn", "nt"])
 def test_odd_sizes_are_padded(layout: str) -> None:
     core = CORES["wgmma_m64n16_bf16_f32_kk"]
     m, n, k = 70, 19, 75
     given, wanted = operands(core, layout, m, n, k)
-    run_all(built(core, layout, m, n, k), scheduled(core, 2, pads=True), given, wanted)
+    run_all(built(core, layout, m, n, k), scheduled(core, 2, 3, pads=True), given, wanted)
+
+
+def test_bits_that_do_not_count_are_dropped() -> None:
+    core = CORES["wgmma_m64n8_tf32_f32_kk"]
+    values = np.array([1.0, 1 + 2.0**-10, 1 + 2.0**-11, -1 - 3 * 2.0**-12, 3e38, 0.0], np.float32)
+    assert np.array_equal(
+        core.seen(values), np.array([1, 1 + 2.0**-10, 1, -1, 3e38 // 2**117 * 2**117, 0], np.float32)
+    )
+    assert CORES["wgmma_m64n8_bf16_f32_kk"].seen(values) is values
 
 
 def small() -> tuple[UOp, Core, list[Array], Array]:
     core = CORES["wgmma_m64n8_bf16_f32_kk"]
-    given, wanted = operands(core, "nt", 64, 8, 128)
-    return built(core, "nt", 64, 8, 128), core, given, wanted
+    given, wanted = operands(core, "nt", 64, 8, 320)
+    return built(core, "nt", 64, 8, 320), core, given, wanted
 
 
-def after(sink: UOp, core: Core, number: int) -> Any:
+def after(sink: UOp, core: Core, number: int, buffers: int = 1) -> Any:
     form: Any = sink
-    for step in steps(sink, Machine(TARGET, scheduled(core, 1))):
+    for step in steps(sink, Machine(TARGET, scheduled(core, 1, buffers))):
         form = step.form
         if step.stage.number == number:
             break
@@ -141,6 +167,31 @@ def test_a_barrier_that_is_missing_is_found() -> None:
                 substitute(made, exchange),
                 {0: np.zeros(wanted.size, np.float32), 1: given[0], 2: given[1]},
             )
+
+
+def _without(node: UOp) -> UOp:
+    return node.src[0]
+
+
+def _waits_for_less(node: UOp) -> UOp:
+    return node.replace(arg=cast("Arg", node.arg)._replace(pending=2))
+
+
+@pytest.mark.parametrize(
+    ("op", "broken", "said"),
+    [(Ops.FINISH, _without, "no FINISH"), (Ops.WMMA, _waits_for_less, "while a tensor core reads it")],
+)
+def test_a_wait_for_products_that_is_missing_is_found(
+    op: Ops, broken: Callable[[UOp], UOp], said: str
+) -> None:
+    sink, core, given, wanted = small()
+    made = after(sink, core, 12, buffers=4)
+    buffers = {0: np.zeros(wanted.size, np.float32), 1: given[0], 2: given[1]}
+    assert np.array_equal(interpret(made, buffers)[0].reshape(wanted.shape), wanted)
+    found = [n for n in made.toposort() if n.op is op]
+    assert found
+    with pytest.raises(ExecutionError, match=said):
+        interpret(substitute(made, {n: broken(n) for n in found}), buffers)
 
 
 def test_matrices_in_memory_are_checked() -> None:

@@ -117,6 +117,8 @@ def specimens(t: Table) -> list[UOp]:
         t.make(Ops.COMBINE, f32, (value, t.range(32, 7, AxisType.WARP)), Combine(Ops.ADD, 32)),
         t.make(Ops.COMBINE, f32.vec(4), (wide,), Combine(Ops.MAX, 8)),
         t.make(Ops.WMMA, f32.vec(4), (wide, wide, wide), TensorCore("mma.sync m16n8k16", (16, 8, 16))),
+        t.make(Ops.WMMA, f32.vec(4), (value, value, wide, r), TensorCore("wgmma", (64, 8, 64), 1)),
+        t.make(Ops.FINISH, f32.vec(4), (wide,)),
         condition,
         t.make(Ops.ENDIF, dtypes.void, (condition,)),
         c.cast(f32),

@@ -58,7 +58,7 @@ MALFORMED = [
     ("after alone", Ops.AFTER, f32, "f", None, r"AFTER\(x effect\+\): given 1 sources"),
     ("range none", Ops.RANGE, index, "", Axis((0,), AxisType.LOOP), r"RANGE\(bound after\*\): given 0 sources"),
     ("vectorize none", Ops.VECTORIZE, f32, "", None, r"VECTORIZE\(lane\+\): given 0 sources"),
-    ("wmma two", Ops.WMMA, f32, "v v", TensorCore("t", (1, 1, 1)), r"WMMA\(a b c\): given 2 sources"),
+    ("wmma two", Ops.WMMA, f32, "v v", TensorCore("t", (1, 1, 1)), r"WMMA\(a b c thread\?\): given 2 sources"),
     # dtypes
     ("mixed widths", Ops.ADD, i64, "i j", None, "sources of dtype i32, i64 do not make i64"),
     ("index with i32", Ops.MUL, index, "n i", None, "sources of dtype index, i32 do not make index"),

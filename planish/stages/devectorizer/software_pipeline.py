@@ -18,7 +18,7 @@ end of the loop a copy reads nothing and writes zeros to a buffer that nobody re
 What is not copied as it is (converted on the way) is stored at once: the ring is as right, and memory is waited for. A tile that is
 filled together with another, or with what the iteration itself makes, has one buffer after all.
 
-All rings of a loop are filled equally far ahead.
+All rings of a loop are filled equally far ahead; one buffer less far where a tensor core reads them in the background (`overlap.py`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from typing import cast
 from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.records import dataclass
+from planish.stages.devectorizer import overlap
 from planish.stages.expander.s10_add_local_buffers import RING, spread
 from planish.uop.laws import space_of
 from planish.uop.nest import closed_by, loops_of, next_root
@@ -95,10 +96,10 @@ def _shifted(index: UOp, by: UOp) -> UOp:
 class _Pipeline:
     """One loop and its rings."""
 
-    def __init__(self, loop: UOp, rings: Sequence[_Ring], first: int) -> None:
+    def __init__(self, loop: UOp, rings: Sequence[_Ring], first: int, lag: int) -> None:
         self.loop, self.rings, self.next = loop, rings, first
         self.table = loop.table
-        self.ahead = min(ring.buffers for ring in rings) - 1
+        self.ahead = min(ring.buffers for ring in rings) - 1 - lag
 
     def effect(self, op: Ops, sources: Sequence[UOp], arg: int | None = None) -> UOp:
         return self.table.make(op, dtypes.void, tuple(sources), arg)
@@ -166,9 +167,12 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
     }
     first = next_root(nodes)
     filled: dict[UOp, tuple[UOp, UOp]] = {}
+    lags: dict[UOp, int] = {}
     for loop in dict.fromkeys(each for each in loops.values() if each is not None):
         rings = [ring for ring, its in loops.items() if its is loop]
-        pipeline = _Pipeline(loop, rings, first)
+        lag = overlap.lag(nodes, {ring.observed for ring in rings}, min(ring.buffers for ring in rings))
+        lags[loop] = lag
+        pipeline = _Pipeline(loop, rings, first, lag)
         exchange |= pipeline.exchanged()
         first = pipeline.next
         filled |= {ring.observed: (exchange[ring.observed], ring.at(loop)) for ring in rings}
@@ -177,4 +181,6 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
             memory, begin = filled[node.src[0]]
             exchange[node] = node.replace(src=(memory, simplify(_shifted(node.src[1], begin)), *node.src[2:]))
     made = substitute(sink, exchange) if exchange else sink
+    for loop, lag in lags.items():
+        made = overlap.begun(made, loop, lag) if lag else made
     return made, {ring.memory: loop for ring, loop in loops.items() if loop is not None}

@@ -132,8 +132,12 @@ class Accesses(Places):
         contents.write(flat, values)
 
     def _disturb(self, node: UOp, flight: Flight) -> None:
-        """What other threads use without a barrier in between must not be written."""
+        """What other threads use without a barrier in between must not be written, nor what a tensor core still reads."""
         contents, places, values, threads = flight
+        read = places[contents.under_product[places] > 0]
+        if read.size:
+            number = int(read[0]) % contents.size
+            self._fail(node, "race", f"{contents.name}[{number}] is written while a tensor core reads it")
         racing = contents.disturbs(places, threads, values, self.time)
         if racing.size:
             number = int(racing[0]) % contents.size

@@ -38,6 +38,8 @@ class Contents:
     """Which elements this run has written."""
     shared: bool = False
     """Whether threads of a block share it, so that barriers matter."""
+    under_product: NDArray[np.int32] = field(init=False)
+    """Of shared memory: how many products that are under way read an element."""
     in_flight: NDArray[np.bool_] = field(init=False)
     """Of shared memory: which elements an asynchronous store is about to replace."""
     _writer: Places = field(init=False)
@@ -49,6 +51,7 @@ class Contents:
         self.stored = np.zeros(self.data.size, np.bool_)
         count = self.data.size if self.shared else 0
         self.in_flight = np.zeros(count, np.bool_)
+        self.under_product = np.zeros(count, np.int32)
         self._writer, self._reader = np.full(count, _NOBODY), np.full(count, _NOBODY)
         self._written, self._read = np.full(count, _NOBODY), np.full(count, _NOBODY)
 

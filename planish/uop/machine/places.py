@@ -16,7 +16,7 @@ from planish.dtypes import DType, PtrDType
 from planish.uop.evaluate import RULES
 from planish.uop.machine.state import Array, Elements, KeptValues, Mask, State, first_of
 from planish.uop.node import UOp
-from planish.uop.ops import MOVEMENT, Ops
+from planish.uop.ops import MOVEMENT, Lanes, Ops
 from planish.uop.shape import shape
 
 VIEWS: Final = frozenset({Ops.AFTER, Ops.CONTIGUOUS, Ops.NOOP})
@@ -127,7 +127,14 @@ class Places(State):
         """A BUFFERIZE as a table: what x is at each position that its other sources name."""
         x, *named = node.src
         ranges = frozenset().union(*(each.ranges for each in named))
-        closed = sorted(self.axes[r] for r in ranges if r in self.axes)
+        spread_over = {
+            path
+            for each in named
+            for n in each.toposort()
+            if n.op is Ops.UNROLL
+            for path, _ in cast("Lanes", n.arg).axes
+        }
+        closed = sorted(self.axes[r] for r in (*ranges, *spread_over) if r in self.axes)
         wide = max((each.dtype.lanes for each in named), default=1)
         entry = x.dtype.lanes if wide == 1 else 1  # lanes that are stored together
         extents = tuple(max(each.vmax + 1, 1) for each in named)

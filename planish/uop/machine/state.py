@@ -74,7 +74,7 @@ class Flight(NamedTuple):
 class State(Run):
     """One run of one kernel."""
 
-    __slots__ = ("after", "contents", "effects", "flights", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "root", "slow", "tables", "threads", "time", "undefined", "variables")  # fmt: skip
+    __slots__ = ("after", "contents", "effects", "flights", "gates", "masks", "names", "nodes", "ordered", "place", "plan", "products", "root", "slow", "tables", "threads", "time", "undefined", "unfinished", "variables")  # fmt: skip
 
     def __init__(
         self,
@@ -102,6 +102,10 @@ class State(Run):
         """Barriers passed."""
         self.flights: list[list[Flight]] = [[]]
         """Asynchronous stores that nobody has waited for, in groups; the last group is not committed."""
+        self.products: list[list[Flight]] = []
+        """What tensor cores read in the background."""
+        self.unfinished: set[UOp] = set()
+        """Results of theirs, and registers that hold such."""
         self.threads: Array | None = None
         self.names: dict[UOp, str] | None = None
         self.ordered = {s for s in self.effects.stores if self.effects.is_ordered(s)}

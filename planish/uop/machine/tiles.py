@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 
@@ -11,12 +11,15 @@ from planish.dtypes import PtrDType
 from planish.uop import arithmetic
 from planish.uop.combining import combined
 from planish.uop.machine.accesses import Accesses
-from planish.uop.machine.loops import is_thread
-from planish.uop.machine.state import Array, Elements
+from planish.uop.machine.loops import is_thread, memory_below
+from planish.uop.machine.state import Array, Elements, Flight
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Combine, Exchange, Ops, TensorCore
+from planish.uop.ops import DEFINES, AxisType, Combine, Exchange, Ops, TensorCore
 from planish.uop.ranges import kind_of
 from planish.uop.tensor_cores import MATRICES, ORDERS, ROW, WARP, core_of, exchanged
+
+_HANDED_ON: Final = frozenset({Ops.INDEX, Ops.LOAD, Ops.GEP, Ops.CAT, Ops.VECTORIZE})
+_MAY_USE: Final = frozenset({Ops.WMMA, Ops.FINISH, Ops.AFTER, Ops.END, Ops.GROUP, *DEFINES})
 
 
 class Tiles(Accesses):
@@ -38,10 +41,12 @@ class Tiles(Accesses):
         if count % threads:
             self._fail(node, "crash", f"{count} threads are not groups of {threads}")
         whole: dict[str, Array] = {}
+        if arg.pending:
+            self.products.append([])
         for name, source in zip(MATRICES, node.src, strict=False):
             rows, columns = shapes[name]
             if core is not None and core.in_memory(name):
-                value = self._from_memory(node, source, core.memory_places(name))
+                value = core.seen(self._from_memory(node, source, core.memory_places(name)))
                 value = self._threads_last(value, axes, count, threads)
                 whole[name] = value[..., :1, :].reshape(*value.shape[:-2], 1, rows, columns)
                 continue
@@ -71,7 +76,30 @@ class Tiles(Accesses):
         where = np.arange(m * n)[None] if core is None else core.places("c")
         lanes = np.moveaxis(flat[..., where], -3, -1)  # …, group, thread, lane, position
         lanes = lanes.reshape(*lanes.shape[:-2], node.dtype.lanes)
+        if arg.pending:
+            self.unfinished.add(node)
+        self._retire(arg.pending)
         return self._threads_back(lanes, axes)
+
+    def _retire(self, pending: int) -> None:
+        """Products are done but for the last few."""
+        while len(self.products) > pending:
+            for flight in self.products.pop(0):
+                np.subtract.at(flight.contents.under_product, flight.places, 1)
+
+    def _check_finished(self, node: UOp) -> None:
+        """What comes of a product under way is for sums of the core alone."""
+        self.unfinished.discard(node)
+        held = memory_below(node) if node.op in {Ops.INDEX, Ops.LOAD} else None
+        used = node.src[1:2] if node.op is Ops.STORE else node.src
+        early = held in self.unfinished or not self.unfinished.isdisjoint(used)
+        memory = memory_below(node.src[0]) if node.op is Ops.STORE else None
+        if memory is not None and (not early or memory.op is Ops.DEFINE_REG):
+            (self.unfinished.add if early else self.unfinished.discard)(memory)
+        elif early and node.op in _HANDED_ON:
+            self.unfinished.add(node)
+        elif early and node.op not in _MAY_USE:
+            self._fail(node, "race", "the result of a product under way is used: no FINISH stands between")
 
     def _from_memory(self, node: UOp, source: UOp, ahead: Array) -> Array:
         """The elements of an operand in LOCAL memory: so far behind the place that the core is told."""
@@ -83,6 +111,12 @@ class Tiles(Accesses):
             place = self.place[source]
             gate = np.asarray(place.is_open)[..., None]
             several = Elements(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
+            contents = self.contents[place.memory]
+            if cast("TensorCore", node.arg).pending and contents.shared:
+                _, places, _ = self._accessed(node, several, ahead.size, True, True)
+                flight = Flight(contents, places.reshape(-1), ahead, ahead)
+                np.add.at(contents.under_product, flight.places, 1)
+                self.products[-1].append(flight)
             return self.full(self._fetch(node, several, wide, True, None), wide)
         buffer, index = source.src[0], self.values[source.src[-1]]
         if source.op is not Ops.INDEX or buffer.op is not Ops.BUFFERIZE or len(source.src) != 2:

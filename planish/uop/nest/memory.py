@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import cast
 
@@ -17,13 +18,17 @@ def threads_of(sink: UOp) -> int:
     return prod(n.vmax + 1 for n in sink.toposort() if n.op is Ops.RANGE and kind_of(n) in THREADS)
 
 
-def _copies(x: UOp, closed: frozenset[UOp], unrolled: bool) -> int:
-    """How many elements of a value there are at once: one for each thread and lane that it depends on."""
+def _copies(x: UOp, closed: frozenset[UOp], unrolled: bool, places: Sequence[UOp] = ()) -> int:
+    """How many elements of a value there are at once: one for each thread and lane that it depends on, and the places do not."""
     count = prod(r.vmax + 1 for r in x.ranges - closed if kind_of(r) in SIDE_BY_SIDE)
     if not unrolled:
         return count
-    axes = {axis for n in x.toposort(_is_open) if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes}
+    axes = _lanes_of(x) - {axis for place in places for axis in _lanes_of(place)}
     return count * prod(size for _, size in axes)
+
+
+def _lanes_of(x: UOp) -> set[tuple[tuple[int, ...], int]]:
+    return {axis for n in x.toposort(_is_open) if n.op is Ops.UNROLL for axis in cast("Lanes", n.arg).axes}
 
 
 def _is_open(node: UOp) -> bool:
@@ -48,7 +53,7 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
             total += memory.size * memory.base.itemsize
         elif node.op is Ops.BUFFERIZE:
             size = prod(place.vmax + 1 for place in node.src[1:]) * cast("Bufferize", node.arg).buffers
-            copies = _copies(x, closed_by(node), unrolled)
+            copies = _copies(x, closed_by(node), unrolled, node.src[1:])
             kept[node] = size * copies * x.dtype.itemsize
             if copies > 1:
                 several.add(node)
@@ -63,4 +68,8 @@ def local_bytes(sink: UOp, *, in_lanes: bool = False) -> int:
             if group:
                 size = prod(r.vmax + 1 for r in group)
                 total += size * _copies(node, frozenset(), unrolled) * x.dtype.itemsize
-    return sum(kept[node] for node in several) if in_lanes else total + sum(kept.values())
+    if in_lanes:
+        return sum(kept[node] for node in several)
+    rings = sum(size for node, size in kept.items() if cast("Bufferize", node.arg).buffers > 1)
+    late = sum(size for node, size in kept.items() if cast("Bufferize", node.arg).late)
+    return total + sum(kept.values()) - min(rings, late)

@@ -1,0 +1,139 @@
+"""Tensor cores that read LOCAL memory: how operands get there, and how results leave the registers.
+
+**Operands.** One tile of each at a time is kept (BUFFERIZE) in the layout that the core wants; all threads copy it together, along what
+is contiguous in memory. Whatever an operand is computed of is computed on the way.
+
+**Results.** A thread holds pairs of columns of many rows, which would be written four bytes at a time, and what is made of them would
+be written out for each. So the tile of sums goes through LOCAL memory: threads put there what they hold, and take whole vectors of a row,
+which they do the rest with in a loop. By then the operands are done with, so it lies where they were.
+
+Before → after::
+
+    a[m, k]                                     INDEX(BUFFERIZE(a[m(i), k(i)], place(m(i), k(i))), 0)               i: threads, and a loop
+    STORE(c[m, n], f(CAST(REDUCE(WMMA))))       STORE(c[m(j), n(j)], f(INDEX(BUFFERIZE(CAST(REDUCE(WMMA)), place), place(m(j), n(j)))))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from planish import dtypes
+from planish.actions.layouts import Layout
+from planish.dtypes import DType
+from planish.uop.nest import plain_index, without_gate
+from planish.uop.node import UOp
+from planish.uop.ops import AxisType, Bufferize, Ops
+from planish.uop.rewrite import substitute
+from planish.uop.strides import stride
+from planish.uop.symbolic import simplify
+from planish.uop.tensor_cores import IN_MEMORY, Core, Matrix, place_in_memory
+
+if TYPE_CHECKING:
+    from planish.actions.tensor_core import Split
+
+_ACCESS: Final = 16
+"""Bytes that a thread moves at once."""
+_NARROW: Final = 4
+"""Sums that are made shorter at once are kept so."""
+
+
+def neighbours(value: UOp, *axes: UOp) -> UOp | None:
+    """The axis along which what a value is read from lies together; None if there is none."""
+    for place in value.toposort():
+        if place.op is Ops.INDEX and place.src[0].op is Ops.DEFINE_GLOBAL:
+            index = plain_index(place)
+            while index is not None and index is not without_gate(index):  # padded along both axes
+                index = without_gate(index)
+            found = [r for r in axes if index is not None and stride(index, r) == 1]
+            if found:
+                return found[0]
+    return None
+
+
+def rounded(value: UOp, core: Core) -> UOp:
+    """A value with the mantissa bits that the core reads, rounded to nearest (ties away from 0)."""
+    if core.mantissa is None:
+        return value
+    dropped = 23 - core.mantissa  # inputs are float32
+    bits = value.bitcast(dtypes.uint32)
+    kept = (bits + (1 << dropped - 1)) & (0xFFFFFFFF >> dropped << dropped)
+    return value.ne(value).where(value, kept.bitcast(dtypes.float32))
+
+
+def _numbers(split: Split, elements: int, wide: int) -> UOp:
+    """The elements of a tile, for each thread every so manieth vector."""
+    threads, number = split.core.threads * split.groups, cast("UOp", split.thread)
+    if split.group is not None:
+        number = split.group * split.core.threads + number
+    wide = max(min(wide, elements // threads), 1)
+    rounds = max(elements // (threads * wide), 1)
+    if rounds > 1:
+        number = split.fresh(rounds, AxisType.LOOP) * threads + number
+    return number * wide + split.fresh(wide, AxisType.UPCAST) if wide > 1 else number
+
+
+def operand_in_memory(split: Split, matrix: Matrix, value: UOp, k: UOp, outer_k: UOp) -> UOp:
+    """An operand, copied to LOCAL memory by all threads together: where it starts for this group of them."""
+    core, table = split.core, value.table
+    first, rows = matrix == "a", split.core.m * split.groups
+    axis, outer, size = (split.m, split.outer_m, rows) if first else (split.n, split.outer_n, core.n)
+    along_k = IN_MEMORY[core.layout(matrix)[0]]
+    k_first = neighbours(value, axis, k) is not axis
+    number = _numbers(split, size * core.k, _ACCESS // value.dtype.itemsize if along_k == k_first else 1)
+    fast = core.k if k_first else size
+    inner, across = (number % fast, number // fast) if k_first else (number // fast, number % fast)
+    copied = substitute(value, {axis: outer + across, k: outer_k + inner})
+    place = simplify(place_in_memory(across, inner, core.k, along_k=along_k))
+    how = Bufferize("local", buffers=split.buffers)
+    kept = table.make(Ops.BUFFERIZE, value.dtype, (copied, place), how)
+    start = place_in_memory(core.m, 0, core.k, along_k=along_k)  # of the rows of the next group
+    mine = table.const(0) if split.group is None or not first else split.group * start
+    return table.make(Ops.INDEX, value.dtype, (kept, mine))
+
+
+def results_in_memory(
+    split: Split, totals: dict[UOp, UOp], row: UOp, column: UOp
+) -> tuple[dict[UOp, UOp], UOp, UOp]:
+    """What stands for sums that lie in registers by row and column: reads of LOCAL memory, at another row and column of each thread."""
+    core, rows = split.core, split.core.m * split.groups
+    exchanged: dict[UOp, UOp] = {}
+    narrow = {reduce: _narrowed(split, reduce) for reduce in totals}
+    wide = _ACCESS // min((dtype or core.output).itemsize for dtype in narrow.values())
+    number = _numbers(split, rows * core.n, wide)
+    turned = _written_along(split) is split.m
+    mine = (number % rows, number // rows) if turned else (number // core.n, number % core.n)
+    for reduce, total in totals.items():
+        dtype = narrow[reduce]
+        value = total if dtype is None else total.cast(dtype)
+        layout = Layout.swizzled(*((core.n, rows) if turned else (rows, core.n)), value.dtype.itemsize)
+        place, at = (
+            simplify(layout.place(*(where[::-1] if turned else where))) for where in ((row, column), mine)
+        )
+        kept = value.table.make(Ops.BUFFERIZE, value.dtype, (value, place), Bufferize("local", late=True))
+        read = value.table.make(Ops.INDEX, value.dtype, (kept, at))
+        if dtype is None:
+            exchanged[reduce] = read
+        else:
+            exchanged |= {use: read for use in split.nodes if reduce in use.src}
+    return exchanged, *mine
+
+
+def _written_along(split: Split) -> UOp | None:
+    """The axis along which results lie together."""
+    for node in split.nodes:
+        if node.op is Ops.STORE and node.src[0].op is Ops.INDEX:
+            index = plain_index(node.src[0])
+            while index is not None and index is not without_gate(index):
+                index = without_gate(index)
+            return next((r for r in (split.n, split.m) if index is not None and stride(index, r) == 1), None)
+    return None
+
+
+def _narrowed(split: Split, reduce: UOp) -> DType | None:
+    """The dtype that a sum is made shorter to before anything else; None if it is not."""
+    uses = [node for node in split.nodes if reduce in node.src]
+    found = {use.dtype for use in uses if use.op is Ops.CAST}
+    if len(found) != 1 or any(use.op is not Ops.CAST for use in uses):
+        return None
+    (dtype,) = found
+    return dtype if dtype.itemsize < _NARROW else None

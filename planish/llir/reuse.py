@@ -1,0 +1,122 @@
+"""LOCAL memory that is used again: what is touched only when something else is done with lies in the same place.
+
+A tile of results is put down after the last operand has been read. Seen along the linear program, each buffer has a stretch from its
+first access to its last, whole loops included; buffers whose stretches do not meet may overlap, if between them all threads have come
+to a barrier and what was copied there in the background has arrived.
+
+Before → after::
+
+    loop … @a … end                             loop … @a … end
+    store @c …                                  wait_copies 0; barrier; store @c …          @a, @c: offset=0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from planish.dtypes import AddrSpace
+from planish.llir.program import (
+    Address,
+    Barrier,
+    Buffer,
+    CopyAsync,
+    EndIf,
+    EndLoop,
+    If,
+    Instruction,
+    Load,
+    Loop,
+    Program,
+    Register,
+    Store,
+    Tile,
+    WaitCopies,
+)
+
+_Stretch = tuple[int, int]
+
+
+def _outermost(body: Sequence[Instruction]) -> list[_Stretch]:
+    """For each instruction, the first and last of the outermost loop or branch around it, or itself."""
+    found: list[_Stretch] = []
+    begun, depth = 0, 0
+    for position, i in enumerate(body):
+        if isinstance(i, Loop | If):
+            begun = begun if depth else position
+            depth += 1
+        found.append((begun, position) if depth else (position, position))
+        if isinstance(i, EndLoop | EndIf):
+            depth -= 1
+            if not depth:
+                found[begun:] = [(begun, position)] * (position + 1 - begun)
+    return found
+
+
+def _stretches(program: Program) -> dict[Buffer, _Stretch]:
+    """Where each LOCAL buffer is accessed first and last."""
+    around = _outermost(program.body)
+    held: dict[Register, Buffer] = {}
+    found: dict[Buffer, _Stretch] = {}
+    for position, i in enumerate(program.body):
+        if isinstance(i, Address):
+            base = i.base if isinstance(i.base, Buffer) else held.get(i.base)
+            if base is not None and base.space is AddrSpace.LOCAL:
+                held[i.result] = base
+        elif isinstance(i, Load | Store | CopyAsync | Tile):
+            for register in i.registers:
+                if register in held:
+                    first, last = around[position]
+                    before = found.get(held[register], (first, last))
+                    found[held[register]] = min(before[0], first), max(before[1], last)
+    return found
+
+
+def _placed(stretches: dict[Buffer, _Stretch]) -> dict[Buffer, int]:
+    """An offset for each buffer, the lowest at which it meets none that is in use at the same time."""
+    offsets: dict[Buffer, int] = {}
+    for buffer, (first, last) in sorted(stretches.items(), key=lambda item: item[1]):
+        taken = sorted(
+            (offsets[other], offsets[other] + other.nbytes)
+            for other in offsets
+            if stretches[other][0] <= last and first <= stretches[other][1]
+        )
+        offset = 0
+        for begin, end in taken:
+            if offset + buffer.nbytes > begin and offset < end:
+                offset = -(-end // buffer.alignment) * buffer.alignment
+        offsets[buffer] = offset
+    return offsets
+
+
+def reused(program: Program) -> Program:
+    """The program with its LOCAL buffers in as little memory as their stretches allow."""
+    own = [b for b in program.locals if b.space is AddrSpace.LOCAL]
+    stretches = _stretches(program)
+    if len(own) < 2 or len(stretches) != len(own) or any(b.offset is not None for b in own):
+        return program
+    offsets = _placed(stretches)
+    starts = sorted(
+        {
+            stretches[late][0]
+            for late in own
+            for early in own
+            if stretches[early][1] < stretches[late][0]
+            and offsets[late] < offsets[early] + early.nbytes
+            and offsets[early] < offsets[late] + late.nbytes
+        }
+    )
+    if not starts:
+        return program
+    moved = {b: replace(b, offset=offsets[b]) for b in own}
+    copies = any(isinstance(i, CopyAsync) for i in program.body)
+    body: list[Instruction] = []
+    for position, i in enumerate(program.body):
+        if position in starts:
+            body += [WaitCopies(0), Barrier()] if copies else [Barrier()]
+        body.append(
+            replace(i, base=moved.get(i.base, i.base))
+            if isinstance(i, Address) and isinstance(i.base, Buffer)
+            else i
+        )
+    return replace(program, locals=tuple(moved.get(b, b) for b in program.locals), body=tuple(body))

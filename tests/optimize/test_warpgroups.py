@@ -1,0 +1,86 @@
+"""Products on a GPU whose tensor cores read LOCAL memory: which tile is chosen, and that results are right in the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler
+from planish.config import settings
+
+RNG = np.random.default_rng(3)
+
+
+def data(*shape: int, dtype: Any = ml_dtypes.bfloat16) -> Any:
+    return RNG.integers(-3, 4, shape).astype(dtype)
+
+
+CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "product": (lambda a, b: a @ b, (data(64, 128), data(128, 64)), "n64_bf16_f32_km, i, j, k, buffers=2"),
+    "right operand turned": (lambda a, b: a @ b.T, (data(64, 64), data(64, 64)), "_kk, i, j, k"),
+    "left operand turned": (lambda a, b: a.T @ b, (data(64, 64), data(64, 64)), "_mm, i, j, k"),
+    "odd sizes": (lambda a, b: a @ b, (data(70, 72), data(72, 40)), "pad_to(i, 128)"),
+    "few rows": (lambda a, b: a @ b.T, (data(3, 64), data(128, 64)), "_kk, j, i, k"),
+    "batches": (lambda a, b: a @ b, (data(2, 64, 64), data(2, 64, 64)), "wgmma"),
+    "epilogue": (
+        lambda a, b, c, d: pn.maximum(a @ b + c, 0) + d,
+        (data(64, 64), data(64, 64), data(64), data(64, 64)),
+        "wgmma",
+    ),
+    "operand computed": (lambda a, b: (a * 2 + 1) @ b, (data(64, 64), data(64, 64)), ""),
+    "f32 sums kept": (
+        lambda a, b: a.astype(pn.float32) @ b.astype(pn.float32),
+        (data(64, 64), data(64, 64)),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products(name: str) -> None:
+    function, arrays, expected = CASES[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_90")
+    said = "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
+    assert expected in said
+    wanted = compiler.compile(traced)(*arrays)
+    for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tile"),
+    [
+        ((4096, 4096, 4096), "n256_bf16_f32_km, i, j, k, groups=2, buffers=4"),
+        ((1024, 1024, 1024), "n128_bf16_f32_km, i, j, k, buffers=6"),
+        ((4, 8192, 4096), "n8_bf16_f32_mk, j, i, k"),
+    ],
+)
+def test_tiles_follow_from_sizes(sizes: tuple[int, int, int], tile: str) -> None:
+    m, n, k = sizes
+    specs = pn.TensorSpec((m, k), pn.bfloat16), pn.TensorSpec((k, n), pn.bfloat16)
+    (choice,) = compiler.lower(pn.jit(lambda a, b: a @ b).lower(*specs).function, "sm_90").choices
+    assert tile in "; ".join(map(str, choice.actions))
+
+
+def test_rough_cores_are_for_those_who_allow_them() -> None:
+    spec = pn.TensorSpec((128, 128), pn.float32)
+    for fastmath in (False, True):
+        with settings(fastmath=fastmath):
+            (choice,) = compiler.lower(pn.jit(lambda a, b: a @ b).lower(spec, spec).function, "sm_90").choices
+        assert ("tf32" in str(choice.actions)) is fastmath
+
+
+def test_an_epilogue_is_written_once_per_vector() -> None:
+    """What is done with sums is a loop over vectors of a row: the code does not grow with the tile."""
+    specs = [pn.TensorSpec(shape, pn.bfloat16) for shape in ((512, 512), (512, 512), (512,))]
+    lines = []
+    for function in (lambda a, b, c: a @ b + c, lambda a, b, c: pn.nn.gelu(a @ b + c)):
+        (program,) = compiler.lower(pn.jit(function).lower(*specs).function, "sm_90").programs
+        lines.append(len(program.body))
+    assert lines[1] < 2 * lines[0]
