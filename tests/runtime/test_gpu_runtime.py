@@ -125,12 +125,17 @@ def test_donated_memory_is_used_again(gpu: EmulatedDriver) -> None:
 
 def test_named_sizes(gpu: EmulatedDriver) -> None:
     f = pn.jit(lambda x: pn.sum(x * 2, axis=1), dims={"x": (pn.Dim("batch", 1, 64), None)})
-    for rows in (1, 7, 64, 7):
+    for rows in (1, 7, 64, 7, 7, 1):
         x = _data(rows, 12)
         np.testing.assert_allclose(
             np.asarray(f(pn.asarray(x, device=GPU))), (x * 2).sum(1), rtol=1e-5, atol=1e-6
         )
     assert f.cache_info().misses == 1
+    (entry,) = f._entries.values()
+    assert set(entry.exe._sized) == {((1, 12),), ((7, 12),), ((64, 12),)}  # type: ignore[union-attr]
+    assert gpu.calls["cuGraphLaunch"] == 1  # the third time of seven rows, by the builtin
+    with pytest.raises(PlanishError, match=r"size 65, outside of batch"):
+        f(pn.asarray(_data(65, 12), device=GPU))
 
 
 def test_host_ops_work_on_copies(gpu: EmulatedDriver) -> None:
