@@ -25,6 +25,7 @@ from planish.runtime.cuda.disassembly import sass_of
 from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent
 from planish.runtime.cuda.driver import device_count, why_none
 from planish.runtime.cuda.launch import LoadedKernel
+from planish.runtime.cuda.memory import Pool
 from planish.runtime.fastcall import Builtin
 from planish.runtime.grid import GridKernel
 from planish.schedule.memory import elements
@@ -47,6 +48,7 @@ __all__ = [
     "lent",
     "on_device",
     "on_stream",
+    "pool_of",
     "put",
     "target_of",
     "text_of",
@@ -119,6 +121,11 @@ def number_of(device: str) -> int:
 def on_stream(device: str, stream: int) -> AbstractContextManager[None]:
     """Inside, everything of a device runs on another stream."""
     return gpu(number_of(device)).on_stream(stream)
+
+
+def pool_of(device: str) -> Pool:
+    """The memory of a device that this process has."""
+    return gpu(number_of(device)).pool
 
 
 def put(device: str, array: Any) -> GpuArray:

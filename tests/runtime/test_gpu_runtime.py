@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import planish as pn
+from planish import nn, optim
+from planish.cli import main
 from planish.compiler import gpu as compiler_gpu
 from planish.compiler import lowering
 from planish.errors import PlanishError
@@ -284,3 +287,53 @@ def test_a_device_that_is_not_there_and_two_devices(gpu: EmulatedDriver) -> None
         pn.ones(3).to_device("cuda:3")
     with pytest.raises(PlanishError, match=r"different devices, cpu and cuda:0.*to_device"):
         pn.asarray(_data(3), device=GPU) + pn.asarray(_data(3), device="cpu")
+
+
+# -- the rest of the product --------------------------------------------------------------------------------------------
+
+
+def test_memory_is_told_and_given_back(gpu: EmulatedDriver) -> None:
+    x = pn.asarray(_data(1000), device=GPU)
+    assert pn.memory.statistics("cuda").used == 4096
+    del x
+    assert pn.memory.statistics(GPU)[:2] == (0, 4096)
+    assert pn.memory.release(GPU) == 4096
+    assert gpu.blocks == {}
+
+
+def test_a_program_is_measured(
+    gpu: EmulatedDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "f.ptir"
+    path.write_text(pn.jit(lambda x: pn.sum(pn.exp(x), axis=1)).lower(pn.TensorSpec((4, 8))).as_text("ptir"))
+    assert main(["bench", str(path), "--device", "cuda"]) == 0
+    assert "1 launches" in capsys.readouterr().out
+    assert main(["bench", str(path), "--device", "cuda", "--tune"]) == 2
+    assert "no search for schedules on a GPU" in capsys.readouterr().err
+
+
+def test_random_numbers_and_a_step_of_training(gpu: EmulatedDriver) -> None:
+    want = np.asarray(pn.random.normal(pn.random.key(7), (20,)))
+    with pn.settings(device=GPU):
+        np.testing.assert_allclose(
+            np.asarray(pn.random.normal(pn.random.key(7), (20,))), want, rtol=2e-6, atol=1e-7
+        )
+
+    def trained(device: str) -> Any:
+        with pn.settings(device=device):
+            model = nn.Linear(3, 2, key=pn.random.key(0))
+            optimizer = optim.Adam(0.1)
+            state = optimizer.init(model)
+            x, y = pn.asarray(_data(5, 3), device=device), pn.asarray(_data(5, 2, seed=1), device=device)
+
+            @pn.jit
+            def step(model: Any, state: Any) -> Any:
+                loss, grads = pn.value_and_grad(lambda m: pn.mean((m(x) - y) ** 2))(model)
+                model, state = optimizer.update(model, grads, state)
+                return model, state, loss
+
+            for _ in range(3):
+                model, state, loss = step(model, state)
+            return np.asarray(loss)
+
+    np.testing.assert_allclose(trained(GPU), trained("cpu"), rtol=1e-5)

@@ -64,7 +64,8 @@ def asarray(
         return _of_tensor(
             from_dlpack(cast("SupportsDLPack", obj), copy=copy is not False), wanted, place, copy
         )
-    array = _as_numpy(obj, wanted, copy)
+    moved = place is not None and not devices.find(place).is_host
+    array = _as_numpy(obj, wanted, copy, moved=moved)
     if array.dtype.kind in "OUSVM" and not dtypes_known(array.dtype):
         raise mistake(
             DTypeError,
@@ -84,7 +85,7 @@ def asarray(
     except PlanishError as error:
         error.location = error.location or Location.caller()
         raise
-    if copy is not False:
+    if copy is not False and not moved:
         array.flags.writeable = False
     return _of_array(array, found, place, shared=copy is False)
 
@@ -129,7 +130,8 @@ def _is_buffer(obj: object) -> bool:
     return True
 
 
-def _as_numpy(obj: Any, dtype: DType | None, copy: bool | None) -> Array:
+def _as_numpy(obj: Any, dtype: DType | None, copy: bool | None, *, moved: bool) -> Array:
+    """The elements in the host's memory: a copy, unless they are moved from there anyway, or are to be shared."""
     target = None if dtype is None else dtype.numpy
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
         obj = np.from_dlpack(obj)
@@ -141,7 +143,7 @@ def _as_numpy(obj: Any, dtype: DType | None, copy: bool | None) -> Array:
             raise mistake(DTypeError, "asarray", f"complex data cannot become {dtype}", "take its real part")
         if target is not None and isinstance(obj, int | list | tuple) and target.kind in "iu":
             return np.array(obj, dtype=target)  # out of range is an error
-        return np.array(source, dtype=target, order="C", copy=True)
+        return np.array(source, dtype=target, order="C", copy=None if moved else True)
     except (ValueError, TypeError, OverflowError) as error:
         if isinstance(error, PlanishError):
             raise
