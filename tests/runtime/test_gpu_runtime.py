@@ -14,9 +14,12 @@ from planish import nn, optim
 from planish.cli import main
 from planish.compiler import gpu as compiler_gpu
 from planish.compiler import lowering
+from planish.compiler.bisect import bisect
+from planish.compiler.gpu import GpuExecutable
 from planish.errors import PlanishError
 from planish.runtime.cuda.driver import CudaError, CudaFault
 from planish.runtime.grid import Grid, size_of
+from planish.target import TARGETS
 from tests.runtime import emulated_cuda
 from tests.runtime.emulated_cuda import EmulatedDriver, emulated
 
@@ -337,3 +340,15 @@ def test_random_numbers_and_a_step_of_training(gpu: EmulatedDriver) -> None:
             return np.asarray(loss)
 
     np.testing.assert_allclose(trained(GPU), trained("cpu"), rtol=1e-5)
+
+
+def test_bisect_runs_the_code_of_a_gpu(gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = pn.jit(lambda x: pn.sum(pn.exp(x), axis=1)).lower(pn.TensorSpec((4, 8))).function
+    assert bisect(function, [_data(4, 8)], TARGETS["sm_90"]) is None
+    assert gpu.ran
+    run = GpuExecutable.general
+    monkeypatch.setattr(GpuExecutable, "_fast", None, raising=False)
+    monkeypatch.setattr(GpuExecutable, "__call__", lambda exe, *a: [np.asarray(y) + 1 for y in run(exe, *a)])
+    culprit = bisect(function, [_data(4, 8)], TARGETS["sm_90"])
+    assert culprit is not None
+    assert "code generation" in str(culprit)
