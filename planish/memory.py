@@ -6,7 +6,7 @@ last array in it is gone, and is kept for the next call, up to the setting `memo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from planish.compiler.object_code import blocks
 from planish.runtime.memory import Statistics
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Statistics", "release", "statistics"]
 
 
+@overload
+def statistics(device: Literal["cpu"] = "cpu") -> Statistics: ...
+@overload
+def statistics(device: str) -> Statistics | GpuStatistics: ...
 def statistics(device: str = "cpu") -> Statistics | GpuStatistics:
     """Bytes in use, bytes kept and the most that are kept, and how many blocks were new and how many were there already.
 
