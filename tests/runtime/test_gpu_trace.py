@@ -39,6 +39,7 @@ def _steps(rng: random.Random, depth: int, inside: bool) -> list[planned.Step]:
     for _ in range(rng.choice((1, 2, 3))):
         kind = rng.choice(("mix", "mix", "copy", "for", "while", "branch") if depth else ("mix", "copy"))
         a, b, c = (rng.choice(VALUES) for _ in range(3))
+        body: list[planned.Step]
         if kind == "mix":
             found.append(planned.Launch(_MIX, (a, b, c)))
         elif kind == "copy":
