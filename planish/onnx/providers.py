@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from planish.onnx.gpu_calls import gpus
-
 CPU: Final = "CPUExecutionProvider"
 CUDA: Final = "CUDAExecutionProvider"
 
 
 def get_available_providers() -> list[str]:
     """The places where a model can run on this machine."""
+    from planish.onnx.gpu_calls import gpus
+
     return [CUDA, CPU] if gpus() else [CPU]
 
 
