@@ -67,7 +67,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("level", ["ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"])
+@pytest.mark.parametrize("level", ["ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"])
 @pytest.mark.parametrize("name", CASES)
 def test_models_that_onnxruntime_saved(name: str, level: str, tmp_path: Path):
     text, shapes, shape, domain = CASES[name]
