@@ -111,7 +111,7 @@ class Model:
         """From now on it runs there: `cpu`, or a GPU such as `cuda:0`."""
         from planish.onnx.gpu_calls import on_gpu
 
-        with self._lock:
+        with self.lock:
             self.make = compile if device == "cpu" else on_gpu(device)
             for known in (self._tapes, self._compiled, self._made):
                 known.clear()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 CPU: Final = "CPUExecutionProvider"
 CUDA: Final = "CUDAExecutionProvider"
+_DRIVERS: Final = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
+"""What a driver for GPUs puts there: without any, nobody need load what looks for them."""
 
 
 def get_available_providers() -> list[str]:
     """The places where a model can run on this machine."""
+    if not any(Path(place).exists() for place in _DRIVERS):
+        return [CPU]
     from planish.onnx.gpu_calls import gpus
 
     return [CUDA, CPU] if gpus() else [CPU]
