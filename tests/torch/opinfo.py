@@ -133,6 +133,7 @@ def _as_near(
         return leaf.detach().double().requires_grad_(leaf.requires_grad)
 
     exact_args, exact_named = pytree.tree_map(wide, (args, named))
+    exact: list[Any]
     if gradients:
         exact = _gradients(function, exact_args, exact_named)
     else:
