@@ -207,3 +207,14 @@ def test_a_step_of_an_optimiser_is_compiled():
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b)
     assert planish.torch.report().fallbacks == {}
+
+
+def test_torch_finds_the_backend_by_its_entry_point():
+    import tomllib
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (name, value) = next(iter(project["entry-points"]["torch_dynamo_backends"].items()))
+    assert name == "planish"
+    assert EntryPoint(name, value, "torch_dynamo_backends").load() is planish.torch.planish_backend
