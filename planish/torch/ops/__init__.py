@@ -2,6 +2,7 @@
 
 from planish.torch.ops import (
     attention,
+    conversion,
     convolution,
     creation,
     distances,
@@ -22,6 +23,7 @@ from planish.torch.ops import (
 
 __all__ = [
     "attention",
+    "conversion",
     "convolution",
     "creation",
     "distances",
