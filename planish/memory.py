@@ -6,17 +6,36 @@ last array in it is gone, and is kept for the next call, up to the setting `memo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Literal, overload
+
 from planish.compiler.object_code import blocks
 from planish.runtime.memory import Statistics
+
+if TYPE_CHECKING:
+    from planish.runtime.cuda.memory import Pool
+    from planish.runtime.cuda.memory import Statistics as GpuStatistics
 
 __all__ = ["Statistics", "release", "statistics"]
 
 
-def statistics() -> Statistics:
-    """Bytes in use, bytes kept and the most that are kept, and how many blocks were new and how many were there already."""
-    return blocks().statistics
+@overload
+def statistics(device: Literal["cpu"] = "cpu") -> Statistics: ...
+@overload
+def statistics(device: str) -> Statistics | GpuStatistics: ...
+def statistics(device: str = "cpu") -> Statistics | GpuStatistics:
+    """Bytes in use, bytes kept and the most that are kept, and how many blocks were new and how many were there already.
+
+    Of a GPU: bytes in use, bytes kept, and how often its driver was asked for more.
+    """
+    return blocks().statistics if device == "cpu" else _pool(device).statistics
 
 
-def release() -> int:
-    """Return all kept memory to the system; how many bytes that was. What arrays are in stays."""
-    return blocks().release()
+def release(device: str = "cpu") -> int:
+    """Return all kept memory to the system, or to the driver of a GPU; how many bytes that was. What arrays are in stays."""
+    return blocks().release() if device == "cpu" else _pool(device).release()
+
+
+def _pool(device: str) -> Pool:
+    from planish.compiler.gpu import pool_of
+
+    return pool_of(device)

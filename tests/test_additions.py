@@ -248,7 +248,7 @@ class Swap(Instruction):
 ''',
         ),
         Insertion(
-            "codegen/cuda.py",
+            "codegen/cuda_values.py",
             "        self.same(i.result, [text for x in i.inputs for text in self.lanes_of(x)])\n",
             """
     def swap(self, i: ir.Swap) -> None:

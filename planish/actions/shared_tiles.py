@@ -23,7 +23,7 @@ from planish.actions.layouts import Layout
 from planish.actions.padding import gated
 from planish.records import dataclass
 from planish.target import Target
-from planish.uop.nest import plain_index
+from planish.uop.nest import plain_index, without_gate
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Bufferize, Ops
 from planish.uop.rewrite import substitute
@@ -70,22 +70,15 @@ class Dim:
         return simplify(total)
 
 
-def _term(node: UOp) -> tuple[UOp, int]:
-    if node.op is Ops.MUL and node.src[1].op is Ops.CONST:
-        return node.src[0], cast("int", node.src[1].arg)
-    return node, 1
-
-
-def _divided(node: UOp, op: Ops) -> tuple[UOp, int]:
+def _by(node: UOp, op: Ops) -> tuple[UOp, int]:
     if node.op is op and node.src[1].op is Ops.CONST:
         return node.src[0], cast("int", node.src[1].arg)
     return node, 0
 
 
-def _digit(term: UOp, inner: Collection[UOp]) -> Digit | None:
-    core, weight = _term(term)
-    core, modulus = _divided(core, Ops.FLOORMOD)
-    axis, divisor = _divided(core, Ops.FLOORDIV)
+def _digit(term: UOp, weight: int, inner: Collection[UOp]) -> Digit | None:
+    core, modulus = _by(term, Ops.FLOORMOD)
+    axis, divisor = _by(core, Ops.FLOORDIV)
     divisor = divisor or 1
     if axis not in inner or weight < 1 or (axis.vmax + 1) % divisor:
         return None
@@ -104,14 +97,19 @@ def dims_of(read: UOp, inner: Sequence[UOp]) -> tuple[Dim, ...] | None:
     index = plain_index(read)
     if index is None:
         return None
+    while (inside := without_gate(index)) is not index:
+        index = inside
     digits: list[Digit] = []
-    stack = [simplify(index)]
+    stack = [(simplify(index), 1)]
     while stack:
-        node = stack.pop()
+        node, weight = stack.pop()
+        factor, times = _by(node, Ops.MUL)
         if node.op is Ops.ADD:
-            stack.extend(node.src)
+            stack.extend((source, weight) for source in node.src)
+        elif times:
+            stack.append((factor, weight * times))
         elif _depends(node, inner):
-            digit = _digit(node, inner)
+            digit = _digit(node, weight, inner)
             if digit is None:
                 return None
             digits.append(digit)
@@ -138,6 +136,14 @@ def dims_of(read: UOp, inner: Sequence[UOp]) -> tuple[Dim, ...] | None:
     return tuple(Dim(tuple(each)) for each in reversed(dims))
 
 
+def _cut(dim: Dim, size: int) -> tuple[Dim, ...]:
+    """A dim as rows of a size, if its digits allow that."""
+    for count in range(1, len(dim.digits)):
+        if Dim(dim.digits[:count]).size == size:
+            return Dim(dim.digits[count:]), Dim(dim.digits[:count])
+    return (dim,)
+
+
 @dataclass(frozen=True, slots=True)
 class SharedTile:
     """A box of memory and where it lies in LOCAL memory."""
@@ -155,7 +161,10 @@ class SharedTile:
         dims = dims_of(read, inner)
         if not dims:
             return None
-        columns, itemsize = dims[-1].size, read.dtype.itemsize
+        itemsize = read.dtype.itemsize
+        if swizzle and len(dims) == 1:  # rows that follow each other without a gap
+            dims = _cut(dims[0], swizzle // itemsize)
+        columns = dims[-1].size
         rows = prod(dim.size for dim in dims[:-1])
         if turned:
             rows, columns = columns, rows

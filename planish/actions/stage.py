@@ -27,6 +27,7 @@ from typing import Final, cast
 
 from planish.actions.base import Action, AxisName, Param, fitting
 from planish.actions.boxes import Boxed, boxed, lanes_of
+from planish.actions.fragments import dealt, lane_axes
 from planish.actions.layouts import SWIZZLES
 from planish.actions.padding import gated
 from planish.actions.shared_tiles import SharedTile
@@ -50,6 +51,7 @@ from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
+from planish.uop.tensor_cores import ROW
 
 _LINE: Final = 64
 """Bytes that move together between caches."""
@@ -444,12 +446,13 @@ class Stage(Action):
             if any(n.op is Ops.RANGE and n.src[0].op is not Ops.CONST for n in inner):
                 raise self.no(f"how much of arg{slot} is needed is not known")
             if threads:
-                kept, at = self.shared(read, inner, threads, twins, target)
-            else:
-                box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
-                tile = _tile(box.read, list(box.at), pad, box.turned, _panels(box))
-                kept = _copy_alone(box.read, tile, twins, target, box.turned)
-                at = tile.place(tuple(box.at[axis] for axis in tile.axes), read.table.const(0))
+                exchange |= self.shared(facts, read, inner, threads, twins, target)
+                copies.append(_Copy(read, exchange[read]))
+                continue
+            box = boxed(read, inner, lanes_of(facts, read), twins.range, target)
+            tile = _tile(box.read, list(box.at), pad, box.turned, _panels(box))
+            kept = _copy_alone(box.read, tile, twins, target, box.turned)
+            at = tile.place(tuple(box.at[axis] for axis in tile.axes), read.table.const(0))
             if wanted is not read:
                 kept = _kept(substitute(wanted, {read: kept.src[0]}), kept.src[1])
             exchange[wanted] = read.table.make(Ops.INDEX, wanted.dtype, (kept, at))
@@ -459,16 +462,35 @@ class Stage(Action):
         return substitute(sink, exchange)
 
     def shared(
-        self, read: UOp, inner: list[UOp], threads: list[UOp], twins: _Twins, target: Target
-    ) -> tuple[UOp, UOp]:
-        """A tile that all threads of a block fetch together, and where a read finds its element."""
-        special = self.turned or self.swizzle
-        if special or any(axis.op is Ops.RANGE and kind_of(axis) is AxisType.WARP for axis in inner):
+        self, facts: Nest, read: UOp, inner: list[UOp], threads: list[UOp], twins: _Twins, target: Target
+    ) -> dict[UOp, UOp]:
+        """A tile that all threads of a block fetch together: what a read becomes, and operands of tensor cores made of it."""
+        special, table = self.turned or self.swizzle, read.table
+        warp = next((axis for axis in inner if axis.op is Ops.RANGE and kind_of(axis) is AxisType.WARP), None)
+        if special or warp is not None or self.buffers > 1:
             box = SharedTile.of(read, inner, turned=self.turned, swizzle=self.swizzle, pad=self.pad)
             if box is not None:
-                return box.copied(read, threads, twins.range, target, self.buffers), box.read_place()
+                kept = box.copied(read, threads, twins.range, target, self.buffers)
+                found = {read: table.make(Ops.INDEX, read.dtype, (kept, box.read_place()))}
+                if warp is not None and ROW // max(read.dtype.itemsize, 1) in target.widths(read.dtype):
+                    found |= _dealt(facts, read, inner, warp, box, kept, twins)
+                return found
             if special:
                 raise self.no(f"what is read of arg{self.param} is no box of rows for such a layout")
         tile = _tile(read, inner, self.pad, threads=threads)
-        copied = _copy_together(read, tile, threads, twins, target, self.buffers)
-        return copied, tile.place(tile.axes, read.table.const(0))
+        kept = _copy_together(read, tile, threads, twins, target, self.buffers)
+        return {read: table.make(Ops.INDEX, read.dtype, (kept, tile.place(tile.axes, table.const(0))))}
+
+
+def _dealt(
+    facts: Nest, read: UOp, inner: list[UOp], warp: UOp, box: SharedTile, kept: UOp, twins: _Twins
+) -> dict[UOp, UOp]:
+    """The operands of tensor cores that a read is all of, from rows of its tile."""
+    found: dict[UOp, UOp] = {}
+    for node in facts.nodes:
+        if node.op is Ops.CONTRACT and node.src[0] is read and (axes := lane_axes(node, inner)) is not None:
+            made = dealt(node, box, kept, warp, axes, twins.next)
+            if made is not None:
+                twins.next += 1
+                found[node] = made
+    return found

@@ -8,6 +8,7 @@ absorption is no law of floats. A constant stands on the right of a commutative 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from planish.algebra.kinds import (
@@ -26,17 +27,24 @@ from planish.algebra.kinds import (
 )
 from planish.algebra.law import Law, law
 from planish.dtypes import DType
+from planish.scalars import FUNCTIONS as SCALARS
+from planish.scalars import Scalar
 
 TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 SHIFTING: Final = ("shl", "shr_logical", "shr_arithmetic")
-ROUNDING: Final = ("floor", "ceil", "round", "trunc")
-EVEN: Final = ("cos", "cosh")
+
+
+def _names(is_such: Callable[[Scalar], bool]) -> tuple[str, ...]:
+    """The functions of one number that are such, as laws call them."""
+    return tuple((f.kernel or f.name).lower() for f in SCALARS.values() if f.arity == 1 and is_such(f))
+
+
+ROUNDING: Final = _names(lambda f: f.idempotent)
+EVEN: Final = _names(lambda f: f.parity == "even")
 """f(-x) is f(x), f(|x|) is f(x); to the last bit. Of numbers with a sign `abs` is one too."""
-ODD: Final = (
-    "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "erfinv", "cbrt", "round", "trunc", "recip",
-)  # fmt: skip
+ODD: Final = _names(lambda f: f.parity == "odd")
 """f(-x) is -f(x) for floats, zeros included; to the last bit."""
-NOT_NEGATIVE: Final = ("abs", "exp", "exp2", "cosh", "erfc", "popcount", "clz")
+NOT_NEGATIVE: Final = ("abs", *_names(lambda f: f.positive), "popcount", "clz")
 """Never below zero, and never -0."""
 
 

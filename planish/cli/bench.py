@@ -32,6 +32,7 @@ from planish.compiler.progress import ProgressLine
 from planish.config import current, settings
 from planish.dtypes import float32
 from planish.errors import PlanishError
+from planish.frontend.devices import CPU, checked
 from planish.runtime.limits import Meter
 from planish.runtime.pool import wanted_threads
 from planish.runtime.sandbox import Sandbox
@@ -57,6 +58,7 @@ def _parser() -> Options:
     parser.add_argument("--budget", type=int, metavar="S", help="seconds of search for each kernel")
     parser.add_argument("--total", type=int, metavar="S", help="seconds of search for all kernels together")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
+    parser.add_argument("--device", metavar="DEVICE", default=CPU, help="where it runs: cpu, or cuda, cuda:1")
     parser.add_argument(
         "--dim", metavar="NAME=N", action="append", default=[], help="the size of a named dim"
     )
@@ -137,7 +139,7 @@ def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subjec
             opened = open_model(args.program, sizes)
 
             def make(function: ptir.Function) -> Executable:
-                executables.append(compiler.compile(function))
+                executables.append(compiler.compile(function, device=args.device))
                 return executables[-1]
 
             opened.make = make
@@ -156,18 +158,32 @@ def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subjec
     arrays = list(random_inputs(ports, sizes, {}, args.seed).values())
 
     def function() -> _Subject:
-        executable = compiler.compile(program)
+        executable = compiler.compile(program, device=args.device)
         executable(*arrays)
         return _Subject([executable], lambda: executable(*arrays))
 
     return function
 
 
+def _bench_on_gpu(args: argparse.Namespace, make: Callable[[], _Subject], console: Console) -> None:
+    """Every launch between two events, and the whole as it is called."""
+    if args.tune or args.beam:
+        raise UsageError("there is no search for schedules on a GPU", remedy="leave out --tune and --beam")
+    with ProgressLine(f"compiling {Path(args.program).name}"):
+        subject = make()
+    for executable in subject.executables:
+        console.write(executable.profile().table())
+
+
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
 def _bench(args: argparse.Namespace, console: Console) -> None:
+    args.device = checked(args.device)
     make = _program(args, console)
+    if args.device != CPU:
+        _bench_on_gpu(args, make, console)
+        return
     with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
         plain = make()
     beam = args.beam or current().beam or (_BEAM if args.tune else 0)

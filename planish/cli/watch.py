@@ -9,7 +9,7 @@ from planish.cli.console import Console
 from planish.ptir import Program, StepLog, text
 from planish.ptir.function import Function, Inst, Region, Value
 from planish.ptir.passes import CanonicalizePass, Instrument, Pass, PassResult, PipelineResult, pass_text
-from planish.ptir.rewrite.steplog import Step, StepKind
+from planish.ptir.rewrite.steplog import LoggedStep, StepKind
 
 
 class StepPrinter(StepLog):
@@ -43,7 +43,9 @@ class StepPrinter(StepLog):
         super().erased(inst, region)
         if not self._greedy:
             self.count += 1
-            self.steps.append(Step(self.count, StepKind.ERASED, self._pass, repr(inst), inst.id, inst.loc))
+            self.steps.append(
+                LoggedStep(self.count, StepKind.ERASED, self._pass, repr(inst), inst.id, inst.loc)
+            )
             self._flush()
 
     def succeeded(self, pattern: str, root: Inst) -> None:

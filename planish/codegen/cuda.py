@@ -19,7 +19,7 @@ from planish import dtypes
 from planish.codegen import cuda_helpers, cuda_pairs, symbols, warpgroup
 from planish.codegen.c_table import memory_type, scalar_type
 from planish.codegen.cuda_values import CudaValues
-from planish.dtypes import AddrSpace, DType
+from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import LoweringError
 from planish.llir import program as ir
 from planish.llir.instruction import handlers
@@ -43,6 +43,12 @@ STATIC_SHARED: Final = 48 << 10
 """More shared memory than this has to be asked for at the launch."""
 _DYNAMIC_ALIGNED: Final = 16
 """Where shared memory that is asked for at the launch starts."""
+_REGISTERS: Final = 1 << 16
+"""Of a multiprocessor, 32 bits each."""
+_OTHERS: Final = 64
+"""Registers of a thread for what is no sum: operands, addresses."""
+_BLOCKS: Final = 8
+"""Blocks that are asked for at most."""
 _AXES: Final = "xyz"
 
 
@@ -78,6 +84,9 @@ class _Writer(CudaValues):
         """Whether tensor cores read shared memory by themselves."""
         self.relays = frozenset(_relays(program))
         """Counters of loops in which threads hand on values."""
+        self.loads = {i.result: i for i in program.body if isinstance(i, ir.Load)}
+        self.dealt = {i.operand for i in program.body if isinstance(i, ir.Deal)}
+        """What is loaded by who deals it out."""
 
     # -- the file --------------------------------------------------------------------------------------------------
 
@@ -108,7 +117,9 @@ class _Writer(CudaValues):
         parts += [cuda_helpers.BITS] if self.uses_bits else []
         parts += [cuda_helpers.SHUFFLE] if self.uses_shuffles else []
         parts += [*self.helpers.values(), *called]
-        bounds = f" __launch_bounds__({self.threads})" if self.threads > 1 else ""
+        blocks = _blocks_at_once(program, self.threads)
+        asked = f"{self.threads}, {blocks}" if blocks > 1 else f"{self.threads}"
+        bounds = f" __launch_bounds__({asked})" if self.threads > 1 else ""
         body = "\n".join(self.lines)
         parts.append(
             f'extern "C" __global__ void{bounds} {symbols.kernel(program.name)}({", ".join(params)}) {{\n{body}\n}}'
@@ -200,6 +211,8 @@ class _Writer(CudaValues):
         return whole and i.align >= size and (i.gate is None or i.gate.dtype.lanes == 1)
 
     def load(self, i: ir.Load) -> None:
+        if i.result in self.dealt:
+            return
         dtype = i.result.dtype
         gated = i.gate is not None and i.alternative is not None
         if self._is_one_access(i, dtype):
@@ -296,6 +309,26 @@ class _Writer(CudaValues):
         self.emit(f"{name}(r{number}, {self.value(i.a)}, {self.value(i.b)});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
 
+    def deal(self, i: ir.Deal) -> None:
+        """`ldmatrix` reads the rows and deals them out at once: they are not loaded before."""
+        rows = self.loads.get(i.operand)
+        row = i.operand.dtype.lanes * i.operand.dtype.itemsize
+        is_row = rows is not None and rows.gate is None and rows.align >= row
+        if rows is None or not is_row or not self.is_shared(rows.address):
+            raise LoweringError(
+                "rows are dealt out that are not 16 aligned bytes of shared memory", op="EXCHANGE"
+            )
+        count, dtype = i.matrices, i.result.dtype
+        name = f"ldmatrix_x{count}{'_trans' if i.transposed else ''}"
+        self.helpers[name] = cuda_helpers.ldmatrix(name, count, transposed=i.transposed)
+        self.uses_vectors = self.uses_bits = True
+        number, kind = i.result.number, f"vec<{scalar_type(dtype)}, {dtype.lanes}>"
+        self.emit(f"{kind} r{number} = bits_as<{kind}>({name}({self.value(rows.address)}));")
+        self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(dtype.lanes))
+
+    def is_shared(self, address: Register) -> bool:
+        return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.LOCAL
+
     def finish(self, i: ir.Finish) -> None:
         names = [f"r{i.result.number}_{k}" for k in range(i.result.dtype.lanes)]
         self.emit(warpgroup.FINISH)  # before anything is done with what is held, even copied
@@ -386,6 +419,17 @@ def threads_of(program: Program) -> int:
             raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
         count *= special.bound.value
     return count
+
+
+def _blocks_at_once(program: Program, threads: int) -> int:
+    """How many blocks a multiprocessor should run at once: of a pipeline, as many as there are registers for.
+
+    While one waits for its tile another computes. Asked for more, the compiler would spill.
+    """
+    if not any(isinstance(i, ir.CopyAsync) for i in program.body):
+        return 1
+    sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
+    return min(max(_REGISTERS // ((sums + _OTHERS) * threads), 1), _BLOCKS)
 
 
 def render(program: Program, *, aliased: Collection[str] = ()) -> str:

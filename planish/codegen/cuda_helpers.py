@@ -138,3 +138,15 @@ static inline void {name}(vec<{acc}, {cs}> &c, const vec<{left}, {as_}> &a, cons
   asm("mma.sync.aligned.m{m}n{n}k{k}.row.col.{kinds} {{{c_list}}}, {{{a_list}}}, {{{b_list}}}, {{{c_list}}};"
       : {outs} : {ins});
 }}"""
+
+
+def ldmatrix(name: str, count: int, *, transposed: bool) -> str:
+    """So many 8×8 matrices of two-byte elements from shared memory, each thread telling where a row begins."""
+    outs = ", ".join(f"%{k}" for k in range(count))
+    given = ", ".join(f'"=r"(x.at[{k}])' for k in range(count))
+    kind = f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if transposed else ''}.shared.b16"
+    return f"""static inline vec<uint32_t, {count}> {name}(const void *row) {{
+  vec<uint32_t, {count}> x;
+  asm volatile("{kind} {{{outs}}}, [%{count}];" : {given} : "r"((uint32_t)__cvta_generic_to_shared(row)) : "memory");
+  return x;
+}}"""

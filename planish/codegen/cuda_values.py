@@ -252,15 +252,11 @@ class CudaValues(CValues):
         ]
         for name, given in zip(names, self.lanes_of(i.operand), strict=True):
             self.emit(f"{scalar_type(dtype)} {name} = {given};")
-        self.uses_shuffles |= i.width > 1
+        self.uses_shuffles |= i.before or i.width > 1
         for power in range(i.width.bit_length() - 1):
             bit = 1 << power if i.before else i.width >> power + 1
             for name in names:
-                if i.before:
-                    self.emit_before(i, name, bit)
-                else:
-                    other = f"from_thread({name}, {bit})"
-                    self.emit(f"{name} = {self.scalar(i.op, dtype, [name, other])};")
+                self.exchange(i, name, bit)
         if i.before:
             nothing = literal(i.nothing, dtype.scalar)
             for name in names:
@@ -269,9 +265,13 @@ class CudaValues(CValues):
         if dtype.lanes > 1:
             self.split[i.result] = tuple(names)
 
-    def emit_before(self, i: ir.Combine, name: str, away: int) -> None:
-        """One step of running values."""
+    def exchange(self, i: ir.Combine, name: str, away: int) -> None:
+        """One step. The value of the other has a name before it is used: all threads have to ask, whatever they choose then."""
         dtype, other = i.result.dtype, f"{name}_from{away}"
+        if not i.before:
+            self.emit(f"{scalar_type(dtype)} {other} = from_thread({name}, {away});")
+            self.emit(f"{name} = {self.scalar(i.op, dtype, [name, other])};")
+            return
         self.emit(f"{scalar_type(dtype)} {other} = from_before({name}, {away}, {i.width});")
         both = self.scalar(i.op, dtype, [other, name])
         self.emit(f"{name} = {_within(i)} >= {away} ? {both} : {name};")

@@ -233,8 +233,10 @@ class _LlvmWriter(LaneMoves):
     def barrier(self, i: ir.Barrier) -> None:
         refuse_threads(self.program)
 
-    def combine(self, i: ir.Combine) -> None:
+    def combine(self, i: ir.Combine | ir.Deal) -> None:
         no_neighbours(i)
+
+    deal = combine
 
     def copy_async(self, i: ir.Instruction) -> None:
         no_background(i)

@@ -9,6 +9,7 @@ from planish.llir.program import (
     Address,
     Combine,
     Compute,
+    Deal,
     EndLoop,
     Instruction,
     Load,
@@ -100,8 +101,12 @@ def refuse_threads(program: Program) -> None:
         )
 
 
-def no_neighbours(i: Combine) -> NoReturn:
+def no_neighbours(i: Combine | Deal) -> NoReturn:
     """Refuse what neighbouring threads of a block do together."""
+    if isinstance(i, Deal):
+        raise LoweringError(
+            "rows are dealt out among the threads of a warp; a CPU core is one", op="EXCHANGE"
+        )
     raise LoweringError(f"{i.by} is combined over {i.width} threads; a CPU core is one", op="COMBINE")
 
 

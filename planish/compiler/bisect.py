@@ -202,15 +202,23 @@ def _as_code(
     passes: Passes | None,
     meant: Sequence[Array],
 ) -> KernelCulprit | None:
-    """Machine code, if it is for the machine we are on."""
-    if target.name not in {host().name, "scalar"}:
+    """Machine code, if it is for the machine we are on: of a GPU, if there is one."""
+    if target.name not in {host().name, "scalar"} and not (target.arch and _has_gpu()):
         return None
     try:
-        found = compiler.lower(function, target, passes=passes).compile()(*arrays)
+        found = [
+            np.asarray(array) for array in compiler.lower(function, target, passes=passes).compile()(*arrays)
+        ]
     except PlanishError as error:
         return KernelCulprit(Finding(CODE, "code generation", "crash", f"{type(error).__name__}: {error}"))
     what = _differs(meant, found)
     return None if what is None else KernelCulprit(Finding(CODE, "code generation", "values", what))
+
+
+def _has_gpu() -> bool:
+    from planish.compiler.gpu import device_count
+
+    return device_count() > 0
 
 
 def _differs(meant: Sequence[Array], found: Sequence[Array]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -25,6 +25,8 @@ from planish.runtime.cuda.disassembly import sass_of
 from planish.runtime.cuda.dlpack import at_once, borrowed, interface, lent
 from planish.runtime.cuda.driver import device_count, why_none
 from planish.runtime.cuda.launch import LoadedKernel
+from planish.runtime.cuda.memory import Pool
+from planish.runtime.fastcall import Builtin
 from planish.runtime.grid import GridKernel
 from planish.schedule.memory import elements
 from planish.schedule.plan import Role
@@ -46,12 +48,15 @@ __all__ = [
     "lent",
     "on_device",
     "on_stream",
+    "pool_of",
     "put",
     "target_of",
     "text_of",
     "why_none",
 ]
 
+_SIZES: Final = 64
+"""Sets of sizes of one function that are kept: as many as a server sees in turn."""
 _OLDEST: Final = 8
 _HOPPER: Final = 9
 
@@ -122,6 +127,11 @@ def on_stream(device: str, stream: int) -> AbstractContextManager[None]:
     return gpu(number_of(device)).on_stream(stream)
 
 
+def pool_of(device: str) -> Pool:
+    """The memory of a device that this process has."""
+    return gpu(number_of(device)).pool
+
+
 def put(device: str, array: Any) -> GpuArray:
     """An array of the host in the memory of a device."""
     return GpuArray.of(gpu(number_of(device)), np.asarray(array))
@@ -180,13 +190,35 @@ class GpuExecutable(Executable):
             if buffer.constant is not None
         }
         self._places: dict[tuple[int, ...], _GpuLayout] = {}
-        layout = _GpuLayout(lowered, {}) if lowered.arguments.is_static else None
-        if layout is not None:
-            self._places[()] = layout
-            self._kept = fast_call(
-                lowered, assembled, self.run, self._constants, layout.memory, layout.nbytes, weakly(self)
-            )
+        self._assembled = assembled
+        self._sized: dict[tuple[Any, ...], Builtin | None] = {}
+        """Builtins by the shapes of the arguments, where those may vary."""
+        if lowered.arguments.is_static:
+            layout = self._places[()] = _GpuLayout(lowered, {})
+            self._kept = self._builtin(layout, {})
             self._fast = None if self._kept is None else self._kept.call
+
+    def _builtin(self, layout: _GpuLayout, sizes: Mapping[str, int]) -> Builtin | None:
+        return fast_call(
+            self.lowered,
+            self._assembled,
+            self.run,
+            self._constants,
+            layout.memory,
+            layout.nbytes,
+            weakly(self),
+            sizes,
+        )
+
+    def __call__(self, *arrays: object) -> tuple[Any, ...]:
+        if ptir.trace.current_sink() is None:
+            if self._fast is not None:
+                return self._fast(1, *arrays)
+            if self._sized:
+                found = self._sized.get(tuple([getattr(array, "shape", None) for array in arrays]))
+                if found is not None:
+                    return found.call(1, *arrays)
+        return self.general(*arrays)
 
     def general(self, *arrays: object, watch: Watch | None = None) -> tuple[Any, ...]:
         """The results, in new arrays on the GPU. Who watches runs every launch himself."""
@@ -199,7 +231,12 @@ class GpuExecutable(Executable):
         key = tuple(sizes.values())
         layout = self._places.get(key)
         if layout is None:
+            if len(self._places) >= _SIZES:
+                self._places.clear()
+                self._sized.clear()
             layout = self._places[key] = _GpuLayout(self.lowered, sizes)
+            if sizes:
+                self._sized[tuple(array.shape for array in checked)] = self._builtin(layout, sizes)
         memory, owners = layout.allocate(gpu, checked, self._constants)
         function = self.lowered.function
         with ptir.trace.execution(

@@ -25,7 +25,6 @@ from planish.runtime.cuda.trace import COPY, Launch, Word, follow
 from planish.runtime.elf import Loaded
 from planish.runtime.fastcall import Builtin, builtin
 from planish.runtime.native import source
-from planish.runtime.plan import Calculate, Read
 from planish.schedule.memory import Memory as Places
 from planish.schedule.plan import Role
 
@@ -57,10 +56,12 @@ class _Nowhere:
     pass
 
 
-def _segment(lowered: Lowered, code: GpuCode, places: Places, nbytes: Sequence[int]) -> Segment | None:
+def _segment(
+    lowered: Lowered, code: GpuCode, places: Places, slots: Sequence[int], nbytes: Sequence[int]
+) -> Segment | None:
     """All that a call launches, with every result where it is to be in the end; None if the host has something to do."""
     flat = code.code
-    stretch = follow(flat, 0, flat.slots, nbytes, code.itemsizes, decides=code.decides)
+    stretch = follow(flat, 0, slots, nbytes, code.itemsizes, decides=code.decides)
     if stretch.end != len(flat.instructions):
         return None
     moved = [(stretch.memory[n], Word(n, 0)) for n in lowered.plan.results if stretch.memory[n] != Word(n, 0)]
@@ -84,26 +85,31 @@ def fast_call(
     places: Places,
     nbytes: Sequence[int],
     general: Callable[..., object],
+    sizes: Mapping[str, int],
 ) -> Builtin | None:
-    """The builtin for plain calls; None where a call is never plain."""
+    """The builtin for plain calls with these sizes; None where a call is never plain."""
     plan, arguments, gpu, at = lowered.plan, lowered.arguments, code.gpu, _slots()
-    if at is None or not (arguments.is_static and lowered.is_plain):
+    if at is None or not lowered.is_plain:
+        return None
+    slots = list(code.code.slots)
+    for name, slot in assembled.sizes:
+        slots[slot] = sizes[name]
+    segment = _segment(lowered, code, places, slots, nbytes)
+    if segment is None:
         return None
     homes = {n: home for n, home in places.homes.items() if n != home}
     params: dict[int, tuple[int, np.dtype[Any], tuple[int, ...]]] = {}
     for number, buffer in enumerate(plan.buffers):
         if buffer.role is Role.PARAMETER:
             type = arguments.types[buffer.position]
-            params[buffer.position] = number, np.dtype(type.dtype.numpy), tuple(map(int, type.max_shape))
+            shape = tuple(int(dim) for dim in type.substitute(sizes).max_shape)
+            params[buffer.position] = number, np.dtype(type.dtype.numpy), shape
     if set(params) != set(range(len(arguments.types))) or len(set(plan.results)) != len(plan.results):
-        return None
-    computed = {i.target for i in code.code.instructions if isinstance(i, Calculate | Read)}
-    if any(computed & set(dims) for dims in assembled.results):
         return None
     memory = Memory()
     results: list[int] = []
     for number, dims, dtype in zip(plan.results, assembled.results, arguments.results, strict=True):
-        shape = tuple(code.code.slots[slot] for slot in dims)
+        shape = tuple(segment.stretch.slots[slot] or 0 for slot in dims)  # whatever decides a size was seen
         home = homes.get(number, number)
         argument = plan.buffers[home].position if plan.buffers[home].role is Role.PARAMETER else -1
         if plan.buffers[number].role is not Role.RESULT or (argument < 0 and home != number):
@@ -111,9 +117,6 @@ def fast_call(
         if argument >= 0 and params[argument][1:] != (dtype, shape):
             return None
         results += _tensor(memory, gpu, np.dtype(dtype), shape, number, argument, nbytes[number])
-    segment = _segment(lowered, code, places, nbytes)
-    if segment is None:
-        return None
     given = [
         word
         for _, (number, dtype, shape) in sorted(params.items())

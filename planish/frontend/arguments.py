@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache
 from types import EllipsisType
 from typing import Any, Final, TypeAlias, cast
 
@@ -446,12 +447,17 @@ def _taken_over(leaf: Any) -> Tensor:
         ) from error
 
 
+@cache
+def _at_once() -> Callable[[Any], Any]:
+    from planish.compiler.gpu import at_once  # who has no GPU does not wait for it
+
+    return at_once
+
+
 def storage_of(leaf: Any) -> Storage:
     """The elements of an array of another library, in place."""
     if getattr(leaf, "is_cuda", False):
-        from planish.compiler.gpu import at_once
-
-        found = at_once(leaf)
+        found: Storage | None = _at_once()(leaf)
         if found is not None:
             return found
     return cast("Storage", _taken_over(leaf)._value.storage)

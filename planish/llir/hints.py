@@ -15,6 +15,7 @@ from planish.llir.program import (
     Address,
     Barrier,
     Build,
+    CopyAsync,
     EndLoop,
     Immediate,
     Instruction,
@@ -28,6 +29,9 @@ from planish.llir.program import (
 _ITERATIONS: Final = 8
 _INSTRUCTIONS: Final = 240
 """What a loop may become at most; what is nothing but a name (an accumulator, an address, a lane of a vector) is not counted."""
+_PIPELINED: Final = (32, 1600)
+"""Iterations and instructions of a loop that only adds to sums what asynchronous copies have brought: as straight code it reads for the
+next terms while it adds up these (a tile of 8 by 8 sums and 16 terms is 1200)."""
 _SUMS: Final = 320
 """The same for a loop that only adds to sums: a tile that fills the registers, for as many taps of a window (eight pixels, two vectors and
 their indices are 38). Its iterations share what they read, and what is counted for their indices goes away."""
@@ -39,6 +43,7 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
     So have loops, of any length, whose counters number registers: those have no numbers when the code runs.
     """
     result = [_numbering(i, numbered) for i in body] if (numbered := _counters(body)) else list(body)
+    is_pipelined = any(isinstance(i, CopyAsync) for i in result)
     start: int | None = None
     for place, instruction in enumerate(result):
         if isinstance(instruction, Loop):
@@ -49,7 +54,10 @@ def with_unroll_hints(body: Sequence[Instruction]) -> list[Instruction]:
             loop = result[start]
             if isinstance(loop, Loop) and loop.unroll == 0:
                 inside = result[start + 1 : place]
-                most = _SUMS if _only_sums(inside) else _INSTRUCTIONS
+                sums = _only_sums(inside)
+                most = (_ITERATIONS, _SUMS if sums else _INSTRUCTIONS)
+                if sums and is_pipelined:
+                    most = _PIPELINED
                 result[start] = replace(loop, unroll=_copies(loop, sum(map(_work, inside)), most))
             start = None  # what is around it is not innermost
     return result
@@ -95,9 +103,9 @@ def _in_registers(address: Register) -> bool:
     return isinstance(address.dtype, PtrDType) and address.dtype.space is AddrSpace.REG
 
 
-def _copies(loop: Loop, instructions: int, most: int) -> int:
+def _copies(loop: Loop, instructions: int, most: tuple[int, int]) -> int:
     bound = loop.bound
     if not isinstance(bound, Immediate) or not isinstance(bound.value, int):
         return 0
     count = bound.value
-    return count if 1 < count <= _ITERATIONS and count * instructions <= most else 0
+    return count if 1 < count <= most[0] and count * instructions <= most[1] else 0

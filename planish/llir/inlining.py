@@ -16,6 +16,7 @@ from planish.llir.program import (
     Barrier,
     Buffer,
     Combine,
+    Deal,
     EndLoop,
     Instruction,
     Loop,
@@ -34,7 +35,7 @@ Memory = Buffer | Register
 def is_simple(program: Program) -> bool:
     """Whether one thread can run a kernel from its start to its end, whatever runs before and after it."""
     return not any(
-        isinstance(i, Barrier | Combine | Tile) or (isinstance(i, Special) and i.is_thread)
+        isinstance(i, Barrier | Combine | Deal | Tile) or (isinstance(i, Special) and i.is_thread)
         for i in program.body
     )
 

@@ -72,7 +72,8 @@ class Instruction:
     @property
     def target(self) -> Register | None:
         """The register it assigns."""
-        return None if self.writes is None else cast("Register", getattr(self, self.writes))
+        writes = self.writes
+        return None if writes is None else getattr(self, writes)
 
     def renamed(
         self, read: Callable[[Register], Register], write: Callable[[Register], Register]

@@ -26,6 +26,7 @@ from planish.llir.program import (
     Combine,
     Compute,
     Convert,
+    Deal,
     Ops,
     Program,
     Reload,
@@ -39,7 +40,7 @@ from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic, ops
 from planish.uop.combining import combined
-from planish.uop.tensor_cores import CORES, ORDERS
+from planish.uop.tensor_cores import CORES, ORDERS, WARP, exchanged
 
 Array = NDArray[Any]
 
@@ -194,15 +195,29 @@ class _BlockRun:
         released: set[ThreadState] = set()
         for thread in waiting:
             instruction = self.program.body[thread.waiting]
-            if isinstance(instruction, Tile | Combine) and thread not in released:
-                count = instruction.tile.threads if isinstance(instruction, Tile) else instruction.width
+            if isinstance(instruction, Tile | Combine | Deal) and thread not in released:
+                count = _group_of(instruction)
                 first = thread.number // count * count
                 group = threads[first : first + count]
                 if len(group) == count and all(t in waiting and t.waiting == thread.waiting for t in group):
-                    together = self._multiply if isinstance(instruction, Tile) else self._combine
-                    together(instruction, group)  # type: ignore[arg-type]  # each takes its own
+                    self._together(instruction, group)
                     released.update(group)
         return released
+
+    def _together(self, i: Tile | Combine | Deal, group: list[ThreadState]) -> None:
+        if isinstance(i, Tile):
+            self._multiply(i, group)
+        elif isinstance(i, Combine):
+            self._combine(i, group)
+        else:
+            self._deal(i, group)
+
+    def _deal(self, i: Deal, group: list[ThreadState]) -> None:
+        rows = np.stack([t.registers[self.decoder.slot(i.operand)] for t in group])
+        threads, lanes = exchanged(ops.Exchange(i.matrices, i.transposed), i.operand.dtype.itemsize)
+        dealt, out = rows[threads, lanes], self.decoder.slot(i.result)
+        for thread, value in zip(group, dealt, strict=True):
+            thread.registers[out] = value if i.result.dtype.lanes > 1 else value.reshape(())
 
     def _multiply(self, i: Tile, group: list[ThreadState]) -> None:
         given = {
@@ -268,6 +283,13 @@ def _element(dtype: DType) -> DType:
     """Of an operand: what it holds, or what its address leads to."""
     scalar = dtype.scalar
     return scalar.base if isinstance(scalar, PtrDType) else dtype
+
+
+def _group_of(i: Tile | Combine | Deal) -> int:
+    """How many threads do it together."""
+    if isinstance(i, Tile):
+        return i.tile.threads
+    return i.width if isinstance(i, Combine) else WARP
 
 
 def _as_many(program: Program, arguments: Sequence[Array]) -> Sequence[Array]:

@@ -31,7 +31,7 @@ from planish.llir.reuse import reused
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, Axis, Combine, Ops, TensorCore
+from planish.uop.ops import ALU, Axis, Combine, Exchange, Ops, TensorCore
 from planish.uop.ops import Variable as UOpVariable
 from planish.uop.tensor_cores import CORES
 
@@ -248,6 +248,11 @@ class _Lowering:
         given = self.operands[node.src[0]]
         self.body.append(ir.Combine(self.fresh(node), op.name.lower(), given, width, before))
 
+    def exchange(self, node: UOp) -> None:
+        matrices, transposed = cast("Exchange", node.arg)
+        rows = self.register(node.src[0])
+        self.body.append(ir.Deal(self.fresh(node), rows, matrices, transposed))
+
     # -- control ---------------------------------------------------------------------------------------------------
 
     def range(self, node: UOp) -> None:
@@ -353,6 +358,7 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.CAT: _Lowering.build,
     Ops.WMMA: _Lowering.tile,
     Ops.COMBINE: _Lowering.combine,
+    Ops.EXCHANGE: _Lowering.exchange,
     Ops.RANGE: _Lowering.range,
     Ops.END: _Lowering.end,
     Ops.IF: _Lowering.begin_if,

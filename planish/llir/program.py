@@ -14,6 +14,7 @@ The whole language on one screen (`x`, `y` …: a register or an immediate; `f(x
     %r = tile a, b, c                                a @ b + c on matrix tiles spread over registers and threads
     %r = finish x                                    x, once the products under way (`tile … pending=1`) are done
     %r = combine op x over n                         x of n neighbouring threads, combined; each of them gets it
+    %r = deal x matrices=n (transposed)?             rows that the threads of a warp have, dealt out as tensor cores hold matrices
     %r = special name < n                            the index of this block, thread or core
          loop %r < n … end        if x … endif       counted from 0; properly nested
          barrier                                     all threads of the block have come here
@@ -87,4 +88,4 @@ class Program:
     @property
     def is_allocated(self) -> bool:
         """Whether it works on physical registers."""
-        return any(i.target is not None and i.target.bank != "" for i in self.body)
+        return any(getattr(i, i.writes).bank != "" for i in self.body if i.writes is not None)

@@ -316,7 +316,7 @@ class Decoder:
             self.slot(operand)
         return step
 
-    def combine(self, i: ir.Combine) -> Step:
+    def combine(self, i: ir.Combine | ir.Deal) -> Step:
         position = self.position
 
         def step(t: ThreadState) -> int:
@@ -325,6 +325,8 @@ class Decoder:
 
         self.slot(i.result), self.slot(i.operand)
         return step
+
+    deal = combine
 
     # -- control ---------------------------------------------------------------------------------------------------
 

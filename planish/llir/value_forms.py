@@ -15,6 +15,7 @@ from planish.llir.values import Number, Operand, Register
 from planish.uop import arithmetic
 from planish.uop.ops import COMPARISONS, REDUCIBLE, Law, Ops
 from planish.uop.symbolic.reduce import identity_of
+from planish.uop.tensor_cores import ROW
 
 if TYPE_CHECKING:
     from planish.llir.program import Program
@@ -311,6 +312,29 @@ class Combine(Instruction):
             yield "types", f"the result is {self.operand.dtype}, not {self.result.dtype}"
 
 
+@form
+class Deal(Instruction):
+    """result = words of the 16-byte rows that the threads of a warp have, dealt out as tensor cores hold matrices (`Exchange`)."""
+
+    mnemonic, reads, writes, on_numbers = "deal", ("operand",), "result", True
+    syntax = "operand matrices=matrices( transposed) : operand -> result"
+    result: Register
+    operand: Register
+    matrices: int
+    transposed: bool = False
+
+    def problems(self, program: Program) -> Iterator[Complaint]:
+        given, made = self.operand.dtype, self.result.dtype
+        if self.matrices not in {1, 2, 4}:
+            yield "lanes", f"a warp has rows of 1, 2 or 4 matrices, not {self.matrices}"
+        elif (
+            given.itemsize * given.lanes != ROW
+            or given.scalar.vec(made.lanes) is not made
+            or made.lanes * 4 != given.lanes * self.matrices
+        ):
+            yield "types", f"{self.matrices} matrices of rows {given} do not make {made}"
+
+
 def _reinterpret(values: Array, source: DType, target: DType) -> Array:
     lanes = np.atleast_1d(arithmetic.store(values, source))
     if 4 in {source.bits, target.bits}:
@@ -338,6 +362,7 @@ __all__ = [
     "Compute",
     "Concat",
     "Convert",
+    "Deal",
     "Finish",
     "Lanes",
     "Lookup",

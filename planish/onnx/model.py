@@ -2,8 +2,8 @@
 
 For given types of the inputs a model is imported once. If nothing in it depends on data that only the inputs have, it is one
 compiled function from then on; else it runs in segments (see `engine`), compiled as they are met, and the way through them
-is kept (see `tape`), on disk too (see `kept_tapes`). A dim that `dims` gives bounds is compiled once for all its sizes, where
-every op of the model allows that.
+is kept (see `tape`), on disk too (see `kept_tapes`). Where every op of the model allows it, there is one program for all sizes
+of dims that the model leaves open (see `any_size`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 import mmap
 import threading
-import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,11 +26,12 @@ from planish.compiler import Lowered, compile, lower
 from planish.compiler.compilation_cache import disk_cache, key_of
 from planish.errors import OutOfMemoryError, PlanishError, ShapeError
 from planish.onnx import kept_tapes, wire
+from planish.onnx.any_size import AnySize
 from planish.onnx.information import Bounds, DimSizes, PortInfo, checked, describe
 from planish.onnx.maps import take_maps, zipped
 from planish.onnx.status import InvalidArgument, InvalidProtobuf, MissingInput, NoSuchFile
-from planish.onnx.tape import Call, End, Tape, TapeStep
-from planish.onnx.tensors import dense, letters_of, on_device, to_array
+from planish.onnx.tape import Call, Tape
+from planish.onnx.tensors import dense, letters_of, to_array
 from planish.ptir.types import MAX_RANK, Dim, DimLike
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Model:
         graph = self._graph = proto.graph
         self.is_ready = False
         """Whether it has been looked through, in this process."""
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         kept = weights or {}
         self._external = {t.name for t in graph.initializer if t.data_location == TensorProto.EXTERNAL}
         if self._external or not self._was_checked():
@@ -94,7 +94,6 @@ class Model:
         self._tapes: dict[Signature, Tape] = {}
         self._right: dict[tuple[object, ...], tuple[str, ...]] = {}
         """The order of inputs whose dtypes and shapes were found right."""
-        self._dynamic: dict[Hashable, Tape | None] = {}
         self._compiled: dict[str, Call] = {}
         self._made: dict[int, kept_tapes.Signature] = {}
         """The functions that were compiled, by the ids of their calls."""
@@ -102,6 +101,8 @@ class Model:
         """Work on weights that was done already."""
         self.compilations = 0
         """How many functions were compiled for it so far."""
+        self.sizes = AnySize(self)
+        """The programs for sizes within bounds; `sizes.reason` says why there are none."""
         for name in self.dims:
             if not any(name in (info.dims or ()) for info in self.inputs):
                 raise ShapeError(f"no input of the model has a dim {name!r}", remedy=self._named_dims())
@@ -110,10 +111,11 @@ class Model:
         """From now on it runs there: `cpu`, or a GPU such as `cuda:0`."""
         from planish.onnx.gpu_calls import on_gpu
 
-        with self._lock:
+        with self.lock:
             self.make = compile if device == "cpu" else on_gpu(device)
-            for known in (self._tapes, self._dynamic, self._compiled, self._made):
+            for known in (self._tapes, self._compiled, self._made):
                 known.clear()
+            self.sizes = AnySize(self)
 
     def _check(self) -> None:
         from planish.onnx import importing
@@ -168,29 +170,27 @@ class Model:
     def _run(self, given: Mapping[str, Any]) -> list[Any]:
         flat: list[Array] = []
         signature = tuple((name, _signature(value, flat)) for name, value in given.items())
-        bounded = self._bounded(given)
-        if bounded:
-            dynamic = self._for_bounds(given, bounded)
-            if dynamic is not None:
-                outputs = dynamic.replay(flat)
-                if outputs is not None:
-                    return outputs
         tape = self._tapes.get(signature)
         if tape is None:
-            tape = self._tapes[signature] = self._kept(signature) or Tape()
+            tape = self.sizes.program(given, signature)
+            outputs = None if tape is None else tape.replay(flat)
+            if outputs is not None:
+                return outputs
+            tape = self._tapes[signature] = self.kept(signature) or Tape()
         outputs = tape.replay(flat)
-        return self._record(given, tape, flat, signature) if outputs is None else outputs
+        return self.record(given, tape, flat, signature) if outputs is None else outputs
 
-    def _record(
+    def record(
         self, given: Mapping[str, Any], tape: Tape, flat: Sequence[Array], signature: Signature
     ) -> list[Any]:
-        """Import the model for these inputs, running it on the way."""
+        """Import the model for these inputs, running it on the way; the tape is theirs from then on."""
         from planish.onnx import importing
 
-        with self._lock:
+        with self.lock:
             outputs, can_repeat = importing.record(self, given, tape, flat)
             if can_repeat:
-                self._keep(signature, tape=tape)
+                self.keep(signature, tape=tape)
+            self._tapes[signature] = tape
         return outputs
 
     def compiled(self, function: ptir.Function) -> Call:
@@ -206,7 +206,7 @@ class Model:
 
     # -- what earlier processes have found out -----------------------------------------------------------------------
 
-    def _kept(self, *said: object) -> Tape | None:
+    def kept(self, *said: object) -> Tape | None:
         """The tape of an earlier process."""
         if self._digest is None or self.make is not compile:
             return None
@@ -217,7 +217,7 @@ class Model:
         self._made |= found.functions
         return found.tape
 
-    def _keep(self, *said: object, tape: Tape) -> None:
+    def keep(self, *said: object, tape: Tape) -> None:
         if self._digest is not None and self.make is compile and tape.first:
             where = kept_tapes.key_for(self._digest, self.dims, said)
             kept_tapes.save(where, tape, self._made, self.initial)
@@ -269,57 +269,7 @@ class Model:
                 given[name] = None
         return given
 
-    # -- named dims --------------------------------------------------------------------------------------------------
-
-    def _bounded(self, given: Mapping[str, Any]) -> dict[str, tuple[DimLike, ...]]:
-        """The dims of inputs that have one with bounds."""
-        ranges = {name: size for name, size in self.dims.items() if not isinstance(size, int)}
-        if not ranges:
-            return {}
-        dims: dict[str, tuple[DimLike, ...]] = {}
-        for info in self.inputs:
-            value = given.get(info.name)
-            if not isinstance(value, np.ndarray) or info.dims is None:
-                continue
-            dims[info.name] = tuple(
-                Dim.named(letters_of(d), *ranges[d]) if isinstance(d, str) and d in ranges else size
-                for d, size in zip(info.dims, value.shape, strict=True)
-            )
-        return dims
-
-    def _for_bounds(self, given: Mapping[str, Any], dims: Mapping[str, tuple[DimLike, ...]]) -> Tape | None:
-        """One function for all sizes within the bounds; None if an op of the model does not allow it."""
-        key = tuple((name, tuple(map(str, sizes))) for name, sizes in dims.items())
-        with self._lock:
-            if key not in self._dynamic:
-                self._dynamic[key] = self._kept("bounds", key) or self._made_for(given, dims, key)
-        return self._dynamic[key]
-
-    def _made_for(
-        self, given: Mapping[str, Any], dims: Mapping[str, tuple[DimLike, ...]], key: Hashable
-    ) -> Tape | None:
-        from planish.onnx import importing
-
-        if not all(isinstance(v, np.ndarray) and on_device(v.dtype) for v in given.values()):
-            return None
-        try:
-            program = importing.whole(self, given, dims)
-            call = self.compiled(program.function)
-        except PlanishError as error:
-            named = ", ".join(name for name, size in self.dims.items() if not isinstance(size, int))
-            warnings.warn(
-                f"there is no one program for all sizes of {named}: {error.message}. "
-                "Each size is compiled when it is met",
-                stacklevel=6,
-            )
-            return None
-        outputs = End(tuple(range(len(given), len(given) + len(program.function.result_types))))
-        constant = getattr(call, "constant", None)
-        weights = program.weights if constant is None else map(constant, program.weights)
-        step = TapeStep(call, (*range(len(given)), *weights), True, {(): outputs})
-        tape = Tape({(): step}, 1)
-        self._keep("bounds", key, tape=tape)
-        return tape
+    # -- as a program -----------------------------------------------------------------------------------------------
 
     def program(self, shapes: Mapping[str, Sequence[int]] | None = None) -> WholeProgram:
         """The model as one PTIR function for inputs of given shapes, and the weights to give it after them."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
-
-from planish.onnx.gpu_calls import gpus
 
 CPU: Final = "CPUExecutionProvider"
 CUDA: Final = "CUDAExecutionProvider"
+_DRIVERS: Final = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
+"""What a driver for GPUs puts there: without any, nobody need load what looks for them."""
 
 
 def get_available_providers() -> list[str]:
     """The places where a model can run on this machine."""
+    if "planish.onnx.gpu_calls" not in sys.modules and not any(Path(place).exists() for place in _DRIVERS):
+        return [CPU]
+    from planish.onnx.gpu_calls import gpus
+
     return [CUDA, CPU] if gpus() else [CPU]
 
 

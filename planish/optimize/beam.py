@@ -27,7 +27,7 @@ from planish.actions.tensor_core import TensorCore
 from planish.errors import PlanishError
 from planish.optimize.cost import Estimate, estimate
 from planish.optimize.moves import other_amounts, relatives, resized, tiles, without
-from planish.optimize.searched import Measured, Outcome, Progress, Schedule, Search, Trial
+from planish.optimize.searched import Attempted, Measured, Outcome, Progress, Schedule, Search
 from planish.optimize.space import candidates, obstacle, overfull, reason_of
 from planish.records import dataclass
 from planish.target import Target
@@ -59,7 +59,7 @@ _TILES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _Visited:
     """A schedule, and the kernel as it leaves it."""
 
     actions: Schedule
@@ -132,7 +132,7 @@ class Beam(Generic[C]):
     _alike: Counter[tuple[int, ...]] = field(default_factory=Counter)
     """How many schedules were measured that the model cannot tell apart."""
     _most_alike: int = _ALIKE
-    _aside: list[_State] = field(default_factory=list)
+    _aside: list[_Visited] = field(default_factory=list)
     """What may be measured when there is nothing better."""
     _pieces: int = 1
     _best_expected: float = float("inf")
@@ -177,7 +177,7 @@ class Beam(Generic[C]):
 
     # -- the space -----------------------------------------------------------------------------------------------
 
-    def _replay(self, actions: Schedule) -> _State | None:
+    def _replay(self, actions: Schedule) -> _Visited | None:
         sink = self.sink
         for number, action in enumerate(actions):
             after = self._try(sink, action, actions[:number])
@@ -186,9 +186,9 @@ class Beam(Generic[C]):
             sink = after
         return self._state(actions, sink)
 
-    def _state(self, actions: Schedule, sink: UOp) -> _State:
+    def _state(self, actions: Schedule, sink: UOp) -> _Visited:
         self.found.considered += 1
-        return _State(actions, sink, estimate(sink, self.target, threads=self.cores))
+        return _Visited(actions, sink, estimate(sink, self.target, threads=self.cores))
 
     def _try(self, sink: UOp, action: Action, before: Schedule) -> UOp | None:
         after = self.attempt(sink, action, before)
@@ -197,7 +197,7 @@ class Beam(Generic[C]):
             return None
         return after
 
-    def _next(self, state: _State) -> Iterator[tuple[str, Schedule, UOp]]:
+    def _next(self, state: _Visited) -> Iterator[tuple[str, Schedule, UOp]]:
         """Every schedule one step from a state that fits: one action more, one less, or another amount; with what was changed."""
         axes = {name_of(r): r for r in axes_of(state.sink)}
         for action in candidates(state.sink, self.target):
@@ -248,9 +248,9 @@ class Beam(Generic[C]):
             sink = after
         return sink
 
-    def _expand(self, states: Sequence[_State]) -> list[_State]:
+    def _expand(self, states: Sequence[_Visited]) -> list[_Visited]:
         """What is one step from states and was not seen before, the most promising first."""
-        fresh: list[_State] = []
+        fresh: list[_Visited] = []
         for state in states:
             seconds = self._times.get(state.sink, float("inf"))
             rate = seconds / state.expected.cycles if seconds < float("inf") else 1.0
@@ -272,14 +272,14 @@ class Beam(Generic[C]):
             return False
         return True
 
-    def _is_hopeless(self, state: _State, first: _State) -> bool:
+    def _is_hopeless(self, state: _Visited, first: _Visited) -> bool:
         """Whether the model expects it to be so much slower than the first that it is not measured."""
         if state.expected.cycles <= _PROMISING * first.expected.cycles:
             return False
         self.found.refusals["the model expects it to be much slower"] += 1
         return True
 
-    def _relatives(self) -> list[_State]:
+    def _relatives(self) -> list[_Visited]:
         """What the heuristic would do on other machines."""
 
         def attempt(sink: UOp, action: Action, before: Sequence[Action]) -> UOp | None:
@@ -294,9 +294,9 @@ class Beam(Generic[C]):
                 found.append(state)
         return found
 
-    def _tiles(self, first: _State) -> list[_State]:
+    def _tiles(self, first: _Visited) -> list[_Visited]:
         """The most promising of the schedules that differ from the first by their register tile."""
-        found: list[_State] = []
+        found: list[_Visited] = []
         lanes = self.target.lanes(dtypes.float32)
         known = self._steps(first.actions)
         for choices in tiles(first.actions, self.target, lanes):
@@ -311,7 +311,7 @@ class Beam(Generic[C]):
         found = [state for state in found if state.expected.pieces >= self._pieces]
         return sorted(found, key=lambda each: each.guess)[: _TILES * self.width]
 
-    def _walk(self, empty: _State) -> list[_State]:
+    def _walk(self, empty: _Visited) -> list[_Visited]:
         """Where the model alone gets to from nothing."""
         until = self.clock() + _WALK * self.budget
         best, front = empty, [empty]
@@ -329,7 +329,7 @@ class Beam(Generic[C]):
             return shared[:1]
         return [best] if best.actions else []
 
-    def _promising(self, kept: Sequence[_State]) -> list[_State]:
+    def _promising(self, kept: Sequence[_Visited]) -> list[_Visited]:
         """What to measure next: what the fastest lead to first; the others can wait until that is measured."""
         while True:
             left = [state for state in kept if state.sink not in self._expanded][: max(self.width // 2, 1)]
@@ -338,7 +338,7 @@ class Beam(Generic[C]):
             if chosen or not left:
                 return chosen
 
-    def _chosen(self, fresh: Sequence[_State]) -> list[_State]:
+    def _chosen(self, fresh: Sequence[_Visited]) -> list[_Visited]:
         """Of each kind of change the best before any second best, since the model is no good judge of kinds; with what was left aside."""
         most = _PROMISING * self._fastest()
         counted: Counter[str] = Counter()
@@ -351,7 +351,7 @@ class Beam(Generic[C]):
             else:
                 ordered.append((counted[state.move] // 2, state.guess, state))
                 counted[state.move] += 1
-        chosen: list[_State] = []
+        chosen: list[_Visited] = []
         self._aside = []
         for _, _, state in sorted(ordered, key=lambda each: each[:2]):
             signature = _signature(state.expected)
@@ -371,14 +371,14 @@ class Beam(Generic[C]):
 
     # -- measuring -----------------------------------------------------------------------------------------------
 
-    def _run(self, states: Sequence[_State]) -> None:
+    def _run(self, states: Sequence[_Visited]) -> None:
         """Compile and measure what was not measured yet, a few at a time, as long as there is time."""
         waiting = [state for state in states if state.sink not in self._times]
         size = max(self.width, 2)
         for start in range(0, len(waiting), size):
             if start and self._is_over():
                 return
-            ready: list[tuple[_State, C]] = []
+            ready: list[tuple[_Visited, C]] = []
             for state in waiting[start : start + size]:
                 try:
                     made = self.compile(state.actions)
@@ -395,7 +395,7 @@ class Beam(Generic[C]):
                 self._note(state, measured)
             self._tell()
 
-    def _spills(self, state: _State, made: C) -> bool:
+    def _spills(self, state: _Visited, made: C) -> bool:
         """Whether code turns out to want so many registers that it is not promising any more.
 
         Registers are counted in the order in which LLIR stands; LLVM finds a better one. So what counts is how many more it wants
@@ -415,25 +415,25 @@ class Beam(Generic[C]):
         self.found.refusals["its code spills too many registers"] += 1
         return True
 
-    def _note(self, state: _State, measured: Measured) -> None:
+    def _note(self, state: _Visited, measured: Measured) -> None:
         self._seen.add(state.sink)
-        self.found.trials.append(Trial(state.actions, measured, state.expected.cycles))
+        self.found.trials.append(Attempted(state.actions, measured, state.expected.cycles))
         right = measured.outcome is Outcome.RIGHT
         self._times[state.sink] = measured.seconds if right else float("inf")
 
-    def _measured_states(self) -> list[_State]:
+    def _measured_states(self) -> list[_Visited]:
         right = [trial.actions for trial in self.found.trials if trial.measured.outcome is Outcome.RIGHT]
         return [state for actions in right if (state := self._replay(actions)) is not None]
 
     def _fastest(self) -> float:
         return min(self._times.values(), default=float("inf"))
 
-    def _best(self, states: Sequence[_State]) -> list[_State]:
+    def _best(self, states: Sequence[_Visited]) -> list[_Visited]:
         unique = {state.sink: state for state in states}.values()
         right = [state for state in unique if self._times.get(state.sink, float("inf")) < float("inf")]
         return sorted(right, key=lambda state: self._times[state.sink])[: self.width]
 
-    def _decide(self, first: _State, kept: Sequence[_State]) -> None:
+    def _decide(self, first: _Visited, kept: Sequence[_Visited]) -> None:
         """Let the fastest and the heuristic's run in turn: the answer is what is ahead in most rounds, by more than noise."""
         found = self.found
         rivals = [state for state in kept if state.sink is not first.sink][:_FINALISTS]

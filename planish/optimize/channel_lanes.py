@@ -24,7 +24,7 @@ from planish.actions.split import Split
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.optimize.body import Body, copying
-from planish.optimize.cores import Cut, best_cut
+from planish.optimize.cores import CoreCut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window, lanes_of
 from planish.target import Target
@@ -42,7 +42,7 @@ _EDGE: Final = 1.05
 """What a tile costs that runs over an edge of channels or pixels."""
 
 
-class _Tile(NamedTuple):
+class _ChannelTile(NamedTuple):
     """A register tile: pixels times vectors of channels."""
 
     amounts: dict[UOp, int]
@@ -89,7 +89,7 @@ class _Tile(NamedTuple):
         return rounds * edge * (body.cycles(target) + target.branches)
 
 
-def _best_tile(draft: Draft, view: Nest, window: Window, channel: UOp, lanes: int) -> _Tile:
+def _best_tile(draft: Draft, view: Nest, window: Window, channel: UOp, lanes: int) -> _ChannelTile:
     """Of the pixels that are neighbours as many as there are registers for; if all of them are few, some of other axes, too."""
     across, taps, channels = _across(view, window), _last_taps(view, window), size_of(channel)
     whole = size_of(across)
@@ -106,7 +106,9 @@ def _best_tile(draft: Draft, view: Nest, window: Window, channel: UOp, lanes: in
     tiles = [
         tile
         for tile in (
-            _Tile({**everywhere, **one}, v, across) for one in amounts for v in range(1, _MOST_VECTORS + 1)
+            _ChannelTile({**everywhere, **one}, v, across)
+            for one in amounts
+            for v in range(1, _MOST_VECTORS + 1)
         )
         if tile.fits(taps, draft.target.registers) and (tile.vectors - 1) * lanes < channels
     ]
@@ -200,7 +202,7 @@ def _share(draft: Draft, view: Nest, window: Window, sizes: Sizes, channel: UOp)
         else:
             halo = sizes.image({axis: 1}) - whole // max(size_of(axis), 1)
             again = weights * batch + copying(target, max(halo, 0))
-        cuts.append(Cut(axis, steps, again))
+        cuts.append(CoreCut(axis, steps, again))
     cut = best_cut(target, view.work, cuts) if draft.cores else None
     if cut is not None:
         draft.take(Thread, cut.axis, cut.pieces, "pieces for the cores")

@@ -33,7 +33,7 @@ from planish.actions.split import Split
 from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.optimize.body import copying
-from planish.optimize.cores import ROUNDS, Cut, best_cut
+from planish.optimize.cores import ROUNDS, CoreCut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
 from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division, dividing_tile
@@ -100,7 +100,7 @@ def broadcast_axis(view: Nest, lanes: UOp, reductions: Sequence[UOp]) -> UOp | N
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class MatrixProduct:
     """A kernel that is a product of matrices, or several."""
 
     rows: UOp
@@ -118,7 +118,7 @@ class Product:
         return size_of(self.rows), size_of(self.columns), size_of(self.along)
 
 
-def find_product(view: Nest, target: Target) -> Product | None:
+def find_product(view: Nest, target: Target) -> MatrixProduct | None:
     """The product that a kernel is: one sum over one axis, of two operands, each of which lacks an output axis of the other."""
     if len(view.reductions) != 1 or not view.writes or view.rows:
         return None
@@ -144,7 +144,7 @@ def find_product(view: Nest, target: Target) -> Product | None:
     if not isinstance(view.stride(right, columns), int) or not isinstance(view.stride(right, along), int):
         return None
     batches = tuple(r for r in view.outputs if r is not rows and r is not columns)
-    return Product(rows, columns, along, left, right, batches, lanes)
+    return MatrixProduct(rows, columns, along, left, right, batches, lanes)
 
 
 def multiply(draft: Draft, view: Nest) -> bool:
@@ -167,7 +167,7 @@ def multiply(draft: Draft, view: Nest) -> bool:
 
 
 def _nest(
-    draft: Draft, view: Nest, product: Product, division: Division, rest: Product | None = None
+    draft: Draft, view: Nest, product: MatrixProduct, division: Division, rest: MatrixProduct | None = None
 ) -> bool:
     """The loops of a product, and of the last columns, if they are apart; false if nothing fits."""
     (rows, columns, along), shape = product.sizes, division.tile
@@ -191,8 +191,8 @@ def _nest(
     # what a piece writes stays in the second cache from one block of a walk to the next
     least = -(-rows * columns * wide * _NEAR // draft.target.caches[1]) if walked else 2
     cuts = [
-        *(Cut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
-        Cut(
+        *(CoreCut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
+        CoreCut(
             product.columns,
             -(-columns // width),
             copying(draft.target, along * rows, turned=True) if scattered else 0.0,
@@ -200,7 +200,7 @@ def _nest(
             and columns % width > 0,  # a panel that nothing is in is more code: only for long walks
             least=max(2, least),
         ),
-        Cut(product.rows, again, copying(draft.target, along * columns) if staged else 0.0, is_free=True),
+        CoreCut(product.rows, again, copying(draft.target, along * columns) if staged else 0.0, is_free=True),
     ]
     # a block is of use to all rows of a piece, and a walk the better the longer it is
     rounds = 1 if length < along and (again < _AGAIN or columns <= width) else ROUNDS
@@ -251,7 +251,7 @@ def _nest(
     return True
 
 
-def _divide(target: Target, view: Nest, product: Product, *, whole: bool = False) -> Division | None:
+def _divide(target: Target, view: Nest, product: MatrixProduct, *, whole: bool = False) -> Division | None:
     """The columns in tiles of whole vectors, and (unless they are to be a whole) those that are better summed up in lanes."""
     rows, columns, along = product.sizes
     pitch = (view.stride(product.left, product.rows) or 1) * product.left.dtype.itemsize
@@ -260,7 +260,7 @@ def _divide(target: Target, view: Nest, product: Product, *, whole: bool = False
     return best_division(target, rows, columns, along if fits and not whole else 0, product.lanes, pitch)
 
 
-def _peel(draft: Draft, product: Product, division: Division) -> list[Product]:
+def _peel(draft: Draft, product: MatrixProduct, division: Division) -> list[MatrixProduct]:
     """The product of the first columns, and that of the last; if they cannot be told apart, that of all."""
     several = division.columns > division.tile.vectors * product.lanes
     if several and product.rows.order < product.columns.order:
@@ -274,7 +274,7 @@ def _peel(draft: Draft, product: Product, division: Division) -> list[Product]:
     return [_part(view, product, part) for part in ("first", "last")]
 
 
-def _part(view: Nest, product: Product, part: str) -> Product:
+def _part(view: Nest, product: MatrixProduct, part: str) -> MatrixProduct:
     """A product in terms of the loops that are one part's own."""
     axes = {name_of(r): r for r in axes_of(view.sink)}
 
@@ -288,7 +288,7 @@ def _part(view: Nest, product: Product, part: str) -> Product:
     return replace(product, rows=rows, columns=columns, along=along, left=left, right=right)
 
 
-def _sums_in_lanes(draft: Draft, rest: Product, shape: Shape) -> None:
+def _sums_in_lanes(draft: Draft, rest: MatrixProduct, shape: Shape) -> None:
     """The last columns: several sums of several rows at once, lanes along what is summed up."""
     tile = f"{shape.rows} rows of {shape.vectors} sums in lanes"
     for axis, amount in ((rest.rows, shape.rows), (rest.columns, shape.vectors)):
@@ -301,7 +301,7 @@ def _sums_in_lanes(draft: Draft, rest: Product, shape: Shape) -> None:
     take_lanes(draft, rest.along, Accumulators, rest.lanes, least=1)
 
 
-def _columns_outside(draft: Draft, product: Product) -> bool:
+def _columns_outside(draft: Draft, product: MatrixProduct) -> bool:
     """Let columns run around rows, so that all rows read a panel before the next; whether there is a loop over columns."""
     rows, columns = draft.innermost(product.rows), draft.outermost(product.columns)
     if rows is not None and columns is not None and rows.order < columns.order:
@@ -321,7 +321,7 @@ def _last(loops: Sequence[UOp]) -> UOp | None:
 
 
 def _block_length(
-    draft: Draft, view: Nest, product: Product, width: int, again: int, *, scattered: bool
+    draft: Draft, view: Nest, product: MatrixProduct, width: int, again: int, *, scattered: bool
 ) -> int:
     """How much of the reduction one pass over the output does: all, unless a panel is too large for the second cache."""
     along, size = size_of(product.along), view.reductions[0].dtype.itemsize
@@ -343,7 +343,7 @@ def _blocks(draft: Draft, tiles: int, tile: int, panel: int) -> int:
     return min(tiles, max(1, -(-tiles * tile // max(room, tile))))
 
 
-def _is_bare(view: Nest, product: Product) -> bool:
+def _is_bare(view: Nest, product: MatrixProduct) -> bool:
     """Whether what follows the sum is little, and reads nothing element by element, and there is one result to keep it in.
 
     Every pass computes it; and what is read may lie where the sum is kept in between.

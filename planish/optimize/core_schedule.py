@@ -132,7 +132,9 @@ class CoreSchedule(ABC):
         return right and (left or slots[0] == slots[1])  # a matrix times itself may be staged at once
 
 
-def try_each(draft: Draft, core: Core, found: Iterable[Fit], kind: type[CoreSchedule]) -> bool:
+def try_each(
+    draft: Draft, core: Core, found: Iterable[Fit], kind: Callable[[Draft, Core, Fit], CoreSchedule]
+) -> bool:
     """The first schedule that can be made; whether there is one. What fails leaves no trace."""
     for fit in found:
         made = draft.copy()

@@ -84,7 +84,7 @@ def pieces_for(target: Target, view: Nest) -> int:
     return min(target.cores, max(work // _PIECE, min(_FEW, work // _LEAST)))
 
 
-class Cut(NamedTuple):
+class CoreCut(NamedTuple):
     """An axis of so many steps, cut into pieces."""
 
     axis: UOp
@@ -103,7 +103,7 @@ class Cut(NamedTuple):
         return -(-self.steps // self.pieces) * self.pieces
 
 
-def best_cut(target: Target, work: int, cuts: Sequence[Cut], *, rounds: int = ROUNDS) -> Cut | None:
+def best_cut(target: Target, work: int, cuts: Sequence[CoreCut], *, rounds: int = ROUNDS) -> CoreCut | None:
     """The cut of a contraction of so many products that lets the cores end first; of equal ones the first, in more pieces.
 
     `rounds`: how many pieces each core should have.
@@ -119,7 +119,7 @@ def best_cut(target: Target, work: int, cuts: Sequence[Cut], *, rounds: int = RO
         if pieces > 1 and (cut.is_free or cut.steps % pieces == 0)
     ]
 
-    def cost(cut: Cut) -> float:
+    def cost(cut: CoreCut) -> float:
         turns = -(-cut.pieces // target.workers)
         alone = busy * cut.padded / cut.steps / cut.pieces + cut.copied
         few = max(0, rounds * target.workers - cut.pieces) / (rounds * target.workers)

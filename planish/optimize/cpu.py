@@ -35,7 +35,7 @@ from planish.optimize.lanes import (
     take_lanes,
     vector_axes,
 )
-from planish.optimize.movement import contiguous_elsewhere, turn
+from planish.optimize.movement import contiguous_elsewhere, sum_in_squares, summed_square, turn
 from planish.optimize.rows import blocks_of_rows
 from planish.optimize.streaming import streams
 from planish.optimize.templates import Candidate, Template
@@ -54,9 +54,13 @@ class _Way(NamedTuple):
     """What is reduced in columns in blocks of rows, not in register tiles."""
     squares: bool = True
     """What is read along another axis than it is written in squares of registers."""
+    sums: bool = False
+    """Sums of what lies otherwise in squares of registers."""
 
     def differs(self, draft: Draft, nest: Nest, vectors: Sequence[UOp]) -> bool:
         """Whether it is another way than the first for a kernel that has these axes in lanes."""
+        if self.sums:
+            return any(summed_square(nest, reduction) is not None for reduction in nest.reductions)
         if self.outputs:
             return vector_axes(nest, every=True) != list(vectors)
         if not self.columns:
@@ -69,6 +73,7 @@ class _Way(NamedTuple):
 
 _WAYS: Final = (
     _Way("lanes"),
+    _Way("sums in squares", sums=True),
     _Way("lanes along outputs", outputs=True),
     _Way("columns in register tiles", columns=False),
     _Way("lanes of elements that are apart", squares=False),
@@ -89,7 +94,14 @@ def axis_by_axis(draft: Draft, nest: Nest) -> Iterator[Candidate]:
 
 
 def _in_lanes(draft: Draft, nest: Nest, way: _Way) -> bool:
-    vectors = vector_axes(nest, every=way.outputs)
+    squared = [r for r in nest.reductions if way.sums and sum_in_squares(draft, nest, r)]
+    if way.sums and not squared:
+        return False
+    vectors = [
+        axis
+        for axis in vector_axes(nest, every=way.outputs)
+        if not any(axis in reduction.ranges for reduction in squared)
+    ]
     for axis in vectors:
         if inner := _inside(nest, axis):
             if not (way.columns and reduce_in_columns(draft, nest, axis, inner)):
@@ -99,7 +111,7 @@ def _in_lanes(draft: Draft, nest: Nest, way: _Way) -> bool:
             align_rows(draft, nest, axis, lanes)
             take_lanes(draft, axis, Upcast, lanes, least=4)
     for reduction in nest.reductions:
-        if not any(axis in reduction.ranges for axis in vectors):
+        if reduction not in squared and not any(axis in reduction.ranges for axis in vectors):
             reduce_in_lanes(draft, nest, reduction)
     return True
 

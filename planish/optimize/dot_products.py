@@ -17,7 +17,7 @@ from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.optimize.body import copying
 from planish.optimize.core_schedule import CoreSchedule, Sizes, divisor, fits, try_each, upto
-from planish.optimize.cores import Cut, best_cut
+from planish.optimize.cores import CoreCut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.templates import Candidate
 from planish.optimize.tiles import Shape, best_tile
@@ -83,12 +83,12 @@ class _Vectors(CoreSchedule):
     def pieces(self, shape: Shape) -> int:
         """Into how many pieces rows are cut for cores; columns and batches are chosen by `share`."""
         m, n, k = self.fit.padded
-        self.cut: Cut | None = None
+        self.cut: CoreCut | None = None
         if self.draft.cores:
             cuts = [
-                *(Cut(batch, size_of(batch)) for batch in self.batches if size_of(batch)),
-                Cut(self.n, self.left(self.n)),
-                Cut(
+                *(CoreCut(batch, size_of(batch)) for batch in self.batches if size_of(batch)),
+                CoreCut(self.n, self.left(self.n)),
+                CoreCut(
                     self.m, upto(m, shape.rows) // shape.rows, copying(self.draft.target, k * n), is_free=True
                 ),
             ]

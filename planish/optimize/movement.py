@@ -5,6 +5,8 @@ in registers, and written as vectors. Around it, a macro tile of few squares use
 cache, and the pieces follow each other along what is read: reads are the ones that wait.
 
     y[j, i] = x[i, j]       for i by 32: for j by 32: for j by 16: for i by 16: 16 × 16 of registers
+
+A sum of products whose factors lie otherwise takes them in squares as well.
 """
 
 from __future__ import annotations
@@ -12,15 +14,19 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from planish.actions.accumulators import Accumulators
 from planish.actions.pad_to import PadTo
 from planish.actions.split import Split
+from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.lanes import lanes_along
+from planish.optimize.lanes import lanes_along, take_lanes
 from planish.target import Target
 from planish.uop.nest import is_part, size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
+from planish.uop.ops import AxisType, Ops
+from planish.uop.ranges import kind_of
 
 _SIDE: Final = 16
 """Elements along a side of a square; more would not fit the registers."""
@@ -44,6 +50,37 @@ def turn(draft: Draft, view: Nest, axis: UOp) -> bool:
     if _bytes(view) > draft.target.caches[0]:
         _macro_tile(draft, other, axis)
     return True
+
+
+def summed_square(nest: Nest, reduction: UOp) -> tuple[UOp, UOp] | None:
+    """Two axes, the one for lanes and a reduced one, of which some operand is contiguous along one, and some other along the other.
+
+    Every operand has both: what is used again along one is a product of matrices.
+    """
+    reduced = [r for r in reduction.src[1:] if r.op is Ops.RANGE and kind_of(r) is AxisType.REDUCE]
+    written = [r for r in nest.outputs if all(nest.stride(place, r) == 1 for place in nest.writes)]
+    reads = nest.inside(reduction)
+    for lanes in (*reversed(written), *sorted(reduced, key=lambda r: r.order, reverse=True)):
+        for other in reduced:
+            if other is lanes or not all({lanes, other} <= place.ranges for place in reads):
+                continue
+            along = [{r for r in (lanes, other) if nest.stride(place, r) == 1} for place in reads]
+            if {lanes} in along and {other} in along and all(along):
+                return lanes, other
+    return None
+
+
+def sum_in_squares(draft: Draft, nest: Nest, reduction: UOp) -> bool:
+    """Squares of registers for a sum of operands that lie otherwise (the trace of a product): rows are added up in lanes."""
+    found = summed_square(nest, reduction)
+    if found is None:
+        return False
+    lanes, other = found
+    side = min(lanes_along(draft.target, nest, lanes), draft.target.lanes(reduction.dtype.scalar), _SIDE)
+    kind = Accumulators if kind_of(lanes) is AxisType.REDUCE else Upcast
+    if take_lanes(draft, lanes, kind, side) < 2:
+        return False
+    return draft.take_first(Unroll, other, (side, side >> 1, side >> 2), "squares turned in registers") > 1
 
 
 def contiguous_elsewhere(view: Nest, axis: UOp) -> UOp | None:

@@ -14,7 +14,7 @@ from planish.actions.thread import Thread
 from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.body import Body, copying
-from planish.optimize.cores import Cut, best_cut
+from planish.optimize.cores import CoreCut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.lanes import lanes_along
 from planish.optimize.windows import UNROLLED_TAPS, Sizes, Window
@@ -72,7 +72,7 @@ def _share(draft: Draft, view: Nest, window: Window, sizes: Sizes, copied: int) 
     """Pieces for the cores, each of which has a copy of its own of the image that it needs."""
     again = copying(draft.target, copied)
     cuts = [
-        Cut(r, draft.steps(r), again if r in sizes.pairs or r in window.channels else 0.0)
+        CoreCut(r, draft.steps(r), again if r in sizes.pairs or r in window.channels else 0.0)
         for r in (*window.shared, *window.pixels, *window.channels)
         if draft.innermost(r) is not None
     ]

@@ -32,7 +32,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Attempted:
     """A candidate and what became of it."""
 
     actions: Schedule
@@ -55,7 +55,7 @@ class Search:
     seconds: float = float("inf")
     baseline: float = float("inf")
     """Seconds of what the heuristic chose."""
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[Attempted] = field(default_factory=list)
     refusals: Counter[str] = field(default_factory=Counter)
     """How often an action did not fit, by reason."""
     considered: int = 0
@@ -66,7 +66,7 @@ class Search:
     """Why it ended."""
 
     @property
-    def rejected(self) -> list[Trial]:
+    def rejected(self) -> list[Attempted]:
         """Candidates that are never chosen."""
         return [trial for trial in self.trials if trial.measured.outcome is not Outcome.RIGHT]
 

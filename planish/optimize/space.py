@@ -63,7 +63,7 @@ _MOST_LANES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SpaceRow:
     """Actions of one kind: each amount on each axis, or on the first ones."""
 
     kind: type[Action]
@@ -81,35 +81,35 @@ class Row:
 
 
 @cache
-def table(target: Target) -> tuple[Row, ...]:
+def table(target: Target) -> tuple[SpaceRow, ...]:
     """What may be tried on a target, besides exchanging loops, staging and tensor cores."""
     lanes = target.lanes(dtypes.float32)
     whole = tuple(lanes * n for n in (1, 2, 3, 4) if 1 < lanes * n <= 64)
-    rows = [Row(Split, _LOOPS), Row(Unroll, (2, 4, 8))]
+    rows = [SpaceRow(Split, _LOOPS), SpaceRow(Unroll, (2, 4, 8))]
     if target.is_gpu:
         return (
             *rows,
-            Row(Upcast, _FEW),
-            Row(Local, _THREADS),
-            Row(Group, _THREADS),
-            Row(Group, _THREADS, make=partial(Group, contiguous=True)),
-            Row(PadTo, (4, 16, 32, 64, 128)),
+            SpaceRow(Upcast, _FEW),
+            SpaceRow(Local, _THREADS),
+            SpaceRow(Group, _THREADS),
+            SpaceRow(Group, _THREADS, make=partial(Group, contiguous=True)),
+            SpaceRow(PadTo, (4, 16, 32, 64, 128)),
         )
     rows += [
-        Row(Upcast, tuple(sorted({*_ROWS, *whole}))),
-        Row(Accumulators, tuple(sorted({4, 8, *whole}))),
-        Row(Lanes, whole),
-        Row(Prefix, whole[:1], 4),
-        Row(Block, _BLOCKS),
-        Row(Hold, _PASSES),
-        Row(Limit, _PASSES[:1]),
-        Row(Overrun, (4, 6, 8, 12)),
-        Row(Peel, tuple(sorted({4, 8, *whole})), 4),
+        SpaceRow(Upcast, tuple(sorted({*_ROWS, *whole}))),
+        SpaceRow(Accumulators, tuple(sorted({4, 8, *whole}))),
+        SpaceRow(Lanes, whole),
+        SpaceRow(Prefix, whole[:1], 4),
+        SpaceRow(Block, _BLOCKS),
+        SpaceRow(Hold, _PASSES),
+        SpaceRow(Limit, _PASSES[:1]),
+        SpaceRow(Overrun, (4, 6, 8, 12)),
+        SpaceRow(Peel, tuple(sorted({4, 8, *whole})), 4),
     ]
     if target.masked:
-        rows += [Row(PadTo, tuple(sorted({4, 6, 8, *whole}))), Row(Align, whole[:1], 4)]
+        rows += [SpaceRow(PadTo, tuple(sorted({4, 6, 8, *whole}))), SpaceRow(Align, whole[:1], 4)]
     if target.parallel is Parallel.CORES:
-        rows.append(Row(Thread, tuple(p for p in _PIECES if p <= target.cores), 4))
+        rows.append(SpaceRow(Thread, tuple(p for p in _PIECES if p <= target.cores), 4))
     return tuple(rows)
 
 

@@ -29,7 +29,6 @@ from planish.optimize.core_schedule import CoreSchedule, Sizes, divisor, divisor
 from planish.optimize.dot_products import with_dot_products
 from planish.optimize.draft import Draft
 from planish.optimize.templates import Candidate
-from planish.optimize.warpgroups import use_warpgroups
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.products import Product, products
@@ -54,8 +53,6 @@ _STEP: Final = 64
 def with_tensor_cores(draft: Draft, nest: Nest) -> Iterator[Candidate]:
     """A candidate for every core that computes what a kernel does."""
     cores = draft.target.tensor_cores if nest.reductions else ()
-    if any(core.reads_memory for core in cores):
-        yield Candidate("warpgroups", use_warpgroups)
     for core in cores:
         if core.reads_memory:
             continue
@@ -67,7 +64,7 @@ def with_tensor_cores(draft: Draft, nest: Nest) -> Iterator[Candidate]:
         elif core.m == 1:
             yield from with_dot_products(draft, core)
         elif ways := fits(draft.sink, core, _padded(core), _LEAST_WORK):
-            yield Candidate(core.name, partial(try_each, core=core, found=ways, kind=_Tiles))
+            yield Candidate(core.name, partial(try_each, core=core, found=ways, kind=_TileRegisters))
 
 
 def _in_tiles_of_tiles(draft: Draft, core: Core, product: Product) -> bool:
@@ -92,7 +89,7 @@ def _padded(core: Core) -> Callable[[Product], Sizes]:
     return sizes
 
 
-class _Tiles(CoreSchedule):
+class _TileRegisters(CoreSchedule):
     """A schedule around tile registers."""
 
     def take(self) -> bool:

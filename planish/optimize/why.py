@@ -17,7 +17,7 @@ Apply = Callable[[UOp, Action, Sequence[Action]], UOp | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ActionEffect:
     """One action of a schedule."""
 
     action: Action
@@ -61,7 +61,7 @@ class Why:
     kernel: str
     origin: str
     """Who chose it: the heuristic, a search, or a search of an earlier time."""
-    steps: tuple[Step, ...]
+    steps: tuple[ActionEffect, ...]
     cost: Estimate
     because: tuple[str, ...] = ()
     """Why what the kernel makes is in memory."""
@@ -120,12 +120,12 @@ def explain(
 ) -> Why:
     """A kernel before its actions, taken through them one by one; `rivals`: what templates offer for it."""
     now = estimate(sink, target, threads=threads)
-    steps: list[Step] = []
+    steps: list[ActionEffect] = []
     for number, action in enumerate(actions):
         after = apply(sink, action, actions[:number])
         if after is None:
             break  # chosen under other settings; what follows would be about another kernel
         sink, before, now = after, now, estimate(after, target, threads=threads)
-        steps.append(Step(action, reasons[number] if number < len(reasons) else "", before, now))
+        steps.append(ActionEffect(action, reasons[number] if number < len(reasons) else "", before, now))
     others = tuple(each for each in rivals if each.actions != tuple(actions))
     return Why(kernel, origin, tuple(steps), now, tuple(because), rivals=others)

@@ -228,6 +228,20 @@ class Dim:
     def __mod__(self, other: DimLike) -> DimLike:
         return self - _floordiv(self, other) * other
 
+    # Order is told where the bounds decide it.
+
+    def __lt__(self, other: DimLike) -> bool:
+        return _is_negative(self - other, self, "<", other)
+
+    def __gt__(self, other: DimLike) -> bool:
+        return _is_negative(other - self, self, ">", other)
+
+    def __ge__(self, other: DimLike) -> bool:
+        return not self < other
+
+    def __le__(self, other: DimLike) -> bool:
+        return not self > other
+
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, Dim) and self._hash == other._hash and self.terms == other.terms
@@ -248,6 +262,16 @@ class Dim:
 
 
 DimLike = int | Dim
+
+
+def _is_negative(difference: DimLike, left: Dim, order: str, right: DimLike) -> bool:
+    low, high = bounds(difference)
+    if low < 0 <= high:
+        raise ShapeError(
+            f"whether {left} {order} {right} is not known before the program runs: {left!r}",
+            remedy="give the size bounds that decide it, or compare tensors: planish.where(x.shape[0] < y, …)",
+        )
+    return high < 0
 
 
 def bounds(dim: DimLike) -> tuple[int, int]:

@@ -25,7 +25,7 @@ LEAVES: Final = frozenset({Ops.CONST, Ops.DEFINE_VAR})
 """Values that are the same everywhere."""
 
 
-class Place(NamedTuple):
+class ElementPlace(NamedTuple):
     """The indices of an element, and where there is such an element (None: everywhere)."""
 
     indices: tuple[UOp, ...]
@@ -44,7 +44,7 @@ class Key(NamedTuple):
     """An element: of which tensor, and where."""
 
     node: UOp
-    place: Place
+    place: ElementPlace
 
 
 class Recipe(NamedTuple):
@@ -157,7 +157,7 @@ class Elements:
 
     def now(self, node: UOp, indices: tuple[UOp, ...]) -> UOp:
         """The element of a pure tensor, simplified."""
-        start = Key(node, Place(indices if shape(node) else ()))
+        start = Key(node, ElementPlace(indices if shape(node) else ()))
         recipes: dict[Key, Recipe] = {}
         stack = [start]
         while stack:
@@ -206,19 +206,19 @@ class Elements:
             return self._moved(node, indices, valid)
         raise LoweringError(f"{node.op.name} has no element", op=node.op.name)
 
-    def part(self, source: UOp, place: Place) -> Key:
+    def part(self, source: UOp, place: ElementPlace) -> Key:
         """The element of an operand: a scalar has no axes to index."""
-        return Key(source, place if shape(source) else Place((), place.valid))
+        return Key(source, place if shape(source) else ElementPlace((), place.valid))
 
     def _moved(self, node: UOp, indices: tuple[UOp, ...], valid: UOp | None) -> Recipe:
         source = node.src[0]
         inner, inside = source_indices(node.op, node.arg, shape(source), indices, table=self.table)
         if inside is None:
-            return Recipe((Key(source, Place(inner, valid)),), lambda found: found[0])
+            return Recipe((Key(source, ElementPlace(inner, valid)),), lambda found: found[0])
         zero = self.zero(node)
         if inside.op is Ops.CONST:  # nothing but padding
             return Recipe((), lambda _: zero)
-        here = Key(source, Place(inner, both(valid, inside)))
+        here = Key(source, ElementPlace(inner, both(valid, inside)))
         return Recipe((here,), lambda found: inside.where(found[0], zero))
 
     def read(self, memory: UOp, indices: tuple[UOp, ...], valid: UOp | None) -> UOp:

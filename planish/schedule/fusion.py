@@ -21,17 +21,23 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
 from planish.records import dataclass
-from planish.schedule.elements import COMPUTED, LEAVES, Elements, InMemory, Key, Place, Recipe, both, element
-from planish.schedule.graph import Graph
+from planish.schedule.elements import (
+    COMPUTED,
+    LEAVES,
+    ElementPlace,
+    Elements,
+    InMemory,
+    Key,
+    Recipe,
+    both,
+    element,
+)
+from planish.schedule.graph import TensorGraph
 from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
-from planish.schedule.loop_order import LoopOrder, Ranges
+from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
 from planish.schedule.reasons import (
     COMPUTED_HERE,
-    NO_ROW,
-    REDUCED_AGAIN,
-    REDUCED_HERE,
-    REDUCED_ONCE,
     RESULT,
     SCAN,
     TAKEN_HERE,
@@ -40,9 +46,9 @@ from planish.schedule.reasons import (
     Reason,
     first_of,
     is_costly,
-    is_shared,
     is_worth_a_row,
 )
+from planish.schedule.reduction_reasons import NO_ROW, REDUCED_AGAIN, REDUCED_HERE, REDUCED_ONCE, is_shared
 from planish.schedule.rows import Rows, spans
 from planish.schedule.tensors import Tensors, is_empty, most, same_dim
 from planish.uop.movement import flat_index
@@ -50,7 +56,7 @@ from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Bufferize, Ops, ReduceAxes
 from planish.uop.rewrite import substitute
-from planish.uop.shape import Dim, shape
+from planish.uop.shape import shape
 from planish.uop.symbolic import simplify
 
 _STAND_IN: Final = 1 << 29
@@ -61,7 +67,7 @@ _STAND_IN: Final = 1 << 29
 class Around:
     """What is known of the rest of the program while a kernel is put together."""
 
-    graph: Graph
+    graph: TensorGraph
     realised: InMemory
     others: Collection[UOp] = ()
     """Results that other kernels will compute."""
@@ -97,7 +103,7 @@ class Fusion:
         dims = [dim for dim in shape(roots[0]) if not same_dim(dim, 1)]
         self.nest = LoopOrder(self.table, dims, max(self.level(root) for root in roots), ordered)
         self.rows = Rows(self.nest, tensors.target)
-        self.asked: dict[UOp, dict[Place, None]] = {}
+        self.asked: dict[UOp, dict[ElementPlace, None]] = {}
         self.waiting: list[tuple[int, UOp]] = []
         self.recipes: dict[Key, Recipe] = {}
         self.made: dict[Key, UOp] = {}
@@ -107,7 +113,7 @@ class Fusion:
         """Tensors in memory that are made by kernels, and read here."""
         self.buffers: set[UOp] = set()
         """All memory that is read here, as far as that is known."""
-        self.on_the_way: dict[UOp, Place] = {}
+        self.on_the_way: dict[UOp, ElementPlace] = {}
         """Other results that are computed here anyway, and where."""
         self.products = frozenset[UOp]().union(*(self._products(root) for root in self.roots))
         """All products of matrices that the results are made of, as far as they are not in memory."""
@@ -127,7 +133,7 @@ class Fusion:
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
-    def whole(self, root: UOp) -> Place:
+    def whole(self, root: UOp) -> ElementPlace:
         """Every element of a result, one per value of the output ranges."""
         axes, found = iter(enumerate(self.nest.indices)), []
         for dim in shape(root):
@@ -135,8 +141,8 @@ class Fusion:
                 found.append(self.table.const(0))
                 continue
             axis, r = next(axes)
-            found.append(_turned(r, dim) if axis in self.backwards else r)
-        return Place(tuple(found))
+            found.append(from_the_end(r, dim) if axis in self.backwards else r)
+        return ElementPlace(tuple(found))
 
     def ask(self, key: Key) -> None:
         if key.node not in self.asked:
@@ -171,7 +177,7 @@ class Fusion:
         for need in recipe.needs:
             self.ask(need)
 
-    def _pass_on(self, node: UOp, places: Sequence[Place]) -> None:
+    def _pass_on(self, node: UOp, places: Sequence[ElementPlace]) -> None:
         for place in places:
             key = Key(node, place)
             self._use(key, self._recipe(key))
@@ -231,7 +237,7 @@ class Fusion:
         else:
             raise LoweringError(f"{node.op.name} cannot be part of a kernel", op=node.op.name)
 
-    def _is_result(self, node: UOp, places: Sequence[Place]) -> bool:
+    def _is_result(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
         """Whether a tensor is made here, and nothing else in the kernel asks for it."""
         return node in self.roots and len(places) == 1
 
@@ -241,7 +247,7 @@ class Fusion:
         if node in self.around.realised:
             self.reads[node] = None
 
-    def _takes_along(self, node: UOp, places: Sequence[Place]) -> bool:
+    def _takes_along(self, node: UOp, places: Sequence[ElementPlace]) -> bool:
         """Whether another result can be stored here, because it is computed on the way, once per value of leading ranges."""
         products = self._products(node)
         if len(places) != 1 or (products and products != self._products(self.roots[0])):
@@ -262,20 +268,20 @@ class Fusion:
         """The products of matrices that a tensor is made of, as far as they are not in memory."""
         return self.around.graph.products_of(node, self.around.realised)
 
-    def _loops(self, places: Sequence[Place]) -> dict[Ranges, int]:
+    def _loops(self, places: Sequence[ElementPlace]) -> dict[Ranges, int]:
         """The different loops that ask, and at how many places each."""
         found: dict[Ranges, int] = {}
         for place in places:
             found[place.ranges] = found.get(place.ranges, 0) + 1
         return found
 
-    def times(self, node: UOp, places: Sequence[Place]) -> float:
+    def times(self, node: UOp, places: Sequence[ElementPlace]) -> float:
         """How often an element is computed in the loop that does so most often."""
         loops = self._loops(places)
         often = max(times * count(self.nest.closure(ranges)) for ranges, times in loops.items())
         return often / max(1, most(shape(node)))
 
-    def _decide_computed(self, node: UOp, places: Sequence[Place]) -> None:
+    def _decide_computed(self, node: UOp, places: Sequence[ElementPlace]) -> None:
         if node is not self.roots[0] and not node.dtype.is_index:
             case = Case(self, node, places, self.times(node, places))
             if node.op is not Ops.INDEX and is_worth_a_row(case) and self._keep(node, places):
@@ -289,7 +295,7 @@ class Fusion:
         if not (several and self._keep(node, places)):
             self._pass_on(node, places)
 
-    def _row_operands(self, node: UOp, places: Sequence[Place]) -> int:
+    def _row_operands(self, node: UOp, places: Sequence[ElementPlace]) -> int:
         """How many operands differ from place to place. (With one, it is as well kept as the result.)"""
         if node.op is Ops.INDEX:
             return 2
@@ -301,7 +307,7 @@ class Fusion:
                 and self.elements.view(inner) is None
                 and not is_empty(shape(inner.src[0]))
             ):
-                moved = [self.elements.recipe(Key(inner, Place(indices))).needs for indices in here]
+                moved = [self.elements.recipe(Key(inner, ElementPlace(indices))).needs for indices in here]
                 if not all(moved):
                     break
                 inner, here = inner.src[0], [needs[0].place.indices for needs in moved]
@@ -311,7 +317,7 @@ class Fusion:
 
     # -- reductions -------------------------------------------------------------------------------------------------
 
-    def _decide_reduction(self, node: UOp, places: Sequence[Place]) -> None:
+    def _decide_reduction(self, node: UOp, places: Sequence[ElementPlace]) -> None:
         if node is self.roots[0]:
             self._pass_on(node, places)
             return
@@ -337,12 +343,12 @@ class Fusion:
         )
         inner = dict(zip(axes, found, strict=True))
         ranges = [r for r in found if r.op is Ops.RANGE]
-        place = Place(tuple(inner.get(axis, index) for axis, index in enumerate(indices)), valid)
+        place = ElementPlace(tuple(inner.get(axis, index) for axis, index in enumerate(indices)), valid)
         return Recipe((Key(source, place),), lambda got: got[0].reduce(op, *ranges) if ranges else got[0])
 
     # -- scans ------------------------------------------------------------------------------------------------------
 
-    def _decide_scan(self, node: UOp, places: Sequence[Place]) -> None:
+    def _decide_scan(self, node: UOp, places: Sequence[ElementPlace]) -> None:
         (axis,) = cast("ReduceAxes", node.arg).axes
         (place, *more) = places
         if self._turns(node, place.indices[axis], axis):
@@ -374,7 +380,7 @@ class Fusion:
         if not self.may_turn or along.op is Ops.RANGE or len(along.ranges) != 1:
             return False
         (r,) = along.ranges
-        if r not in self.nest.outputs or along is not _turned(r, shape(node)[axis]):
+        if r not in self.nest.outputs or along is not from_the_end(r, shape(node)[axis]):
             return False
         place = self.nest.indices.index(r)
         if place in self.backwards:  # turned already, for another scan
@@ -424,7 +430,7 @@ class Fusion:
             else:
                 found = self.table.make(Ops.INDEX, x.dtype, (*element(view, indices), cast("UOp", inside)))
             return Recipe(tuple(asked), lambda _: found)
-        here = Key(x, Place(indices, both(place.valid, gate)))
+        here = Key(x, ElementPlace(indices, both(place.valid, gate)))
         zero = self.elements.zero(node)
         return Recipe((here, *asked), lambda got: got[0] if gate is None else gate.where(got[0], zero))
 
@@ -441,7 +447,7 @@ class Fusion:
 
     # -- rows that are kept -----------------------------------------------------------------------------------------
 
-    def _keep(self, node: UOp, places: Sequence[Place], own_loop: bool = True) -> bool:
+    def _keep(self, node: UOp, places: Sequence[ElementPlace], own_loop: bool = True) -> bool:
         """Store the row once, where the first loop over it runs (or in a loop of its own), and read it elsewhere."""
         row = self.rows.of(node, places)
         if row is None:
@@ -458,10 +464,10 @@ class Fusion:
         dims = tuple(shape(node)[axis] for axis in row.axes)
         memory = node.dtype.ptr(most(dims), AddrSpace.LOCAL)
 
-        def flat(place: Place) -> UOp:
+        def flat(place: ElementPlace) -> UOp:
             return simplify(flat_index(dims, [place.indices[axis] for axis in row.axes], self.table))
 
-        def reader(place: Place) -> Recipe:
+        def reader(place: ElementPlace) -> Recipe:
             def make(found: list[UOp]) -> UOp:
                 kept = self.table.make(Ops.BUFFERIZE, memory, (found[0], flat(filling)), Bufferize("local"))
                 return self.table.make(Ops.INDEX, node.dtype, (kept, flat(place)))
@@ -484,7 +490,7 @@ class Fusion:
                 needs, make = self.recipes[key]
                 self.made[key] = make([self.made[need] for need in needs])
 
-    def value(self, node: UOp, place: Place | None = None) -> UOp:
+    def value(self, node: UOp, place: ElementPlace | None = None) -> UOp:
         """The element of a result."""
         return self.made[Key(node, self.whole(node) if place is None else place)]
 
@@ -501,8 +507,3 @@ class Fusion:
 def _stored(dtype: DType) -> DType:
     """The dtype in memory: index values have none of their own."""
     return dtypes.int64 if dtype.is_index else dtype
-
-
-def _turned(r: UOp, dim: Dim) -> UOp:
-    """The index that runs from the last element to the first."""
-    return simplify(r * -1 + (dim - 1))

@@ -22,7 +22,7 @@ THROUGH: Final = COMPUTED | MOVEMENT | {Ops.CONTIGUOUS, Ops.INDEX}
 _SAME_ELEMENTS: Final = frozenset({Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP})
 
 
-class Graph:
+class TensorGraph:
     """The tensors below some results, down to those that are in memory already."""
 
     def __init__(self, roots: Sequence[UOp], realised: Collection[UOp]) -> None:

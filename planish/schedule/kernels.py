@@ -20,7 +20,7 @@ from planish.ptir.function import Function
 from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, InMemory, element
 from planish.schedule.fusion import Around, Fusion
-from planish.schedule.graph import THROUGH, Graph
+from planish.schedule.graph import THROUGH, TensorGraph
 from planish.schedule.lowering import to_tensors
 from planish.schedule.order import Made
 from planish.schedule.order import in_order as in_running_order
@@ -99,7 +99,7 @@ class _Cut:
     """Results by their dims, the last one last: those that may share a kernel."""
     because: dict[UOp, Reason] = field(default_factory=dict)
     """Why tensors are in memory."""
-    graph: Graph = field(init=False)
+    graph: TensorGraph = field(init=False)
 
     def run(self, wanted: Sequence[UOp], reason: Reason) -> list[Kernel]:
         realised = self.tensors.realised
@@ -115,7 +115,7 @@ class _Cut:
         }
         roots = list(dict.fromkeys(whole.values()))
         before = frozenset(realised)
-        self.graph = Graph(roots, realised)
+        self.graph = TensorGraph(roots, realised)
         for node in roots:
             self._realise(node, reason)
         again = worth_memory(self.tensors, self.graph, roots, before) if roots else {}

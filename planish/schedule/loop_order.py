@@ -17,6 +17,7 @@ from typing import Final, cast
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Axis, AxisType
 from planish.uop.shape import Dim
+from planish.uop.symbolic import simplify
 
 Ranges = frozenset[UOp]
 _FIRST: Final = 1 << 16
@@ -109,3 +110,8 @@ class LoopOrder:
             r: self.table.make(r.op, r.dtype, r.src, Axis((number,), cast("Axis", r.arg).kind))
             for number, r in enumerate(order)
         }
+
+
+def from_the_end(r: UOp, dim: Dim) -> UOp:
+    """The index that runs from the last element to the first."""
+    return simplify(r * -1 + (dim - 1))

@@ -26,7 +26,7 @@ _NO_SIZES: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ArenaBlock:
     """Memory of one buffer, or of several of one size that take each other's place."""
 
     buffers: tuple[int, ...]
@@ -39,7 +39,7 @@ class Block:
 class Sharing:
     """What can be said before sizes are known: which buffers are one block, and for how long."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ArenaBlock, ...]
     """Those of the arena."""
     homes: Mapping[int, int]
     """Buffers that live in the array of a result or of a donated parameter instead."""
@@ -55,7 +55,7 @@ class Sharing:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArenaPlace:
     """Where a block lies in the arena, and when."""
 
     buffers: tuple[int, ...]
@@ -76,7 +76,7 @@ class Memory:
     parameters: int
     constants: int
     results: int
-    places: tuple[Place, ...]
+    places: tuple[ArenaPlace, ...]
     """Blocks of the arena. A block of no buffers is the scratch of a kernel."""
     homes: Mapping[int, int]
     """Buffers that live in the array of a result or of a donated parameter instead."""
@@ -141,11 +141,11 @@ def layout(
     needs = [max(nbytes(plan.buffers[buffer], sizes) for buffer in block.buffers) for block in blocks]
     for time, kernel in sharing.launches:
         if kernel < len(scratch) and scratch[kernel]:
-            blocks.append(Block((), time, time))
+            blocks.append(ArenaBlock((), time, time))
             needs.append(scratch[kernel])
     offsets = pack([(block.begin, block.end, need) for block, need in zip(blocks, needs, strict=True)])
     places = tuple(
-        Place(block.buffers, offset, need, block.begin, block.end)
+        ArenaPlace(block.buffers, offset, need, block.begin, block.end)
         for block, offset, need in zip(blocks, offsets, needs, strict=True)
     )
     peak = max((place.offset + place.nbytes for place in places), default=0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from planish import dtypes
 from planish.errors import LoweringError
-from planish.ptir.dims import Dim, DimLike, bounds, product
+from planish.ptir.dims import Dim, DimLike
 from planish.ptir.function import Function, Inst, Region, Value
 from planish.ptir.library.classes import STAYING
 from planish.ptir.ops.control import ScanAttrs
@@ -50,54 +50,17 @@ from planish.schedule.plan import (
 )
 from planish.schedule.reasons import RESULT, TAKEN, Reason
 from planish.schedule.routines import find_routine
+from planish.schedule.tensor_sizes import size_of
 from planish.schedule.tensors import Tensors
 from planish.target import TARGETS, Target
 from planish.uop.node import Table, UOp
-from planish.uop.ops import MOVEMENT, Ops, Variable
-from planish.uop.shape import Dim as UOpDim
+from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import shape
 
 Array = NDArray[Any]
 
 
-def size_of(dims: Sequence[UOpDim]) -> DimLike:
-    """The number of elements of tensor-level dims, as a size of PTIR."""
-    return product(map(plain, dims))
-
-
-def plain(dim: UOpDim) -> DimLike:
-    """A tensor-level dim as a size of PTIR; what PTIR cannot say counts as its maximum."""
-    if isinstance(dim, int):
-        return dim
-    found: dict[UOp, DimLike] = {}
-    for node in dim.toposort():
-        sources = [found[source] for source in node.src]
-        if node.op is Ops.CONST:
-            found[node] = int(cast("int", node.arg))
-        elif node.op is Ops.DEFINE_VAR:
-            name, low, high = cast("Variable", node.arg)
-            found[node] = Dim.named(name, low, high) if low < high else low
-        elif node.op in _ARITHMETIC and (node.op not in _DIVISIONS or bounds(sources[1])[0] > 0):
-            found[node] = _ARITHMETIC[node.op](*sources)
-        elif node.op is Ops.CAST:
-            found[node] = sources[0]
-        else:
-            found[node] = int(node.vmax)
-    return found[dim]
-
-
-_ARITHMETIC: Final[dict[Ops, Callable[..., DimLike]]] = {
-    Ops.ADD: lambda x, y: x + y,
-    Ops.SUB: lambda x, y: x - y,
-    Ops.MUL: lambda x, y: x * y,
-    Ops.NEG: lambda x: -x,
-    Ops.FLOORDIV: lambda x, y: x // y,
-    Ops.FLOORMOD: lambda x, y: x % y,
-}
-_DIVISIONS: Final = frozenset({Ops.FLOORDIV, Ops.FLOORMOD})
-
-
-class _Pairs(NamedTuple):
+class _ComplexPairs(NamedTuple):
     """Complex numbers as pairs of reals in memory."""
 
     node: UOp
@@ -123,7 +86,7 @@ class _Planner:
         self.counters = 0
         self.sizes = counted.names_of_sizes(function)
         """Sizes that have a name."""
-        self.pairs: dict[Value, _Pairs] = {}
+        self.pairs: dict[Value, _ComplexPairs] = {}
         """Complex results of host ops, as reals."""
 
     # -- memory ----------------------------------------------------------------------------------------------------
@@ -309,7 +272,7 @@ class _Planner:
         part = dtypes.float32 if type.dtype is dtypes.complex64 else dtypes.float64
         pairs = TensorType(part, (*type.dims, 2))
         memory, node = self.memory(pairs, Role.ARENA)
-        self.pairs[value] = _Pairs(node, pairs.dims)
+        self.pairs[value] = _ComplexPairs(node, pairs.dims)
         number, self.tensors.values[value] = self.memory(type, Role.VIEW)
         self.block.append(View(number, memory, None))
         return number

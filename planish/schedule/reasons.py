@@ -12,17 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planish.records import dataclass
-from planish.schedule.elements import COMPUTED, Place
-from planish.schedule.graph import THROUGH, depends
+from planish.schedule.elements import COMPUTED, ElementPlace
 from planish.schedule.limits import (
     AGAIN,
     CHEAP,
     FEW_ROWS,
-    FEW_TERMS,
     MOST_BUFFERS,
     MOST_NESTED,
     MOST_STEPS,
-    NARROW,
     SMALL,
 )
 from planish.schedule.tensors import most
@@ -47,7 +44,7 @@ class Case(NamedTuple):
 
     fusion: Fusion
     node: UOp
-    places: Sequence[Place]
+    places: Sequence[ElementPlace]
     """Where it is asked for."""
     times: float
     """How often each of its elements would be computed."""
@@ -256,157 +253,6 @@ def _hides_costly(case: Case) -> bool:
     return False
 
 
-# -- what is reduced -------------------------------------------------------------------------------------------------
-
-
-def is_shared(case: Case) -> bool:
-    """Whether other kernels would compute it too."""
-    around = case.fusion.around
-    return bool(around.others) and around.graph.is_used_by(
-        case.node, around.others, around.realised.realised, around.pending
-    )
-
-
-def _is_unknown(case: Case) -> bool:
-    unknown = case.fusion.unknown
-    return bool(unknown) and any(
-        n in unknown for place in case.places for index in place.indices for n in index.toposort()
-    )
-
-
-def _is_beside(case: Case) -> bool:
-    """Whether a product of matrices is a part of the result only, beside others: it is laid out better by itself."""
-    (place,) = case.places
-    return place.valid is not None and most(shape(case.node)) * case.terms > SMALL and case.is_product
-
-
-def _is_inside_out(case: Case) -> bool:
-    (place,), nest = case.places, case.fusion.nest
-    return nest.closure(place.ranges) != place.ranges or not nest.can_lead(place.ranges)
-
-
-def _is_part(case: Case) -> bool:
-    """Whether other loops than all those of the result are around it."""
-    (place,) = case.places
-    return place.ranges != case.fusion.nest.outputs
-
-
-def _is_product_of_rows(case: Case) -> bool:
-    (place,) = case.places
-    inner = place.ranges - case.fusion.nest.outputs
-    if not _is_part(case) or not case.is_product:
-        return False
-    few = count(place.ranges) * case.terms <= SMALL
-    return not (few or (bool(inner) and _may_nest(case, count(inner))))
-
-
-def _is_summed_up(case: Case) -> bool:
-    """Whether a product of matrices is only reduced again (pooled), and no larger than what stays in a cache.
-
-    Alone it has a schedule of its own; of a sum of sums only the inner one is laid out. What is larger is not worth its memory.
-    What fills rows that are kept (attention) is not meant: it is used again where it is.
-    """
-    (place,) = case.places
-    inner = place.ranges - case.fusion.nest.outputs
-    if not inner.isdisjoint(case.fusion.filling):
-        return False
-    small = most(shape(case.node)) * case.node.dtype.itemsize <= MOST_NESTED
-    return bool(inner) and case.is_product and small and count(place.ranges) * case.terms > SMALL
-
-
-def _has_few_rows(case: Case) -> bool:
-    (place,), outputs = case.places, case.fusion.nest.outputs
-    leading = place.ranges & outputs
-    few = count(leading) < FEW_ROWS and case.terms > SMALL
-    return leading != outputs and not case.is_product and few
-
-
-def _is_beside_a_product(case: Case) -> bool:
-    """Whether it is a sum for some axes of a result that a product of matrices is made for all of.
-
-    That product has a schedule for itself only. Sums that are made of it, or that it is made of, are not meant.
-    """
-    fusion, node = case.fusion, case.node
-    (place,) = case.places
-    if case.is_product or not place.ranges < fusion.nest.outputs:
-        return False
-    for product in fusion.products:
-        axes = cast("ReduceAxes", product.arg).axes
-        terms = most(shape(product.src[0])[axis] for axis in axes)
-        whole = most(shape(product)) >= count(fusion.nest.outputs)
-        if whole and most(shape(product)) * terms > SMALL and not depends(product, node):
-            return not depends(node, product)
-    return False
-
-
-def _is_second_product(case: Case) -> bool:
-    """Whether another product of matrices is computed for the same elements: of two sums side by side, neither has the registers."""
-    fusion, node = case.fusion, case.node
-    (place,) = case.places
-    if _is_part(case) or count(place.ranges) * case.terms <= SMALL or not case.is_product:
-        return False
-    if fusion.product is None:
-        fusion.product = node
-    return fusion.product is not node
-
-
-def _is_window_of_rows(case: Case) -> bool:
-    """Whether a sum over windows (a convolution, a pool) would be computed inside of rows.
-
-    The lanes and the rows of the image in registers that make it fast belong to a kernel of its own. Rows of another kernel cut
-    it element by element, each with its own window.
-    """
-    (place, *_) = case.places
-    inside = len(case.places) > 1 or not place.ranges <= case.fusion.nest.outputs
-    return inside and most(shape(case.node)) * case.terms > SMALL and _slides(case)
-
-
-def _slides(case: Case) -> bool:
-    """Whether a sum takes its operands by positions that overlap."""
-    stack, seen = [case.node.src[0]], {case.node.src[0]}
-    while stack:
-        each = stack.pop()
-        if each in case.fusion.around.realised or each.op not in THROUGH or len(each.src) == 0:
-            continue
-        if each.op is Ops.INDEX and len(each.src) > 1:
-            if most(shape(each)) >= 2 * most(shape(each.src[0])):
-                return True
-            new = [each.src[0]]
-        elif each.op is Ops.INDEX:
-            continue
-        else:
-            new = list(each.src)
-        fresh = [source for source in new if source not in seen]
-        seen.update(fresh)
-        stack.extend(fresh)
-    return False
-
-
-def _may_nest(case: Case, row: int) -> bool:
-    """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
-    return case.terms <= NARROW and row * case.terms * case.node.dtype.itemsize <= MOST_NESTED
-
-
-def _is_no_row(case: Case) -> bool:
-    closure = case.fusion.nest.closure
-    around = any(closure(place.ranges) != place.ranges for place in case.places)
-    return around or case.fusion.rows.of(case.node, case.places) is None
-
-
-def _row_length(case: Case) -> int:
-    row = case.fusion.rows.of(case.node, case.places)
-    return 0 if row is None else most(shape(case.node)[axis] for axis in row.axes)
-
-
-def _is_wide_product(case: Case) -> bool:
-    return case.is_product and not _may_nest(case, _row_length(case))
-
-
-def _has_few_long_rows(case: Case) -> bool:
-    row = case.fusion.rows.of(case.node, case.places)
-    return row is not None and count(row.held) < FEW_ROWS and _row_length(case) * case.terms > FEW_TERMS
-
-
 # -- the table -------------------------------------------------------------------------------------------------------
 
 COMPUTED_HERE: Final = (
@@ -460,53 +306,6 @@ TAKEN_HERE: Final = (
 )
 """Elements of a tensor at positions."""
 
-REDUCED_HERE: Final = (
-    Reason("shared", "several kernels need this sum", is_shared),
-    Reason("by position", "it is taken at positions that are computed", _is_unknown),
-)
-"""Reductions."""
-
-REDUCED_ONCE: Final = (
-    Reason("beside others", "a product of matrices that is a part of the result only", _is_beside),
-    Reason("inside out", "its loops would have to be around others that are around them", _is_inside_out),
-    Reason(
-        "product of rows",
-        "a product of matrices that is too large to be computed row by row",
-        _is_product_of_rows,
-    ),
-    Reason("summed up", "a product of matrices that is reduced again, and small", _is_summed_up),
-    Reason(
-        "window of rows",
-        "a sum over windows, whose lanes and registers are those of a kernel of its own",
-        _is_window_of_rows,
-    ),
-    Reason("few rows", "the rows are too few for all cores, and long", _has_few_rows),
-    Reason("second product", "the kernel has another product of matrices", _is_second_product),
-    Reason(
-        "beside a product",
-        "a sum for some axes of what a product of matrices is made for all of",
-        _is_beside_a_product,
-    ),
-)
-"""Reductions of which every element would be computed once."""
-
-REDUCED_AGAIN: Final = (
-    Reason("no row", "it is needed again, and cannot be kept as a row of the kernel", _is_no_row),
-    Reason(
-        "product of rows",
-        "a product of matrices that is too large to be computed row by row",
-        _is_wide_product,
-    ),
-    Reason(
-        "window of rows",
-        "a sum over windows, whose lanes and registers are those of a kernel of its own",
-        _is_window_of_rows,
-    ),
-    Reason("few rows", "the rows are too few for all cores, and long", _has_few_long_rows),
-)
-"""Reductions that would be computed again and again, unless a row of them is kept."""
-
-NO_ROW: Final = REDUCED_AGAIN[0]
 SCAN: Final = Reason("scan", "its running sums do not go along a loop of the kernel")
 WRITTEN: Final = Reason("written", "something is stored into it, or it was asked for")
 RESULT: Final = Reason("result", "it is a result")

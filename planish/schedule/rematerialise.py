@@ -21,7 +21,7 @@ from typing import Final, cast
 
 from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, LEAVES
-from planish.schedule.graph import Graph
+from planish.schedule.graph import TensorGraph
 from planish.schedule.prices import Path, Prices, moved
 from planish.schedule.tensors import Tensors, most, same_dim
 from planish.uop.node import UOp
@@ -59,7 +59,7 @@ class Verdict:
 
 
 def worth_memory(
-    tensors: Tensors, graph: Graph, roots: Sequence[UOp], realised: Collection[UOp]
+    tensors: Tensors, graph: TensorGraph, roots: Sequence[UOp], realised: Collection[UOp]
 ) -> dict[UOp, Verdict]:
     """The computed tensors below some results that are to have memory of their own, and why."""
     return _Judge(tensors, graph, roots, realised).run()
@@ -80,7 +80,7 @@ class _Judge:
     """The tensors of one cut, with what is stored so far."""
 
     def __init__(
-        self, tensors: Tensors, graph: Graph, roots: Sequence[UOp], realised: Collection[UOp]
+        self, tensors: Tensors, graph: TensorGraph, roots: Sequence[UOp], realised: Collection[UOp]
     ) -> None:
         self.target = tensors.target
         self.prices = Prices(tensors, realised)

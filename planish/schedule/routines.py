@@ -132,6 +132,10 @@ def _are_small(type: TensorType, *shapes: tuple[DimLike, DimLike]) -> bool:
     return not type.dtype.is_complex and all(bounds(product(shape))[1] <= largest for shape in shapes)
 
 
+_SOME = 8
+"""Bytes of scratch even for matrices without rows: no memory at all would be no argument."""
+
+
 def _cholesky(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     of, type = cast("ops.CholeskyAttrs", attrs), given[0]
     batch, n, _ = _matrices(type)
@@ -142,7 +146,7 @@ def _cholesky(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     chunks, work = pieces(batch, 300 + _most(n, n, n) / 40)
     return Routine(
         _by_library(name, (batch, n, chunks), chunks, work),
-        product((chunks, n, n, type.dtype.itemsize)),
+        product((chunks, n, n, type.dtype.itemsize)) + _SOME,
     )
 
 
@@ -185,7 +189,7 @@ def _lu(attrs: Attrs, given: Types, made: Types) -> Routine | None:
     chunks, work = pieces(batch, 500 + _most(m, n, n) / 30)
     room = product((m, n, type.dtype.itemsize)) + product((m, 8))
     call = _by_library(f"lu.{type.dtype.name}", (batch, m, n, chunks, room), chunks, work)
-    return Routine(call, product((chunks, room)))
+    return Routine(call, product((chunks, room)) + _SOME)
 
 
 def _fourier(op: str) -> Callable[[Attrs, Types, Types], Routine | None]:

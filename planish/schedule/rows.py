@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from planish.schedule.elements import Place
+from planish.schedule.elements import ElementPlace
 from planish.schedule.limits import MOST_KEPT
 from planish.schedule.loop_order import LoopOrder, Ranges
 from planish.schedule.tensors import most, same_dim
@@ -35,7 +35,7 @@ class Rows:
         self.most = min(MOST_KEPT, target.local_bytes) if target.is_gpu else MOST_KEPT
         """Bytes of a row that is kept: a block of a GPU has no more than it has."""
 
-    def of(self, node: UOp, places: Sequence[Place]) -> Row | None:
+    def of(self, node: UOp, places: Sequence[ElementPlace]) -> Row | None:
         """The axes that differ from place to place, or lie in loops that the tensor does not depend on."""
         if node.dtype.is_index or any(place.valid is not None for place in places):
             return None
@@ -55,10 +55,10 @@ class Rows:
             return None
         return Row(axes, held)
 
-    def filling(self, node: UOp, places: Sequence[Place], row: Row) -> Place | None:
+    def filling(self, node: UOp, places: Sequence[ElementPlace], row: Row) -> ElementPlace | None:
         """The place of the first loop, if it runs over whole rows and all others are loops that come later."""
         dims = shape(node)
-        found: list[tuple[int, Place]] = []
+        found: list[tuple[int, ElementPlace]] = []
         levels = []
         for place in places:
             indices = [place.indices[axis] for axis in row.axes]
@@ -79,11 +79,11 @@ class Rows:
         level, place = min(found, key=lambda each: each[0])
         return place if sum(each <= level for each in levels) == 1 else None
 
-    def own_loop(self, node: UOp, place: Place, row: Row, level: int) -> Place:
+    def own_loop(self, node: UOp, place: ElementPlace, row: Row, level: int) -> ElementPlace:
         """The place of a new loop over whole rows."""
         dims = shape(node)
         ranges = iter(self.nest.fresh(level, row.held, [dims[axis] for axis in row.axes]))
-        return Place(
+        return ElementPlace(
             tuple(next(ranges) if axis in row.axes else index for axis, index in enumerate(place.indices))
         )
 

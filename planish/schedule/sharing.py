@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import count
 
 from planish.schedule.liveness import Liveness, Range, Timeline, joined
-from planish.schedule.memory import Block, Sharing
+from planish.schedule.memory import ArenaBlock, Sharing
 from planish.schedule.overwriting import Pairs, in_place, is_copy, written
 from planish.schedule.plan import Copy, Launch, Plan, Role, Step, Swap, mapped, renamed, walk
 
@@ -187,7 +187,7 @@ def _told(groups: _Groups, timeline: Timeline, *, reuse: bool) -> Sharing:
     for group, inside in members.items():
         hull = groups.ranges[group]
         times = (hull[0][0] // 2, hull[-1][1] // 2) if reuse else (0, timeline.end)
-        found.append(Block(tuple(inside), *times))
+        found.append(ArenaBlock(tuple(inside), *times))
     launches = tuple((time, launch.kernel) for time, launch in timeline.launches)
     return Sharing(tuple(found), homes, tuple(map(frozenset, aliased)), launches, frozenset(needless))
 

@@ -35,8 +35,10 @@ PART: Final = 1 << 14
 _MOST_PARTS: Final = 256
 _LONG: Final = 4 * SMALL
 """Elements that are worth another kernel, or of a scan to be read twice."""
-_COLUMNS: Final = 32
-"""Columns for each multiprocessor of a GPU: several threads sum up each."""
+_COLUMNS: Final = {1: 256, 2: 128}
+"""Columns for each multiprocessor of a GPU, by the bytes of an element: several threads sum up each, of narrow ones several at a time."""
+_WIDE_COLUMNS: Final = 32
+"""The same of all others."""
 _COLUMN_PART: Final = 256
 """Elements of a part of a column that is summed up, at least."""
 _WARPS: Final = 16
@@ -141,7 +143,11 @@ def _column_parts_of_gpu(target: Target, node: UOp, axes: Sequence[int], dims: S
     size = dims[min(axes)]
     if not target.is_gpu or len(dims) - 1 in axes or not isinstance(size, int) or most(dims) < _LONG:
         return 0
-    wanted = target.workers * _COLUMNS // max(most(shape(node)), 1)
+    read = node.src[0]
+    while read.op is Ops.CAST:
+        read = read.src[0]
+    columns = target.workers * _COLUMNS.get(read.dtype.itemsize, _WIDE_COLUMNS)
+    wanted = columns // max(most(shape(node)), 1)
     return _even(min(wanted, size // _COLUMN_PART), size)
 
 

@@ -18,7 +18,7 @@ from planish.uop.ops import DEFINES, Ops
 Verdict = Literal["inside", "outside", "unknown"]
 
 
-class Access(NamedTuple):
+class BoundedAccess(NamedTuple):
     """Elements `at` … `at + lanes - 1` of a buffer, wherever all of the gates hold."""
 
     place: UOp
@@ -66,7 +66,7 @@ def _clauses(gate: UOp) -> Iterator[UOp]:
             yield part
 
 
-def accesses(graph: UOp | Sequence[UOp]) -> Iterator[Access]:
+def accesses(graph: UOp | Sequence[UOp]) -> Iterator[BoundedAccess]:
     """Every element that a kernel may touch: of each INDEX of memory with one index, whatever reads or writes there."""
     nodes = graph.toposort() if isinstance(graph, UOp) else list(graph)
     users: dict[UOp, list[UOp]] = {}
@@ -84,7 +84,7 @@ def accesses(graph: UOp | Sequence[UOp]) -> Iterator[Access]:
         yield from _of_index(node, memory.dtype, users.get(node, []))
 
 
-def _of_index(node: UOp, memory: PtrDType, users: Sequence[UOp]) -> Iterator[Access]:
+def _of_index(node: UOp, memory: PtrDType, users: Sequence[UOp]) -> Iterator[BoundedAccess]:
     _, index, *gates = node.src
     if index.op is Ops.WHERE and index.src[2].op is Ops.INVALID:
         gates.append(index.src[0])
@@ -93,15 +93,15 @@ def _of_index(node: UOp, memory: PtrDType, users: Sequence[UOp]) -> Iterator[Acc
         return
     size = memory.size
     if memory.base.lanes > 1:  # the index counts vectors
-        yield Access(node, index, 1, tuple(gates), size)
+        yield BoundedAccess(node, index, 1, tuple(gates), size)
         return
     if not node.dtype.is_pointer:
         lanes = 1 if index.dtype.lanes > 1 else node.dtype.lanes
-        yield Access(node, index, lanes, tuple(gates), size)
+        yield BoundedAccess(node, index, lanes, tuple(gates), size)
     for user in users:
         value = user if user.op is Ops.LOAD else user.src[1]
         lanes = 1 if index.dtype.lanes > 1 else value.dtype.lanes
-        yield Access(node, index, lanes, (*gates, *user.src[2:]), size)
+        yield BoundedAccess(node, index, lanes, (*gates, *user.src[2:]), size)
 
 
 def outside(graph: UOp | Sequence[UOp]) -> list[str]:
@@ -113,6 +113,6 @@ def outside(graph: UOp | Sequence[UOp]) -> list[str]:
     ]
 
 
-def undecided(graph: UOp | Sequence[UOp]) -> list[Access]:
+def undecided(graph: UOp | Sequence[UOp]) -> list[BoundedAccess]:
     """Accesses that intervals alone do not prove to be inside."""
     return [access for access in accesses(graph) if access.verdict == "unknown" and access.size >= 0]

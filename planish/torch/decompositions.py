@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import torch
 
 from planish.torch import ops as _filled  # noqa: F401
 from planish.torch.registry import find
-
-_KEPT: Final = frozenset({"aten._fused_adam"})
-"""Written out they would be worse than in torch's own code."""
 
 
 @cache
@@ -25,14 +22,24 @@ def table() -> dict[Any, Callable[..., Any]]:
     import torch._refs.special
     from torch._decomp import decomposition_table
 
-    return {
+    found = {
         op: written
         for op, written in decomposition_table.items()
-        if isinstance(op, torch._ops.OpOverload)
-        and find(op) is None
-        and not _is_random(op)
-        and str(op) not in _KEPT
+        if isinstance(op, torch._ops.OpOverload) and find(op) is None and not _is_random(op)
     }
+    found[torch.ops.aten.native_dropout.default] = _native_dropout
+    return found
+
+
+def _native_dropout(x: torch.Tensor, p: float, train: bool | None) -> Any:
+    """The mask as torch draws it on the CPU, and arithmetic that shares kernels with what is around it."""
+    if train is False or p == 0:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    if x.device.type != "cpu":
+        return NotImplemented
+    kept = 1 - p
+    mask = torch.bernoulli(torch.empty_like(x, dtype=torch.bool), kept)
+    return x * mask * (1 / kept if kept else 0.0), mask
 
 
 def _is_random(op: Any) -> bool:

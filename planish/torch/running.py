@@ -54,6 +54,19 @@ def _writer(form: Form) -> Callable[[Array], torch.Tensor]:
     return form.tensor
 
 
+def _on_threads(made: compiler.Executable, threads: int) -> Callable[..., Sequence[Array]]:
+    """A function that always runs on so many threads."""
+    builtin = made.builtin
+    if builtin is None:
+        return settings(threads=threads)(made)
+    count = threads if made.is_parallel else 1
+
+    def run(*arrays: Array, _alive: compiler.Executable = made) -> Sequence[Array]:
+        return builtin(count, *arrays)
+
+    return run
+
+
 class _OnGpu:
     """Tensors in the memory of a GPU, in place, in and out."""
 
@@ -107,9 +120,9 @@ def compiled(
 
         return Compiled(run, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
     with settings(**options.settings()):
-        made: Callable[..., Sequence[Array]] = compiler.compile(function, device=str(device or "cpu"))
-    if options.threads is not None:
-        made = settings(threads=options.threads)(made)
+        made: Any = compiler.compile(function, device=str(device or "cpu"))
+    if options.threads is not None and device is None:
+        made = _on_threads(made, options.threads)
     if device is None:
         return Compiled(made, tuple(map(_reader, inputs)), tuple(map(_writer, outputs)))
     place = _OnGpu(device)

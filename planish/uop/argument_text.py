@@ -17,6 +17,7 @@ from planish.uop.ops import (
     Axis,
     Bufferize,
     Combine,
+    Exchange,
     Lanes,
     Law,
     Ops,
@@ -173,6 +174,11 @@ FORMS: Final[dict[Ops, _Form]] = {
         (("op", _OP_CODEC), ("width", _INT_CODEC), ("before", _BOOL_CODEC)),
         lambda arg: tuple(cast("Combine", arg)),
         lambda parts: Combine(cast("Ops", parts[0]), cast("int", parts[1]), cast("bool", parts[2])),
+    ),
+    Ops.EXCHANGE: _Form(
+        (("matrices", _INT_CODEC), ("transposed", _BOOL_CODEC)),
+        lambda arg: tuple(cast("Exchange", arg)),
+        lambda parts: Exchange(cast("int", parts[0]), cast("bool", parts[1])),
     ),
     Ops.WMMA: _Form(
         (("core", _NAME_CODEC), ("tile", _TUPLE_CODEC), ("pending", _INT_CODEC)),

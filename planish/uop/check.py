@@ -18,6 +18,7 @@ from planish.uop.ops import (
     AxisType,
     Bufferize,
     Combine,
+    Exchange,
     Lanes,
     Law,
     Ops,
@@ -234,6 +235,12 @@ def _combine(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> No
         fail(op, f"gives what it combines, {sources[0].dtype}, not {dtype}")
 
 
+def _exchange(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
+    x, matrices = sources[0].dtype, cast("Exchange", arg).matrices
+    if x.scalar is not dtype.scalar or x.lanes * matrices != dtype.lanes * 4:
+        fail(op, f"{matrices} matrices of rows {x} do not make {dtype}")
+
+
 def _unroll(op: Ops, dtype: DType, sources: tuple[UOp, ...], arg: object) -> None:
     if isinstance(arg, Lanes):
         x = sources[0].dtype
@@ -299,6 +306,7 @@ _OWN: Final[dict[Ops, OwnLaw]] = {
     Ops.ANY: _any,
     Ops.WMMA: _free,
     Ops.COMBINE: _combine,
+    Ops.EXCHANGE: _exchange,
     Ops.CAST: _cast,
     Ops.BITCAST: _bitcast,
     Ops.WHERE: _where,
@@ -337,6 +345,7 @@ _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.GEP: (tuple,),
     Ops.WMMA: (TensorCore,),
     Ops.COMBINE: (Combine,),
+    Ops.EXCHANGE: (Exchange,),
 }
 """The argument types of ops that take one; every other op takes none. (LOAD/STORE: an access hint.)"""
 
@@ -416,6 +425,10 @@ _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
     Ops.COMBINE: (
         "a Combine of an op that may be done in any order, and a power of two",
         lambda a: a.op in REDUCIBLE and type(a.width) is int and a.width > 0 and not a.width & a.width - 1,
+    ),
+    Ops.EXCHANGE: (
+        "an Exchange of 1, 2 or 4 matrices",
+        lambda a: a.matrices in {1, 2, 4} and type(a.transposed) is bool,
     ),
     Ops.WMMA: (
         "a TensorCore with a name and three sizes",

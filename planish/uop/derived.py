@@ -6,7 +6,9 @@ leaves it cached in the node.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, cast
 from zlib import crc32
 
@@ -16,13 +18,26 @@ if TYPE_CHECKING:
     from planish.uop.node import UOp
 
 # a member of an enum costs more to look up than a name
+_serial, _ranges_of, _key_of, _order_of = map(attrgetter, ("serial", "_ranges", "_key", "_order"))
 _AFTER, _CONST, _MUL, _RANGE, _VCONST = Ops.AFTER, Ops.CONST, Ops.MUL, Ops.RANGE, Ops.VCONST
 
 
-def fill_ranges(root: UOp) -> None:
-    for node in root.toposort(lambda n: n._ranges is None):
-        if node._ranges is not None:
-            continue
+def _without(root: UOp, known: Callable[[UOp], object]) -> list[UOp]:
+    """The nodes under one that lack a property, itself among them, sources first; below a node that has it, all have."""
+    seen = {root}
+    found = [root]
+    for node in found:
+        for source in node.src:
+            if known(source) is None and source not in seen:
+                seen.add(source)
+                found.append(source)
+    found.sort(key=_serial)
+    return found
+
+
+def fill_ranges(root: UOp) -> frozenset[UOp]:
+    found = _NO_RANGES
+    for node in _without(root, _ranges_of):
         found = _union(node.src)
         if node.op is _RANGE:
             found = found | {node}
@@ -33,6 +48,7 @@ def fill_ranges(root: UOp) -> None:
         elif node.op in FIRST_RANGE:
             found = found - _closed(node)
         node._ranges = found
+    return found
 
 
 def _closed(node: UOp) -> frozenset[UOp]:
@@ -60,19 +76,18 @@ _NO_RANGES: Final[frozenset[UOp]] = frozenset()
 def _union(nodes: tuple[UOp, ...]) -> frozenset[UOp]:
     result = _NO_RANGES
     for node in nodes:
-        ranges = cast("frozenset[UOp]", node._ranges)
+        ranges = node._ranges
         if ranges is not result and ranges:
             result = result | ranges if result else ranges
     return result
 
 
 def fill_keys(root: UOp) -> None:
-    for node in root.toposort(lambda n: n._key is None):
-        if node._key is None:
-            digest = blake2b(f"{node.op.name} {node.dtype} {stable_text(node.arg)}".encode(), digest_size=16)
-            for source in node.src:
-                digest.update(cast("bytes", source._key))
-            node._key = digest.digest()
+    for node in _without(root, _key_of):
+        digest = blake2b(f"{node.op.name} {node.dtype} {stable_text(node.arg)}".encode(), digest_size=16)
+        for source in node.src:
+            digest.update(cast("bytes", source._key))
+        node._key = digest.digest()
 
 
 _INT: Final = {int}
@@ -103,9 +118,8 @@ _START: Final = (
 
 
 def fill_orders(root: UOp) -> None:
-    for node in root.toposort(lambda n: n._order is None):
-        if node._order is None:
-            node._order = _order(node)
+    for node in _without(root, _order_of):
+        node._order = _order(node)
 
 
 def _order(node: UOp) -> tuple[int, ...]:

@@ -106,6 +106,8 @@ class _Machine(Tiles):
             self.values[node] = self.values[node.src[0]]
         elif op is Ops.COMBINE:
             self.values[node] = self._combine(node)
+        elif op is Ops.EXCHANGE:
+            self.values[node] = self._exchange(node)
         elif op is Ops.BUFFERIZE:
             self._stage(node)
         elif op in _SILENT or node.dtype.is_pointer or node.dtype.name == "void":

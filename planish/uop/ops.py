@@ -92,6 +92,7 @@ class Ops(IntEnum):
     WMMA          = "a b c thread?",  Law.OWN,      "tensor core: a @ b + c on tiles; operands in registers, or places in LOCAL memory, then of the threads of a range (arg: TensorCore)"
     FINISH        = "x",              Law.SAME,     "x, once every product that a thread has begun is done"
     COMBINE       = "x thread?",      Law.OWN,      "x of neighbouring threads, those of a range or of the block, combined: each of them gets it (arg: Combine)"
+    EXCHANGE      = "x",              Law.OWN,      "16-byte rows of 8×8 matrices, a row from each thread of a warp, dealt out as tensor cores hold them (arg: Exchange)"
     # control flow of the linear form
     IF            = "condition after*", Law.VOID,   "what follows up to ENDIF runs where the condition holds"
     ENDIF         = "if",             Law.VOID,     "closes its IF"
@@ -306,6 +307,18 @@ class Combine(NamedTuple):
     width: int
     before: bool = False
     """Each gets what those before it have, combined, and the first the identity; otherwise what all have."""
+
+
+class Exchange(NamedTuple):
+    """How the threads of a warp deal out rows that each of them has: thread T holds row T % 8 of matrix T // 8.
+
+    A row is four words of four bytes. Afterwards thread T has of each matrix word T % 4 of row T // 4. Transposed, which is for elements
+    of two bytes, it has elements 2 · (T % 4) and the one after of column T // 4.
+    """
+
+    matrices: int
+    """Of which a warp has 1, 2 or 4; beyond these, what threads hold does not matter."""
+    transposed: bool
 
 
 UNARY: Final = frozenset(op for op in Ops if Ops.NEG <= op <= Ops.CLZ)

@@ -54,7 +54,17 @@ class Phase(NamedTuple):
 
 
 _PURE: Final = ALU | {Ops.CAST, Ops.BITCAST, Ops.CONST, Ops.VCONST, Ops.DEFINE_VAR, Ops.NOOP}
-_COMMON: Final = _PURE | {Ops.SINK, Ops.GROUP, Ops.RANGE, Ops.END, Ops.AFTER, Ops.INDEX, Ops.STORE, Ops.WMMA}
+_COMMON: Final = _PURE | {
+    Ops.SINK,
+    Ops.GROUP,
+    Ops.RANGE,
+    Ops.END,
+    Ops.AFTER,
+    Ops.INDEX,
+    Ops.STORE,
+    Ops.WMMA,
+    Ops.EXCHANGE,
+}
 _LANES: Final = frozenset(
     {Ops.GEP, Ops.VECTORIZE, Ops.CAT, Ops.COMBINE, Ops.BARRIER, Ops.DEFINE_LOCAL, Ops.DEFINE_GLOBAL}
 )

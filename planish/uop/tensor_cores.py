@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from planish import dtypes
 from planish.dtypes import DType
 from planish.records import dataclass
-from planish.uop.ops import TensorCore
+from planish.uop.ops import Exchange, TensorCore
 
 Matrix = Literal["a", "b", "c"]
 Order = Literal["k", "apart", "odd first"]
@@ -405,3 +405,19 @@ def _fused(product: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
 
 ORDERS: Final = {"apart": multiply_pairs, "odd first": multiply_odd_first}
 """How cores add that do not take k in order."""
+
+
+WARP: Final = 32
+ROW: Final = 16
+"""Bytes of a row that the threads of a warp deal out."""
+
+
+def exchanged(how: Exchange, itemsize: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each [thread, lane] of what an EXCHANGE gives: whose row it is from, and which element of it."""
+    word = 4 // itemsize
+    thread, matrix, element = np.indices((WARP, how.matrices, word))
+    if how.transposed:
+        row, column = thread % 4 * word + element, thread // 4
+    else:
+        row, column = thread // 4, thread % 4 * word + element
+    return (matrix * 8 + row).reshape(WARP, -1), column.reshape(WARP, -1)

@@ -165,9 +165,8 @@ class UOp(Operators):
     @property
     def ranges(self) -> frozenset[UOp]:
         """The ranges open at this node: it is evaluated once per value of each."""
-        if self._ranges is None:
-            derived.fill_ranges(self)
-        return cast("frozenset[UOp]", self._ranges)
+        found = self._ranges
+        return found if found is not None else derived.fill_ranges(self)
 
     @property
     def key(self) -> bytes:

@@ -16,7 +16,7 @@ from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.compiler import tuning
 from planish.compiler.campaign import Campaign
-from planish.optimize.searched import Measured, Outcome, Search, Trial
+from planish.optimize.searched import Attempted, Measured, Outcome, Search
 from planish.runtime.limits import Limits
 from planish.target import Target
 from planish.uop.node import UOp
@@ -68,7 +68,7 @@ def program(tmp_path: Path) -> Path:
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     def search(sink: UOp, target: Target, start: Sequence[Action], *, budget: float) -> Search:
-        bad = Trial((Unroll("k", 4),), Measured(Outcome.CRASHED, detail="SIGSEGV"), 1.0)
+        bad = Attempted((Unroll("k", 4),), Measured(Outcome.CRASHED, detail="SIGSEGV"), 1.0)
         return Search(FASTER, 1.0, 1.25, trials=[bad], considered=9, rounds=2, ended="nothing improved")
 
     monkeypatch.setattr(tuning, "search", search)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,19 @@ def test_grids_follow_from_named_sizes(name: str) -> None:
         assert np.prod(grid.threads) <= 1024
 
 
+@pytest.mark.parametrize(
+    "function", [pn.argmax, pn.max, pn.min, pn.sum, pn.cumulative_max, pn.cumulative_sum]
+)
+@pytest.mark.parametrize("dtype", [pn.float32, pn.int32])
+def test_all_threads_ask_before_any_chooses(function: Any, dtype: Any) -> None:
+    """A value of another thread is asked for by itself: in one branch of a choice, only some threads would."""
+    (program,) = lowered(lambda x: function(x, axis=1), (4, 128), dtype=dtype).programs
+    lines = [line for line in cuda.render(program).splitlines() if "from_" in line and "inline" not in line]
+    assert lines
+    asks = re.compile(r"\s*(\w+ )?\w+ = from_(thread|before)\([\w, ]+\);")
+    assert [line for line in lines if not asks.fullmatch(line)] == []
+
+
 def test_a_grid_grows_with_a_named_size() -> None:
     dims = {"x": (pn.Dim("batch", 1, 1000), None)}
     (program,) = lowered(lambda x: pn.sum(x * 2.0, axis=1), (8, 12), dims=dims).programs
@@ -131,3 +145,27 @@ def test_what_no_gpu_has_is_refused() -> None:
 def test_source_that_is_none_is_told() -> None:
     with pytest.raises(LoweringError, match=r"(?s)NVRTC refused a kernel for sm_90a.*error"):
         translate("this is no kernel", "sm_90a", cuda.FLAGS, "cubin")
+
+
+def test_a_function_that_is_used_dozens_of_times_is_called() -> None:
+    """Written out each time, NVRTC takes minutes for them."""
+
+    def sums(x: Any, count: int) -> Any:
+        return sum(pn.sum(pn.exp(x * k), axis=1) * pn.max(pn.sin(x + k), axis=1) for k in range(1, count + 1))
+
+    lengths = []
+    for count in (4, 8, 16):
+        lowered = compiler.lower(
+            pn.jit(lambda x, n=count: sums(x, n)).lower(pn.TensorSpec((8, 16))).function, "sm_90"
+        )
+        assert len(lowered.programs) == 1
+        source = lowered.as_text("cuda")
+        assert source.count("__noinline__") == 1
+        lengths.append(len(source))
+    assert lengths[2] - lengths[1] < 2.2 * (lengths[1] - lengths[0])
+    assert lengths[2] < 150_000
+    x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
+    k = np.arange(1, 5)[:, None, None]
+    want = (np.exp(x * k).sum(2) * np.sin(x + k).max(2)).sum(0)
+    few = compiler.lower(pn.jit(lambda x: sums(x, 4)).lower(pn.TensorSpec((8, 16))).function, "sm_90")
+    np.testing.assert_allclose(few.interpreted()(x)[0], want, rtol=1e-5)

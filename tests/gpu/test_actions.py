@@ -26,7 +26,8 @@ from planish.runtime.cuda.trace import Launch, Stretch, Word
 from planish.stages import pipeline
 from planish.target import TARGETS
 from planish.uop.node import UOp
-from tests.stages.fuzz_actions import SMALL_GPU, Array, Kind, fuzz
+from tests.stages.fuzz_actions import SMALL_GPU, Kind, fuzz
+from tests.stages.kernels import Array
 
 _TARGETS = (TARGETS["sm_90"], SMALL_GPU)
 

@@ -11,6 +11,7 @@ from planish.llir.program import (
     Combine,
     CommitCopies,
     CopyAsync,
+    Deal,
     Finish,
     Immediate,
     Ops,
@@ -203,4 +204,21 @@ def copied_tile() -> Program:
     for n in range(4):
         place = b.add(b.mul(first, -1), 31 - n)
         b.store(b.address(out, b.add(first, n)), b.load(b.address(tile, place)))
+    return b.program()
+
+
+def dealt_rows(*, transposed: bool = False) -> Program:
+    """out[thread, lane] = elements of four 8×8 matrices of halves, one below the other, as tensor cores hold them."""
+    b = Builder("dealt_rows")
+    half = dtypes.float16
+    x, out = b.param("x", half, 256), b.param("out", half, 256)
+    tile = b.memory("tile", half, 256, AddrSpace.LOCAL)
+    at = b.special("lidx0", 32)
+    first = b.mul(at, 8)
+    place = b.address(tile, first)
+    b.body += [CopyAsync(place, b.address(x, first), None, 8), CommitCopies(), WaitCopies(0)]
+    b.barrier()
+    held = b.fresh(half.vec(8))
+    b.body.append(Deal(held, b.load(place, half.vec(8), align=16), 4, transposed))
+    b.store(b.address(out, first), held)
     return b.program()

@@ -16,6 +16,7 @@ from planish.llir.program import Compute, Program, Reload, Spill
 from planish.llir.steps import Decoder
 from planish.llir.text import parse, print_program
 from planish.uop.ops import ALU
+from planish.uop.tensor_cores import CORES
 from tests.llir import kernels
 from tests.llir.generate import random_program
 
@@ -74,6 +75,21 @@ def test_copies_are_there_after_a_wait_and_a_barrier() -> None:
         interpret(program, [x, out], reverse=reverse)
         assert out.tolist() == [*[0.0] * 4, *x[::-1].tolist()]
     assert "cp.async.cg.shared.global" in cuda.render(program)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_rows_are_dealt_out_as_a_tensor_core_holds_its_operand(transposed: bool) -> None:
+    """Four matrices are the left operand of m16n8k16 (below each other, then beside), which its description places too."""
+    program = kernels.dealt_rows(transposed=transposed)
+    operand = np.arange(256, dtype=np.float16).reshape(16, 16)
+    quarters = [operand[r : r + 8, c : c + 8] for c in (0, 8) for r in (0, 8)]
+    rows = np.concatenate([each.T if transposed else each for each in quarters]).reshape(-1)
+    out = np.zeros(256, np.float16)
+    interpret(program, [np.ascontiguousarray(rows), out])
+    assert (
+        out.reshape(32, 8).tolist() == operand.reshape(-1)[CORES["mma_m16n8k16_f16_f32"].places("a")].tolist()
+    )
+    assert f"ldmatrix.sync.aligned.m8n8.x4{'.trans' if transposed else ''}.shared" in cuda.render(program)
 
 
 def test_neighbours_all_get_what_they_combine() -> None:

@@ -70,7 +70,7 @@ def test_a_second_call_is_one_of_machine_code(name: str, monkeypatch: pytest.Mon
         raise AssertionError("the model was imported again")
 
     monkeypatch.setattr(Executable, "general", general)
-    monkeypatch.setattr(Model, "_record", record)
+    monkeypatch.setattr(Model, "record", record)
     (second,) = model.run(None, {"x": x})
     assert not slow
     np.testing.assert_array_equal(first, second)

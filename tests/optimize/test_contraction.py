@@ -20,7 +20,7 @@ from planish.dtypes import void
 from planish.llir.interpret import interpret
 from planish.llir.lower import lower
 from planish.llir.program import Compute, EndLoop, Immediate, Load, Loop, Program, Store
-from planish.optimize.cores import Cut, best_cut
+from planish.optimize.cores import CoreCut, best_cut
 from planish.optimize.heuristic import choose
 from planish.optimize.tiles import Division, Shape, best_division, best_tile
 from planish.stages.pipeline import Machine, run
@@ -207,11 +207,11 @@ def test_cores_share_batches_then_columns_then_rows() -> None:
 def test_pieces_are_equal_unless_that_costs_more_than_it_gains() -> None:
     with Table() as t:
         i, j = t.range(90, 0), t.range(11, 1)
-        columns, rows = Cut(j, 11), Cut(i, 90, is_free=True)
+        columns, rows = CoreCut(j, 11), CoreCut(i, 90, is_free=True)
         best = best_cut(V4, 1 << 30, [columns, rows])
         assert best is not None
         assert best.axis is i  # eleven panels do not go evenly into eight cores
-        dear = Cut(i, 90, copied=1 << 28, is_free=True)
+        dear = CoreCut(i, 90, copied=1 << 28, is_free=True)
         best = best_cut(V4, 1 << 30, [columns, dear])
         assert best is not None
         assert best.axis is j
@@ -221,14 +221,14 @@ def test_pieces_are_equal_unless_that_costs_more_than_it_gains() -> None:
 def test_of_equal_cuts_the_one_with_less_waste_and_large_enough_pieces() -> None:
     two = replace(V4, workers=2)
     with Table() as t:
-        rows = Cut(t.range(66, 0), 11, is_free=True)
+        rows = CoreCut(t.range(66, 0), 11, is_free=True)
         best = best_cut(two, 1 << 24, [rows])
         assert best is not None
         assert best.pieces == 11  # not four of three, which are twelve
         best = best_cut(two, 1 << 24, [rows], rounds=1)
         assert best is not None
         assert best.pieces == 2  # large ones were asked for
-        columns = Cut(t.range(6400, 1), 100)
+        columns = CoreCut(t.range(6400, 1), 100)
         assert best_cut(two, 1 << 30, [columns], rounds=1) == columns._replace(pieces=2)
         assert best_cut(two, 1 << 30, [columns], rounds=2) == columns._replace(pieces=4)
         small = columns._replace(least=10)

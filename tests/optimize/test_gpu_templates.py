@@ -11,6 +11,7 @@ import planish as pn
 from planish import compiler
 from planish.compiler.grids import grid_of
 from planish.config import settings
+from planish.llir.program import Deal
 
 RNG = np.random.default_rng(0)
 
@@ -33,7 +34,17 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "column sums": (lambda x: pn.sum(x, axis=0), (data(128, 64),), "local(i, 32); group(j, 32)"),
     "odd columns": (lambda x: pn.sum(x, axis=0), (data(90, 35),), "local("),
     "matrix times vector": (lambda a, x: a @ x, (data(16, 256), data(256)), "group("),
-    "product": (lambda a, b: a @ b, (data(64, 32), data(32, 64)), "stage(arg1, at=k.outer)"),
+    "product": (
+        lambda a, b: a @ b,
+        (data(64, 32), data(32, 64)),
+        "stage(arg1, at=k.outer, buffers=2, pad=4, turned=true)",
+    ),
+    "product with a transposed operand": (
+        lambda a, b: a.T @ b.T,
+        (data(32, 64), data(64, 32)),
+        "stage(arg1, at=k.outer, buffers=2); stage(arg2, at=k.outer, buffers=2, pad=4, turned=true)",
+    ),
+    "odd product": (lambda a, b: pn.tanh(a @ b), (data(45, 35), data(35, 37)), "buffers=2"),
     "products": (lambda a, b: a @ b, (data(2, 64, 32), data(2, 32, 64)), "stage(arg2, at="),
     "small product": (lambda a, b: a @ b, (data(20, 12), data(12, 24)), "local("),
     "transpose": (lambda x: x.T + 1.0, (data(64, 128),), "stage(arg1, at="),
@@ -145,3 +156,44 @@ def test_long_scans_and_few_columns_are_made_in_parts(name: str, monkeypatch: py
     (found,) = lowered.interpreted()(x)
     close = 2e-2 if name == "narrow scan" else 2e-5
     np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=close, atol=close)
+
+
+WARPS = {
+    "halves": (np.float16, lambda a, b: a @ b, (48, 64), (64, 40)),
+    "halves, both transposed": (np.float16, lambda a, b: a.T @ b.T, (64, 48), (40, 64)),
+    "odd halves with an epilogue": (np.float16, lambda a, b: pn.maximum(a @ b.T, 0.0), (35, 37), (21, 37)),
+    "products": (np.float16, lambda a, b: a @ b, (2, 32, 32), (2, 32, 32)),
+    "a matrix times itself": (np.float16, lambda a, b: a @ a + b, (32, 32), (32, 32)),
+    "doubles": (np.float64, lambda a, b: a @ b.T, (16, 24), (40, 24)),
+    "bytes": (np.int8, lambda a, b: a.astype(pn.int32) @ b.astype(pn.int32).T, (32, 96), (24, 96)),
+}
+
+
+@pytest.mark.parametrize("name", WARPS)
+def test_tensor_cores_of_a_warp_read_tiles(name: str) -> None:
+    kind, function, *shapes = WARPS[name]
+    arrays = [RNG.integers(-4, 5, shape).astype(kind) for shape in shapes]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_80")
+    said = "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
+    assert "tensor_core(mma_" in said
+    assert "swizzle=" in said
+    dealt = [i for program in lowered.programs for i in program.body if isinstance(i, Deal)]
+    assert bool(dealt) is (kind is not np.float64)
+    wanted = compiler.compile(traced)(*arrays)
+    for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-3)
+
+
+def chosen(size: int, steps: int = 4096) -> str:
+    spec = pn.TensorSpec((size, steps), pn.float32), pn.TensorSpec((steps, size), pn.float32)
+    (choice,) = compiler.lower(pn.jit(lambda a, b: a @ b).lower(*spec).function, "sm_90").choices
+    return "; ".join(map(str, choice.actions))
+
+
+def test_the_tile_of_a_product_is_chosen_by_its_rounds() -> None:
+    """On 132 multiprocessors 1024 tiles of 128×128 are 8 rounds; 576 are 5, the last of them nearly empty, 1152 halves of them 9."""
+    assert "upcast(i, 8); local(i.outer, 16)" in chosen(4096)
+    assert "upcast(i, 8); local(i.outer, 8)" in chosen(3072)
+    assert "upcast(i, 4); local(i.outer, 8)" in chosen(512, 512)

@@ -242,3 +242,23 @@ def test_blocks_of_rows_are_not_cut_into_narrow_columns() -> None:
         # for one core they are the best there is; many do better with columns of their own
         assert brief(choose(sink, V4, attempts(V4), cores=False)) == ["pad_to 64", "upcast 64", "block 15"]
         assert brief(choose(sink, V4, attempts(V4))) == ["pad_to 64", "upcast 64", "thread 15"]
+
+
+def test_sums_of_what_lies_otherwise_are_made_in_squares() -> None:
+    """The trace of a product: one factor by rows, the other by columns, each read as vectors."""
+    with Table() as t:
+        i, j = t.range(48, 0, AxisType.REDUCE), t.range(64, 1, AxisType.REDUCE)
+        x, y = (t.param(slot, f32, 48 * 64) for slot in (1, 2))
+        total = (x.index(i * 64 + j) * y.index(j * 48 + i)).reduce(Ops.ADD, i, j)
+        sink = t.sink(t.param(0, f32, 1).index(t.const(0)).store(total))
+        actions = choose(sink, V4, attempts(V4))
+        assert brief(actions) == ["accumulators 16", "unroll 16"]
+        program = lower("kernel", run(sink, Machine(V4, lambda kernel: actions)))
+    widths = [i.result.dtype.lanes for i in program.body if isinstance(i, Load)]
+    assert widths
+    assert set(widths) == {16}
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, 48 * 64).astype(np.float32) for _ in range(2))
+    out = np.zeros(1, np.float32)
+    interpret(program, [out, a, b])
+    assert out[0] == np.trace(a.reshape(48, 64) @ b.reshape(64, 48))

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import planish as pn
+from planish import nn, optim
+from planish.cli import main
 from planish.compiler import gpu as compiler_gpu
 from planish.compiler import lowering
-from planish.compiler.gpu import target_of
+from planish.compiler.bisect import bisect
+from planish.compiler.gpu import GpuExecutable, target_of
 from planish.errors import PlanishError
 from planish.runtime.cuda.driver import CudaError, CudaFault
 from planish.runtime.grid import Grid, size_of
+from planish.target import TARGETS
 from tests.runtime import emulated_cuda
 from tests.runtime.emulated_cuda import EmulatedDriver, emulated
 
@@ -126,12 +131,17 @@ def test_donated_memory_is_used_again(gpu: EmulatedDriver) -> None:
 
 def test_named_sizes(gpu: EmulatedDriver) -> None:
     f = pn.jit(lambda x: pn.sum(x * 2, axis=1), dims={"x": (pn.Dim("batch", 1, 64), None)})
-    for rows in (1, 7, 64, 7):
+    for rows in (1, 7, 64, 7, 7, 1):
         x = _data(rows, 12)
         np.testing.assert_allclose(
             np.asarray(f(pn.asarray(x, device=GPU))), (x * 2).sum(1), rtol=1e-5, atol=1e-6
         )
     assert f.cache_info().misses == 1
+    (entry,) = f._entries.values()
+    assert set(entry.exe._sized) == {((1, 12),), ((7, 12),), ((64, 12),)}  # type: ignore[union-attr]
+    assert gpu.calls["cuGraphLaunch"] == 1  # the third time of seven rows, by the builtin
+    with pytest.raises(PlanishError, match=r"size 65, outside of batch"):
+        f(pn.asarray(_data(65, 12), device=GPU))
 
 
 def test_host_ops_work_on_copies(gpu: EmulatedDriver) -> None:
@@ -288,3 +298,65 @@ def test_a_device_that_is_not_there_and_two_devices(gpu: EmulatedDriver) -> None
         pn.ones(3).to_device("cuda:3")
     with pytest.raises(PlanishError, match=r"different devices, cpu and cuda:0.*to_device"):
         pn.asarray(_data(3), device=GPU) + pn.asarray(_data(3), device="cpu")
+
+
+# -- the rest of the product --------------------------------------------------------------------------------------------
+
+
+def test_memory_is_told_and_given_back(gpu: EmulatedDriver) -> None:
+    x = pn.asarray(_data(1000), device=GPU)
+    assert pn.memory.statistics("cuda").used == 4096
+    del x
+    assert pn.memory.statistics(GPU)[:2] == (0, 4096)
+    assert pn.memory.release(GPU) == 4096
+    assert gpu.blocks == {}
+
+
+def test_a_program_is_measured(
+    gpu: EmulatedDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "f.ptir"
+    path.write_text(pn.jit(lambda x: pn.sum(pn.exp(x), axis=1)).lower(pn.TensorSpec((4, 8))).as_text("ptir"))
+    assert main(["bench", str(path), "--device", "cuda"]) == 0
+    assert "1 launches" in capsys.readouterr().out
+    assert main(["bench", str(path), "--device", "cuda", "--tune"]) == 2
+    assert "no search for schedules on a GPU" in capsys.readouterr().err
+
+
+def test_random_numbers_and_a_step_of_training(gpu: EmulatedDriver) -> None:
+    want = np.asarray(pn.random.normal(pn.random.key(7), (20,)))
+    with pn.settings(device=GPU):
+        np.testing.assert_allclose(
+            np.asarray(pn.random.normal(pn.random.key(7), (20,))), want, rtol=2e-6, atol=1e-7
+        )
+
+    def trained(device: str) -> Any:
+        with pn.settings(device=device):
+            model = nn.Linear(3, 2, key=pn.random.key(0))
+            optimizer = optim.Adam(0.1)
+            state = optimizer.init(model)
+            x, y = pn.asarray(_data(5, 3), device=device), pn.asarray(_data(5, 2, seed=1), device=device)
+
+            @pn.jit
+            def step(model: Any, state: Any) -> Any:
+                loss, grads = pn.value_and_grad(lambda m: pn.mean((m(x) - y) ** 2))(model)
+                model, state = optimizer.update(model, grads, state)
+                return model, state, loss
+
+            model, state, _ = step(model, state)
+            model, state, loss = step(model, state)
+            return np.asarray(loss)
+
+    np.testing.assert_allclose(trained(GPU), trained("cpu"), rtol=1e-5)
+
+
+def test_bisect_runs_the_code_of_a_gpu(gpu: EmulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = pn.jit(lambda x: pn.sum(pn.exp(x), axis=1)).lower(pn.TensorSpec((4, 8))).function
+    assert bisect(function, [_data(4, 8)], TARGETS["sm_90"]) is None
+    assert gpu.ran
+    run = GpuExecutable.general
+    monkeypatch.setattr(GpuExecutable, "_fast", None, raising=False)
+    monkeypatch.setattr(GpuExecutable, "__call__", lambda exe, *a: [np.asarray(y) + 1 for y in run(exe, *a)])
+    culprit = bisect(function, [_data(4, 8)], TARGETS["sm_90"])
+    assert culprit is not None
+    assert "code generation" in str(culprit)

@@ -133,7 +133,7 @@ def test_sizes_beyond_64_bits_are_refused():
     with pytest.raises(LoweringError, match="beyond 64 bits"):
         layout(plan, share(plan))
     apart = memory.Sharing(
-        tuple(memory.Block((number,), 0, 1) for number in range(3)), {}, (), (), frozenset()
+        tuple(memory.ArenaBlock((number,), 0, 1) for number in range(3)), {}, (), (), frozenset()
     )
     half = Plan((), (), (Buffer(dtypes.float64, 2**59, Role.ARENA),) * 3, (), ())
     with pytest.raises(LoweringError, match=r"arena of .* beyond 64 bits"):

@@ -18,7 +18,7 @@ from planish.llir.program import Ops, Program
 from planish.ptir import ops
 from planish.ptir.graph_value import GraphValue
 from planish.runtime.cpu import CompiledModule
-from planish.schedule.memory import Place
+from planish.schedule.memory import ArenaPlace
 
 Array = NDArray[Any]
 N = 32
@@ -126,7 +126,7 @@ def test_the_report_reads_as_a_table():
     )
     assert lines[1].split() == ["offset", "bytes", "from", "to", "buffers"]
     assert len(lines) == 4
-    assert isinstance(executable.memory.places[0], Place)
+    assert isinstance(executable.memory.places[0], ArenaPlace)
     (kernel,) = executable.kernels
     assert kernel.launches == executable.cost.launches == 3
     assert executable.cost.flops >= 3 * 2 * N**3

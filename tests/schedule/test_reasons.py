@@ -12,7 +12,7 @@ import planish as pn
 from planish.frontend.tensor import Tensor
 from planish.nn import functional
 from planish.optimize.windows import window_of
-from planish.schedule import reasons
+from planish.schedule import reasons, reduction_reasons
 from planish.schedule.kernels import schedule
 from planish.stages import pipeline
 from planish.target import TARGETS
@@ -24,9 +24,9 @@ FEW, NARROW = (1, 16, 14, 14), (32, 16, 3, 3)
 TABLE = (
     *reasons.COMPUTED_HERE,
     *reasons.TAKEN_HERE,
-    *reasons.REDUCED_HERE,
-    *reasons.REDUCED_ONCE,
-    *reasons.REDUCED_AGAIN,
+    *reduction_reasons.REDUCED_HERE,
+    *reduction_reasons.REDUCED_ONCE,
+    *reduction_reasons.REDUCED_AGAIN,
 )
 conv = partial(functional.conv2d, padding=1)
 
@@ -119,9 +119,9 @@ def test_reasons_have_names_and_sentences() -> None:
     for table in (
         reasons.COMPUTED_HERE,
         reasons.TAKEN_HERE,
-        reasons.REDUCED_HERE,
-        reasons.REDUCED_ONCE,
-        reasons.REDUCED_AGAIN,
+        reduction_reasons.REDUCED_HERE,
+        reduction_reasons.REDUCED_ONCE,
+        reduction_reasons.REDUCED_AGAIN,
     ):
         assert len({reason.name for reason in table}) == len(table)
     for reason in (*TABLE, reasons.SCAN, reasons.WRITTEN, reasons.RESULT):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from dataclasses import replace
+from typing import Final, NamedTuple, cast
 
 import pytest
 
@@ -51,6 +52,7 @@ from tests.stages.fuzz_actions import (
     KINDS,
     SMALL_GPU,
     Kind,
+    Mistake,
     contents,
     fuzz,
     native_results,
@@ -97,6 +99,40 @@ def test_tensor_cores_keep_results() -> None:
         mistake = fuzz(seed, kernels=("half matmul",), targets=(CUDA,), chosen=chosen, tries=6, counts=counts)
         assert mistake is None, str(mistake)
     assert counts[TensorCore] >= 2
+
+
+WARP_TILES: Final = replace(TARGETS["sm_80"], name="sm_80 with few threads", block_threads=128)
+TILED: Final = (Split, Local, Local, Stage, Stage, Stage, Upcast, Unroll, PadTo)
+
+
+def tiled(seed: int, counts: Counter[Kind] | None = None) -> Mistake | None:
+    """Tiles that threads share: rings, turned, swizzled, of tensor cores too."""
+    if seed % 3:
+        return fuzz(
+            seed,
+            kernels=("matmul", "two stores"),
+            targets=(WARP_TILES, SMALL_GPU),
+            chosen=TILED,
+            tries=14,
+            counts=counts,
+        )
+    chosen = (TensorCore, TensorCore, *TILED)
+    return fuzz(seed, kernels=("half matmul",), targets=(WARP_TILES,), chosen=chosen, tries=14, counts=counts)
+
+
+def test_tiles_that_threads_share_keep_results() -> None:
+    counts: Counter[Kind] = Counter()
+    for seed in range(12):
+        mistake = tiled(seed, counts)
+        assert mistake is None, str(mistake)
+    assert counts[Stage] >= 3
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("batch", range(10))
+def test_many_tiles_that_threads_share_keep_results(batch: int) -> None:
+    mistakes = [str(m) for seed in range(batch * 60, batch * 60 + 60) if (m := tiled(seed)) is not None]
+    assert not mistakes, "\n".join(mistakes)
 
 
 @pytest.mark.fuzz

@@ -14,7 +14,7 @@ from planish.actions.base import Refusal
 from planish.ptir.graph_value import GraphValue
 from planish.schedule.kernels import schedule
 from planish.stages import pipeline
-from planish.stages.access_bounds import Access, accesses, outside, undecided
+from planish.stages.access_bounds import BoundedAccess, accesses, outside, undecided
 from planish.stages.pipeline import Machine
 from planish.target import TARGETS
 from planish.uop.node import Table, UOp
@@ -52,7 +52,7 @@ def lane(value: UOp, number: int) -> UOp:
     return value.gep(number)
 
 
-def cases(access: Access) -> Iterator[tuple[UOp, int, list[UOp]]]:
+def cases(access: BoundedAccess) -> Iterator[tuple[UOp, int, list[UOp]]]:
     """(first index, elements, gates), with scalars only: lane by lane where gate or index has lanes."""
     wide = max(access.at.dtype.lanes, *(gate.dtype.lanes for gate in access.gates), 1)
     if wide == 1:
@@ -66,7 +66,7 @@ def cases(access: Access) -> Iterator[tuple[UOp, int, list[UOp]]]:
             yield access.at + number, 1, gates
 
 
-def proved(access: Access) -> bool:
+def proved(access: BoundedAccess) -> bool:
     """Whether z3 finds no way to leave the buffer."""
     for first, count, gates in cases(access):
         # what is free is named first: what it is made of (the order of a loop, a place in memory) is no number

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from planish.stages.rangeify import s06_split_store
-from planish.stages.rangeify.cuts import Part, restricted
+from planish.stages.rangeify.cuts import RangePart, restricted
 from planish.stages.rangeify.s04_initial_symbolic import initial_symbolic
 from planish.stages.rangeify.s06_split_store import split_store
 from planish.uop.node import Table, UOp
@@ -151,7 +151,7 @@ def test_random_kernels_stay_the_same() -> None:
 
 
 def test_a_part_that_starts_at_the_wrong_place_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def from_zero(r: UOp, part: Part, path: tuple[int, ...]) -> tuple[UOp, UOp]:
+    def from_zero(r: UOp, part: RangePart, path: tuple[int, ...]) -> tuple[UOp, UOp]:
         new, _ = restricted(r, part, path)
         return new, new
 

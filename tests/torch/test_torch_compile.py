@@ -174,3 +174,47 @@ def test_training_with_an_optimiser():
             optimiser.step()
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_random_numbers_are_those_that_eager_torch_draws():
+    model = torch.nn.Sequential(
+        torch.nn.Linear(16, 32), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Dropout(0.1)
+    )
+    x = torch.randn(8, 16)
+    fast = compiled(model, device="interpreter")
+    for seed in (3, 4):
+        torch.manual_seed(seed)
+        found = fast(x)
+        torch.manual_seed(seed)
+        torch.testing.assert_close(found, model(x))
+    assert set(planish.torch.report().fallbacks) == {"aten.bernoulli.p"}
+
+
+def test_a_step_of_an_optimiser_is_compiled():
+    ours = [torch.nn.Parameter(torch.randn(4, 4)) for _ in range(2)]
+    theirs = [torch.nn.Parameter(parameter.detach().clone()) for parameter in ours]
+    steps = []
+    for parameters in (ours, theirs):
+        for parameter in parameters:
+            parameter.grad = torch.full_like(parameter, 0.1)
+        steps.append(torch.optim.AdamW(parameters, lr=1e-2).step)
+    torch._dynamo.reset()
+    planish.torch.report(reset=True)
+    fast = torch.compile(steps[0], backend=planish.torch.planish_backend, options={"device": "interpreter"})
+    for _ in range(2):
+        fast()
+        steps[1]()
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+    assert planish.torch.report().fallbacks == {}
+
+
+def test_torch_finds_the_backend_by_its_entry_point():
+    import tomllib
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (name, value) = next(iter(project["entry-points"]["torch_dynamo_backends"].items()))
+    assert name == "planish"
+    assert EntryPoint(name, value, "torch_dynamo_backends").load() is planish.torch.planish_backend

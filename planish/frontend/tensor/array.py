@@ -225,6 +225,12 @@ class Tensor(ArrayMethods):
     def __len__(self) -> int:
         if self.ndim == 0:
             raise DTypeError("len() of a tensor without axes", location=Location.caller())
+        if not isinstance(self.shape[0], int):
+            raise DTypeError(
+                f"len() of a tensor whose first axis has the named size {self.shape[0]}: Python wants a number",
+                location=Location.caller(),
+                remedy="use x.shape[0], which can be computed with",
+            )
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:

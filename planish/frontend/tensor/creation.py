@@ -30,9 +30,11 @@ from planish.frontend.tensor.operands import (
     mistake,
     promoted,
     reshaped,
+    size_as_number,
     tensor,
 )
 from planish.ptir import ops
+from planish.ptir.dims import Dim
 from planish.ptir.library import shaping
 from planish.ptir.ops.indexing import IotaAttrs
 from planish.ptir.types import DimLike, bounds
@@ -106,16 +108,18 @@ def empty_like(x: Tensor, /, dtype: DTypeLike | None = None, *, device: str | No
 
 
 def arange(
-    start: int | float,
+    start: float | Dim,
     /,
-    stop: int | float | None = None,
-    step: int | float = 1,
+    stop: float | Dim | None = None,
+    step: float = 1,
     *,
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
     """start, start + step … up to but without stop."""
     first, last = (0, start) if stop is None else (start, stop)
+    if isinstance(first, Dim) or isinstance(last, Dim):
+        return _counted(cast("DimLike", first), cast("DimLike", last), cast("int", step), dtype, device)
     given = [_number(number) for number in (first, last, step)]
     if any(not isinstance(number, int | float) for number in given):
         raise mistake(DTypeError, "arange", f"takes real numbers, not {given}")
@@ -134,6 +138,21 @@ def arange(
     else:
         line = cast_to(iota((count,), 0), dtypes.float64) * float(step) + float(first)
     return placed(cast_to(line, kind), device)
+
+
+def _counted(first: DimLike, last: DimLike, step: int, dtype: DTypeLike | None, device: str | None) -> Tensor:
+    """Numbers up to a size that has only a name."""
+    given: tuple[object, ...] = (first, last, step)
+    if any(isinstance(number, float) for number in given) or step < 1 or not first <= last:
+        raise mistake(
+            ShapeError,
+            "arange",
+            f"from {first} to {last} by {step}: how many numbers that are is not certain",
+            "with named sizes it counts upwards by a whole number, from a start that is not beyond the end",
+        )
+    count = (last - first + (step - 1)) // step
+    line = iota((count,), 0) * step + (size_as_number(first) if isinstance(first, Dim) else first)
+    return placed(cast_to(line, dtypes.int64 if dtype is None else as_dtype(dtype)), device)
 
 
 def _number(x: object) -> int | float:

@@ -29,6 +29,7 @@ from planish.frontend.tensor.elementwise import *  # noqa: F403
 from planish.frontend.tensor.indexing import *  # noqa: F403
 from planish.frontend.tensor.indexing import At, getitem, setitem  # noqa: F401 - methods of tensors need them
 from planish.frontend.tensor.inspection import *  # noqa: F403
+from planish.frontend.tensor.interchange import cuda_array_interface, dlpack_device, to_dlpack  # noqa: F401
 from planish.frontend.tensor.linear_algebra import *  # noqa: F403
 from planish.frontend.tensor.manipulation import *  # noqa: F403
 from planish.frontend.tensor.scalar_functions import *  # noqa: F403
@@ -39,14 +40,11 @@ from planish.frontend.tensor.statistics import *  # noqa: F403
 from planish.frontend.tensor.transfer import *  # noqa: F403
 from planish.frontend.tensor.transfer import (  # noqa: F401
     array_namespace,
-    cuda_array_interface,
-    dlpack_device,
     python_list,
     python_number,
     rebuilt,
     represent,
     to_device,
-    to_dlpack,
 )
 from planish.frontend.tensor.utility import *  # noqa: F403
 

@@ -26,9 +26,10 @@ from planish.frontend.tensor.operands import (
     size_of,
 )
 from planish.ptir.basic_index import IndexPlan, plan_index
+from planish.ptir.dims import Dim, DimLike
 from planish.records import dataclass
 
-Item: TypeAlias = "int | slice | EllipsisType | Tensor | None"
+Item: TypeAlias = "int | Dim | slice | EllipsisType | Tensor | None"
 Nonzero: TypeAlias = Callable[[Tensor], tuple[Tensor, ...]]
 
 
@@ -82,6 +83,8 @@ def _item(item: object) -> Item:
             f"a tensor of dtype {item.dtype.name} is no index",
             "use integers or bools: planish.astype(i, planish.int64)",
         )
+    if isinstance(item, Dim):
+        return item
     if isinstance(item, slice):
         parts = [_end(item, part) for part in (item.start, item.stop, item.step)]
         if parts[2] == 0:
@@ -106,9 +109,9 @@ def _item(item: object) -> Item:
     )
 
 
-def _end(whole: slice, part: Any) -> int | None:
-    if part is None:
-        return None
+def _end(whole: slice, part: Any) -> DimLike | None:
+    if part is None or isinstance(part, Dim):
+        return part
     try:
         return operator.index(part)
     except TypeError:

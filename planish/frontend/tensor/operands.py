@@ -25,6 +25,7 @@ from planish.ptir import ops
 from planish.ptir.library.shaping import broadcast_dims
 from planish.ptir.ops.convert import CastAttrs
 from planish.ptir.ops.definition import ConstantAttrs
+from planish.ptir.ops.indexing import IotaAttrs
 from planish.ptir.ops.literal import Literal
 from planish.ptir.ops.movement import BroadcastToAttrs, ReshapeAttrs, TransposeAttrs
 from planish.ptir.ops.sizes import DimensionSizeAttrs
@@ -87,6 +88,8 @@ def operand(name: str, x: object) -> Tensor | Scalar:
         return from_data(np.array(x, order="C"))
     if isinstance(x, _NUMBERS):
         return x
+    if isinstance(x, Dim):
+        return size_as_number(x)
     if isinstance(x, list | tuple) or hasattr(x, "__dlpack__") or hasattr(x, "__array__"):
         from planish.frontend.tensor.transfer import asarray  # which stands on this module
 
@@ -97,6 +100,13 @@ def operand(name: str, x: object) -> Tensor | Scalar:
         f"an operand must be a Tensor, an array or a number, not {type(x).__name__}",
         "planish.asarray converts what holds numbers",
     )
+
+
+def size_as_number(size: Dim) -> Tensor:
+    """A size that has only a name, as the Python number it will be."""
+    line = Tensor.apply(ops.iota, attrs=IotaAttrs(dtypes.int64, (size,), 0))
+    counted = Tensor.apply(ops.dimension_size, line, attrs=DimensionSizeAttrs(0))
+    return WeakTensor.of(cast_to(counted, dtypes.int64), int)
 
 
 def tensor(name: str, x: object) -> Tensor:

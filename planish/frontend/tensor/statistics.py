@@ -12,7 +12,7 @@ from planish.dtypes import DType
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
-from planish.frontend.tensor.elementwise import abs, isnan, maximum, square, where
+from planish.frontend.tensor.elementwise import abs, isnan, maximum, minimum, square, where
 from planish.frontend.tensor.operands import (
     DTypeLike,
     as_dtype,
@@ -22,6 +22,7 @@ from planish.frontend.tensor.operands import (
     constant,
     mistake,
     reshaped,
+    size_of,
     tensor,
 )
 from planish.frontend.tensor.pointwise import floating, numeric, ordered, real_floating
@@ -228,17 +229,27 @@ def quantile(x: Tensor, q: float, /, axis: int | None = None, *, keepdims: bool 
     line = reshaped(given, (given.size,)) if axis is None else given
     along = 0 if axis is None else axis_of("quantile", axis, given.ndim, given.shape)
     size = line._type.dims[along]
-    if not isinstance(size, int) or bounds(size)[0] == 0:
+    if bounds(size)[0] == 0:
         raise mistake(ShapeError, "quantile", f"shape {given.shape} may have no elements to choose from")
     ascending = sort(line, axis=along)
-    place = q * (size - 1)
-    low = int(place)
-    high = builtins.min(low + 1, size - 1)
-    below, above = (
-        take(ascending, constant(number, dtypes.int64, (1,)), axis=along) for number in (low, high)
+    if isinstance(size, int):
+        place: Tensor | float = q * (size - 1)
+        low: Tensor | int = int(q * (size - 1))
+        end: Tensor | int = size - 1
+    else:
+        end = tensor("quantile", size_of(line, along, dtypes.int64)) - 1
+        place = cast_to(end, dtypes.float64) * q
+        low = cast_to(place, dtypes.int64)
+    high = builtins.min(low + 1, end) if isinstance(end, int) else minimum(low + 1, end)
+    below, above, last = (
+        take(ascending, reshaped(tensor("quantile", number), (1,)), axis=along) for number in (low, high, end)
     )
-    last = take(ascending, constant(size - 1, dtypes.int64, (1,)), axis=along)
-    found = where(isnan(last), last, below + (above - below) * (place - low))
+    share = place - low
+    found = where(
+        isnan(last),
+        last,
+        below + (above - below) * (cast_to(share, given.dtype) if isinstance(share, Tensor) else share),
+    )
     if axis is None:
         return reshaped(found, (1,) * given.ndim if keepdims else ())
     shape = tuple(number for at, number in enumerate(found.shape) if keepdims or at != along)

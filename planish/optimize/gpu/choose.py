@@ -12,8 +12,10 @@ from planish.optimize.gpu.rows import share_rows
 from planish.optimize.gpu.scans import scan
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.turned import turn
+from planish.optimize.gpu.warps import with_warps
 from planish.optimize.templates import Template, only
 from planish.optimize.tensor_cores import with_tensor_cores
+from planish.optimize.warpgroups import use_warpgroups
 from planish.uop.nest.kernel import Nest
 
 
@@ -22,7 +24,13 @@ def _elements(draft: Draft, nest: Nest) -> bool:
     return True
 
 
+def _warpgroups(draft: Draft, nest: Nest) -> bool:
+    return bool(nest.reductions) and use_warpgroups(draft)
+
+
 GPU: Final[Sequence[Template]] = (
+    only("warpgroups", _warpgroups),
+    with_warps,
     with_tensor_cores,
     only("scans", scan),
     only("rows", share_rows),

@@ -9,7 +9,6 @@ from typing import Final
 
 from planish.actions.group import Group
 from planish.actions.local import Local
-from planish.actions.unroll import Unroll
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import EACH, SHORT, WARP, at_once, fitted
@@ -23,10 +22,6 @@ _DEPTHS: Final = (32, 16, 8, 4, 2)
 """Threads that share a column."""
 _WORD: Final = 4
 """Bytes that a thread reads of a row: a warp then reads whole lines."""
-
-
-_AHEAD: Final = (4, 2)
-"""Rows of narrow elements that are read before the first is added: each access moves little."""
 
 
 def share_columns(draft: Draft, view: Nest) -> bool:
@@ -49,10 +44,8 @@ def share_columns(draft: Draft, view: Nest) -> bool:
         return False
     if not draft.take(Local, neighbours[-1], WARP, "neighbouring threads read together"):
         return False
-    if wide > 1:
-        rows = [n for n in _AHEAD if size_of(axis) % (n * _DEPTHS[0]) == 0]
-        draft.take_first(Unroll, axis, rows, "rows under way at once")
-    depth = next((n for n in _DEPTHS if _lasts(draft, axis, EACH * n) and fitted(draft, axis, n)), 1)
+    depths = _DEPTHS if wide == 1 else _DEPTHS[1:]  # each of them has more to read
+    depth = next((n for n in depths if _lasts(draft, axis, EACH * n) and fitted(draft, axis, n)), 1)
     return depth == 1 or draft.take(Group, axis, depth, "threads that share a column")
 
 

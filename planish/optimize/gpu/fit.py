@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from planish.actions.local import Local
 from planish.actions.pad_to import PadTo
 from planish.dtypes import PtrDType
 from planish.optimize.draft import Draft
+from planish.uop.nest import OUTPUT, axes_of, name_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
+from planish.uop.ranges import kind_of
 
 _MORE: Final = (1, 8)
 """How much longer an axis may become so that it divides."""
@@ -65,6 +67,25 @@ def fitted(draft: Draft, axis: UOp, amount: int, most: tuple[int, int] = _MORE) 
     return is_little(-size % amount, size, most) and draft.take(
         PadTo, axis, amount, "as much for every thread"
     )
+
+
+class Fetching(NamedTuple):
+    """The loop in which a block fetches tiles, and how many it may have under way or in use."""
+
+    at: str | None
+    buffers: tuple[int, ...]
+
+
+def fetching(draft: Draft, summed: UOp, inner: int, buffers: tuple[int, ...]) -> Fetching:
+    """Where a block fetches what it needs for some steps of a sum, of which `inner` loops are such steps.
+
+    Steps that have no loop around them are all that it needs: it fetches once, inside of the loops that are blocks of the grid.
+    """
+    loops = draft.loops(summed)
+    if len(loops) > inner:
+        return Fetching(name_of(loops[0]), buffers)
+    outputs = [r for r in axes_of(draft.sink) if kind_of(r) in OUTPUT]
+    return Fetching(name_of(outputs[-1]) if outputs else None, (1,))
 
 
 def at_once(draft: Draft, view: Nest) -> int:

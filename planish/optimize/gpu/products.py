@@ -1,37 +1,99 @@
 """Products: a tile of the result for a block, a tile of it in the registers of each thread.
 
-What a block reads of both operands for some steps of the sum is fetched to shared memory together.
+What a block reads of both operands for some steps of the sum is fetched to shared memory in the background, while the steps before are
+computed. In shared memory both lie as rows of one step each, so that a thread reads neighbours: an operand whose neighbours
+in memory are steps is turned on the way.
+
+Which tile: the larger one reads less of shared memory for each product; the smaller one leaves fewer multiprocessors without work
+at the end, and less beyond the edges. Both are counted (`_time`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from functools import partial
+from math import sqrt
+from typing import Final, NamedTuple, cast
 
 from planish.actions.local import Local
 from planish.actions.split import Split
-from planish.actions.unroll import Unroll
+from planish.actions.stage import Stage
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
-from planish.optimize.gpu.fit import fitted
+from planish.optimize.gpu.fit import Fetching, fetching, fitted
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
-_SIDE: Final = 16
-"""Threads along each axis of a tile."""
+_LARGE: Final = 16
+"""Elements of an axis that tiles are worth while for."""
 _NEIGHBOURS: Final = 4
 """Columns of a tile that one thread has next to each other."""
-_STEPS: Final = 16
-"""Terms of a sum for which operands are fetched at once."""
-_PRODUCTS: Final = ((8, 2), (4, 1))
-"""The tile of a thread: rows, and groups of neighbouring columns; the larger if it leaves work for all multiprocessors."""
+_STEPS: Final = (16, 8, 4)
+"""Terms of a sum for which operands are fetched at once: the first that makes it no more than a quarter longer, else the last."""
+_LONGER: Final = (1, 4)
+_DOUBLE: Final = (1, 1)
+"""An axis may become twice as long: what that costs is counted."""
+_BUFFERS: Final = 2
+_PADDING: Final = 16
+"""Bytes between the rows of a turned tile, so that who fills it does not want the same bank again and again."""
+
+
+class _Tile(NamedTuple):
+    """The threads of a block along rows and columns, the rows and groups of neighbouring columns of each, and how fast that is."""
+
+    down: int
+    across: int
+    high: int
+    groups: int
+    speed: float
+    """By the fastest, where there are many."""
+
+    @property
+    def rows(self) -> int:
+        return self.down * self.high
+
+    @property
+    def columns(self) -> int:
+        return self.across * _NEIGHBOURS * self.groups
+
+    @property
+    def warps(self) -> int:
+        return self.down * self.across // 32
+
+
+_TILES: Final = (
+    _Tile(16, 16, 8, 2, 1.0),
+    _Tile(8, 16, 8, 2, 0.99),
+    _Tile(8, 8, 8, 2, 0.975),
+    _Tile(8, 16, 8, 1, 0.875),
+    _Tile(8, 16, 4, 1, 0.7),
+    _Tile(8, 8, 4, 1, 0.65),
+)
+"""Speeds as timed with matrices of 4096 on an H200."""
+_FULL: Final = 64
+_HALF: Final = 1.8
+"""With so many warps of full tiles a multiprocessor is half as fast as with many, as timed with few tiles; a thread with fewer sums hides
+less of how long each of them takes."""
+_RESIDENT: Final = 16
+"""Warps of a multiprocessor, at most: their sums fill its registers."""
+
+
+class _Product(NamedTuple):
+    """The axes of a product, and where its operands are read."""
+
+    row: UOp
+    column: UOp
+    summed: UOp
+    left: UOp
+    right: UOp
+    others: int
+    """How many products there are."""
 
 
 def is_product(view: Nest) -> bool:
     """Whether sums read two operands, each of which varies along an output axis of its own: then tiles share what they read."""
-    large = [r for r in view.outputs if size_of(r) >= _SIDE]
+    large = [r for r in view.outputs if size_of(r) >= _LARGE]
     for reduction in view.reductions:
         reads = view.inside(reduction)
         alone = [r for r in large if r in reduction.ranges and not all(r in place.ranges for place in reads)]
@@ -40,58 +102,78 @@ def is_product(view: Nest) -> bool:
     return False
 
 
-def tile_product(draft: Draft, view: Nest) -> bool:
-    """Tiles of a product of matrices, one or several."""
+def _found(view: Nest) -> _Product | None:
     if len(view.reductions) != 1 or view.rows or view.scans or not is_product(view):
-        return False
+        return None
     (reduction,) = view.reductions
     summed = [r for r in reduction.src[1:] if r.op is Ops.RANGE]
-    columns = next(
+    column = next(
         (r for r in reversed(view.outputs) if all(view.stride(p, r) == 1 for p in view.writes)), None
     )
     reads = [place for place in view.inside(reduction) if place.src[0].op is Ops.DEFINE_GLOBAL]
-    right = [place for place in reads if columns is not None and columns in place.ranges]
-    if columns is None or len(reads) != 2 or len(right) != 1 or not summed:
-        return False
+    right = [place for place in reads if column is not None and column in place.ranges]
+    if column is None or len(reads) != 2 or len(right) != 1 or not summed:
+        return None
     left = next(place for place in reads if place is not right[0])
     rows = [r for r in view.outputs if r in left.ranges and r not in right[0].ranges]
     if not rows:
+        return None
+    row, others = max(rows, key=size_of), 1
+    for r in view.outputs:
+        others *= 1 if r is row or r is column else size_of(r)
+    return _Product(row, column, summed[-1], left, right[0], others)
+
+
+def _time(tile: _Tile, product: _Product, workers: int) -> float:
+    """How long the multiprocessor with the most tiles computes, in products of the fastest tile."""
+    blocks = -(-size_of(product.row) // tile.rows) * -(-size_of(product.column) // tile.columns)
+    mine = -(-blocks * product.others // workers)
+    warps = min(mine * tile.warps, _RESIDENT) * sqrt(tile.high * _NEIGHBOURS * tile.groups / _FULL)
+    busy = 1 - 2 ** (-warps / _HALF)
+    return mine * tile.rows * tile.columns / (tile.speed * busy)
+
+
+def tile_product(draft: Draft, view: Nest) -> bool:
+    """Tiles of a product of matrices, one or several."""
+    product = _found(view)
+    if product is None:
         return False
-    row = max(rows, key=size_of)
-    others = [size_of(r) for r in view.outputs if r is not row and r is not columns]
-    for high, groups in _PRODUCTS:
-        tile = _SIDE * high, _SIDE * _NEIGHBOURS * groups
-        blocks = -(-size_of(row) // tile[0]) * -(-size_of(columns) // tile[1])
-        for size in others:
-            blocks *= size
-        if (high, groups) == _PRODUCTS[-1] or blocks >= draft.target.workers:
-            trial = draft.copy()
-            if _tiled(trial, row, columns, summed[-1], (left, right[0]), high, groups):
-                draft.adopt(trial)
-                return True
+    for tile in sorted(_TILES, key=lambda each: _time(each, product, draft.target.workers)):
+        trial = draft.copy()
+        if _tiled(trial, view, product, tile):
+            draft.adopt(trial)
+            return True
     return False
 
 
-def _tiled(
-    draft: Draft, row: UOp, column: UOp, summed: UOp, operands: Sequence[UOp], high: int, groups: int
-) -> bool:
+def _tiled(draft: Draft, view: Nest, product: _Product, tile: _Tile) -> bool:
     """A tile of threads, each with a tile of sums, and both operands in shared memory for some steps."""
-    is_whole = (
-        fitted(draft, column, _SIDE * _NEIGHBOURS * groups)
-        and fitted(draft, row, _SIDE * high)
-        and fitted(draft, summed, _STEPS)
-    )
+    row, column, summed = product.row, product.column, product.summed
+    steps = next((n for n in _STEPS if -size_of(summed) % n * 4 <= size_of(summed)), _STEPS[-1])
     done = (
-        is_whole
+        fitted(draft, column, tile.columns, _DOUBLE)
+        and fitted(draft, row, tile.rows, _DOUBLE)
+        and fitted(draft, summed, steps, _DOUBLE)
         and draft.take(Upcast, column, _NEIGHBOURS, "neighbours by one access")
-        and draft.take(Local, column, _SIDE)
-        and (groups == 1 or draft.take(Upcast, column, groups, "columns of a thread"))
-        and draft.take(Upcast, row, high, "rows of a thread")
-        and draft.take(Local, row, _SIDE)
-        and draft.take(Split, summed, _STEPS, "what is fetched at once")
-        and draft.take(Unroll, summed, _NEIGHBOURS, inner=True)
+        and draft.take(Local, column, tile.across)
+        and (tile.groups == 1 or draft.take(Upcast, column, tile.groups, "columns of a thread"))
+        and draft.take(Upcast, row, tile.high, "rows of a thread")
+        and draft.take(Local, row, tile.down)
+        and (draft.left(summed) == steps or draft.take(Split, summed, steps, "what is fetched at once"))
     )
-    loop = draft.outermost(summed)
-    return bool(done) and all(
-        draft.stage(place, loop, "a block fetches a tile together") for place in operands
+    if not done:
+        return False
+    how = fetching(draft, summed, 1, (_BUFFERS,))
+    turned = [view.stride(place, summed) == 1 for place in (product.left, product.right)]
+    return all(map(partial(_fetched, draft, how), (product.left, product.right), turned))
+
+
+def _fetched(draft: Draft, how: Fetching, place: UOp, turned: bool) -> bool:
+    """An operand in shared memory, ahead of its use where that is possible."""
+    slot, pad = cast("int", place.src[0].arg), max(_PADDING // place.dtype.itemsize, 1)
+    ahead = "a block fetches the next tile while it computes"
+    return (
+        (turned and draft.do(Stage(slot, how.at, how.buffers[0], pad, turned=True), f"{ahead}, and turns it"))
+        or draft.do(Stage(slot, how.at, how.buffers[0]), ahead)
+        or draft.do(Stage(slot, how.at), "a block fetches a tile together")
     )

@@ -13,8 +13,10 @@ from planish.uop.ops import Ops
 
 _SIDE: Final = 16
 """Threads along each axis of a tile."""
-_TURNED: Final = 4
-"""Elements along each axis of a turned copy that a thread has."""
+_TURNED: Final = {1: 8, 2: 8, 8: 2}
+"""Elements along each axis that a thread has, by their bytes: 16 bytes of them, about."""
+_WIDE: Final = 4
+"""The same of all others."""
 
 
 def turn(draft: Draft, view: Nest) -> bool:
@@ -30,14 +32,15 @@ def turn(draft: Draft, view: Nest) -> bool:
         read = next((r for r in view.outputs if r is not written and view.stride(place, r) == 1), None)
         if read is None or view.stride(place, written) in {0, 1} or place.src[0].op is not Ops.DEFINE_GLOBAL:
             continue
+        each = _TURNED.get(place.dtype.itemsize, _WIDE)
         for axis in (written, read):
             if not (
-                fitted(draft, axis, _SIDE * _TURNED)
-                and draft.take(Upcast, axis, _TURNED, "neighbours by one access")
+                fitted(draft, axis, _SIDE * each)
+                and draft.take(Upcast, axis, each, "neighbours by one access")
                 and draft.take(Local, axis, _SIDE)
             ):
                 return False
         # the innermost loop that is left: outside of it are blocks of the grid
-        loop = next((each for r in reversed(view.outputs) if (each := draft.outermost(r)) is not None), None)
+        loop = next((left for r in reversed(view.outputs) if (left := draft.outermost(r)) is not None), None)
         return draft.stage(place, loop, "read and written together, each along its own axis")
     return False

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, TypeAlias
 from planish.ptir.exact import exact_key
 from planish.ptir.function import Function, Inst, Program, Region, Value
 from planish.ptir.ops.definition import NO_ATTRS, RETURN, OpDef
-from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, over_functions, register
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.records import dataclass
 
@@ -33,15 +33,7 @@ class CSEPass:
     name: ClassVar[str] = "cse"
 
     def run(self, program: Program, context: PassContext = DEFAULT_CONTEXT) -> PassResult:
-        merged = 0
-        changed: list[str] = []
-        for function in program:
-            count = share_equal(function, context)
-            merged += count
-            if count:
-                function.version += 1
-                changed.append(function.name)
-        return PassResult(bool(merged), {"merged": merged}, tuple(changed), settled=True)
+        return over_functions(program, lambda each: share_equal(each, context), "merged", settled=True)
 
 
 def share_equal(function: Function, context: PassContext = DEFAULT_CONTEXT) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from planish.ptir.function import Function, Inst, Program
-from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, register
+from planish.ptir.passes.definition import DEFAULT_CONTEXT, PassContext, PassResult, over_functions, register
 from planish.ptir.rewrite.bound_sizes import BINDERS, erase_unmentioned
 from planish.ptir.rewrite.rewriter import ProgramRewriter
 from planish.records import dataclass
@@ -23,15 +23,7 @@ class DCEPass:
     name: ClassVar[str] = "dce"
 
     def run(self, program: Program, context: PassContext = DEFAULT_CONTEXT) -> PassResult:
-        erased = 0
-        changed: list[str] = []
-        for function in program:
-            count = remove_unused(function, context)
-            erased += count
-            if count:
-                function.version += 1
-                changed.append(function.name)
-        return PassResult(bool(erased), {"erased": erased}, tuple(changed))
+        return over_functions(program, lambda each: remove_unused(each, context), "erased")
 
 
 def remove_unused(function: Function, context: PassContext = DEFAULT_CONTEXT) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import field
 from typing import ClassVar, Final, Protocol, TypeVar, runtime_checkable
 
 from planish.errors import PassError
-from planish.ptir.function import Program
+from planish.ptir.function import Function, Program
 from planish.ptir.rewrite.listener import Listener
 from planish.records import dataclass
 
@@ -40,6 +41,18 @@ class PassResult:
     def __str__(self) -> str:
         shown = ", ".join(f"{name} {value}" for name, value in self.statistics.items() if "." not in name)
         return f"{'changed' if self.changed else 'unchanged'}{': ' + shown if shown else ''}"
+
+
+def over_functions(
+    program: Program, change: Callable[[Function], int], counter: str, *, settled: bool = False
+) -> PassResult:
+    """A pass that changes each function by itself, and says how many times."""
+    counts = {function: change(function) for function in program}
+    changed = [function for function, count in counts.items() if count]
+    for function in changed:
+        function.version += 1
+    names = tuple(function.name for function in changed)
+    return PassResult(bool(changed), {counter: sum(counts.values())}, names, settled=settled)
 
 
 @runtime_checkable

@@ -15,14 +15,14 @@ from planish.ptir.rewrite.config import GreedyConfig
 from planish.ptir.rewrite.driver import apply_patterns_and_fold_greedily
 from planish.ptir.rewrite.listener import combine
 from planish.ptir.rewrite.pattern import FrozenPatternSet
-from planish.ptir.rewrite.steplog import Step, StepKind, StepLog
+from planish.ptir.rewrite.steplog import LoggedStep, StepKind, StepLog
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
     """The first step after which a function is no longer good."""
 
-    step: Step
+    step: LoggedStep
     before: Function
     """The function just before that step."""
     after: Function

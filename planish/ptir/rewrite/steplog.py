@@ -24,7 +24,7 @@ class StepKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoggedStep:
     """One step of a rewrite."""
 
     number: int
@@ -57,7 +57,7 @@ class StepLog(Listener):
 
     __slots__ = ("_before", "_erased", "_inserted", "count", "steps")
 
-    steps: list[Step]
+    steps: list[LoggedStep]
 
     def __init__(self) -> None:
         self.steps = []
@@ -91,7 +91,7 @@ class StepLog(Listener):
     def _add(self, kind: StepKind, pattern: str | None, text: str, root: Inst) -> None:
         inserted = tuple([repr(inst) for inst in self._inserted[:_SHOWN]])
         erased = tuple(self._erased[:_SHOWN])
-        self.steps.append(Step(self.count, kind, pattern, text, root.id, root.loc, inserted, erased))
+        self.steps.append(LoggedStep(self.count, kind, pattern, text, root.id, root.loc, inserted, erased))
         self._inserted.clear()
         self._erased.clear()
 

@@ -19,6 +19,7 @@ from planish.ptir.rules import (
     concat,
     cond,
     convolution,
+    diagonal,
     dot,
     dynamic,
     gather,
@@ -47,7 +48,7 @@ FAMILIES: Final[tuple[Callable[[PatternSet], None], ...]] = tuple(
     for family in (
         sources, cast, transpose, reshape, broadcast, slice, reverse, pad, concat, gather, dynamic,
         scatter, order, pointwise, arithmetic, integer, logic, minmax, compare, select, unary, complex,
-        reduce, windows, dot, convolution, quantize, cond, loops,
+        reduce, windows, dot, diagonal, convolution, quantize, cond, loops,
     )
 )  # fmt: skip
 

@@ -237,9 +237,10 @@ def lu(module: RoutineModule, dtype: str) -> None:
         with f.choice(is_finite(f, scalar.part, source, m * n * scalar.parts)) as sound:
             with f.range(0, m) as i:
                 f.store(i, rows, i)
-            f.call(transpose, "void", own, source, m, n)
-            library.call("getrf", m, n, own, m, pivots, library.info)
-            f.call(transpose, "void", target, own, n, m)
+            with f.if_(m * n > 0):  # LAPACK complains about a matrix without rows
+                f.call(transpose, "void", own, source, m, n)
+                library.call("getrf", m, n, own, m, pivots, library.info)
+                f.call(transpose, "void", target, own, n, m)
             with f.range(0, f.least(m, n)) as i:
                 other = f.convert(f.load(integer, pivots, i), "i64") - 1
                 here, there = f.load("i64", rows, i), f.load("i64", rows, other)

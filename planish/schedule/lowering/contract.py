@@ -9,7 +9,7 @@ from planish.dtypes import DType
 from planish.ptir.function import Inst
 from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs, convolution_axes
 from planish.records import dataclass
-from planish.schedule.lowering.positions import Axis, elements
+from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.reduce import combined
 from planish.schedule.lowering.rules import Lowering, accumulator, convert
 from planish.schedule.tensors import (
@@ -104,7 +104,7 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     feature = tensors.position(read, rank)
     if groups > 1:
         feature = tensors.position(read, 1) * features + feature
-    axes = [Axis(tensors.position(read, 0), batch), Axis(feature, times(features, groups))]
+    axes = [WindowAxis(tensors.position(read, 0), batch), WindowAxis(feature, times(features, groups))]
     at = 3
     for i, (size, count, many) in enumerate(zip(extent, space, taps, strict=True)):
         tap = tensors.position(read, rank + 1 + i) if cast("int", many) > 1 else None
@@ -114,7 +114,7 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
             at += 2
             continue
         axes.append(
-            Axis(
+            WindowAxis(
                 tensors.position(read, at),
                 size,
                 attrs.strides[i],
@@ -197,7 +197,7 @@ class _Phases:
         """The first tap of a phase."""
         return (phase * -1 + self.low) % self.dilation
 
-    def operand(self, at: UOp, phase: UOp, tap: UOp | None, size: Dim) -> Axis:
+    def operand(self, at: UOp, phase: UOp, tap: UOp | None, size: Dim) -> WindowAxis:
         """Where the operand is read."""
         start = (phase + self.first(phase) + (self.ahead * self.dilation - self.low)) // self.dilation
         last = max(
@@ -205,12 +205,12 @@ class _Phases:
             // self.dilation
             for each in range(self.dilation)
         )
-        return Axis(at + start, size, 1, tap, 1, self.ahead, 1, self.steps - 1 + last + self.taps - 1)
+        return WindowAxis(at + start, size, 1, tap, 1, self.ahead, 1, self.steps - 1 + last + self.taps - 1)
 
-    def kernel(self, phase: UOp, tap: UOp | None) -> Axis:
+    def kernel(self, phase: UOp, tap: UOp | None) -> WindowAxis:
         """Which tap that is."""
         last = max((self.low - each) % self.dilation for each in range(self.dilation))
-        return Axis(
+        return WindowAxis(
             self.first(phase),
             self.window,
             1,
@@ -238,12 +238,12 @@ def _kernel_of_phases(
     dims: Dims = (1, groups, per_group, *kept, features, *taps)
     rank = 3 + len(kept)
     output = tensors.position(dims, 1) * per_group + tensors.position(dims, 2)
-    axes = [Axis(output, times(groups, per_group)), Axis(tensors.position(dims, rank), features)]
+    axes = [WindowAxis(output, times(groups, per_group)), WindowAxis(tensors.position(dims, rank), features)]
     at = 3
     for i, found in enumerate(phases):
         tap = tensors.position(dims, rank + 1 + i)
         if found is None:
-            axes.append(Axis(tap, taps[i]))
+            axes.append(WindowAxis(tap, taps[i]))
             at += 1
         else:
             axes.append(found.kernel(tensors.position(dims, at + 1), tap if found.taps > 1 else None))

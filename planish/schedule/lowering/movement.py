@@ -21,7 +21,7 @@ from planish.ptir.ops.movement import (
     SliceAttrs,
     TransposeAttrs,
 )
-from planish.schedule.lowering.positions import Axis, elements
+from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering
 from planish.schedule.tensors import (
     Dims,
@@ -76,7 +76,7 @@ def _slice(tensors: Tensors, inst: Inst) -> UOp:
     stepped = [have for have, stride in zip(left, attrs.strides, strict=True) if stride > 1]
     if not all(isinstance(have, int) for have in stepped):
         axes = [
-            Axis(tensors.position(sizes, axis), have, stride=stride)
+            WindowAxis(tensors.position(sizes, axis), have, stride=stride)
             for axis, (have, stride) in enumerate(zip(left, attrs.strides, strict=True))
         ]
         return elements(x, axes)[0]
@@ -155,7 +155,7 @@ def _pad(tensors: Tensors, inst: Inst) -> UOp:
         mask = _spread(tensors.filled(True, dtypes.bool_, dims), dims, attrs) if fills else None
     else:
         axes = [
-            Axis(
+            WindowAxis(
                 tensors.position(sizes, axis),
                 dim,
                 low=tensors.dim(low),

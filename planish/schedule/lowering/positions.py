@@ -17,7 +17,7 @@ from planish.uop.shape import Dim, shape
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class WindowAxis:
     """Positions along one axis: p = at·stride + tap·reach - low, in x with `dilation` - 1 holes between its elements."""
 
     at: UOp
@@ -40,7 +40,7 @@ def _scaled(x: UOp, by: Dim) -> UOp:
     return x if same_dim(by, 1) else x * by
 
 
-def _place(axis: Axis) -> tuple[UOp, list[UOp]]:
+def _place(axis: WindowAxis) -> tuple[UOp, list[UOp]]:
     """The position in x, and what must hold for there to be one."""
     spot = _scaled(axis.at, axis.stride)
     if axis.tap is not None:
@@ -61,7 +61,7 @@ def _place(axis: Axis) -> tuple[UOp, list[UOp]]:
     return spot, conditions
 
 
-def elements(x: UOp, axes: Sequence[Axis]) -> tuple[UOp, UOp | None]:
+def elements(x: UOp, axes: Sequence[WindowAxis]) -> tuple[UOp, UOp | None]:
     """x at these positions, 0 where there is none; and where there is one (None: everywhere)."""
     places: list[UOp] = []
     gate: UOp | None = None

@@ -9,7 +9,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.function import Inst
 from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs, ReduceWindowAttrs
-from planish.schedule.lowering.positions import Axis, elements
+from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering, accumulator, is_tiny
 from planish.schedule.tensors import (
     Tensors,
@@ -145,7 +145,7 @@ def _reduce_window(tensors: Tensors, inst: Inst) -> UOp:
         tap = tensors.position(whole, rank + windowed.index(axis)) if axis in windowed else None
         far = (attrs.window[axis] - 1) * attrs.window_dilation[axis]
         axes.append(
-            Axis(
+            WindowAxis(
                 tensors.position(whole, axis),
                 dim,
                 attrs.strides[axis],

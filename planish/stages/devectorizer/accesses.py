@@ -23,7 +23,7 @@ _GAPS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class LaneAccess:
     """Consecutive elements from an index on: for each the lanes that it is, under a gate (of one lane, or one for each)."""
 
     index: UOp
@@ -98,7 +98,7 @@ def lanes_of(place: UOp, forms: Forms) -> LanePlaces:
     return LanePlaces(of_scalars(indices), gates, None)
 
 
-def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Iterator[Access]:
+def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Iterator[LaneAccess]:
     """The runs of elements that the lanes of a place make. Lanes whose gate is never open are in none.
 
     Elements of a run are consecutive; with a greater reach the next one may be so far away, and what is between is no lane.
@@ -110,7 +110,7 @@ def accesses_of(place: UOp, masked: bool, forms: Forms, reach: int = 1) -> Itera
         for run in _runs(sorted(by_offset), reach):
             lanes = tuple(tuple(by_offset.get(offset, ())) for offset in range(run[0], run[-1] + 1))
             first = [lane[0] if lane else None for lane in lanes] if is_gated else []
-            yield Access(form.at(by_offset[run[0]][0], like), gate_of(gate, gates, first), lanes)
+            yield LaneAccess(form.at(by_offset[run[0]][0], like), gate_of(gate, gates, first), lanes)
 
 
 Layers = dict[object, dict[int, list[int]]]

@@ -66,7 +66,7 @@ _SIDE_BY_SIDE: Final = 64
 
 
 @dataclass(slots=True)
-class Accumulators:
+class RegisterCount:
     """How many registers the kernel has so far, and the loops around each range that is scanned."""
 
     count: int = 0
@@ -88,7 +88,7 @@ class _Accumulator:
         return table.make(Ops.INDEX, self.dtype, (memory, table.const(0, dtypes.index)))
 
 
-def _accumulator(root: UOp, ctx: Accumulators, start: UOp | None = None) -> _Accumulator:
+def _accumulator(root: UOp, ctx: RegisterCount, start: UOp | None = None) -> _Accumulator:
     op, dtype, table = cast("Ops", root.arg), root.dtype, root.table
     if start is None:
         nothing = identity(op, root)
@@ -160,11 +160,11 @@ def _products(root: UOp) -> list[UOp]:
     return [value.table.make(Ops.MUL, root.dtype, tuple(x.gep(*part) for x in value.src)) for part in parts]
 
 
-def _to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
+def _to_accumulator(root: UOp, ctx: RegisterCount) -> UOp:
     return _accumulated(root, ctx)
 
 
-def _accumulated(root: UOp, ctx: Accumulators, start: UOp | None = None) -> UOp:
+def _accumulated(root: UOp, ctx: RegisterCount, start: UOp | None = None) -> UOp:
     value, *reduced = root.src
     op = cast("Ops", root.arg)
     products = _products(root)
@@ -183,7 +183,7 @@ def _accumulated(root: UOp, ctx: Accumulators, start: UOp | None = None) -> UOp:
     return acc.at(updated.end(*reduced) if reduced else updated)
 
 
-def _go_on(sink: UOp, ctx: Accumulators) -> UOp:
+def _go_on(sink: UOp, ctx: RegisterCount) -> UOp:
     """where(c, identity, y) op REDUCE[op](x, r…): the accumulator starts with what came before, instead of meeting it in the end.
 
     It is there already when the loop begins: nothing has to be kept beside a whole tile of sums. What came before (y) is read
@@ -237,7 +237,7 @@ def running(op: Ops, value: UOp, positions: int) -> UOp:
     return value
 
 
-def _scan_lanes_to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
+def _scan_lanes_to_accumulator(root: UOp, ctx: RegisterCount) -> UOp:
     """The accumulator holds what came before the lanes of an iteration; only their last ones reach it."""
     value, r, positions = root.src
     op, count = cast("Ops", root.arg), cast("int", positions.arg)
@@ -258,7 +258,7 @@ def _spread(value: UOp, lanes: int) -> UOp:
     return value.table.make(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes)
 
 
-def _scan_to_accumulator(root: UOp, ctx: Accumulators) -> UOp:
+def _scan_to_accumulator(root: UOp, ctx: RegisterCount) -> UOp:
     if len(root.src) > 2:
         return _scan_lanes_to_accumulator(root, ctx)
     value, r = root.src
@@ -360,6 +360,6 @@ def remove_reduce(sink: UOp) -> UOp:
     first = max((cast("int", n.arg) + 1 for n in nodes if n.op is Ops.DEFINE_REG), default=0)
     scanned = {scan.src[1] for scan in _scans(nodes)}
     loops = {r: around(r, closers[r][0]) for r in scanned}
-    ctx = Accumulators(first, loops)
+    ctx = RegisterCount(first, loops)
     sink = rewrite(_go_on(sink, ctx), _RULES, ctx)
     return share_locals(merge_loops(sink))

@@ -44,7 +44,7 @@ from planish.config import current
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.records import dataclass
 from planish.stages.devectorizer.accesses import (
-    Access,
+    LaneAccess,
     accesses_of,
     gate_of,
     join,
@@ -74,7 +74,7 @@ _REACH: Final = 4
 
 
 @dataclass(slots=True)
-class _Run:
+class _LaneRun:
     """One kernel: the machine, the settings, and what is known of its vectors."""
 
     target: Target
@@ -88,7 +88,7 @@ def _is_vector_place(place: UOp) -> bool:
     return place.op is Ops.INDEX and len(place.src) > 1 and place.src[1].dtype.lanes > 1
 
 
-def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
+def _fold_load(root: UOp, ctx: _LaneRun) -> UOp | None:
     place = root.src[0]
     if not _is_vector_place(place) or len(root.src) > 1:
         return None
@@ -121,7 +121,7 @@ def _fold_load(root: UOp, ctx: _Run) -> UOp | None:
     return selected(joined, tuple(order))
 
 
-def _shifted(root: UOp, ctx: _Run) -> UOp | None:
+def _shifted(root: UOp, ctx: _LaneRun) -> UOp | None:
     """A load of whole vectors that overlap in memory, as a row and its neighbours do: each by itself, wherever it starts.
 
     Loading every element once would mean to shift them in registers, which takes more than another load.
@@ -163,7 +163,7 @@ def _reach(place: UOp, target: Target) -> int:
     return _REACH if is_memory and target.register_bytes > 1 and not target.aligned_bytes else 1
 
 
-def _covering(access: Access, dtype: DType, target: Target) -> list[tuple[int, int]]:
+def _covering(access: LaneAccess, dtype: DType, target: Target) -> list[tuple[int, int]]:
     """Where the pieces of an access begin and how long they are: one, or, if it has gaps, whole vectors that overlap at the end."""
     count = len(access.lanes)
     if all(access.lanes):
@@ -173,7 +173,7 @@ def _covering(access: Access, dtype: DType, target: Target) -> list[tuple[int, i
     return [(start, width) for start in starts]
 
 
-def _fold_store(root: UOp, ctx: _Run) -> UOp | None:
+def _fold_store(root: UOp, ctx: _LaneRun) -> UOp | None:
     place, value = root.src[:2]
     if not _is_vector_place(place) or len(root.src) > 2:
         return None
@@ -189,7 +189,7 @@ def _fold_store(root: UOp, ctx: _Run) -> UOp | None:
 # -- how wide ----------------------------------------------------------------------------------------------------
 
 
-def _proved_alignment(place: UOp, ctx: _Run, ahead: int = 0) -> int:
+def _proved_alignment(place: UOp, ctx: _LaneRun, ahead: int = 0) -> int:
     """The bytes that the address of the element so far behind a place is sure to be a multiple of: a power of two."""
     memory = cast("PtrDType", place.dtype)
     start = ctx.target.alignment(memory.base.scalar, parameter=memory.space is AddrSpace.GLOBAL)
@@ -211,7 +211,7 @@ def _ahead(index: UOp, count: int) -> UOp:
     return base + (constant + count) if constant + count else base
 
 
-def _cuts(place: UOp, dtype: DType, ctx: _Run) -> list[int]:
+def _cuts(place: UOp, dtype: DType, ctx: _LaneRun) -> list[int]:
     """The widths of the pieces that an access is cut into, in order."""
     count, target = dtype.lanes, ctx.target
     if cast("PtrDType", place.dtype).space is _REGISTER:
@@ -232,7 +232,7 @@ def _cuts(place: UOp, dtype: DType, ctx: _Run) -> list[int]:
     return pieces
 
 
-def _hinted(access: UOp, place: UOp, width: int, ctx: _Run) -> str | None:
+def _hinted(access: UOp, place: UOp, width: int, ctx: _LaneRun) -> str | None:
     """The hints of an access with its alignment, as far as that says more than the dtype and is of use."""
     given = cast("str | None", access.arg)
     memory = cast("PtrDType", place.dtype)
@@ -245,13 +245,19 @@ def _hinted(access: UOp, place: UOp, width: int, ctx: _Run) -> str | None:
     return f"{given} align{proved}" if given else f"align{proved}"
 
 
-def _cut(access: UOp, ctx: _Run) -> UOp:
+def _cut(access: UOp, ctx: _LaneRun) -> UOp:
     """An access that was just made, as the rule of `correct_load_store` would make it, who would see it next."""
-    found = _correct(access, ctx) if ctx.cut_accesses else None
+    if not ctx.cut_accesses or _is_copy(access):  # a copy is cut as what it loads, which is not settled yet
+        return access
+    found = _correct(access, ctx)
     return access if found is None else found
 
 
-def _correct(root: UOp, ctx: _Run) -> UOp | None:
+def _is_copy(access: UOp) -> bool:
+    return access.op is Ops.STORE and "async" in cast("str", access.arg or "")
+
+
+def _correct(root: UOp, ctx: _LaneRun) -> UOp | None:
     place = root.src[0]
     value = root if root.op is Ops.LOAD else root.src[1]
     count = value.dtype.lanes
@@ -265,13 +271,13 @@ def _correct(root: UOp, ctx: _Run) -> UOp | None:
         or not place.src[1].dtype.is_index
     ):
         return None
-    index, gate = parted(place)
-    if gate is None and index is place.src[1] and _is_cut(root, place, count, ctx):
+    if len(place.src) == 2 and place.src[1].op is not Ops.WHERE and _is_cut(root, place, count, ctx):
         return None
+    index, gate = parted(place)
     if gate is not None and is_broadcast(gate):
         gate = gate.src[0]
     widths = _cuts(moved(place, index, None), value.dtype, ctx)
-    if root.op is Ops.STORE and "async" in cast("str", root.arg or ""):
+    if _is_copy(root):
         widths = _both(widths, [part.dtype.lanes for part in value.src] if value.op in _JOINED else [count])
     pieces = []
     start = 0
@@ -299,7 +305,7 @@ def _both(widths: list[int], others: list[int]) -> list[int]:
     return [end - start for start, end in pairwise((0, *ends))]
 
 
-def _is_cut(access: UOp, place: UOp, count: int, ctx: _Run) -> bool:
+def _is_cut(access: UOp, place: UOp, count: int, ctx: _LaneRun) -> bool:
     """Whether an access of so many elements is what it is to be; most are asked about that were just made."""
     memory, target = cast("PtrDType", place.dtype), ctx.target
     if memory.space is _REGISTER:
@@ -337,7 +343,7 @@ def _in_pairs(root: UOp, target: Target) -> bool:
     return root.op is not Ops.CAST or root.src[0].dtype.scalar is dtypes.float32
 
 
-def _split_value(root: UOp, ctx: _Run) -> UOp | None:
+def _split_value(root: UOp, ctx: _LaneRun) -> UOp | None:
     count = root.dtype.lanes
     if count == 1:
         return None
@@ -347,7 +353,7 @@ def _split_value(root: UOp, ctx: _Run) -> UOp | None:
         if given.lanes != count:  # a BITCAST that regroups bytes
             return None
         widest = max(widest, _INDEX_BYTES if given.is_index else given.itemsize)
-    width = 2 if _in_pairs(root, ctx.target) else max(1, ctx.target.register_bytes // widest)
+    width = 2 if _in_pairs(root, ctx.target) else ctx.target.register_bytes // widest or 1
     if count <= width:
         return None
     scalar = root.dtype.scalar
@@ -359,7 +365,7 @@ def _split_value(root: UOp, ctx: _Run) -> UOp | None:
     return join(pieces, root.dtype)
 
 
-def _broadcast(root: UOp, load: UOp, ctx: _Run) -> UOp | None:
+def _broadcast(root: UOp, load: UOp, ctx: _LaneRun) -> UOp | None:
     """One lane of a loaded vector in all lanes: a load of that element, which a CPU spreads on its way into the register."""
     chosen = cast("tuple[int, ...]", root.arg)
     place = load.src[0]
@@ -431,7 +437,7 @@ def devectorize(sink: UOp, target: Target) -> UOp:
     if tiles:  # while an accumulator is still one load
         sink = rewrite(sink, pm_wmma_accumulate)
     settings = current()
-    run = _Run(
+    run = _LaneRun(
         target, settings.devectorize == 1, settings.devectorize < 2, settings.allow_half8, Forms({}, {})
     )
     sink = rewrite(sink, matcher_for(settings.devectorize), run)

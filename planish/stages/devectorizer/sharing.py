@@ -87,6 +87,20 @@ class _Kernel:
             for m in nodes
             if m.op is Ops.DEFINE_LOCAL and m not in rings
         ]
+        bits = {
+            fill: 1 << n for n, fill in enumerate(dict.fromkeys(f for b in self.buffers for f in b.fills))
+        }
+        self._bits = bits
+        self._below: dict[UOp, int] = {}
+        for node in nodes:
+            below = bits.get(node, 0)
+            for source in node.src:
+                below |= self._below[source]
+            self._below[node] = below
+
+    def needs(self, node: UOp, fill: UOp) -> bool:
+        """Whether a fill comes before a node, or is it. Asked of all pairs: worked out once, a bit for each fill."""
+        return bool(self._below[node] & self._bits[fill])
 
     def loop_of(self, read: UOp, context: frozenset[UOp]) -> UOp | None:
         """The END of the loop, directly in a context, that a read is in."""
@@ -118,7 +132,7 @@ def _order(kernel: _Kernel, a: _Buffer, b: _Buffer) -> tuple[UOp, ...] | None:
             waits[loop] = None
         elif not _is_in_place(read, store, kernel.threads):
             return None
-    if any(not loop.ranges <= store.ranges or filled_b in loop.toposort() for loop in waits):
+    if any(not loop.ranges <= store.ranges or kernel.needs(loop, filled_b) for loop in waits):
         return None  # what is waited for is over: of the threads' axes too, which are no loops
     return tuple(waits)
 

@@ -15,7 +15,8 @@ Before → after, with n = 3::
 
 One barrier per iteration does both: what it has waited for is seen by all, and what iteration r - 1 read may be replaced. Beyond the
 end of the loop a copy reads nothing and writes zeros to a buffer that nobody reads again, so that every iteration has its group.
-What is not copied as it is (converted on the way) is stored at once: the ring is as right, and memory is waited for.
+What is not copied as it is (converted on the way) is stored at once: the ring is as right, and memory is waited for. A tile that is
+filled together with another, or with what the iteration itself makes, has one buffer after all.
 
 All rings of a loop are filled equally far ahead; one buffer less far where a tensor core reads them in the background (`overlap.py`).
 """
@@ -62,6 +63,10 @@ class _Ring:
         return step % self.buffers * self.size
 
 
+def _is_ring(store: UOp) -> bool:
+    return str(store.arg or "").startswith(RING)
+
+
 def _ring(observed: UOp) -> _Ring | None:
     if observed.op is not Ops.AFTER or observed.src[0].op is not Ops.DEFINE_LOCAL or len(observed.src) != 2:
         return None
@@ -70,7 +75,7 @@ def _ring(observed: UOp) -> _Ring | None:
     while effect.op is Ops.END:
         loops += sorted(closed_by(effect), key=lambda r: r.order)
         effect = effect.src[0]
-    if effect.op is not Ops.STORE or not str(effect.arg or "").startswith(RING):
+    if effect.op is not Ops.STORE or not _is_ring(effect):
         return None
     return _Ring(memory, observed, effect, tuple(loops), int(str(effect.arg).removeprefix(RING)))
 
@@ -154,8 +159,11 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
     """The kernel with its rings filled ahead; and for the memory of each, the loop whose iterations it is filled for."""
     nodes = sink.toposort()
     loops = {ring: _loop_of(ring) for ring in map(_ring, nodes) if ring is not None}
+    filled_ahead = {ring.store for ring, loop in loops.items() if loop is not None}
     exchange: dict[UOp, UOp] = {
-        ring.store: ring.store.replace(arg=None) for ring, loop in loops.items() if loop is None
+        store: store.replace(arg=None)
+        for store in nodes
+        if store.op is Ops.STORE and _is_ring(store) and store not in filled_ahead
     }
     first = next_root(nodes)
     filled: dict[UOp, tuple[UOp, UOp]] = {}

@@ -20,7 +20,7 @@ from planish.uop.matcher import Matcher, rule
 from planish.uop.node import UOp
 from planish.uop.ops import Ops, TensorCore
 from planish.uop.pattern import anything, node
-from planish.uop.tensor_cores import core_of
+from planish.uop.tensor_cores import ROW, core_of
 
 
 def _is_accumulator(x: UOp) -> bool:
@@ -83,8 +83,31 @@ def _split(root: UOp) -> UOp | None:
     return root.table.make(Ops.CAT, root.dtype, tuple(tiles)).gep(*order)
 
 
+def _split_exchange(root: UOp) -> UOp | None:
+    """Rows at several positions, each dealt out for itself."""
+    rows = root.src[0]
+    held = ROW // rows.dtype.itemsize
+    count = rows.dtype.lanes // held
+    if count == 1:
+        return None
+    lanes = root.dtype.lanes // count
+    dealt = [
+        root.replace(
+            dtype=root.dtype.scalar.vec(lanes),
+            src=(rows.gep(*(lane * count + position for lane in range(held))),),
+        )
+        for position in range(count)
+    ]
+    order = tuple(position * lanes + lane for lane in range(lanes) for position in range(count))
+    return root.table.make(Ops.CAT, root.dtype, tuple(dealt)).gep(*order)
+
+
 pm_split_wmma: Final = Matcher(
-    "pm_split_wmma", [rule(node(Ops.WMMA), _split, says="WMMA of several tiles -> one WMMA for each")]
+    "pm_split_wmma",
+    [
+        rule(node(Ops.WMMA), _split, says="WMMA of several tiles -> one WMMA for each"),
+        rule(node(Ops.EXCHANGE), _split_exchange, says="EXCHANGE at several positions -> one for each"),
+    ],
 )
 
 

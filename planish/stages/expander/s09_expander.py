@@ -72,6 +72,7 @@ _EXPANDED: Final = ALU | {
     Ops.NOOP,
     Ops.WMMA,
     Ops.COMBINE,
+    Ops.EXCHANGE,
 }
 _COMPUTED_WITH: Final = {Ops.REDUCE: 1, Ops.SCAN: 1, Ops.WMMA: 3}
 """How many sources are values; ranges follow."""

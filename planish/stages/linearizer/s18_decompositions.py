@@ -56,17 +56,17 @@ from planish.uop.rewrite import rewrite
 from planish.uop.symbolic import symbolic_simple
 
 
-class Step(NamedTuple):
+class Fixpoint(NamedTuple):
     """One fixpoint: its matcher, and the ops without which it has nothing to do."""
 
     matcher: Matcher
     roots: frozenset[Ops]
 
 
-def _step(name: str, rules: list[Rule], around: Matcher | None = None) -> Step:
+def _step(name: str, rules: list[Rule], around: Matcher | None = None) -> Fixpoint:
     roots = frozenset(op for made in rules for v in made.variants for op in v.pattern.ops or ())
     matcher = Matcher(name, rules)
-    return Step(matcher if around is None else Matcher(name, (*around, *rules)), roots)
+    return Fixpoint(matcher if around is None else Matcher(name, (*around, *rules)), roots)
 
 
 def _decompositions(support: Support) -> list[Rule]:
@@ -88,7 +88,7 @@ def _late(support: Support) -> list[Rule]:
 
 
 @cache
-def steps(support: Support) -> tuple[Step, ...]:
+def steps(support: Support) -> tuple[Fixpoint, ...]:
     """The steps of this stage for a target, in order."""
     return (
         _step("pm_contract", float_contraction(support)),

@@ -68,7 +68,7 @@ def linearize(sink: UOp, priority: Mapping[Ops, int] = PRIORITY) -> list[UOp]:
     counts: dict[frozenset[UOp], tuple[int, int]] = {}
     ideal: list[tuple[int, int, int, int, int]] = []
     for number, node in enumerate(nodes):
-        ranges = node.ranges
+        ranges = node._ranges or node.ranges
         count = counts.get(ranges)
         if count is None:
             count = counts[ranges] = run_count(node), len(ranges)

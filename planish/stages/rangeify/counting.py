@@ -25,7 +25,7 @@ IDEMPOTENT: Final = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR})
 # -- conditions --------------------------------------------------------------------------------------------------
 
 
-class Side(NamedTuple):
+class RangeLimits(NamedTuple):
     """What a comparison says about a range: low <= r <= high; None where it says nothing."""
 
     low: UOp | None
@@ -64,7 +64,7 @@ class Span(NamedTuple):
         return Span(low, high, tuple(others))
 
 
-def side_of(condition: UOp, r: UOp, negated: bool = False) -> Side | None:
+def side_of(condition: UOp, r: UOp, negated: bool = False) -> RangeLimits | None:
     """What one comparison of index values, linear in r, says about r."""
     while condition.op is Ops.NOT:
         negated, condition = not negated, condition.src[0]
@@ -87,7 +87,7 @@ def side_of(condition: UOp, r: UOp, negated: bool = False) -> Side | None:
     if f < 0:  # (-f)*r - rest lies between the negatives
         f, rest = -f, rest * -1
         least, most = (None if most is None else -most), (None if least is None else -least)
-    return Side(
+    return RangeLimits(
         None if least is None else (rest * -1 + (least + f - 1)) // f,
         None if most is None else (rest * -1 + most) // f,
     )

@@ -18,7 +18,7 @@ from planish.uop.ops import COMPARISONS, Axis, Ops
 from planish.uop.symbolic.conditions import Condition
 
 
-class Part(NamedTuple):
+class RangePart(NamedTuple):
     """start <= r < stop."""
 
     start: int
@@ -44,13 +44,13 @@ def cuts_of(nodes: Iterable[UOp]) -> dict[UOp, list[int]]:
     return {r: sorted(cuts) for r, cuts in found.items() if cuts}
 
 
-def parts_of(r: UOp, cuts: Iterable[int]) -> list[Part]:
+def parts_of(r: UOp, cuts: Iterable[int]) -> list[RangePart]:
     """The range, cut."""
     edges = [0, *cuts, cast("int", r.src[0].arg)]
-    return [Part(start, stop) for start, stop in itertools.pairwise(edges)]
+    return [RangePart(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def restricted(r: UOp, part: Part, path: tuple[int, ...]) -> tuple[UOp, UOp]:
+def restricted(r: UOp, part: RangePart, path: tuple[int, ...]) -> tuple[UOp, UOp]:
     """A new range for a part of r, and what stands for r in terms of it."""
     new = r.table.range(part.stop - part.start, path, cast("Axis", r.arg).kind)
     return new, new + part.start if part.start else new

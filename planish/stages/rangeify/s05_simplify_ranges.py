@@ -32,7 +32,7 @@ from itertools import pairwise, permutations
 from typing import Final, cast
 
 from planish.records import dataclass
-from planish.stages.rangeify.cuts import Part, cuts_of, parts_of, restricted
+from planish.stages.rangeify.cuts import RangePart, cuts_of, parts_of, restricted
 from planish.uop.kernel_algebra import by_nest, does_nothing, kernel_sym, simplified
 from planish.uop.matcher import Matcher, rule
 from planish.uop.nest import constant_size
@@ -54,7 +54,7 @@ class Tried:
     """What was tried in vain, so that it is not tried again for every change elsewhere."""
 
     pairs: set[tuple[UOp, UOp]] = field(default_factory=set)
-    ends: set[tuple[UOp, Part]] = field(default_factory=set)
+    ends: set[tuple[UOp, RangePart]] = field(default_factory=set)
 
 
 def _closers(nodes: list[UOp]) -> dict[UOp, list[UOp]]:
@@ -154,7 +154,7 @@ def _steps_apart(address: UOp, outer: UOp, inner: UOp) -> bool:
 # -- shrinking ---------------------------------------------------------------------------------------------------
 
 
-def _is_idle(closers: list[UOp], r: UOp, part: Part) -> bool:
+def _is_idle(closers: list[UOp], r: UOp, part: RangePart) -> bool:
     """Whether nothing happens while r is in this part."""
     # no axis has this path, since none has a path that begins like another's
     _, here = restricted(r, part, (*cast("Axis", r.arg).path, 0))
@@ -208,12 +208,12 @@ def _shrink(root: UOp, ctx: Tried) -> UOp | None:
         while len(kept) > 1 and _newly_idle(here, r, kept[0], ctx):
             kept.pop(0)
         if len(kept) < len(parts):
-            _, instead = restricted(r, Part(kept[0].start, kept[-1].stop), cast("Axis", r.arg).path)
+            _, instead = restricted(r, RangePart(kept[0].start, kept[-1].stop), cast("Axis", r.arg).path)
             return rewrite(substitute(root, {r: instead}), kernel_sym)
     return None
 
 
-def _newly_idle(closers: list[UOp], r: UOp, part: Part, ctx: Tried) -> bool:
+def _newly_idle(closers: list[UOp], r: UOp, part: RangePart, ctx: Tried) -> bool:
     if (r, part) in ctx.ends:
         return False
     if _is_idle(closers, r, part):

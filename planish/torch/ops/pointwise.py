@@ -103,11 +103,13 @@ def _library(name: str) -> Lowering:
 
 
 for _name in _UNARY:
-    lowering(f"aten.{_name}")(_unary(_name))
+    lowering(f"aten.{_name}", f"prims.{_name}")(_unary(_name))
 for _name in _ROUNDING:
-    lowering(f"aten.{_name}")(_rounding(_name))
+    lowering(f"aten.{_name}", f"prims.{_name}")(_rounding(_name))
 for _name, _method in _BINARY.items():
-    lowering(f"aten.{_name}")(_binary(_method))
+    lowering(f"aten.{_name}", f"prims.{_name}")(_binary(_method))
+lowering("prims.erf_inv")(_unary("erfinv"))
+lowering("prims.cbrt")(_unary("cbrt"))
 for _name in _COMPARE:
     lowering(f"aten.{_name}", f"prims.{_name}")(_compare(_name))
 for _name, _method in _LIBRARY.items():
@@ -117,7 +119,7 @@ for _name, _method in _LIBRARY.items():
 # --- arithmetic -------------------------------------------------------------------------------------------
 
 
-@lowering("aten.add")
+@lowering("aten.add", "prims.add")
 def add(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
     left, right = at.together(x, y)
     if alpha != 1:
@@ -125,13 +127,13 @@ def add(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
     return left.or_(right) if left.dtype.is_bool else left.add(right)
 
 
-@lowering("aten.mul")
+@lowering("aten.mul", "prims.mul")
 def mul(at: NodeSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.and_(right) if left.dtype.is_bool else left.mul(right)
 
 
-@lowering("aten.sub")
+@lowering("aten.sub", "prims.sub")
 def sub(at: NodeSite, x: Operand, y: Operand, *, alpha: Any = 1) -> V:
     left, right = at.together(x, y)
     return left.sub(right if alpha == 1 else right.mul(alpha))
@@ -172,19 +174,19 @@ def _floor_divided(at: NodeSite, x: V, y: V) -> V:
     return y.eq(0).select(x.div(y), quotient.eq(0).select(zero, whole))
 
 
-@lowering("aten.remainder")
+@lowering("aten.remainder", "prims.remainder")
 def remainder(at: NodeSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.floor_mod(right)
 
 
-@lowering("aten.fmod")
+@lowering("aten.fmod", "prims.fmod")
 def fmod(at: NodeSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.trunc_mod(right)
 
 
-@lowering("aten.pow")
+@lowering("aten.pow", "prims.pow")
 def pow(at: NodeSite, x: Operand, y: Operand) -> V:
     own = at.dtype
     if isinstance(y, int | float) and not isinstance(y, bool) and isinstance(x, V) and not own.is_bool:
@@ -222,13 +224,13 @@ def float_power(at: NodeSite, x: Operand, y: Operand) -> V:
     return left.pow(right)
 
 
-@lowering("aten.fmax")
+@lowering("aten.fmax", "prims.fmax")
 def fmax(at: NodeSite, x: V, y: V) -> V:
     left, right = at.together(x, y)
     return _without_nan(left, right, left.max(right))
 
 
-@lowering("aten.fmin")
+@lowering("aten.fmin", "prims.fmin")
 def fmin(at: NodeSite, x: V, y: V) -> V:
     left, right = at.together(x, y)
     return _without_nan(left, right, left.min(right))
@@ -240,7 +242,7 @@ def _without_nan(x: V, y: V, chosen: V) -> V:
     return x.is_nan().select(y, y.is_nan().select(x, chosen))
 
 
-@lowering("aten.gcd")
+@lowering("aten.gcd", "prims.gcd")
 def gcd(at: NodeSite, x: V, y: V) -> V:
     """Euclid, until every pair has ended."""
     left, right = at.together(x, y)
@@ -255,12 +257,12 @@ def gcd(at: NodeSite, x: V, y: V) -> V:
     return at.graph.while_loop(more, step, left.abs(), right.abs())[0]
 
 
-@lowering("aten.abs")
+@lowering("aten.abs", "prims.abs")
 def abs(at: NodeSite, x: V) -> V:
     return x if x.dtype.is_bool or x.dtype.is_unsigned else cast(x.abs(), at.dtype)
 
 
-@lowering("aten.sign", "aten.sgn")
+@lowering("aten.sign", "prims.sign", "aten.sgn")
 def sign(at: NodeSite, x: V) -> V:
     if x.dtype.is_bool:
         return x
@@ -269,14 +271,14 @@ def sign(at: NodeSite, x: V) -> V:
     return x.sign()
 
 
-@lowering("aten.signbit")
+@lowering("aten.signbit", "prims.signbit")
 def signbit(at: NodeSite, x: V) -> V:
     if not x.dtype.is_float:
         return x.lt(0) if x.dtype.is_signed else at.full(x.dims, False)
     return at.full(x.dims, 1.0, x.dtype).copysign(x).lt(0)
 
 
-@lowering("aten.round")
+@lowering("aten.round", "prims.round")
 def round(at: NodeSite, x: V, *, decimals: int = 0) -> V:
     if not x.dtype.is_float:
         return x
@@ -291,7 +293,7 @@ def frac(at: NodeSite, x: V) -> V:
     return x.sub(x.trunc())
 
 
-@lowering("aten.log10")
+@lowering("aten.log10", "prims.log10")
 def log10(at: NodeSite, x: V) -> V:
     return at.of(x, at.dtype).log().mul(1 / math.log(10))
 
@@ -302,6 +304,12 @@ def log_add_exp(at: NodeSite, x: V, y: V) -> V:
     if left.dtype.is_complex:
         raise at.refuse("of complex numbers")
     return logaddexp(left, right)
+
+
+@lowering("prims.fma")
+def fma(at: NodeSite, x: V, y: V, z: V) -> V:
+    a, b, c = at.together(x, y, z)
+    return a.mul(b).add(c)
 
 
 @lowering("aten.square")
@@ -330,7 +338,7 @@ def frexp(at: NodeSite, x: V) -> tuple[V, V]:
 # --- bits and truth ---------------------------------------------------------------------------------------
 
 
-@lowering("aten.bitwise_not")
+@lowering("aten.bitwise_not", "prims.bitwise_not")
 def bitwise_not(at: NodeSite, x: V) -> V:
     return x.not_()
 
@@ -353,13 +361,13 @@ for _name, _method in (("and", "and_"), ("or", "or_"), ("xor", "xor")):
     lowering(f"aten.logical_{_name}")(_logical(_method))
 
 
-@lowering("aten.bitwise_left_shift", "aten.__lshift__")
+@lowering("aten.bitwise_left_shift", "aten.__lshift__", "prims.shift_left")
 def left_shift(at: NodeSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.shl(right)
 
 
-@lowering("aten.bitwise_right_shift", "aten.__rshift__")
+@lowering("aten.bitwise_right_shift", "aten.__rshift__", "prims.shift_right_arithmetic")
 def right_shift(at: NodeSite, x: Operand, y: Operand) -> V:
     left, right = at.together(x, y)
     return left.shr_arithmetic(right) if left.dtype.is_signed else left.shr_logical(right)
@@ -379,10 +387,15 @@ for _name in ("nan", "inf"):
     lowering(f"aten.is{_name}")(_class(f"is_{_name}"))
 
 
+@lowering("prims.isfinite")
+def isfinite(at: NodeSite, x: V) -> V:
+    return x.is_finite() if x.dtype.is_float or x.dtype.is_complex else at.full(x.dims, True)
+
+
 # --- choice -----------------------------------------------------------------------------------------------
 
 
-@lowering("aten.where")
+@lowering("aten.where", "prims.where")
 def where(at: NodeSite, condition: V, x: Operand, y: Operand) -> V:
     return choose(at, condition, x, y)
 
@@ -471,6 +484,7 @@ def view_dtype(at: NodeSite, x: V, dtype: Any) -> V:
     "aten.lift_fresh_copy",
     "aten.contiguous",
     "prims.clone",
+    "prims.view_of",
 )
 def same(at: NodeSite, x: V, *, memory_format: Any = None) -> V:
     return x

@@ -231,18 +231,26 @@ _BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6
 
 
 def hurwitz(s: V, q: V) -> V:
-    """Σ (k + q)⁻ˢ: ten terms, and the rest by Euler and Maclaurin."""
-    total = _each(0.0, s)
-    for k in range(10):
-        total = total.add(q.add(float(k)).pow(s.neg()))
-    a = q.add(10.0)
-    tail = a.pow(s.neg())
+    """Σ (k + q)⁻ˢ: terms up to a base of ten, and the rest by Euler and Maclaurin."""
+    power = s.neg()
+    # what has no end is not begun: the caller replaces it
+    start = q.is_finite().select(q, _each(10.0, q))
+
+    def more(a: V, _: V) -> V:
+        return a.lt(10.0).reduce_or() if a.rank else a.lt(10.0)
+
+    def term(a: V, total: V) -> tuple[V, V]:
+        goes = a.lt(10.0)
+        return goes.select(a.add(1.0), a), goes.select(total.add(a.pow(power)), total)
+
+    a, total = q.graph.while_loop(more, term, start, _each(0.0, s))
+    tail = a.pow(power)
     total = total.add(a.mul(tail).div(s.sub(1.0))).add(tail.mul(0.5))
-    factor, power = s, tail.div(a)
+    factor, rest = s, tail.div(a)
     for k, bernoulli in enumerate(_BERNOULLI, 1):
-        total = total.add(factor.mul(power).mul(bernoulli / math.factorial(2 * k)))
+        total = total.add(factor.mul(rest).mul(bernoulli / math.factorial(2 * k)))
         factor = factor.mul(s.add(2.0 * k - 1)).mul(s.add(2.0 * k))
-        power = power.div(a.mul(a))
+        rest = rest.div(a.mul(a))
     return total
 
 

@@ -172,7 +172,7 @@ def _space(memory: UOp) -> AddrSpace | None:
 
 
 @dataclass(slots=True)
-class Plan:
+class LoopPlan:
     """Where everything runs."""
 
     effects: Effects
@@ -221,7 +221,7 @@ def _chosen_loops(
         loops.add(min(spare, key=lambda r: r.order))
 
 
-def make_plan(nodes: Sequence[UOp], *, in_order: bool = False, is_list: bool = False) -> Plan:
+def make_plan(nodes: Sequence[UOp], *, in_order: bool = False, is_list: bool = False) -> LoopPlan:
     """How to run these nodes; `in_order` makes every range a loop that can be one. A list has its loops where it has them."""
     effects = Effects(nodes)
     own = {
@@ -244,7 +244,7 @@ def make_plan(nodes: Sequence[UOp], *, in_order: bool = False, is_list: bool = F
         found += [s for s in nodes if s.op is Ops.SPECIAL and not (shared and is_thread(s))]
         private[memory] = tuple(sorted(found, key=lambda axis: axes[axis]))
     top, nests = ([], {}) if is_list else _homes(effects, loops)
-    return Plan(effects, loops, axes, private, top, nests)
+    return LoopPlan(effects, loops, axes, private, top, nests)
 
 
 def _homes(effects: Effects, loops: frozenset[UOp]) -> tuple[list[UOp], dict[UOp, LoopBodies]]:

@@ -16,7 +16,7 @@ from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.uop.evaluate import Run, evaluate
 from planish.uop.machine.contents import Contents
-from planish.uop.machine.loops import Plan, is_thread
+from planish.uop.machine.loops import LoopPlan, is_thread
 from planish.uop.node import UOp
 from planish.uop.ops import DEFINES, Ops, Variable
 from planish.uop.shape import Dim
@@ -43,7 +43,7 @@ class InTheWay(Exception):
     """Two positions of an axis touch the same memory: they must run one after the other."""
 
 
-class Place(NamedTuple):
+class Elements(NamedTuple):
     """Elements of a buffer, by number, and where there are such elements."""
 
     memory: UOp
@@ -53,7 +53,7 @@ class Place(NamedTuple):
     """How many elements it names per position; an access may take more, one after another."""
 
 
-class Table(NamedTuple):
+class KeptValues(NamedTuple):
     """What a BUFFERIZE holds: entries by number, which of them were stored, extents, and the sizes of the axes around it."""
 
     held: Array
@@ -80,7 +80,7 @@ class State(Run):
         self,
         nodes: Sequence[UOp],
         root: UOp | None,
-        plan: Plan,
+        plan: LoopPlan,
         buffers: Arrays,
         variables: Mapping[str, int],
         undefined: frozenset[int],
@@ -92,8 +92,8 @@ class State(Run):
         self.effects = plan.effects
         self.variables = variables
         self.undefined = undefined
-        self.place: dict[UOp, Place] = {}
-        self.tables: dict[UOp, Table] = {}
+        self.place: dict[UOp, Elements] = {}
+        self.tables: dict[UOp, KeptValues] = {}
         self.masks: dict[UOp, Array] = {}
         """For ranges of a size that varies: at which positions the value at hand is below it."""
         self.gates: list[Array] = []

@@ -12,11 +12,11 @@ from planish.uop import arithmetic
 from planish.uop.combining import combined
 from planish.uop.machine.accesses import Accesses
 from planish.uop.machine.loops import is_thread, memory_below
-from planish.uop.machine.state import Array, Flight, Place
+from planish.uop.machine.state import Array, Elements, Flight
 from planish.uop.node import UOp
-from planish.uop.ops import DEFINES, AxisType, Combine, Ops, TensorCore
+from planish.uop.ops import DEFINES, AxisType, Combine, Exchange, Ops, TensorCore
 from planish.uop.ranges import kind_of
-from planish.uop.tensor_cores import MATRICES, ORDERS, core_of
+from planish.uop.tensor_cores import MATRICES, ORDERS, ROW, WARP, core_of, exchanged
 
 _HANDED_ON: Final = frozenset({Ops.INDEX, Ops.LOAD, Ops.GEP, Ops.CAT, Ops.VECTORIZE})
 _MAY_USE: Final = frozenset({Ops.WMMA, Ops.FINISH, Ops.AFTER, Ops.END, Ops.GROUP, *DEFINES})
@@ -110,7 +110,7 @@ class Tiles(Accesses):
         if source in self.place:
             place = self.place[source]
             gate = np.asarray(place.is_open)[..., None]
-            several = Place(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
+            several = Elements(place.memory, place.offset[..., None] + ahead, gate, ahead.size)
             contents = self.contents[place.memory]
             if cast("TensorCore", node.arg).pending and contents.shared:
                 _, places, _ = self._accessed(node, several, ahead.size, True, True)
@@ -137,6 +137,21 @@ class Tiles(Accesses):
         result = self._threads_back(value, axes)
         # a range is closed here: the result has one position along it
         return result.take([0], self.axes[own[0]]) if own else result
+
+    def _exchange(self, node: UOp) -> Array:
+        """Rows of matrices, dealt out among the threads of a warp; of several positions, each for itself."""
+        x, how = node.src[0], cast("Exchange", node.arg)
+        axes = self._thread_axes(WARP)
+        count = prod(self.values[axis].size for axis in axes)
+        if not axes or count % WARP:
+            self._fail(node, "crash", f"{count} threads are no warps of {WARP}")
+        elements = ROW // x.dtype.itemsize
+        positions = x.dtype.lanes // elements
+        value = self._threads_last(self.full(self.values[x], x.dtype), axes, count, WARP)
+        rows = np.moveaxis(value.reshape(*value.shape[:-1], elements, positions), -1, -3)
+        threads, lanes = exchanged(how, x.dtype.itemsize)
+        dealt = np.moveaxis(rows[..., threads, lanes], -3, -1)
+        return self._threads_back(dealt.reshape(*dealt.shape[:-2], node.dtype.lanes), axes)
 
     def _thread_axes(self, threads: int) -> list[UOp]:
         """The axes over the threads of a block, the fastest last."""

@@ -29,7 +29,7 @@ class Support:
     @staticmethod
     def of(target: Target) -> Support:
         """What a target supports, under the settings in force."""
-        return Support(target.supported_ops, current().contract, not target.is_gpu)
+        return Support(target.supported_ops, current().contract, calls=True)
 
     @property
     def fused(self) -> bool:

@@ -1,0 +1,148 @@
+"""Products of matrices on tensor cores that hold their operands in the registers of a warp (`mma.sync`): tiles for warps.
+
+A block has a few warps, each with some tiles of the core side by side, both ways; what they read of both operands for some steps
+of the sum is fetched to shared memory in the background, in rows whose chunks are exchanged, so that eight rows of a core's
+operand are in different banks. Axes are padded to whole tiles: what is beyond the end is fetched as zeros.
+
+Which tile: as for products without a tensor core (`products.py`), by the rounds that it takes to do all tiles and by how many warps
+are there to hide what each waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from planish.actions.layouts import SWIZZLES
+from planish.actions.local import Local
+from planish.actions.split import Split
+from planish.actions.stage import Stage
+from planish.actions.upcast import Upcast
+from planish.config import current
+from planish.optimize.core_schedule import CoreSchedule, Fit, slot_of, try_each, upto
+from planish.optimize.draft import Draft, Kind
+from planish.optimize.gpu.fit import Fetching, fetching
+from planish.optimize.templates import Candidate
+from planish.uop.nest import size_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.node import UOp
+from planish.uop.products import Product, nearly
+from planish.uop.tensor_cores import Core
+
+_BUFFERS: Final = (3, 2)
+_STEPS: Final = (4, 2, 1)
+"""Steps of the core for which operands are fetched at once: four are rows of 128 bytes. Fewer, if that makes a short sum much shorter."""
+_LONGER: Final = 1.25
+_HALF: Final = 3.0
+"""With so many warps a multiprocessor is half as fast as with many."""
+_RESIDENT: Final = 8
+
+
+class _Tile(NamedTuple):
+    """The warps of a block along rows and columns, the tiles of the core of each, and how fast that is by the fastest."""
+
+    down: int
+    across: int
+    high: int
+    wide: int
+    speed: float
+
+
+_TILES: Final = (
+    _Tile(4, 2, 2, 8, 1.0),
+    _Tile(2, 2, 4, 8, 0.97),
+    _Tile(2, 2, 2, 8, 0.7),
+    _Tile(2, 2, 2, 4, 0.6),
+    _Tile(1, 4, 2, 2, 0.4),
+    _Tile(1, 2, 1, 2, 0.2),
+)
+"""Speeds of bf16 as timed with matrices of 4096 on an H200."""
+
+
+def with_warps(draft: Draft, nest: Nest) -> Iterator[Candidate]:
+    """A candidate for every core of a warp."""
+    for core in draft.target.tensor_cores if nest.reductions else ():
+        is_exact = core.mantissa is None or current().fastmath
+        if core.threads > 1 and not core.reads_memory and is_exact:
+            yield Candidate(f"{core.name} through tiles", partial(_use, core=core))
+
+
+def _use(draft: Draft, core: Core) -> bool:
+    """Whether a product of the kernel is done so."""
+    for product in nearly(draft.sink, core):
+        if not all(map(size_of, (product.m, product.n, product.k))):
+            continue
+        if slot_of(product.a) is None or slot_of(product.b) is None:
+            continue
+        for tile in sorted(_TILES, key=lambda tile: _time(draft, core, product, tile)):
+            if try_each(draft, core, [_fit(core, product, tile)], partial(_Warps, tile=tile)):
+                return True
+    return False
+
+
+def _steps(core: Core, product: Product) -> int:
+    size = size_of(product.k)
+    return next((n for n in _STEPS if upto(size, n * core.k) <= _LONGER * size), _STEPS[-1])
+
+
+def _fit(core: Core, product: Product, tile: _Tile) -> Fit:
+    sizes = (
+        upto(size_of(product.m), core.m * tile.down * tile.high),
+        upto(size_of(product.n), core.n * tile.across * tile.wide),
+        upto(size_of(product.k), core.k * _steps(core, product)),
+    )
+    return Fit(product, sizes)
+
+
+def _time(draft: Draft, core: Core, product: Product, tile: _Tile) -> float:
+    """How long the multiprocessor with the most tiles computes, in any unit."""
+    rows, columns = core.m * tile.down * tile.high, core.n * tile.across * tile.wide
+    blocks = -(-size_of(product.m) // rows) * -(-size_of(product.n) // columns)
+    for axis in product.reduce.ranges - {product.m, product.n}:
+        blocks *= max(size_of(axis), 1)
+    mine = -(-blocks // draft.target.workers)
+    busy = 1 - 2 ** (-min(mine * tile.down * tile.across, _RESIDENT) / _HALF)
+    return mine * rows * columns / (tile.speed * busy)
+
+
+class _Warps(CoreSchedule):
+    """A block of warps."""
+
+    def __init__(self, draft: Draft, core: Core, fit: Fit, tile: _Tile) -> None:
+        super().__init__(draft, core, fit)
+        self.tile, self.steps = tile, _steps(core, fit.product)
+
+    def take(self) -> bool:
+        tile = self.tile
+        return (
+            self.pad()
+            and self.multiply()
+            and self.some(Upcast, self.m, tile.high, "tiles of a warp")
+            and self.some(Local, self.m, tile.down, "warps of a block")
+            and self.some(Upcast, self.n, tile.wide, "tiles of a warp")
+            and self.some(Local, self.n, tile.across, "warps of a block")
+            and self.feed()
+        )
+
+    def some(self, kind: Kind, axis: UOp, amount: int, reason: str) -> bool:
+        """An amount of the outermost loop that is left of an axis; one is nothing to do."""
+        return amount == 1 or self.draft.take(kind, axis, amount, reason)
+
+    def feed(self) -> bool:
+        """Both operands, ahead of their use, in the widest panels that there are; a matrix times itself is fetched at once."""
+        is_one = self.left(self.k) <= self.steps
+        if not is_one and not self.some(Split, self.k, self.steps, "what is fetched at once"):
+            return False
+        how = fetching(self.draft, self.k, int(self.steps > 1), _BUFFERS)
+        slots = dict.fromkeys((slot_of(self.fit.product.a), slot_of(self.fit.product.b)))
+        return all(slot is not None and self.fetched(slot, how) for slot in slots)
+
+    def fetched(self, slot: int, how: Fetching) -> bool:
+        return any(
+            self.draft.do(
+                Stage(slot, how.at, buffers, swizzle=swizzle), "a block fetches tiles while it computes"
+            )
+            for buffers in how.buffers
+            for swizzle in (*SWIZZLES, 0)
+        )

@@ -1,0 +1,76 @@
+"""What programs do with a size that has only a name: one compilation for all of them, with the results of the fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planish as pn
+
+SIZE = pn.Dim("n", 2, 64)
+WEIGHT = np.random.default_rng(0).normal(size=(4, 1, 2)).astype(np.float32)
+USES: dict[str, Callable[[Any], Any]] = {
+    "last": lambda x: x[-1],
+    "tail": lambda x: x[1:],
+    "init": lambda x: x[:-1],
+    "last two": lambda x: x[-2:],
+    "backwards": lambda x: x[::-1],
+    "every other": lambda x: x[::2],
+    "longer than it can be": lambda x: x[:100],
+    "up to a size": lambda x: x[: x.shape[0] - 1],
+    "at a size": lambda x: x[x.shape[0] - 1],
+    "every third up to a size": lambda x: x[0 : x.shape[0] : 3],
+    "arange": lambda x: x + pn.arange(x.shape[0]),
+    "arange by two": lambda x: pn.arange(1, x.shape[0], 2),
+    "times a size": lambda x: x * (x.shape[0] * 2 + 1),
+    "a size times": lambda x: x.shape[0] * x,
+    "by a size": lambda x: x / x.shape[0],
+    "median": pn.median,
+    "quantile": lambda x: pn.quantile(x, 0.3),
+    "diff": pn.diff,
+    "shifted": lambda x: pn.concat([x[1:], x[:1]]),
+    "mask by position": lambda x: pn.where(pn.arange(x.shape[0]) < x.shape[0] - 1, x, 0),
+    "by position": lambda x: x[pn.arange(x.shape[0]) // 2],
+    "convolution": lambda x: pn.nn.functional.conv1d(x[None, None, :], pn.asarray(WEIGHT), padding=1),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_one_compilation_serves_all_sizes(name: str) -> None:
+    use = USES[name]
+    compiled = pn.jit(use, dims={0: (SIZE,)})
+    for values in ([3.0, 1.0, 2.0, 5.0], [9.0, 8.0], [1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 6.0]):
+        x = pn.asarray(values, dtype=pn.float32)
+        ours, wanted = np.asarray(compiled(x)), np.asarray(use(x))
+        assert ours.dtype == wanted.dtype
+        np.testing.assert_allclose(ours, wanted, rtol=1e-6, atol=1e-6)
+    assert compiled.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    ("use", "complaint"),
+    [
+        (lambda x: x[3], r"index 3 is not certain to lie inside axis 0.*planish.Dim"),
+        (lambda x: x[:5], "not certain to end inside the dynamic axis"),
+        (lambda x: x[::-2], "walks backwards"),
+        (lambda x: x / len(x), r"named size n.*x.shape\[0\]"),
+        (lambda x: x if x.shape[0] < 9 else -x, "not known before the program runs"),
+        (lambda x: pn.arange(0, x.shape[0], -1), "not certain"),
+    ],
+)
+def test_what_bounds_do_not_settle_is_refused(use: Callable[[Any], Any], complaint: str) -> None:
+    with pytest.raises(pn.PlanishError, match=complaint):
+        pn.jit(use, dims={0: (SIZE,)})(pn.ones(4))
+
+
+def test_bounds_decide_comparisons() -> None:
+    assert SIZE > 1
+    assert SIZE >= 2
+    assert SIZE < 65
+    assert SIZE <= 64
+    assert not SIZE > 64
+    assert not SIZE > 65
+    assert SIZE + 1 > SIZE

@@ -1,0 +1,79 @@
+"""The analysis of a nest: by how much accesses move, what lies around what, whose order matters; against running through all iterations."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import cast
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planish import dtypes
+from planish.uop.nest import count, trips, without_gate
+from planish.uop.nest.access import steps_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.node import Table, UOp
+from planish.uop.ops import AxisType, Ops
+from planish.uop.rewrite import substitute
+from planish.uop.symbolic import simplify
+
+f32 = dtypes.float32
+SIZES = (3, 4, 5)
+
+
+def values(index: UOp, axes: list[UOp]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """An index at every iteration."""
+    found = np.zeros(SIZES, np.int64)
+    for at in product(*map(range, SIZES)):
+        known = {r: r.const_like(value) for r, value in zip(axes, at, strict=True)}
+        found[at] = cast("int", simplify(substitute(index, known)).arg)
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 6)), min_size=1, max_size=4),
+    st.sampled_from(["plain", "quotient", "rest", "gate"]),
+)
+def test_steps_are_what_running_through_shows(terms: list[tuple[int, int]], form: str) -> None:
+    with Table() as t:
+        axes = [t.range(size, number) for number, size in enumerate(SIZES)]
+        index = t.const(7)
+        for which, factor in terms:
+            index = index + axes[which] * factor
+        if form == "quotient":
+            index = index + axes[2] // 2
+        elif form == "rest":
+            index = index + axes[1] % 2
+        place = (axes[0] < 2).where(index, t.make(Ops.INVALID, index.dtype)) if form == "gate" else index
+        read = t.param(1, f32, 1000).index(place)
+        sink = t.sink(t.param(0, f32, 60).index(axes[0] * 20 + axes[1] * 5 + axes[2]).store(read).end(*axes))
+        nest, plain = Nest.of(sink), without_gate(read.src[1])
+        at, steps = values(plain, axes), steps_of(plain)
+        for number, r in enumerate(axes):
+            moves = set(np.diff(at, axis=number).reshape(-1).tolist())
+            step = nest.stride(read, r)
+            assert step == steps.get(r, 0) or steps.get(r, 0) is None
+            assert step is None or moves == {step}
+
+
+def test_one_nest_answers_for_one_kernel() -> None:
+    """Who asks again gets what was worked out before; reductions, writes, reads and work are those of the kernel."""
+    with Table() as t:
+        i, r = t.range(6, 0), t.range(8, 1, AxisType.REDUCE)
+        x = t.param(1, f32, 48).index(i * 8 + r)
+        total = x.reduce(Ops.ADD, r)
+        sink = t.sink(t.param(0, f32, 6).index(i).store(total).end(i))
+        nest = Nest.of(sink)
+        assert Nest.of(sink) is nest
+        assert (nest.outputs, nest.reductions, nest.reads) == ([i], [total], [x])
+        assert [place.src[0].arg for place in nest.writes] == [0]
+        assert nest.around[r] == {i}
+        assert nest.loops(x.ranges) == (i, r)
+        assert nest.work == count((i, r)) == trips(i) * trips(r)
+        assert not nest.ordered
+        (stored,) = [access for access in nest.accesses if access.is_store]
+        assert stored.steps == {i: 1}
+        assert stored.in_memory
+        assert stored.footprint((i,)) == 24  # no more than the buffer has
