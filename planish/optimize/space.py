@@ -29,6 +29,7 @@ from planish.actions.overrun import Overrun
 from planish.actions.pad_to import PadTo
 from planish.actions.peel import Peel
 from planish.actions.prefix import Prefix
+from planish.actions.relay import Relay
 from planish.actions.split import Split
 from planish.actions.stage import Stage
 from planish.actions.swap import Swap
@@ -93,6 +94,7 @@ def table(target: Target) -> tuple[SpaceRow, ...]:
             SpaceRow(Local, _THREADS),
             SpaceRow(Group, _THREADS),
             SpaceRow(Group, _THREADS, make=partial(Group, contiguous=True)),
+            SpaceRow(Relay, (target.warp,), 4),
             SpaceRow(PadTo, (4, 16, 32, 64, 128)),
         )
     rows += [
