@@ -20,7 +20,7 @@ from typing import Final, cast
 from planish.actions.split import Split
 from planish.optimize.channel_lanes import channels_in_lanes
 from planish.optimize.contraction import find_product, multiply
-from planish.optimize.depthwise import own_channels_in_lanes
+from planish.optimize.depthwise import leaves_most_empty, own_channels_in_lanes
 from planish.optimize.draft import Draft
 from planish.optimize.pixel_lanes import pixels_in_lanes
 from planish.optimize.tap_sums import sums_in_lanes
@@ -51,12 +51,17 @@ def _by_channels(draft: Draft, view: Nest, window: Window) -> bool:
     return lanes > 1 and size_of(channel) >= lanes and channels_in_lanes(draft, view, window, channel)
 
 
+def _by_pixels(draft: Draft, view: Nest, window: Window) -> bool:
+    """Pixels in lanes, unless rows are too short for that."""
+    return not leaves_most_empty(draft, view, window) and pixels_in_lanes(draft, view, window)
+
+
 Schedule = Callable[[Draft, Nest, Window], bool]
 _NESTS: Final[Mapping[str, Schedule]] = {
     "channels in lanes": _by_channels,
     "sums of taps in lanes": sums_in_lanes,
     "channels of their own in lanes": own_channels_in_lanes,
-    "pixels in lanes": pixels_in_lanes,
+    "pixels in lanes": _by_pixels,
 }
 
 

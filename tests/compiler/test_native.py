@@ -171,7 +171,7 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
             [sys.executable, "-c", _SECOND, str(tmp_path / "shared")], input=text, capture_output=True, text=True, check=True
         )  # fmt: skip
         found.append(json.loads(done.stdout))
-    assert found[0]["compiled"] >= 3
+    assert found[0]["compiled"] >= 2  # the kernel and the plan; what supports them comes compiled
     assert found[0]["loaded"] == 0
     assert found[1]["compiled"] == 0
     assert found[1]["loaded"] == found[0]["compiled"]

