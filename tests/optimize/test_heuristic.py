@@ -168,7 +168,7 @@ def test_gpus_get_blocks_of_threads() -> None:
     assert words(chosen(partial(elementwise, rows=1024, columns=1024), CUDA)) == ["upcast 4", "local 256"]
     tile = words(chosen(partial(matmul, m=512, n=512, k=512), CUDA))
     assert tile == [
-        "upcast 4", "local 16", "upcast 2", "upcast 8", "local 16", "split 16", "unroll 4", "stage 1", "stage 2"
+        "upcast 4", "local 16", "upcast 2", "upcast 8", "local 16", "split 16", "stage 1", "stage 2"
     ]  # fmt: skip
 
 
@@ -233,7 +233,7 @@ FAMILIES: dict[str, list[Build]] = {
     "elementwise": [partial(elementwise, rows=rows, columns=n) for rows, n in ROWS],
     "row sums": [partial(row_sums, rows=rows, columns=n) for rows, n in ROWS],
 }
-MOST_NODES = {"scalar": 80, "cuda": 1400, "sm_80": 1400, "sm_90": 1400}
+MOST_NODES = {"scalar": 80, "cuda": 1400, "sm_80": 1400, "sm_90": 1500}
 """After stage 14, whatever the sizes; of other targets 700: two kinds of tiles where columns fill no vectors."""
 
 
