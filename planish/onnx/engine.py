@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,13 @@ from planish.onnx.functions import body_of, defaults_of
 from planish.onnx.host_call import HostCall
 from planish.onnx.preparing import Prepared, prepared
 from planish.onnx.registry import OpForm, Unsupported
-from planish.onnx.scope import NameScope, Value, graphs_of, last_uses
+from planish.onnx.scope import NameScope, Value, last_uses
 from planish.onnx.segment import Segment, arrays_in, lazy_in, trimmed, with_arrays
 from planish.onnx.site import CannotTrace, NodeSite, failure_at, label_of, title_of
 from planish.onnx.symbols import as_numbers, follow
 from planish.onnx.tape import Call, TapeRecorder
 from planish.onnx.tensors import dense, on_device, to_array
+from planish.onnx.value_kinds import WITH_WORDS, is_text, kind_of_value, makes_noise
 from planish.ptir.dims import bounds
 from planish.ptir.graph_value import GraphValue
 from planish.ptir.types import TensorType
@@ -150,7 +151,7 @@ class Importer:
         version = self.versions.get(domain, 1)
         entry = registry.find(domain, node.op_type, version)
         if entry is None:
-            body = body_of(domain, attributes.said(), version, [_kind(value) for value in inputs])
+            body = body_of(domain, attributes.said(), version, [kind_of_value(value) for value in inputs])
             if body is None:
                 raise Unsupported(f"there is no import of {domain or 'ai.onnx'}:{node.op_type} {version}")
             for default in defaults_of(domain, node, version):
@@ -252,7 +253,7 @@ class Importer:
         )
 
     def _called(self, entry: OpForm, at: NodeSite, given: list[Value]) -> Sequence[Value]:
-        if not entry.host and not entry.sequences and (entry.texts(at) or any(map(_is_text, given))):
+        if not entry.host and not entry.sequences and (entry.texts(at) or any(map(is_text, given))):
             return self._on_host(entry, at, given)
         passes = entry.host or at.node.op_type == "Identity"
         if self.recorder is not None and not passes and any(map(self._is_read_text, given)):
@@ -261,7 +262,7 @@ class Importer:
             return _several(entry.handler(at, *given))
         if entry.host:
             return self._on_host(entry, at, given)
-        if all(value is None or isinstance(value, np.ndarray) for value in given) and not _makes_noise(at):
+        if all(value is None or isinstance(value, np.ndarray) for value in given) and not makes_noise(at):
             folded = self.fold(entry, at, given)
             if folded is not None:
                 return folded
@@ -296,17 +297,17 @@ class Importer:
         """A node on arrays, text among them perhaps: what moves elements about, or compares them, is done with numbers for words."""
         if entry.host:
             return _several(entry.handler(at, *given))
-        if at.node.op_type not in _WITH_WORDS:
+        if at.node.op_type not in WITH_WORDS:
             return self._folded(entry, at, given)
-        flat = [value.reshape(-1) for value in given if _is_text(value)]
+        flat = [value.reshape(-1) for value in given if is_text(value)]
         if not flat:
             return self._folded(entry, at, given)
         words, codes = np.unique(np.concatenate(flat).astype(str), return_inverse=True)
         parts = iter(np.split(codes, np.cumsum([len(part) for part in flat])[:-1]))
-        numbers = [next(parts).reshape(value.shape) if _is_text(value) else value for value in given]
+        numbers = [next(parts).reshape(value.shape) if is_text(value) else value for value in given]
         outputs = self._folded(entry, at, numbers)
         held = words.astype(object)
-        return [held[output] for output in outputs] if _WITH_WORDS[at.node.op_type] else outputs
+        return [held[output] for output in outputs] if WITH_WORDS[at.node.op_type] else outputs
 
     def _folded(self, entry: OpForm, at: NodeSite, given: Sequence[Value]) -> Sequence[Value]:
         outputs = self.fold(entry, at, given)
@@ -492,34 +493,5 @@ class Importer:
         return self.recorder.end([with_arrays(value, arrays) for value in values])
 
 
-def _is_text(value: Value) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == object
-
-
-_WITH_WORDS: Final = {
-    **dict.fromkeys(
-        ("Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "ScatterElements",
-         "ScatterND", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"), True,
-    ),
-    **dict.fromkeys(("Equal", "Shape", "Size"), False),
-}  # fmt: skip
-"""Ops that texts may go through; whether texts come out."""
-
-
-def _kind(value: Value) -> Any:
-    """The dtype and rank of a value, for functions that depend on them."""
-    if isinstance(value, GraphValue):
-        return value.dtype.numpy, [dim if isinstance(dim, int) else None for dim in value.dims]
-    return (value.dtype, list(value.shape)) if isinstance(value, np.ndarray) else None
-
-
 def _several(outputs: Any) -> list[Value]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
-
-
-def _makes_noise(at: NodeSite) -> bool:
-    """Random ops have no inputs, and are not constants for that."""
-    return at.node.op_type.startswith(_RANDOM) or any(graphs_of(at.node))
-
-
-_RANDOM: Final = ("Random", "Multinomial", "Bernoulli", "Dropout")

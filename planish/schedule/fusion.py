@@ -13,26 +13,23 @@ Nothing here can make a result wrong: a place is a place, whatever the loops aro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
 from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import AddrSpace, DType
 from planish.errors import LoweringError
-from planish.records import dataclass
 from planish.schedule.elements import (
     COMPUTED,
     LEAVES,
     ElementPlace,
     Elements,
-    InMemory,
     Key,
     Recipe,
     both,
     element,
 )
-from planish.schedule.graph import TensorGraph
 from planish.schedule.limits import AGAIN, FEW_ROWS, SMALL
 from planish.schedule.loop_order import LoopOrder, Ranges, from_the_end
 from planish.schedule.prices import Prices
@@ -50,6 +47,7 @@ from planish.schedule.reasons import (
 )
 from planish.schedule.reduction_reasons import NO_ROW, REDUCED_AGAIN, REDUCED_HERE, REDUCED_ONCE, is_shared
 from planish.schedule.rows import Rows, spans
+from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Tensors, is_empty, most, same_dim
 from planish.uop.movement import flat_index
 from planish.uop.nest import count
@@ -61,20 +59,6 @@ from planish.uop.symbolic import simplify
 
 _STAND_IN: Final = 1 << 29
 """The first slot of buffers that stand for an index that is not known yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What is known of the rest of the program while a kernel is put together."""
-
-    graph: TensorGraph
-    realised: InMemory
-    others: Collection[UOp] = ()
-    """Results that other kernels will compute."""
-    joining: Collection[UOp] = ()
-    """Results that no kernel computes yet: this one may, on its way."""
-    pending: Container[UOp] = ()
-    """All results that no kernel computes yet, those of this one included."""
 
 
 class Fusion:

@@ -19,7 +19,7 @@ from planish import dtypes
 from planish.ptir.function import Function
 from planish.records import dataclass
 from planish.schedule.elements import COMPUTED, InMemory, element
-from planish.schedule.fusion import Around, Fusion
+from planish.schedule.fusion import Fusion
 from planish.schedule.graph import THROUGH, TensorGraph
 from planish.schedule.lowering import to_tensors
 from planish.schedule.order import Made
@@ -28,6 +28,7 @@ from planish.schedule.plan import Kernel
 from planish.schedule.reasons import RESULT, WRITTEN, Reason, needed_again
 from planish.schedule.rematerialise import worth_memory
 from planish.schedule.split import split_reductions
+from planish.schedule.surroundings import Around
 from planish.schedule.tensors import Buffer, Dims, Tensors, full, reshape, room, same_dim
 from planish.uop.node import Table, UOp
 from planish.uop.ops import Ops, Variable

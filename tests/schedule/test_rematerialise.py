@@ -9,7 +9,7 @@ import pytest
 
 import planish as pn
 from planish import compiler, nn, optim
-from planish.frontend.jit import Compiled
+from planish.frontend.ahead_of_time import Compiled
 from planish.frontend.tensor import Tensor
 from planish.schedule import fusion
 from planish.schedule.kernels import schedule

@@ -16,7 +16,7 @@ import pytest
 import planish as pn
 from bench.kit.sides import Planish
 from bench.kit.workloads import WORKLOADS, Workload
-from planish.frontend.jit import LoweredCall
+from planish.frontend.ahead_of_time import LoweredCall
 from tests.workloads.assembly import Code, count, functions
 
 FOLDER = Path(__file__).parents[1] / "golden" / "workloads"
