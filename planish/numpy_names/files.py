@@ -11,10 +11,10 @@ import numpy as np
 
 from planish import dtypes
 from planish.dtypes import DType
-from planish.errors import PlanishError
+from planish.errors import DTypeError, PlanishError
 from planish.frontend.tensor import functions as api
 from planish.frontend.tensor.array import Tensor
-from planish.frontend.tensor.operands import DTypeLike, as_dtype, tensor
+from planish.frontend.tensor.operands import DTypeLike, as_dtype, mistake, tensor
 
 
 def _numpy_dtype(given: DTypeLike | None) -> Any:
@@ -39,20 +39,28 @@ frombuffer, fromfile, fromiter, fromstring = map(
 )
 
 
+def _storable(name: str, x: object) -> Any:
+    """The elements, of a dtype that NumPy's files have."""
+    given = tensor(name, x)
+    if given.dtype.numpy.kind == "V" or given.dtype.numpy.isbuiltin != 1:
+        raise mistake(
+            DTypeError,
+            name,
+            f"NumPy's files have no {given.dtype.name}",
+            "planish.io.save writes safetensors, or convert it to float32",
+        )
+    return np.asarray(given)
+
+
 def save(file: str | PathLike[str] | BinaryIO, x: Tensor, /) -> None:
     """One tensor to a `.npy` file."""
-    np.save(file, np.asarray(tensor("save", x)), allow_pickle=False)
+    np.save(file, _storable("save", x), allow_pickle=False)
 
 
 def savez(file: str | PathLike[str] | BinaryIO, /, *args: Tensor, **named: Tensor) -> None:
     """Several tensors to a `.npz` file."""
-    arrays = [np.asarray(tensor("savez", x)) for x in args]
-    np.savez(
-        file,
-        *arrays,
-        allow_pickle=False,
-        **{name: np.asarray(tensor("savez", x)) for name, x in named.items()},
-    )
+    arrays = [_storable("savez", x) for x in args]
+    np.savez(file, *arrays, allow_pickle=False, **{name: _storable("savez", x) for name, x in named.items()})
 
 
 def load(file: str | PathLike[str] | BinaryIO, /) -> Tensor | dict[str, Tensor]:
@@ -60,8 +68,11 @@ def load(file: str | PathLike[str] | BinaryIO, /) -> Tensor | dict[str, Tensor]:
     try:
         found = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise PlanishError(
-            f"load: {error}", remedy="it reads .npy and .npz files; planish.io.load reads other formats"
+        raise mistake(
+            PlanishError,
+            "load",
+            str(error),
+            "it reads .npy and .npz files; planish.io.load reads other formats",
         ) from None
     if isinstance(found, np.ndarray):
         return api.asarray(found)

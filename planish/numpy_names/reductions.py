@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final
-
-import numpy as np
+from collections.abc import Callable
 
 from planish import dtypes
 from planish.errors import ShapeError
@@ -17,13 +14,10 @@ from planish.frontend.tensor.operands import (
     axes_of,
     default_float,
     mistake,
-    permuted,
     reshaped,
     tensor,
 )
-from planish.frontend.tensor.pointwise import real_floating
-
-Share = float | Sequence[float] | Tensor
+from planish.frontend.tensor.quantiles import Share, quantiles
 
 
 def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
@@ -150,69 +144,26 @@ def nanargmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) 
 
 # --- shares of sorted values ------------------------------------------------------------------------------
 
-_METHODS: Final = ("linear", "lower", "higher", "midpoint", "nearest")
-
-
-def _quantiles(
-    name: str,
-    x: Tensor,
-    shares: Share,
-    axis: Axis,
-    keepdims: bool,
-    method: str,
-    skip: bool,
-    scale: float = 1.0,
-) -> Tensor:
-    """Values below which shares of the elements lie; one axis in front for several shares. `skip`: NaN do not count."""
-    given = real_floating(name, default_float(tensor(name, x)))
-    wanted = np.asarray(shares, dtype=np.float64) / scale
-    if method not in _METHODS:
-        raise mistake(ShapeError, name, f"there is no method {method!r}", f"one of {', '.join(_METHODS)}")
-    if wanted.size and not (wanted.min() >= 0 and wanted.max() <= 1):
-        raise mistake(ShapeError, name, f"{shares} is not between 0 and {scale:g}")
-    axes = axes_of(name, axis, given)
-    kept = [at for at in range(given.ndim) if at not in axes]
-    if any(given.shape[at] == 0 for at in axes):
-        raise mistake(ShapeError, name, f"shape {given.shape} has no elements to choose from")
-    lead = [given.shape[at] for at in kept]
-    line = api.reshape(permuted(given, (*kept, *axes)), (*lead, math.prod(given.shape[at] for at in axes)))
-    missing = api.isnan(line)
-    ascending = api.sort(line, axis=-1)  # NaN last
-    count = api.sum(api.astype(api.logical_not(missing), dtypes.float64), axis=-1, keepdims=True)
-    last = api.maximum(count - 1, 0.0) if skip else api.full_like(count, line.shape[-1] - 1)
-    place = last * api.asarray(wanted.reshape(-1))
-    low, high = api.floor(place), api.ceil(place)
-    chosen = {
-        "lower": (low, low), "higher": (high, high), "nearest": (api.round(place),) * 2,
-    }.get(method, (low, high))  # fmt: skip
-    below, above = (api.take_along_axis(ascending, api.astype(at, dtypes.int64), axis=-1) for at in chosen)
-    share = 0.5 if method == "midpoint" else api.astype(place - low, given.dtype)
-    mixed = below if method in ("lower", "higher", "nearest") else below + (above - below) * share
-    nothing = count == 0 if skip else api.any(missing, axis=-1, keepdims=True)
-    found = api.moveaxis(api.where(nothing, math.nan, mixed), -1, 0)
-    rest = [1 if at in axes else given.shape[at] for at in range(given.ndim) if keepdims or at not in axes]
-    return api.reshape(found, (*wanted.shape, *rest))
-
 
 def percentile(
     x: Tensor, q: Share, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Values below which `q` per cent of the elements lie; NaN if there is one."""
-    return _quantiles("percentile", x, q, axis, keepdims, method, False, 100.0)
+    return quantiles("percentile", x, q, axis, keepdims, method, scale=100.0)
 
 
 def nanquantile(
     x: Tensor, q: Share, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Values below which a share `q` lies of what is not NaN."""
-    return _quantiles("nanquantile", x, q, axis, keepdims, method, True)
+    return quantiles("nanquantile", x, q, axis, keepdims, method, skip=True)
 
 
 def nanpercentile(
     x: Tensor, q: Share, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Values below which `q` per cent lie of what is not NaN."""
-    return _quantiles("nanpercentile", x, q, axis, keepdims, method, True, 100.0)
+    return quantiles("nanpercentile", x, q, axis, keepdims, method, skip=True, scale=100.0)
 
 
 def nanmedian(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:

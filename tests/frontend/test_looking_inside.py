@@ -39,14 +39,13 @@ def test_masks_prints_and_numbers_are_known(capsys: pytest.CaptureFixture[str]) 
     assert "here Tensor([ 1., -2.,  3.]" in capsys.readouterr().out
 
 
-def test_what_is_compiled_for_any_value_still_has_none() -> None:
-    for function in (pn.jit(branching), pn.jit(pn.grad(branching)), pn.vmap(branching)):
-        with pytest.raises(pn.PlanishError, match="is asked for while"):
-            function(
-                pn.ones(2)
-                if function.__name__ == "branching" and not isinstance(function, type(pn.jit(branching)))
-                else pn.asarray(2.0)
-            )
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [(pn.jit(branching), ()), (pn.jit(pn.grad(branching)), ()), (pn.vmap(branching), (2,))],
+)
+def test_what_serves_any_value_still_has_none(function: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(pn.PlanishError, match="is asked for while"):
+        function(pn.ones(shape))
 
 
 def test_looking_inside_a_loop_of_a_transform_is_refused() -> None:

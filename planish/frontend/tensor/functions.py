@@ -15,6 +15,7 @@ from planish.frontend.tensor import (
     inspection,
     linear_algebra,
     manipulation,
+    quantiles,
     scalar_functions,
     searching,
     sets,
@@ -32,6 +33,7 @@ from planish.frontend.tensor.inspection import *  # noqa: F403
 from planish.frontend.tensor.interchange import cuda_array_interface, dlpack_device, to_dlpack  # noqa: F401
 from planish.frontend.tensor.linear_algebra import *  # noqa: F403
 from planish.frontend.tensor.manipulation import *  # noqa: F403
+from planish.frontend.tensor.quantiles import *  # noqa: F403
 from planish.frontend.tensor.scalar_functions import *  # noqa: F403
 from planish.frontend.tensor.searching import *  # noqa: F403
 from planish.frontend.tensor.sets import *  # noqa: F403
@@ -52,7 +54,7 @@ if not TYPE_CHECKING:
     # a type checker takes no list but a literal one, and without one what is imported
     __all__ = []
     for _chapter in (
-        creation, data_types, elementwise, indexing, inspection, linear_algebra, manipulation,
+        creation, data_types, elementwise, indexing, inspection, linear_algebra, manipulation, quantiles,
         scalar_functions, searching, sets, sorting, statistics, transfer, utility,
     ):  # fmt: skip
         __all__ += _chapter.__all__

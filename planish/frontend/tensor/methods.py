@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -206,12 +207,15 @@ def _call(name: str, *args: Any, **kwargs: Any) -> Tensor:
     return cast("Tensor", getattr(_api(), name)(*args, **kwargs))
 
 
+_signature = lru_cache(maxsize=1024)(inspect.signature)
+
+
 def _takes(ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether planish's function of that name has such arguments."""
     if not callable(ours) or isinstance(ours, type):
         return False
     try:
-        inspect.signature(ours).bind(*args, **kwargs)
+        _signature(ours).bind(*args, **kwargs)
     except TypeError:
         return False
     return True

@@ -12,7 +12,7 @@ from planish.dtypes import DType
 from planish.errors import ShapeError
 from planish.frontend.tensor.array import Axis, Tensor
 from planish.frontend.tensor.composite import composite
-from planish.frontend.tensor.elementwise import abs, isnan, maximum, minimum, square, where
+from planish.frontend.tensor.elementwise import abs, maximum, square
 from planish.frontend.tensor.operands import (
     DTypeLike,
     as_dtype,
@@ -21,8 +21,6 @@ from planish.frontend.tensor.operands import (
     cast_to,
     constant,
     mistake,
-    reshaped,
-    size_of,
     tensor,
 )
 from planish.frontend.tensor.pointwise import floating, numeric, ordered, real_floating
@@ -33,7 +31,6 @@ from planish.ptir.ops.definition import OpDef
 from planish.ptir.ops.movement import ConcatAttrs
 from planish.ptir.ops.reduce import CumulativeAttrs, ReduceAttrs
 from planish.ptir.ops.sizes import DimensionSizeAttrs
-from planish.ptir.types import bounds
 
 
 def reduce(op: OpDef, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
@@ -218,49 +215,6 @@ def cumulative_logsumexp(x: Tensor, /, axis: int | None = None) -> Tensor:
 # --- more -------------------------------------------------------------------------------------------------
 
 
-def quantile(x: Tensor, q: float, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The value below which a share `q` of the elements lies, interpolated linearly; NaN if there is one."""
-    from planish.frontend.tensor.indexing import take
-    from planish.frontend.tensor.sorting import sort
-
-    given = real_floating("quantile", tensor("quantile", x))
-    if not 0 <= q <= 1:
-        raise mistake(ShapeError, "quantile", f"{q} is not between 0 and 1")
-    line = reshaped(given, (given.size,)) if axis is None else given
-    along = 0 if axis is None else axis_of("quantile", axis, given.ndim, given.shape)
-    size = line._type.dims[along]
-    if bounds(size)[0] == 0:
-        raise mistake(ShapeError, "quantile", f"shape {given.shape} may have no elements to choose from")
-    ascending = sort(line, axis=along)
-    if isinstance(size, int):
-        place: Tensor | float = q * (size - 1)
-        low: Tensor | int = int(q * (size - 1))
-        end: Tensor | int = size - 1
-    else:
-        end = tensor("quantile", size_of(line, along, dtypes.int64)) - 1
-        place = cast_to(end, dtypes.float64) * q
-        low = cast_to(place, dtypes.int64)
-    high = builtins.min(low + 1, end) if isinstance(end, int) else minimum(low + 1, end)
-    below, above, last = (
-        take(ascending, reshaped(tensor("quantile", number), (1,)), axis=along) for number in (low, high, end)
-    )
-    share = place - low
-    found = where(
-        isnan(last),
-        last,
-        below + (above - below) * (cast_to(share, given.dtype) if isinstance(share, Tensor) else share),
-    )
-    if axis is None:
-        return reshaped(found, (1,) * given.ndim if keepdims else ())
-    shape = tuple(number for at, number in enumerate(found.shape) if keepdims or at != along)
-    return reshaped(found, shape)
-
-
-def median(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The middle element, or the mean of the two in the middle."""
-    return quantile(x, 0.5, axis=axis, keepdims=keepdims)
-
-
 def average(x: Tensor, /, axis: Axis = None, *, weights: Tensor | None = None) -> Tensor:
     """The mean over axes, weighted."""
     if weights is None:
@@ -271,5 +225,5 @@ def average(x: Tensor, /, axis: Axis = None, *, weights: Tensor | None = None) -
 
 __all__ = [
     "average", "cumulative_logsumexp", "cumulative_max", "cumulative_min", "cumulative_prod",
-    "cumulative_sum", "max", "mean", "median", "min", "prod", "quantile", "std", "sum", "var",
+    "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
 ]  # fmt: skip
