@@ -13,18 +13,14 @@ With `prefix` first, each thread has a vector. The values are combined in anothe
 
 from __future__ import annotations
 
-from typing import cast
-
 from planish.actions.base import ALL, OneAxis
+from planish.actions.scanned import cut_scans, scans_along
 from planish.actions.splitting import parts, within_a_block
 from planish.target import Target
-from planish.uop.kernel_algebra import pm_flatten_range
 from planish.uop.nest import OUTPUT
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
-from planish.uop.ops import Axis, AxisType, Ops
-from planish.uop.rewrite import rewrite
-from planish.uop.symbolic.reduce import identity
+from planish.uop.ops import AxisType
 
 
 class Relay(OneAxis):
@@ -42,38 +38,16 @@ class Relay(OneAxis):
 
     def check(self, facts: Nest, r: UOp, amount: int, target: Target) -> None:
         """Refuse an axis that no SCAN runs along, or whose order matters otherwise, and what is no warp."""
-        scans = [node for node in facts.nodes if node.op is Ops.SCAN and r in node.src[1:]]
-        if not scans:
-            raise self.no("no SCAN runs along the axis", remedy="local gives other axes to threads")
-        if r in facts.otherwise:
-            raise self.no(f"the order of the axis matters: {facts.otherwise[r]}")
+        scans = scans_along(self, facts, r, "local gives other axes to threads")
         if amount > target.warp or amount & amount - 1:
             raise self.no(f"{amount} threads are not those of a warp, or a power of two of them")
-        for scan in scans:
-            if scan.src[1] is not r:
-                raise self.no("the axis is a part of what a SCAN runs along already")
-            if identity(cast("Ops", scan.arg), scan) is None:
-                raise self.no(f"{cast('Ops', scan.arg).name} of {scan.dtype} has no value to start from")
+        if any(scan.src[1] is not r for scan in scans):
+            raise self.no("the axis is a part of what a SCAN runs along already")
         if facts.axes(AxisType.WARP, AxisType.GROUP_REDUCE):
             raise self.no("neighbouring threads do something else together already")
-        if any(closing.op is not Ops.END for closing in facts.closers.get(r, ())):
-            raise self.no("the axis is reduced or kept as well")
-        self.check_reuse(facts, r)
-        self.check_bounds(facts, r)
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         r = self.found(sink)
         amount, rest = parts(self, r)
         self.check(Nest.of(sink), r, amount, target)
-        table, axis = r.table, cast("Axis", r.arg)
-        part = table.range(amount, axis.part(1, AxisType.WARP))
-        other = r.const_like(0) if rest is None else table.range(rest, axis.part(0))
-        final: dict[UOp, UOp] = {r: part if rest is None else other * amount + part}
-        for node in sink.toposort():
-            if node in final:
-                continue
-            src = tuple([final[source] for source in node.src])
-            if node.op is Ops.SCAN and node.src[1] is r:
-                src = (src[0], other, part, *src[2:])
-            final[node] = node if src == node.src else node.replace(src=src)
-        return within_a_block(self, rewrite(final[sink], pm_flatten_range), target)
+        return within_a_block(self, cut_scans(sink, r, amount, rest, AxisType.WARP), target)
