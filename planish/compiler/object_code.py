@@ -80,13 +80,14 @@ def routine_of(name: str, processor: Processor) -> int | None:
     """Where a routine is in memory; None if there is none of that name, or this machine lacks a library that it calls."""
     from planish.runtime import routines
 
-    if not routines.is_known(name):
+    routine = routines.routine_named(name)
+    if routine is None:
         return None
 
     def make() -> bytes:
         from planish.runtime import cpu
 
-        return cpu.emit_routine(routines.source(name), processor)
+        return cpu.emit_routine(routines.source(name), processor, unrolled=routine.unrolled)
 
     image = _kept(key_of("routine", str(processor), name, str(libraries.wide_integers())), make)
     symbols = libraries.addresses(undefined_symbols(image))
