@@ -14,6 +14,9 @@ Of c[…, i, j] = Σ a[…, i, k] · b[…, k, j], with j in lanes, one nest is 
   is most of the work, and it is fetched fastest along its own rows.
 * **Cores** (`cores.py`) share batches, or columns: then no two copy the same; or rows, if there are too few columns.
 
+Where both operands lie along k (few rows against the rows of a matrix), nothing has to be turned if lanes run along k too: a tile of sums,
+each of them a vector whose lanes are added up at the end.
+
 What does not have this form (several reductions, windows, sizes that are not known) gets a register tile and nothing else.
 """
 
@@ -36,7 +39,7 @@ from planish.optimize.body import copying
 from planish.optimize.cores import ROUNDS, CoreCut, best_cut
 from planish.optimize.draft import Draft
 from planish.optimize.lanes import lanes_along, take_lanes, wants_padding
-from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division, dividing_tile
+from planish.optimize.tiles import MOST_LANES, Division, Shape, best_division, best_sums, dividing_tile
 from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import axes_of, name_of, size_of
@@ -299,6 +302,32 @@ def _sums_in_lanes(draft: Draft, rest: MatrixProduct, shape: Shape) -> None:
         if size and amount > 1:
             draft.take(Upcast, axis, amount, tile)
     take_lanes(draft, rest.along, Accumulators, rest.lanes, least=1)
+
+
+def add_up(draft: Draft, view: Nest) -> bool:
+    """A product both of whose operands lie along what is summed up: nothing is copied, lanes are added up at the end of each sum."""
+    product = find_product(view, draft.target)
+    if product is None or any(view.stride(place, product.along) != 1 for place in (product.left, product.right)):
+        return False
+    shape = best_sums(draft.target, *product.sizes, product.lanes)
+    if shape is None or shape.rows * shape.vectors < 2:
+        return False
+    rows, columns, _ = product.sizes
+    cuts = [
+        *(CoreCut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
+        CoreCut(product.columns, -(-columns // shape.vectors), is_free=True),
+        CoreCut(product.rows, -(-rows // shape.rows), is_free=True),
+    ]
+    cut = best_cut(draft.target, view.work, cuts) if draft.cores else None
+    for axis, each in ((product.columns, shape.vectors), (product.rows, shape.rows)):
+        if cut is not None and cut.axis is axis and size_of(axis) % (each * cut.pieces):
+            draft.take(Overrun, axis, each * cut.pieces, "pieces of whole tiles")
+    _sums_in_lanes(draft, product, shape)
+    if cut is not None:
+        draft.take(Thread, cut.axis, cut.pieces, "equal work for the cores, none of it twice")
+        draft.cores = False  # what they share is decided
+    _columns_outside(draft, product)
+    return True
 
 
 def _columns_outside(draft: Draft, product: MatrixProduct) -> bool:

@@ -5,7 +5,8 @@ few independent accumulators, the bytes between each two levels of the memory, t
 loop (`body.py`), then for the whole, the longest part bounds; the others hide behind it but for a fraction. Cores divide it.
 
 Bytes. Of the loops around an access the outermost is looked for whose one iteration touches no more than a cache
-holds: what that loop touches is then fetched once, and once more for every iteration of the loops around it. Lines count whole.
+holds: what that loop touches is then fetched once, and once more for every iteration of the loops around it. Lines count whole; those
+that fall into the same sets of the first cache are fetched in every iteration.
 
 What the machine is, is data (`Target`), measured by `planish info --calibrate`. Estimates rank; they promise no seconds.
 """
@@ -21,7 +22,7 @@ from planish.optimize.body import WORTH, Body, overlapped
 from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import SIDE_BY_SIDE, closed_by, count, loops_of, trips
-from planish.uop.nest.access import Access
+from planish.uop.nest.access import PAGE, Access
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import ALU, COMPARISONS, AxisType, Ops, TensorCore
@@ -333,6 +334,8 @@ class _Model:
         for access in self.nest.accesses:
             loops = access.loops
             first = next((n for n, r in enumerate(loops) if self._inside(r) <= size), len(loops))
+            if size == self.target.caches[0] and access.collides(size // PAGE):
+                first = len(loops)  # nothing of it is there any more in the next iteration
             fetched = access.footprint((*loops[first:], *access.lanes)) * count(loops[:first])
             # a line that is written is fetched before, unless it goes past the caches
             total += fetched * (2 if access.is_store and not access.nontemporal else 1)

@@ -150,6 +150,24 @@ def best_division(
     return min(found, default=(0.0, None))[1]
 
 
+def best_sums(target: Target, rows: int, columns: int, along: int, lanes: int) -> Shape | None:
+    """The cheapest tile of sums in lanes for all of an output; None if what is summed up is too short for it."""
+    if along < _LONG * lanes or not (target.masked or along % lanes == 0):
+        return None
+    shapes = (
+        Shape(r, c)
+        for r in range(1, min(rows, _MOST_ROWS) + 1)
+        for c in range(1, min(columns, _MOST_ROWS) + 1)
+        if r * c <= _ENOUGH and r * c + min(r, c) < target.registers
+    )
+
+    def cost(shape: Shape) -> float:
+        edges = [more for more, left in zip(_EDGE, (rows % shape.rows, columns % shape.vectors), strict=True) if left]
+        return _cost_of_sums(target, shape, rows, columns, along, lanes) * prod(edges)
+
+    return min(shapes, key=cost)
+
+
 def _best_sums(target: Target, rows: int, columns: int) -> Shape:
     """As many sums at once as there are registers for, each a vector: of the rows of a tile, and columns in even parts."""
     most = max(1, min(columns, (min(target.registers, _ENOUGH + rows) - 1) // (rows + 1)))

@@ -6,7 +6,7 @@ Of some loops an access touches a number of contiguous runs of elements; what th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
+from math import gcd, prod
 from typing import Final, cast
 
 from planish.dtypes import AddrSpace, DType, PtrDType
@@ -18,6 +18,8 @@ from planish.uop.strides import stride
 
 LINE: Final = 64
 """Bytes that move together between caches."""
+PAGE: Final = 4096
+"""Bytes after which lines come to lie in the same sets of a first cache: it finds them by the place within a page."""
 Steps = dict[UOp, int | None]
 """By how many elements an index grows with each of its ranges; None: not by a number."""
 
@@ -134,3 +136,11 @@ class Access:
         length = run * size
         lines = -(-length // LINE) * LINE if runs == 1 else max(length, LINE)
         return min(runs * lines, self.capacity or runs * lines)
+
+    def collides(self, ways: int) -> bool:
+        """Whether lines that it touches side by side are more than the sets of a first cache that they fall into hold."""
+        for r in self.lanes:
+            pitch = abs(self.steps.get(r) or 0) * self.dtype.itemsize
+            if pitch >= LINE and trips(r) > ways * PAGE // max(gcd(pitch, PAGE), LINE):
+                return True
+        return False
