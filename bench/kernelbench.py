@@ -45,7 +45,9 @@ class Problem:
             and isinstance(statement.value, ast.Constant)
             and type(statement.value.value) is int
         }
-        made = next(f for f in self.tree.body if isinstance(f, ast.FunctionDef) and f.name == "get_init_inputs")
+        made = next(
+            f for f in self.tree.body if isinstance(f, ast.FunctionDef) and f.name == "get_init_inputs"
+        )
         self.of_model = {name.id for name in ast.walk(made) if isinstance(name, ast.Name)}
 
     def names(self, sizes: dict[str, int]) -> dict[str, Any]:
@@ -71,18 +73,26 @@ class Problem:
             model = names["Model"](*names["get_init_inputs"]())
             given = names["get_inputs"]()
             made = model(*given)
-        all_of = [t for t in (*given, *(made if isinstance(made, tuple | list) else (made,))) if hasattr(t, "numel")]
+        all_of = [
+            t for t in (*given, *(made if isinstance(made, tuple | list) else (made,))) if hasattr(t, "numel")
+        ]
         return float(counter.get_total_flops()), sum(t.numel() * t.element_size() for t in all_of) / 2**20
 
     def shrunk(self, operations: float, mib: float) -> dict[str, int]:
         """Sizes with which a call stays below so many operations and MiB; as they are where the file has none to change."""
         sizes = dict(self.sizes)
-        fixed = {name for name, size in sizes.items() if size <= SMALLEST or re.search("kernel|stride|pad|dilat|group", name)}
+        fixed = {
+            name
+            for name, size in sizes.items()
+            if size <= SMALLEST or re.search("kernel|stride|pad|dilat|group", name)
+        }
         while True:
             work, size = self.work(sizes)
             if work <= operations and size <= mib:
                 return sizes
-            for name in sorted(sizes.keys() - fixed, key=lambda n: (n in self.of_model, "batch" not in n, -sizes[n])):
+            for name in sorted(
+                sizes.keys() - fixed, key=lambda n: (n in self.of_model, "batch" not in n, -sizes[n])
+            ):
                 smaller = {**sizes, name: sizes[name] // 2}
                 try:
                     done = self.work(smaller)
@@ -207,7 +217,9 @@ def main() -> None:
         return
     passed_on = [a for a in sys.argv[1:] if a != str(given.folder)]
     found: dict[str, Any] = {}
-    for path in problems(given.folder, given.level.split(","), [n for n in given.only.split(",") if n], given.all):
+    for path in problems(
+        given.folder, given.level.split(","), [n for n in given.only.split(",") if n], given.all
+    ):
         row = told(path, passed_on, given.seconds)
         found[f"{path.parent.name}/{path.stem}"] = row
         if "failed" in row:
@@ -215,13 +227,17 @@ def main() -> None:
             continue
         times, errors = row["times"], row["errors"]
         wrong = errors["planish"] > max(1e-5, 4 * errors["eager"])
-        ratios = "  ".join(f"{times['planish'] / times[peer]:5.2f} of {peer}" for peer in times if peer != "planish")
+        ratios = "  ".join(
+            f"{times['planish'] / times[peer]:5.2f} of {peer}" for peer in times if peer != "planish"
+        )
         notes = f"  WRONG {errors}" * wrong + f"  by torch: {row['back']}" * bool(row["back"])
         print(f"{path.stem[:50]:50}  {times['planish']:9.0f} us  {ratios}{notes}", flush=True)
         row["wrong"] = wrong
     ran = [row for row in found.values() if "times" in row]
     right = [row for row in ran if not row["wrong"]]
-    print(f"{len(found)} problems, {len(right)} right, {sum(not row['back'] for row in right)} of them by planish alone")
+    print(
+        f"{len(found)} problems, {len(right)} right, {sum(not row['back'] for row in right)} of them by planish alone"
+    )
     for peer in ("eager", "inductor"):
         ratios_by = [row["times"]["planish"] / row["times"][peer] for row in ran if peer in row["times"]]
         if ratios_by:

@@ -304,10 +304,21 @@ def _sums_in_lanes(draft: Draft, rest: MatrixProduct, shape: Shape) -> None:
     take_lanes(draft, rest.along, Accumulators, rest.lanes, least=1)
 
 
+def is_thin(view: Nest, target: Target) -> bool:
+    """Whether a kernel is a product of so few rows that what is copied of the other operand is hardly used again."""
+    product = find_product(view, target)
+    division = None if product is None else _divide(target, view, product)
+    return (
+        product is not None and division is not None and size_of(product.rows) < _AGAIN * division.tile.rows
+    )
+
+
 def add_up(draft: Draft, view: Nest) -> bool:
     """A product both of whose operands lie along what is summed up: nothing is copied, lanes are added up at the end of each sum."""
     product = find_product(view, draft.target)
-    if product is None or any(view.stride(place, product.along) != 1 for place in (product.left, product.right)):
+    if product is None or any(
+        view.stride(place, product.along) != 1 for place in (product.left, product.right)
+    ):
         return False
     shape = best_sums(draft.target, *product.sizes, product.lanes)
     if shape is None or shape.rows * shape.vectors < 2:

@@ -19,7 +19,7 @@ from typing import Final, cast
 
 from planish.actions.split import Split
 from planish.optimize.channel_lanes import channels_in_lanes
-from planish.optimize.contraction import add_up, find_product, multiply
+from planish.optimize.contraction import add_up, find_product, is_thin, multiply
 from planish.optimize.depthwise import leaves_most_empty, own_channels_in_lanes
 from planish.optimize.draft import Draft
 from planish.optimize.pixel_lanes import pixels_in_lanes
@@ -70,8 +70,12 @@ def contractions(draft: Draft, nest: Nest) -> Iterator[Candidate]:
     if len(nest.reductions) != 1:
         return
     if find_product(nest, draft.target) is not None:
-        yield Candidate("sums in lanes", partial(add_up, view=nest))
-        yield Candidate("a product of matrices", partial(multiply, view=nest))
+        rivals = [
+            Candidate("a product of matrices", partial(multiply, view=nest)),
+            Candidate("sums in lanes", partial(add_up, view=nest)),
+        ]
+        # where a copy of the other operand is of little use, the one without a copy is what others have to be better than
+        yield from reversed(rivals) if is_thin(nest, draft.target) else rivals
     window = window_of(nest)
     if window is not None:
         for name, schedule in _NESTS.items():

@@ -162,7 +162,11 @@ def best_sums(target: Target, rows: int, columns: int, along: int, lanes: int) -
     )
 
     def cost(shape: Shape) -> float:
-        edges = [more for more, left in zip(_EDGE, (rows % shape.rows, columns % shape.vectors), strict=True) if left]
+        edges = [
+            more
+            for more, left in zip(_EDGE, (rows % shape.rows, columns % shape.vectors), strict=True)
+            if left
+        ]
         return _cost_of_sums(target, shape, rows, columns, along, lanes) * prod(edges)
 
     return min(shapes, key=cost)

@@ -110,16 +110,14 @@ def emit_glue(source: str) -> bytes:
 
 def emit_routine(source: str, made_for: Processor, *, unrolled: bool) -> bytes:
     """The object code of a routine, which is written plainly; all passes run where its loops are to be unrolled and values hoisted."""
-    machine = _machine(made_for)
     if not unrolled:
-        image: bytes = machine.emit_object(_module(source, made_for))
-        return image
-    module = _parsed(source)
+        return emit_object(source, made_for)
+    module, machine = _parsed(source), _machine(made_for)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False  # lanes are chosen where it is written
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    image = machine.emit_object(module)
+    image: bytes = machine.emit_object(module)
     return image
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from planish import compiler, ptir
+from planish.actions.accumulators import Accumulators
 from planish.actions.base import apply_action
 from planish.actions.stage import Stage
 from planish.actions.thread import Thread
@@ -189,6 +190,17 @@ def test_operands_are_copied_where_they_do_not_lie_well() -> None:
     assert slots(right=True) == [2]
     assert slots(left=True) == [2, 1]
     assert slots(left=True, right=True) == [2, 1]
+
+
+@pytest.mark.parametrize("rows", [2, 4, 7, 8, 16])
+def test_few_rows_against_the_rows_of_a_matrix_are_sums_in_lanes(rows: int) -> None:
+    """Nothing is gathered element by element, nothing copied, also where rows are a multiple of a page apart, and cores share it."""
+    for along in (4096, 4112):
+        with Table() as t:
+            found = choose(matmul(t, (rows, 4096, along), right=True), V4, attempts(V4))
+        kinds = [type(action) for action in found]
+        assert Stage not in kinds
+        assert {Accumulators, Thread} <= set(kinds)
 
 
 def test_cores_share_batches_then_columns_then_rows() -> None:

@@ -152,7 +152,8 @@ def test_register_tiles_fit_the_registers(name: str) -> None:
 def test_reductions_of_rows_run_in_lanes_of_their_own() -> None:
     assert large(partial(row_sums, rows=64, columns=1024), cores=False) == ["upcast 8", "accumulators 16"]
     assert large(total) == ["accumulators 64"]
-    assert large(partial(matmul, k=64, transposed=True), cores=False) == ["upcast 4", "accumulators 16"]
+    tile = large(partial(matmul, k=64, transposed=True), cores=False)
+    assert tile == ["upcast 6", "upcast 4", "accumulators 16", "swap"]
 
 
 def test_rows_that_are_kept_have_lanes_in_every_loop() -> None:

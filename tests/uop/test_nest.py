@@ -6,6 +6,7 @@ from itertools import product
 from typing import cast
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,3 +78,17 @@ def test_one_nest_answers_for_one_kernel() -> None:
         assert stored.steps == {i: 1}
         assert stored.in_memory
         assert stored.footprint((i,)) == 24  # no more than the buffer has
+
+
+@pytest.mark.parametrize(
+    ("pitch", "collides"), [(1024, True), (1040, False), (2048, True), (16, False), (1, False)]
+)
+def test_lines_a_page_apart_collide(pitch: int, collides: bool) -> None:
+    """Sixteen rows side by side: a first cache of eight ways holds them unless they all fall into one set."""
+    with Table() as t:
+        i, r = t.range(16, 0, AxisType.UPCAST), t.range(16, 1, AxisType.REDUCE)
+        total = t.param(1, f32, 16 * pitch + 16).index(i * pitch + r).reduce(Ops.ADD, r)
+        nest = Nest.of(t.sink(t.param(0, f32, 16).index(i).store(total).end(i)))
+        (read,) = [access for access in nest.accesses if not access.is_store]
+        assert read.collides(8) is collides
+        assert not read.collides(16)
