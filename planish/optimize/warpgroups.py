@@ -113,5 +113,11 @@ class _Tiles(CoreSchedule):
         groups, core = self.fit.groups, self.core
         tile = (groups * core.m + core.n) * core.k * core.inputs.itemsize
         buffers = min(self.draft.target.local_bytes // tile, _MOST_BUFFERS, self.fit.padded[2] // core.k)
-        action = TensorCore.of(core, self.fit.product, groups, max(buffers, 1))
-        return self.pad() and self.draft.do(action, f"tiles of {groups * core.m} x {core.n} in registers")
+        product, what = self.fit.product, f"tiles of {groups * core.m} x {core.n} in registers"
+        return self.pad() and (
+            self.draft.do(
+                TensorCore.of(core, product, groups, buffers, engine=True),
+                f"{what}, a copy engine feeds them",
+            )
+            or self.draft.do(TensorCore.of(core, product, groups, max(buffers, 1)), what)
+        )
