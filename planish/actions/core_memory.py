@@ -86,11 +86,10 @@ def operand_in_memory(split: Split, matrix: Matrix, value: UOp, k: UOp, outer_k:
     inner, across = (number % fast, number // fast) if k_first else (number // fast, number % fast)
     copied = substitute(value, {axis: outer + across, k: outer_k + inner})
     if split.engine:
-        box = Box(
-            0, (), (), (core.k, size if along_k else core.k), 1 if along_k else size // core.k, split.buffers
-        )
+        rows, panels = (size, 1) if along_k else (core.k, size // core.k)
+        box = Box(0, (), (), (core.k, rows), panels, split.buffers, core.mantissa is not None)
         axes = (k, axis) if along_k else (axis, k)
-        boxed = fetched(value, *axes, {axis: outer, k: outer_k}, copied, box)
+        boxed = fetched(value, *axes, {axis: outer, k: outer_k}, rounded(copied, core), box)
         if boxed is None or along_k != k_first or size % (1 if along_k else core.k):
             raise Refusal(f"what is read of operand {matrix} is no box that a copy engine fetches")
         copied = boxed

@@ -82,7 +82,7 @@ def _is_all(program: Program, boxes: Sequence[CopyBox]) -> bool:
     for i in program.body:
         if isinstance(i, CopyAsync) and held.get(i.address) not in rings:
             return False
-        if isinstance(i, Store | Load) and held.get(i.address) in rings:
+        if isinstance(i, Load) and held.get(i.address) in rings:
             return False
     return len(rings) == len(boxes) and any(isinstance(i, Tile) for i in program.body)
 
@@ -104,13 +104,16 @@ def _split(program: Program, boxes: Sequence[CopyBox], loop: tuple[int, int]) ->
     if not isinstance(header, Loop):
         return program
     ring, buffers = boxes[0].ring, boxes[0].buffers
-    fresh = _Fresh(program)
+    fresh, held = _Fresh(program), memories(program)
+    rings = {held[box.address] for box in boxes}
     awaited = AwaitBoxes(header.counter, ring, buffers)
     products = [k for k in range(begun, ended) if isinstance(body[k], Tile)]
     lag = max(i.pending for i in body[begun:ended] if isinstance(i, Tile))
     made: list[Instruction] = []
     for position, i in enumerate(body):
-        if isinstance(i, CopyAsync | CommitCopies | CopyBox):
+        if isinstance(i, CopyAsync | CommitCopies | CopyBox) or (
+            isinstance(i, Store) and held.get(i.address) in rings
+        ):
             continue
         if isinstance(i, WaitCopies):
             made += [awaited] if begun < position < ended else []
