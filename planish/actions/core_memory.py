@@ -18,11 +18,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from planish import dtypes
+from planish.actions.base import Refusal
 from planish.actions.layouts import Layout
+from planish.actions.tensor_maps import fetched
 from planish.dtypes import DType
 from planish.uop.nest import plain_index, without_gate
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Bufferize, Ops
+from planish.uop.ops import AxisType, Box, Bufferize, Ops
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
@@ -83,6 +85,14 @@ def operand_in_memory(split: Split, matrix: Matrix, value: UOp, k: UOp, outer_k:
     fast = core.k if k_first else size
     inner, across = (number % fast, number // fast) if k_first else (number // fast, number % fast)
     copied = substitute(value, {axis: outer + across, k: outer_k + inner})
+    if split.engine:
+        rows, panels = (size, 1) if along_k else (core.k, size // core.k)
+        box = Box(0, (), (), (core.k, rows), panels, split.buffers, core.mantissa is not None)
+        axes = (k, axis) if along_k else (axis, k)
+        boxed = fetched(value, *axes, {axis: outer, k: outer_k}, rounded(copied, core), box)
+        if boxed is None or along_k != k_first or size % (1 if along_k else core.k):
+            raise Refusal(f"what is read of operand {matrix} is no box that a copy engine fetches")
+        copied = boxed
     place = simplify(place_in_memory(across, inner, core.k, along_k=along_k))
     how = Bufferize("local", buffers=split.buffers)
     kept = table.make(Ops.BUFFERIZE, value.dtype, (copied, place), how)

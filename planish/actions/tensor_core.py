@@ -47,23 +47,26 @@ _INNER, _LANES_OF_A, _LANES_OF_B, _GROUP = 1, 2, 3, 4
 """What splitting appends to the path of an axis; 0 is the outer part."""
 _DRAWN: Final = 24
 """Cores that read LOCAL memory, of which one is drawn."""
+_LEAST_BUFFERS: Final = 2
+"""Tiles that a copy engine needs: one is used while it fills another."""
 _BEFORE: Final = frozenset({AxisType.WARP, AxisType.GROUP_REDUCE})
 
 
 class Split:
     """The axes of one kernel, cut to the sizes of a core."""
 
-    def __init__(self, sink: UOp, core: Core, product: Product, groups: int = 1, buffers: int = 1) -> None:
+    def __init__(self, sink: UOp, core: Core, product: Product, how: TensorCore) -> None:
         self.core = core
         self.nodes = sink.toposort()
         self.m, self.n = product.m, product.n
         table = product.reduce.table
+        groups = how.groups
         self.thread = (
             table.range(core.threads, cast("Axis", self.m.arg).part(_INNER, AxisType.WARP))
             if core.threads > 1
             else None
         )
-        self.groups, self.buffers = groups, buffers
+        self.groups, self.buffers, self.engine = groups, how.buffers, how.engine
         self.group = (
             table.range(groups, cast("Axis", self.m.arg).part(_GROUP, AxisType.LOCAL)) if groups > 1 else None
         )
@@ -169,12 +172,16 @@ class TensorCore(Action):
     """How many groups of threads share the right operand, of a core that reads LOCAL memory."""
     buffers: int = 1
     """How many tiles of each operand there are: with several, the next ones are fetched while one is used."""
+    engine: bool = False
+    """Whether a copy engine brings them, while threads do nothing but multiply (`tensor_maps.py`)."""
 
     @classmethod
-    def of(cls, core: Core, product: Product, groups: int = 1, buffers: int = 1) -> TensorCore:
+    def of(
+        cls, core: Core, product: Product, groups: int = 1, buffers: int = 1, engine: bool = False
+    ) -> TensorCore:
         """A way to use a core."""
         m, n, k = (name_of(axis) for axis in (product.m, product.n, product.k))
-        return cls(core.name, m, n, k, groups, buffers)
+        return cls(core.name, m, n, k, groups, buffers, engine)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> TensorCore:
@@ -183,8 +190,8 @@ class TensorCore(Action):
         ]
         reading = [core for core in target.tensor_cores if core.reads_memory]
         for core in rng.sample(reading, min(len(reading), _DRAWN)):
-            groups, buffers = rng.choice((1, 1, 2)), rng.randint(1, 4)
-            ways += [cls.of(core, product, groups, buffers) for product in products(sink, core)[:1]]
+            how = rng.choice((1, 1, 2)), rng.randint(1, 4), rng.random() < 0.5
+            ways += [cls.of(core, product, *how) for product in products(sink, core)[:1]]
         return rng.choice(ways) if ways else cls("none", "i", "j", "k")
 
     def chosen(self, sink: UOp, target: Target) -> tuple[Core, Product]:
@@ -203,6 +210,11 @@ class TensorCore(Action):
             raise self.no(
                 f"{self.groups} groups: {core.name} does not read LOCAL memory, which they would share"
             )
+        if self.engine and (not core.reads_memory or self.buffers < _LEAST_BUFFERS):
+            raise self.no(
+                f"engine=true: {core.name} with {self.buffers} buffers has nothing that a copy engine could fill ahead",
+                remedy=f"a core that reads LOCAL memory, and at least {_LEAST_BUFFERS} buffers",
+            )
         if core.is_rough and not current().fastmath:
             kept = (
                 f"adds up {core.sum_bits} bits"
@@ -217,7 +229,7 @@ class TensorCore(Action):
         if not found:
             raise self.no(f"{core.name} does not fit: {why_not(sink, core)}")
         for product in found:
-            if TensorCore.of(core, product, self.groups, self.buffers) == self:
+            if TensorCore.of(core, product, self.groups, self.buffers, self.engine) == self:
                 rows = axis_size(product.m)
                 if rows % (core.m * self.groups):
                     raise self.no(
@@ -230,7 +242,7 @@ class TensorCore(Action):
 
     def apply(self, sink: UOp, target: Target) -> UOp:
         core, product = self.chosen(sink, target)
-        split = Split(sink, core, product, self.groups, self.buffers)
+        split = Split(sink, core, product, self)
         # lanes that are columns belong to them: the vectors of a row then lie one behind the other
         across = split.n if core.m == 1 else split.m
         row, column, lanes = split.spread("c", (*_path(across), _LANES_OF_A))

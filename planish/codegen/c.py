@@ -252,6 +252,7 @@ class _CWriter(CValues):
         no_background(i)
 
     commit_copies = wait_copies = finish = copy_async
+    fetcher = end_fetcher = acquire = copy_box = await_boxes = release = copy_async
 
 
 _WRITE: Final = handlers(_CWriter)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from planish import dtypes
-from planish.codegen import cuda_helpers, cuda_pairs, symbols, warpgroup
+from planish.codegen import cuda_fetch, cuda_helpers, cuda_pairs, symbols, warpgroup
 from planish.codegen.c_table import memory_type, scalar_type
-from planish.codegen.cuda_values import CudaValues
+from planish.codegen.cuda_fetch import FetchWriter, fetches, maps_of
 from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import LoweringError
 from planish.llir import program as ir
@@ -43,8 +44,8 @@ STATIC_SHARED: Final = 48 << 10
 """More shared memory than this has to be asked for at the launch."""
 _DYNAMIC_ALIGNED: Final = 16
 """Where shared memory that is asked for at the launch starts."""
-_REGISTERS: Final = 1 << 16
-"""Of a multiprocessor, 32 bits each."""
+_SHARED: Final = 227 << 10
+"""Bytes of shared memory that the blocks of a multiprocessor have together."""
 _OTHERS: Final = 64
 """Registers of a thread for what is no sum: operands, addresses."""
 _BLOCKS: Final = 8
@@ -72,7 +73,7 @@ def shared_memory(program: Program) -> Shared:
     return Shared(arena.nbytes, arena.alignment)
 
 
-class _Writer(CudaValues):
+class _Writer(FetchWriter):
     """Writes one file."""
 
     def __init__(self, program: Program, aliased: Collection[str], threads: int) -> None:
@@ -80,6 +81,8 @@ class _Writer(CudaValues):
         self.program = program
         self.aliased = frozenset(aliased)
         self.threads = threads
+        self.blocks = _blocks_at_once(program, threads)
+        self.has_fetcher = fetches(program)
         self.reads_shared = any(tile.in_memory(matrix) for tile in program.tiles for matrix in "ab")
         """Whether tensor cores read shared memory by themselves."""
         self.relays = frozenset(_relays(program))
@@ -112,14 +115,17 @@ class _Writer(CudaValues):
         params += [f"int64_t {symbols.size(v.name)}" for v in program.variables]
         called = [*map(self.called, program.functions)]
         parts = [cuda_helpers.PRELUDE]
+        if maps := maps_of(program):
+            parts.append(f"{cuda_fetch.MAP}\nstruct tensor_maps {{ tensor_map at[{len(maps)}]; }};")
+            params.append(f"const __grid_constant__ tensor_maps {cuda_fetch.MAPS}")
         parts += [cuda_helpers.VECTOR] if self.uses_vectors else []
         parts += [cuda_pairs.WORDS] if self.uses_words else []
         parts += [cuda_helpers.BITS] if self.uses_bits else []
         parts += [cuda_helpers.SHUFFLE] if self.uses_shuffles else []
         parts += [*self.helpers.values(), *called]
-        blocks = _blocks_at_once(program, self.threads)
-        asked = f"{self.threads}, {blocks}" if blocks > 1 else f"{self.threads}"
-        bounds = f" __launch_bounds__({asked})" if self.threads > 1 else ""
+        threads = launched_threads(program)
+        asked = f"{threads}, {self.blocks}" if self.blocks > 1 else f"{threads}"
+        bounds = f" __launch_bounds__({asked})" if threads > 1 else ""
         body = "\n".join(self.lines)
         parts.append(
             f'extern "C" __global__ void{bounds} {symbols.kernel(program.name)}({", ".join(params)}) {{\n{body}\n}}'
@@ -342,6 +348,11 @@ class _Writer(CudaValues):
     def special(self, i: ir.Special) -> None:
         own = "threadIdx" if i.is_thread else "blockIdx"
         axis = int(i.name.removeprefix("lidx" if i.is_thread else "gidx"))
+        if self.has_fetcher and i.is_thread:
+            sizes = _sizes(self.program)
+            below = prod(size for name, size in sizes.items() if name < i.name)
+            self.let(i.result, f"({scalar_type(i.result.dtype)})(threadIdx.x / {below} % {sizes[i.name]})")
+            return
         self.let(i.result, f"({scalar_type(i.result.dtype)}){own}.{_AXES[axis]}")
 
     def loop(self, i: ir.Loop) -> None:
@@ -351,9 +362,10 @@ class _Writer(CudaValues):
         self.open_loop(i)
 
     def barrier(self, i: ir.Barrier) -> None:
-        if self.reads_shared:
+        if self.reads_shared and not self.has_fetcher:
             self.emit(warpgroup.FENCE)
-        self.emit("__syncthreads();")
+        own = f'asm volatile("bar.sync 1, {self.threads};" ::: "memory");'
+        self.emit(own if self.has_fetcher else "__syncthreads();")
 
 
 _MMA: Final = {
@@ -411,14 +423,25 @@ def _mma_helper(name: str, kinds: str, i: ir.Tile) -> str:
 _WRITE: Final = handlers(_Writer)
 
 
+def _sizes(program: Program) -> dict[str, int]:
+    """How many threads a block has along each index."""
+    found: dict[str, int] = {}
+    for special in program.specials:
+        if special.is_thread:
+            if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
+                raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
+            found[special.name] = special.bound.value
+    return found
+
+
 def threads_of(program: Program) -> int:
-    """How many threads a block has."""
-    count = 1
-    for special in {s.name: s for s in program.specials if s.is_thread}.values():
-        if not isinstance(special.bound, Immediate) or not isinstance(special.bound.value, int):
-            raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
-        count *= special.bound.value
-    return count
+    """How many threads a block has, without those that fetch."""
+    return prod(_sizes(program).values())
+
+
+def launched_threads(program: Program) -> int:
+    """How many threads a block is launched with."""
+    return threads_of(program) + (ir.GROUP if fetches(program) else 0)
 
 
 def _blocks_at_once(program: Program, threads: int) -> int:
@@ -426,10 +449,17 @@ def _blocks_at_once(program: Program, threads: int) -> int:
 
     While one waits for its tile another computes. Asked for more, the compiler would spill.
     """
-    if not any(isinstance(i, ir.CopyAsync) for i in program.body):
+    if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
         return 1
     sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
-    return min(max(_REGISTERS // ((sums + _OTHERS) * threads), 1), _BLOCKS)
+    needed = (sums + _OTHERS) * threads
+    if fetches(program):
+        needed += cuda_fetch.FETCHER * ir.GROUP
+        shared = shared_memory(program)
+        return min(
+            max(cuda_fetch.REGISTERS // needed, 1), max(_SHARED // (shared.nbytes + shared.alignment), 1)
+        )
+    return min(max(cuda_fetch.REGISTERS // needed, 1), _BLOCKS)
 
 
 def render(program: Program, *, aliased: Collection[str] = ()) -> str:

@@ -15,7 +15,7 @@ from planish.codegen import cuda, symbols
 from planish.compiler.assemble import assemble
 from planish.compiler.executable import Executable, alone, weakly
 from planish.compiler.gpu_call import fast_call, launcher
-from planish.compiler.grids import grid_of
+from planish.compiler.grids import grid_of, maps_of
 from planish.errors import PlanishError
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.build import cubin_key, cubin_of, kept_cubin, translate
@@ -74,6 +74,7 @@ def launches_of(lowered: Lowered) -> tuple[GridKernel, ...]:
             cubin_key(source, lowered.target.arch, cuda.FLAGS),
             grid_of(program),
             cuda.shared_memory(program).dynamic,
+            maps_of(program),
         )
         for program, source in zip(lowered.programs, sources_of(lowered), strict=True)
     )
@@ -172,7 +173,7 @@ class GpuExecutable(Executable):
             numbers = range(len(lowered.launches))
             cubins = list(pool.map(lambda number: _cubin(lowered, number, gpu.arch), numbers))
         kernels = [
-            LoadedKernel(gpu, launch.name, cubin, launch.grid, launch.shared)
+            LoadedKernel(gpu, launch.name, cubin, launch.grid, launch.shared, launch.maps)
             for launch, cubin in zip(lowered.launches, cubins, strict=True)
         ]
         buffers = lowered.plan.buffers

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
+from planish.codegen import cuda_fetch
 from planish.errors import LoweringError
-from planish.llir.program import Compute, Convert, Immediate, Operand, Program, Special
-from planish.runtime.grid import OPERATIONS, Grid
+from planish.llir.program import GROUP, Compute, Convert, Immediate, Operand, Program, Special
+from planish.runtime.grid import OPERATIONS, Grid, TensorMap
 
 _AXES: Final = 3
 
@@ -24,7 +26,19 @@ def grid_of(program: Program) -> Grid:
             threads[axis] = bound.value
         else:
             raise LoweringError(f"{program.name}: a block of varying size", op="SPECIAL")
+    if cuda_fetch.fetches(program):  # who fetches comes behind the others
+        threads = [math.prod(threads) + GROUP, 1, 1]
     return Grid(tuple(blocks), tuple(threads))
+
+
+def maps_of(program: Program) -> tuple[TensorMap, ...]:
+    """What a copy engine is told of the parameters of a kernel."""
+    found = []
+    for param, box in cuda_fetch.maps_of(program):
+        dtype, position = param.dtype.scalar, program.params.index(param)
+        kind = "tf32" if box.rounded else dtype.short if dtype.bits > 8 else "u8"
+        found.append(TensorMap(position, kind, dtype.itemsize, box.dims, box.strides, box.sizes))
+    return tuple(found)
 
 
 def _text(program: Program, special: Special) -> str:

@@ -23,7 +23,7 @@ from planish.ptir.library.classes import STAYING
 from planish.ptir.ops.definition import NO_ATTRS, REGISTRY, NoAttrs
 from planish.ptir.types import Quant, TensorType
 from planish.runtime.entry import NativeKernel
-from planish.runtime.grid import Grid, GridKernel
+from planish.runtime.grid import Grid, GridKernel, TensorMap
 from planish.schedule import memory, plan
 
 _LENGTHS: Final = struct.Struct("<QQ")
@@ -310,7 +310,7 @@ _RECORDS: Final[dict[str, type]] = {
     kind.__name__: kind
     for kind in (
         plan.Plan, plan.Kernel, plan.Buffer, plan.RoutineCall, memory.Sharing, memory.ArenaBlock, TensorType, Quant, NativeKernel,
-        plan.Rolled, GridKernel, Grid,
+        plan.Rolled, GridKernel, Grid, TensorMap,
     )
 }  # fmt: skip
 

@@ -20,13 +20,17 @@ from planish.dtypes import AddrSpace, DType, PtrDType
 from planish.errors import DTypeError, ShapeError, VerifyError
 from planish.llir import layout
 from planish.llir.counters import Counters
+from planish.llir.fetching import memories
 from planish.llir.program import (
+    Acquire,
+    AwaitBoxes,
     Barrier,
     Buffer,
     Combine,
     Compute,
     Convert,
     Deal,
+    Fetcher,
     Ops,
     Program,
     Reload,
@@ -34,8 +38,9 @@ from planish.llir.program import (
     Spill,
     Tile,
 )
-from planish.llir.steps import GARBAGE, WAIT, Decoder, MemoryImage, Pointer, ThreadState, garbage
+from planish.llir.steps import Decoder
 from planish.llir.text import instruction_line
+from planish.llir.thread_state import GARBAGE, WAIT, MemoryImage, Pointer, ThreadState, garbage
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.llir.verify import verify
 from planish.uop import arithmetic, ops
@@ -126,7 +131,7 @@ class _BlockRun:
                 self._thread(number, dict(zip((*names, *inner), (*block, *thread), strict=True)), local)
                 for number, thread in enumerate(product(*(range(self.bounds[name]) for name in inner)))
             ]
-            self._run_block(threads, reverse)
+            self._run_block(threads, dict(zip(names, block, strict=True)), local, reverse)
 
     def _local_memory(self) -> dict[Buffer, MemoryImage]:
         raw = np.full(self.arena.nbytes, GARBAGE, np.uint8)
@@ -162,8 +167,24 @@ class _BlockRun:
             else:
                 position = following
 
-    def _run_block(self, threads: list[ThreadState], reverse: bool) -> None:
-        runs = {thread: self._step_through(thread) for thread in (reversed(threads) if reverse else threads)}
+    def _run_block(
+        self,
+        threads: list[ThreadState],
+        block: dict[str, int],
+        local: dict[Buffer, MemoryImage],
+        reverse: bool,
+    ) -> None:
+        everybody = list(threads)
+        if any(isinstance(i, Fetcher) for i in self.program.body):
+            everybody.append(self._thread(len(threads), block, local))
+            everybody[-1].fetches = True
+            held = memories(self.program)
+            for memory in {local[held[box.address]] for box in self.program.boxes}:
+                memory.in_flight = np.ones(memory.data.size, np.bool_)  # whoever reads it waits first
+            for thread in everybody:
+                thread.rings = everybody[-1].rings
+        order = reversed(everybody) if reverse else everybody
+        runs = {thread: self._step_through(thread) for thread in order}
         ready = list(runs)
         waiting: set[ThreadState] = set()
         done = 0
@@ -187,15 +208,18 @@ class _BlockRun:
 
     def _release(self, threads: list[ThreadState], waiting: set[ThreadState], done: int) -> set[ThreadState]:
         """Those that may go on: all of a block at one barrier, all of a group at one tile operation."""
-        places = {thread.waiting for thread in waiting}
-        if len(waiting) == len(threads) and len(places) == 1:
+        others = {thread for thread in waiting if not thread.fetches}
+        places = {thread.waiting for thread in others}
+        if len(others) == len(threads) and len(places) == 1:
             (place,) = places
             if isinstance(self.program.body[place], Barrier):
-                return set(waiting)
+                return others
         released: set[ThreadState] = set()
         for thread in waiting:
             instruction = self.program.body[thread.waiting]
-            if isinstance(instruction, Tile | Combine | Deal) and thread not in released:
+            if isinstance(instruction, Acquire | AwaitBoxes) and self._is_served(instruction, thread):
+                released.add(thread)
+            elif isinstance(instruction, Tile | Combine | Deal) and thread not in released:
                 count = _group_of(instruction)
                 first = thread.number // count * count
                 group = threads[first : first + count]
@@ -203,6 +227,19 @@ class _BlockRun:
                     self._together(instruction, group)
                     released.update(group)
         return released
+
+    def _is_served(self, i: Acquire | AwaitBoxes, thread: ThreadState) -> bool:
+        """Whether a step is free to be fetched, which it is from then on; or there, for a thread to see."""
+        step, ring = int(thread.registers[self.decoder.slot(i.step)]), thread.rings[i.ring]
+        if isinstance(i, Acquire):
+            if ring.is_free(step, self.decoder.groups):
+                ring.expected[step] = ring.expected.get(step, 0) + i.nbytes
+                return True
+            return False
+        if ring.is_there(step):
+            ring.land(step)
+            return True
+        return False
 
     def _together(self, i: Tile | Combine | Deal, group: list[ThreadState]) -> None:
         if isinstance(i, Tile):
@@ -232,6 +269,9 @@ class _BlockRun:
         )
         narrow = _element(i.a.dtype), _element(i.b.dtype)
         result = i.tile.scatter("c", multiply(i.tile, a, b, c, narrow, i.c.dtype))
+        read = [pointers[0] for name in "ab" if i.tile.in_memory(name) for pointers in (given[name],)]
+        for thread in group if i.pending or group[0].products else ():
+            thread.products = [*thread.products, read][len(thread.products) + 1 - i.pending :]
         out = self.decoder.slot(i.result)
         for thread, lanes in zip(group, result, strict=True):
             thread.registers[out] = lanes if i.result.dtype.lanes > 1 else lanes.reshape(())
@@ -247,6 +287,10 @@ class _BlockRun:
             raise VerifyError(f"{name} does not start at a multiple of {PLACES_ALIGNED} bytes", op="tile")
         if places.min() < 0 or places.max() >= memory.data.size:
             raise VerifyError(f"{name} is not inside of {memory.buffer}", op="tile")
+        if memory.in_flight is not None and np.any(memory.in_flight[places]):
+            raise VerifyError(
+                f"{name} is read while its copy is under way", op="tile", remedy="await it first"
+            )
         memory.read += places.size
         memory.read_places[places] = True
         rows, columns, _ = i.tile.fragments[matrix]

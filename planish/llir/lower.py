@@ -15,6 +15,7 @@ from planish import dtypes
 from planish.dtypes import AddrSpace, PtrDType
 from planish.errors import LoweringError, did_you_mean
 from planish.llir import program as ir
+from planish.llir.fetching import fetched
 from planish.llir.hints import with_unroll_hints
 from planish.llir.program import (
     COPIED,
@@ -31,7 +32,7 @@ from planish.llir.reuse import reused
 from planish.llir.tiles import PLACES_ALIGNED, TileOp
 from planish.uop.laws import memory_of
 from planish.uop.node import Number, UOp
-from planish.uop.ops import ALU, Axis, Combine, Exchange, Ops, TensorCore
+from planish.uop.ops import ALU, Axis, Box, Combine, Exchange, Ops, TensorCore
 from planish.uop.ops import Variable as UOpVariable
 from planish.uop.tensor_cores import CORES
 
@@ -58,6 +59,8 @@ class _Lowering:
         self.gates: dict[UOp, Operand] = {}
         """The gates of gated places."""
         self.bounds: dict[UOp, Operand] = {}
+        self.opened: list[Register] = []
+        """The counters of the loops around."""
         self.aligned: frozenset[UOp] = frozenset()
         """Memory that tensor cores read by themselves."""
         self.copied: frozenset[UOp] = frozenset()
@@ -201,6 +204,32 @@ class _Lowering:
     def wait(self, node: UOp) -> None:
         self.body.append(ir.WaitCopies(cast("int", node.arg)))
 
+    def fetched(self, node: UOp) -> None:
+        """A box that is there by now: who brings it is decided when all is known (`fetching.py`)."""
+        memory, offset, *coordinates = node.src
+        box, base = cast("Box", node.arg), self.buffers[memory]
+        param = next(b for b in self.buffers.values() if b.name == f"{_PREFIX[AddrSpace.GLOBAL]}{box.slot}")
+        address = self.new(base.pointer)
+        self.body.append(ir.Address(address, base, self.operands[offset]))
+        at = tuple([self.operands[each] for each in coordinates])
+        step = Immediate(0, dtypes.int32) if not self.opened else self.opened[-1]
+        several = box.panels if box.panels > 1 else 0
+        self.body.append(
+            ir.CopyBox(
+                address,
+                step,
+                param,
+                at,
+                box.dims,
+                box.strides,
+                box.sizes,
+                0,
+                box.buffers,
+                several,
+                box.rounded,
+            )
+        )
+
     def prefetch(self, node: UOp) -> None:
         self.body.append(ir.Prefetch(self.register(node.src[0]), locality=cast("int", node.arg)))
 
@@ -257,12 +286,15 @@ class _Lowering:
 
     def range(self, node: UOp) -> None:
         bound = self.bounds[node] = self.operands[node.src[0]]
-        self.body.append(ir.Loop(self.fresh(node), bound, self.unroll.get(cast("Axis", node.arg), 0)))
+        counter = self.fresh(node)
+        self.opened.append(counter)
+        self.body.append(ir.Loop(counter, bound, self.unroll.get(cast("Axis", node.arg), 0)))
 
     def end(self, node: UOp) -> None:
         if len(node.src) != 2:
             raise LoweringError(f"END of {len(node.src) - 1} ranges reached LLIR; one is expected", op="END")
         header = node.src[1]
+        self.opened.pop()
         self.body.append(ir.EndLoop(self.register(header), self.bounds[header]))
 
     def begin_if(self, node: UOp) -> None:
@@ -366,6 +398,7 @@ _LOWER: Final[dict[Ops, Callable[[_Lowering, UOp], None]]] = {
     Ops.BARRIER: _Lowering.barrier,
     Ops.COMMIT: _Lowering.commit,
     Ops.WAIT: _Lowering.wait,
+    Ops.FETCHED: _Lowering.fetched,
     Ops.SINK: _Lowering.nothing,
     Ops.GROUP: _Lowering.nothing,
     **dict.fromkeys(ALU, _Lowering.compute),
@@ -399,5 +432,5 @@ def lower(
     params = sorted((b for b in buffers if b.space is AddrSpace.GLOBAL), key=lambda b: int(b.name[3:]))
     own = tuple(b for b in buffers if b.space is not AddrSpace.GLOBAL)
     body = state.body if unroll is not None else with_unroll_hints(state.body)
-    made = Program(name, tuple(params), own, tuple(body), tuple(state.variables))
+    made = fetched(Program(name, tuple(params), own, tuple(body), tuple(state.variables)))
     return reused(made) if state.aligned else made

@@ -211,6 +211,8 @@ class LlirParser(Reader):
             return self._register_name() if assigns else self._register()
         if kind == "Buffer | Register":
             return self._register() if self.peek() == "%" else self._buffer()
+        if kind == "Buffer":
+            return self._buffer()
         if kind == "TileOp":
             return self._tile()
         if kind == "str":

@@ -7,6 +7,9 @@ The whole language on one screen (`x`, `y` …: a register or an immediate; `f(x
          store %p, x (if g)? hints                   likewise; the gate is one bool, or one per lane
          prefetch %p                                 a promise to read (or write) soon; never fails
          copy_async %p, %q (if g)? count=n           n elements from %q to %p (0s), seen after a wait; commit_copies, wait_copies n
+         fetcher … end_fetcher                       run by one thread more than the block has: what a copy engine is told
+         acquire s  copy_box %p, s from @a at x, y   the buffers of step s are free; a box of a parameter goes to %p
+         await_boxes s           release s (if g)?   the boxes of step s are there; nobody looks at them any more
     %r = <op> x, y …        cast x        bitcast x  arithmetic, comparison, select, fma (`mulacc`); conversions
     %r = lanes x[i, j …]  build x, y …  concat x, y … select, make and join lanes
     %r = lookup t[i]                                 lanes of the register t, selected by the values of i modulo their number
@@ -32,6 +35,8 @@ from planish.dtypes import DType
 from planish.llir.control_forms import *  # noqa: F403
 from planish.llir.control_forms import Special
 from planish.llir.copy_forms import *  # noqa: F403
+from planish.llir.fetch_forms import *  # noqa: F403
+from planish.llir.fetch_forms import CopyBox
 from planish.llir.instruction import FORMS, Instruction  # noqa: F401
 from planish.llir.memory_forms import *  # noqa: F403
 from planish.llir.tiles import TileOp
@@ -84,6 +89,11 @@ class Program:
     def specials(self) -> tuple[Special, ...]:
         """Its hardware indices, in order of appearance."""
         return tuple(i for i in self.body if isinstance(i, Special))
+
+    @property
+    def boxes(self) -> tuple[CopyBox, ...]:
+        """What a copy engine is told to bring."""
+        return tuple(i for i in self.body if isinstance(i, CopyBox))
 
     @property
     def is_allocated(self) -> bool:

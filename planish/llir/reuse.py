@@ -21,8 +21,11 @@ from planish.llir.program import (
     Barrier,
     Buffer,
     CopyAsync,
+    CopyBox,
+    EndFetcher,
     EndIf,
     EndLoop,
+    Fetcher,
     If,
     Instruction,
     Load,
@@ -42,11 +45,11 @@ def _outermost(body: Sequence[Instruction]) -> list[_Stretch]:
     found: list[_Stretch] = []
     begun, depth = 0, 0
     for position, i in enumerate(body):
-        if isinstance(i, Loop | If):
+        if isinstance(i, Loop | If | Fetcher):
             begun = begun if depth else position
             depth += 1
         found.append((begun, position) if depth else (position, position))
-        if isinstance(i, EndLoop | EndIf):
+        if isinstance(i, EndLoop | EndIf | EndFetcher):
             depth -= 1
             if not depth:
                 found[begun:] = [(begun, position)] * (position + 1 - begun)
@@ -63,7 +66,7 @@ def _stretches(program: Program) -> dict[Buffer, _Stretch]:
             base = i.base if isinstance(i.base, Buffer) else held.get(i.base)
             if base is not None and base.space is AddrSpace.LOCAL:
                 held[i.result] = base
-        elif isinstance(i, Load | Store | CopyAsync | Tile):
+        elif isinstance(i, Load | Store | CopyAsync | CopyBox | Tile):
             for register in i.registers:
                 if register in held:
                     first, last = around[position]

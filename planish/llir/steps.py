@@ -7,95 +7,22 @@ A step does its work on a thread and says where to go on. Who runs the steps, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planish.dtypes import DType
 from planish.errors import VerifyError
 from planish.llir import program as ir
-from planish.llir.counters import Traffic
+from planish.llir.fetch_steps import FetchSteps
 from planish.llir.instruction import handlers
 from planish.llir.program import Buffer, Immediate, Instruction, Operand, Program, Register
 from planish.llir.text import instruction_line
+from planish.llir.thread_state import WAIT, Array, Flight, MemoryImage, Pointer, Step, ThreadState
 from planish.uop import arithmetic
 
-Array = NDArray[Any]
 
-WAIT: Final = -1
-"""What a step returns for a thread that has to wait for others."""
-GARBAGE: Final = 0xAA
-"""What memory holds before it is written."""
-
-
-class MemoryImage:
-    """The contents of one buffer, as scalars, and what happened to it."""
-
-    __slots__ = ("buffer", "data", "in_flight", "read", "read_places", "written", "written_places")
-
-    def __init__(self, buffer: Buffer, data: Array) -> None:
-        self.buffer = buffer
-        self.data = data
-        self.read = 0
-        self.written = 0
-        self.read_places = np.zeros(data.size, np.bool_)
-        self.written_places = np.zeros(data.size, np.bool_)
-        self.in_flight: Array | None = None
-        """Which elements asynchronous copies are about to replace; None if there was never one."""
-
-    def traffic(self) -> Traffic:
-        size = self.buffer.dtype.itemsize
-        read, written = int(self.read_places.sum()), int(self.written_places.sum())
-        return Traffic(self.read * size, self.written * size, read * size, written * size)
-
-
-class Pointer(NamedTuple):
-    """An address: scalars into a memory; or several, as an array."""
-
-    memory: MemoryImage
-    place: Any
-
-
-class Flight(NamedTuple):
-    """An asynchronous copy under way: what it will write where."""
-
-    memory: MemoryImage
-    places: Array
-    values: Array
-
-
-class ThreadState:
-    """What belongs to one thread."""
-
-    __slots__ = ("flights", "memory", "number", "registers", "slots", "specials", "waiting")
-
-    def __init__(
-        self, number: int, registers: list[Any], memory: dict[Buffer, MemoryImage], specials: dict[str, int]
-    ) -> None:
-        self.number = number
-        self.registers = registers
-        self.memory = memory
-        self.specials = specials
-        self.slots: dict[int, Any] = {}
-        self.flights: list[list[Flight]] = [[]]
-        """Copies that it has not waited for, in groups; the last is not committed."""
-        self.waiting = 0
-        """The position of the instruction it waits at."""
-
-
-Step = Callable[[ThreadState], int | None]
-"""One instruction, decoded: does its work and returns where to go on, or None for the next line."""
-
-
-def garbage(dtype: DType, count: int) -> Array:
-    scalar = dtype.scalar
-    if scalar.is_bool or scalar.bits < 8:
-        return np.ones(count, scalar.numpy)
-    return np.full(count * scalar.itemsize, GARBAGE, np.uint8).view(scalar.numpy)
-
-
-class Decoder:
+class Decoder(FetchSteps):
     """Turns instructions into steps on numbered registers; constants are registers that are never written."""
 
     def __init__(self, program: Program) -> None:
@@ -316,6 +243,15 @@ class Decoder:
             self.slot(operand)
         return step
 
+    def finish(self, i: ir.Finish) -> Step:
+        given, out = self.slot(i.operand), self.slot(i.result)
+
+        def step(t: ThreadState) -> None:
+            t.products = []
+            t.registers[out] = t.registers[given]
+
+        return step
+
     def combine(self, i: ir.Combine | ir.Deal) -> Step:
         position = self.position
 
@@ -407,9 +343,9 @@ def _partners(program: Program) -> dict[int, int]:
     pairs: dict[int, int] = {}
     stack: list[int] = []
     for position, instruction in enumerate(program.body):
-        if isinstance(instruction, ir.Loop | ir.If):
+        if isinstance(instruction, ir.Loop | ir.If | ir.Fetcher):
             stack.append(position)
-        elif isinstance(instruction, ir.EndLoop | ir.EndIf):
+        elif isinstance(instruction, ir.EndLoop | ir.EndIf | ir.EndFetcher):
             start = stack.pop()
             pairs[start], pairs[position] = position, start
     return pairs

@@ -275,9 +275,6 @@ class Finish(Instruction):
         if self.result.dtype is not self.operand.dtype:
             yield "types", f"the result is {self.operand.dtype}, not {self.result.dtype}"
 
-    def evaluate(self, *operands: Array) -> Array:
-        return operands[0]
-
 
 @form
 class Combine(Instruction):

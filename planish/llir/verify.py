@@ -9,7 +9,7 @@ The invariants, by name:
 * `once`      a register is assigned once (not checked after allocation, where registers are physical)
 * `order`     a register is assigned before it is read
 * `scope`     what is assigned in a loop or under an if is not read behind its end
-* `nesting`   loops and ifs close innermost first, each by its own end, with the counter and bound of its header
+* `nesting`   loops, ifs and what the fetcher runs close innermost first, each by its own end, with the counter and bound of its header
 * `types`     operands and results have the dtypes the instruction asks for; no dtype is index or void
 * `address`   an address leads into a declared buffer, by an integer index of 32 or 64 bits
 * `gate`      a gate is one bool or a bool per lane; a gated load has an alternative, an ungated one has none
@@ -33,8 +33,10 @@ from planish.llir.instruction import Complaint, is_integer, is_power_of_two
 from planish.llir.program import (
     Barrier,
     Buffer,
+    EndFetcher,
     EndIf,
     EndLoop,
+    Fetcher,
     If,
     Immediate,
     Instruction,
@@ -52,6 +54,7 @@ INVARIANTS: Final = (
     "barrier", "bounds", "bank",
 )  # fmt: skip
 
+_ENDS: Final[dict[type[Instruction], type[Instruction]]] = {Loop: EndLoop, If: EndIf, Fetcher: EndFetcher}
 _LARGEST: Final = 2**63 - 1
 _AROUND: Final = 1
 """Lines shown before and after an offending one."""
@@ -148,17 +151,17 @@ class _BodyWalk:
     slots: set[int] = field(default_factory=set)
 
     def visit(self, i: Instruction) -> Iterator[Complaint]:
-        if isinstance(i, EndLoop | EndIf):
+        if isinstance(i, EndLoop | EndIf | EndFetcher):
             yield from self._read(i)
             yield from self._close(i)
             return
         yield from self._read(i)
-        if isinstance(i, Loop | If):
+        if isinstance(i, Loop | If | Fetcher):
             self.opened.append((i, []))
         if i.target is not None:
             yield from self._assign(i.target)
-        if isinstance(i, Barrier) and any(isinstance(start, If) for start, _ in self.opened):
-            yield "barrier", "a barrier under an if"
+        if isinstance(i, Barrier) and any(isinstance(start, If | Fetcher) for start, _ in self.opened):
+            yield "barrier", "a barrier under an if, or of the fetcher"
         if isinstance(i, Spill):
             self.slots.add(i.slot)
         elif isinstance(i, Reload) and i.slot not in self.slots:
@@ -198,12 +201,12 @@ class _BodyWalk:
         if self.opened:
             self.opened[-1][1].append(name)
 
-    def _close(self, i: EndLoop | EndIf) -> Iterator[Complaint]:
+    def _close(self, i: EndLoop | EndIf | EndFetcher) -> Iterator[Complaint]:
         if not self.opened:
             yield "nesting", f"{i.mnemonic} where nothing is open"
             return
         start, inside = self.opened.pop()
-        if isinstance(start, Loop) is not isinstance(i, EndLoop):
+        if not isinstance(i, _ENDS[type(start)]):
             yield "nesting", f"{i.mnemonic} closes a {start.mnemonic}"
         elif (
             isinstance(start, Loop)

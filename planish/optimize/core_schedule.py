@@ -10,6 +10,7 @@ from planish.actions.pad_to import PadTo
 from planish.actions.stage import Stage
 from planish.actions.tensor_core import TensorCore
 from planish.optimize.draft import Draft, Kind
+from planish.target import rounds
 from planish.uop.nest import axes_of, name_of, size_of
 from planish.uop.node import UOp
 from planish.uop.ops import AxisType, Ops
@@ -47,6 +48,15 @@ class Fit(NamedTuple):
 
 def upto(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
+
+
+def sizes_of(product: Product) -> rounds.Sizes:
+    """The sizes of a product, those of the axes around it taken together."""
+    batch = 1
+    for axis in product.reduce.ranges - {product.m, product.n}:
+        batch *= max(size_of(axis), 1)
+    m, n, k = (size_of(axis) for axis in (product.m, product.n, product.k))
+    return rounds.Sizes(m, n, k, batch, product.a.dtype.itemsize)
 
 
 def fits(sink: UOp, core: Core, wanted: Callable[[Product], Sizes], least: int) -> list[Fit]:

@@ -7,37 +7,22 @@ takes to do all tiles, each as long as its products take or its operands take to
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from planish.actions.core_memory import neighbours
 from planish.actions.tensor_core import TensorCore
 from planish.config import current
-from planish.optimize.core_schedule import CoreSchedule, Fit, try_each, upto
+from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, try_each, upto
 from planish.optimize.draft import Draft
+from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, cycles
 from planish.uop.nest import size_of
 from planish.uop.products import Product, nearly
-from planish.uop.tensor_cores import IN_MEMORY, WARPGROUP_COLUMNS, Core
+from planish.uop.tensor_cores import IN_MEMORY, Core
 
 _ROWS: Final = 64
 """Rows of the result that a warpgroup does."""
 
 
-class _Tile(NamedTuple):
-    """The part of the result that a block does."""
-
-    groups: int
-    columns: int
-
-    @property
-    def rows(self) -> int:
-        return self.groups * _ROWS
-
-
-_TILES: Final = tuple(_Tile(groups, columns) for columns in WARPGROUP_COLUMNS for groups in (2, 1))
-_RATE: Final = 3072
-"""Multiply-adds of single bytes that a multiprocessor's cores do per cycle for long: half as many of two bytes, and so on."""
-_BEGIN: Final = 2500
-"""Cycles of a block before its first product and after its last."""
 _SLOWER: Final = 6.0
 """How many times longer everything takes that waits for an operand which is turned."""
 _MOST_BUFFERS: Final = 6
@@ -68,34 +53,23 @@ def _is_worth_it(product: Product) -> bool:
 
 def _use(draft: Draft, cores: list[Core], product: Product) -> bool:
     """One way to read the kernel as a product, in the best tile that can be made."""
-    itemsize = cores[0].inputs.itemsize
+    sizes = sizes_of(product)
     found = []
-    for tile in _TILES:
+    for tile in WARPGROUP_TILES:
         alike = [core for core in cores if core.n == tile.columns]
         core = min(alike, key=lambda core: _turned(core, product), default=None)
         if core is not None:
-            found.append(
-                (_cycles(draft, product, tile, itemsize) * _SLOWER ** _turned(core, product), tile, core)
-            )
+            time = cycles(draft.target, sizes, tile, WARPGROUPS)
+            found.append((time * _SLOWER ** _turned(core, product), tile, core))
     for _, tile, core in sorted(found, key=lambda each: each[0]):
-        sizes = (
+        padded = (
             upto(size_of(product.m), tile.rows),
             upto(size_of(product.n), tile.columns),
             upto(size_of(product.k), core.k),
         )
-        if try_each(draft, core, [Fit(product, sizes, tile.groups)], _Tiles):
+        if try_each(draft, core, [Fit(product, padded, tile.rows // _ROWS)], _Tiles):
             return True
     return False
-
-
-def _cycles(draft: Draft, product: Product, tile: _Tile, itemsize: int) -> float:
-    """The time that a tile takes for everything: rounds of blocks, each of which multiplies, or waits for its operands."""
-    blocks = -(-size_of(product.m) // tile.rows) * -(-size_of(product.n) // tile.columns)
-    for axis in product.reduce.ranges - {product.m, product.n}:
-        blocks *= max(size_of(axis), 1)
-    multiplied = tile.rows * tile.columns * itemsize / _RATE
-    fetched = (tile.rows + tile.columns) * itemsize / draft.target.bytes_per_cycle[0]
-    return -(-blocks // draft.target.workers) * (max(multiplied, fetched) * size_of(product.k) + _BEGIN)
 
 
 def _turned(core: Core, product: Product) -> int:
@@ -113,5 +87,11 @@ class _Tiles(CoreSchedule):
         groups, core = self.fit.groups, self.core
         tile = (groups * core.m + core.n) * core.k * core.inputs.itemsize
         buffers = min(self.draft.target.local_bytes // tile, _MOST_BUFFERS, self.fit.padded[2] // core.k)
-        action = TensorCore.of(core, self.fit.product, groups, max(buffers, 1))
-        return self.pad() and self.draft.do(action, f"tiles of {groups * core.m} x {core.n} in registers")
+        product, what = self.fit.product, f"tiles of {groups * core.m} x {core.n} in registers"
+        return self.pad() and (
+            self.draft.do(
+                TensorCore.of(core, product, groups, buffers, engine=True),
+                f"{what}, a copy engine feeds them",
+            )
+            or self.draft.do(TensorCore.of(core, product, groups, max(buffers, 1)), what)
+        )

@@ -79,6 +79,21 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor, and the box that is copied of it, as plain data; neighbours first."""
+
+    position: int
+    """Of the parameter that is the tensor, among those of the kernel."""
+    kind: str
+    """Of elements, as they are copied."""
+    itemsize: int
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GridKernel:
     """A kernel as the driver of a GPU is told of it."""
 
@@ -88,3 +103,5 @@ class GridKernel:
     grid: Grid
     shared: int
     """Bytes of shared memory that a launch asks for."""
+    maps: tuple[TensorMap, ...] = ()
+    """What a copy engine is told of its parameters."""

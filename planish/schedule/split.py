@@ -22,6 +22,7 @@ from typing import Final, cast
 
 from planish import dtypes
 from planish.dtypes import DType
+from planish.schedule import products
 from planish.schedule.limits import FEW_ROWS, SMALL
 from planish.schedule.tensors import Tensors, expand, full, most, pad, reshape, shrink
 from planish.target import Target
@@ -61,7 +62,9 @@ def split_reductions(tensors: Tensors, roots: Sequence[UOp]) -> Mapping[UOp, UOp
         sources = tuple(found[source] for source in node.src)
         same = node if sources == node.src else node.replace(src=sources)
         if node.op is Ops.REDUCE_AXIS:
-            found[node] = _split(tensors, same)
+            made = products.prepared(tensors, same)
+            parts = products.in_parts(tensors, made)
+            found[node] = _split(tensors, made) if parts is None else parts
         elif node.op is Ops.SCAN_AXIS and (node in wanted or tensors.target.is_gpu):
             found[node] = _split_scan(tensors, same)
         elif node in wanted and _is_scan_of_gpu(tensors, node):

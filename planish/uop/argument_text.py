@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from planish import dtypes
 from planish.cursor import IDENTIFIER
@@ -15,6 +15,7 @@ from planish.uop.node import UOp
 from planish.uop.ops import (
     COMPARISONS,
     Axis,
+    Box,
     Bufferize,
     Combine,
     Exchange,
@@ -134,7 +135,18 @@ _REDUCE_AXES: Final = _Form(
     lambda arg: tuple(cast("ReduceAxes", arg)),
     lambda parts: ReduceAxes(cast("Ops", parts[0]), cast("tuple[int, ...]", parts[1])),
 )
+_BOX: Final = _Form(
+    (
+        ("slot", _INT_CODEC), ("dims", _TUPLE_CODEC), ("strides", _TUPLE_CODEC), ("sizes", _TUPLE_CODEC),
+        ("panels", _INT_CODEC), ("buffers", _INT_CODEC), ("rounded", _BOOL_CODEC),
+    ),
+    lambda arg: tuple(cast("Box", arg)),
+    lambda parts: Box(*cast("Any", parts)),
+    usual=(("panels", 1), ("buffers", 1), ("rounded", False)),
+)  # fmt: skip
 FORMS: Final[dict[Ops, _Form]] = {
+    Ops.FETCH: _BOX,
+    Ops.FETCHED: _BOX,
     Ops.DEFINE_GLOBAL: _one("slot", _INT_CODEC),
     Ops.DEFINE_LOCAL: _one("slot", _INT_CODEC),
     Ops.DEFINE_REG: _one("slot", _INT_CODEC),

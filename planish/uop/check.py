@@ -16,6 +16,7 @@ from planish.uop.ops import (
     REDUCIBLE,
     Axis,
     AxisType,
+    Box,
     Bufferize,
     Combine,
     Exchange,
@@ -305,6 +306,7 @@ _OWN: Final[dict[Ops, OwnLaw]] = {
     Ops.LOOKUP: _lookup,
     Ops.ANY: _any,
     Ops.WMMA: _free,
+    Ops.FETCH: _free,
     Ops.COMBINE: _combine,
     Ops.EXCHANGE: _exchange,
     Ops.CAST: _cast,
@@ -340,6 +342,8 @@ _ARGS: Final[dict[Ops, tuple[type, ...]]] = {
     Ops.LOAD: (str, type(None)),
     Ops.PREFETCH: (int,),
     Ops.WAIT: (int,),
+    Ops.FETCH: (Box,),
+    Ops.FETCHED: (Box,),
     Ops.UNROLL: (Lanes,),
     Ops.CONTRACT: (Lanes,),
     Ops.GEP: (tuple,),
@@ -378,6 +382,15 @@ def _lane_axes(arg: Lanes) -> bool:
     )
 
 
+def _is_box(arg: Box) -> bool:
+    counts = (arg.slot, arg.panels, arg.buffers)
+    tuples = (arg.dims, arg.strides, arg.sizes)
+    return (
+        _integers(counts) and all(type(t) is tuple and _integers(t) for t in tuples) and len(arg.sizes) == 2
+    )
+
+
+_BOX_LAW: Final = ("a Box of dims, strides, and the two sizes of a panel", _is_box)
 _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
     Ops.DEFINE_GLOBAL: ("a slot: an integer from 0", lambda slot: slot >= 0),
     Ops.DEFINE_LOCAL: ("a slot: an integer from 0", lambda slot: slot >= 0),
@@ -417,6 +430,8 @@ _ARG_LAWS: Final[dict[Ops, tuple[str, Callable[..., bool]]]] = {
             type(a.path) is tuple and len(a.path) > 0 and _integers(a.path) and type(a.kind) is AxisType
         ),
     ),
+    Ops.FETCH: _BOX_LAW,
+    Ops.FETCHED: _BOX_LAW,
     Ops.WAIT: ("how many groups may be under way: an integer from 0", lambda count: count >= 0),
     Ops.PREFETCH: ("a locality: 0, 1, 2 or 3", lambda locality: 0 <= locality <= 3),
     Ops.UNROLL: ("Lanes of (axis path, size) pairs", _lane_axes),

@@ -101,6 +101,8 @@ class _Machine(Tiles):
             self._land(node)
         elif op is Ops.WMMA:
             self.values[node] = self._tile(node)
+        elif op is Ops.FETCH:
+            self.values[node] = self.values[node.src[0]]
         elif op is Ops.FINISH:
             self._retire(0)
             self.values[node] = self.values[node.src[0]]

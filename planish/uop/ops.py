@@ -76,6 +76,8 @@ class Ops(IntEnum):
     BARRIER       = "effect*",        Law.VOID,     "all threads of a block have done the effects"
     COMMIT        = "effect*",        Law.VOID,     "the asynchronous stores of a thread since its last COMMIT become a group"
     WAIT          = "effect*",        Law.VOID,     "a thread's groups but the last few are done: it sees what they stored, others after a BARRIER (arg: how many)"
+    FETCH         = "x coordinate*",  Law.OWN,      "x, an element of a box of a parameter that starts at these coordinates: a copy engine can fetch it whole (arg: Box)"
+    FETCHED       = "memory offset coordinate*", Law.VOID, "memory holds the box that starts at these coordinates from an offset on: a copy engine may have brought it (arg: Box)"
     # memory
     INDEX         = "buffer index* gate?", Law.OWN, "the place in the buffer; a value until stage 13, then a pointer"
     LOAD          = "place alt? gate?", Law.OWN,    "the element there; alt where the gate is false"
@@ -288,6 +290,31 @@ class Bufferize(NamedTuple):
     """How many there are in a ring: with n, what is needed n - 1 iterations later is fetched in the background."""
     late: bool = False
     """Whether it is filled when all rings are done with, so that it may lie in their memory."""
+
+
+class Box(NamedTuple):
+    """A box of a parameter as a copy engine sees it, neighbours first: what is outside of the dims is fetched as zeros.
+
+    In LOCAL memory it lies in rows of 128 bytes whose 16-byte pieces are exchanged (`planish.actions.layouts`).
+    """
+
+    slot: int
+    """Of the parameter."""
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    """Elements from one to the next along each dim; 1 along the first."""
+    sizes: tuple[int, int]
+    """Elements of one panel: along a row, and rows."""
+    panels: int = 1
+    """How many lie side by side along the first dim; one behind the other in LOCAL memory."""
+    buffers: int = 1
+    """How many of them there are in a ring."""
+    rounded: bool = False
+    """Whether elements are rounded to tf32 on the way."""
+
+    @property
+    def elements(self) -> int:
+        return self.sizes[0] * self.sizes[1] * self.panels
 
 
 class TensorCore(NamedTuple):

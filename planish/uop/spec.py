@@ -64,11 +64,12 @@ _COMMON: Final = _PURE | {
     Ops.STORE,
     Ops.WMMA,
     Ops.EXCHANGE,
+    Ops.FETCH,
 }
 _LANES: Final = frozenset(
     {Ops.GEP, Ops.VECTORIZE, Ops.CAT, Ops.COMBINE, Ops.BARRIER, Ops.DEFINE_LOCAL, Ops.DEFINE_GLOBAL}
 )
-_GPU: Final = frozenset({Ops.SPECIAL, Ops.COMMIT, Ops.WAIT, Ops.FINISH})
+_GPU: Final = frozenset({Ops.SPECIAL, Ops.COMMIT, Ops.WAIT, Ops.FETCHED, Ops.FINISH})
 _SCALAR: Final = _COMMON | _LANES | _GPU | {Ops.DEFINE_REG, Ops.LOAD, Ops.PREFETCH}
 _MACHINE: Final = _SCALAR | {Ops.LOOKUP, Ops.ANY}
 

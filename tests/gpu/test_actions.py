@@ -15,7 +15,7 @@ from planish.actions.tensor_core import TensorCore
 from planish.actions.upcast import Upcast
 from planish.codegen import cuda, symbols
 from planish.compiler.gpu_call import launcher
-from planish.compiler.grids import grid_of
+from planish.compiler.grids import grid_of, maps_of
 from planish.llir.lower import lower
 from planish.runtime.cuda.arrays import GpuArray
 from planish.runtime.cuda.build import cubin_of
@@ -45,7 +45,9 @@ def gpu_results(
     program = lower("kernel", pipeline.run(sink, machine))
     shared = cuda.shared_memory(program).dynamic
     cubin = _loaded(cuda.render(program), program.name, shared)
-    kernel = LoadedKernel(device, symbols.kernel(program.name), cubin, grid_of(program), shared)
+    kernel = LoadedKernel(
+        device, symbols.kernel(program.name), cubin, grid_of(program), shared, maps_of(program)
+    )
     slots = [int(p.name.removeprefix("arg")) for p in program.params]
     arrays = {slot: GpuArray.of(device, array) for slot, array in before.items()}
     words = tuple(Word(number, 0) for number in range(len(slots)))

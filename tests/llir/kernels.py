@@ -7,16 +7,22 @@ from planish.dtypes import AddrSpace, DType
 from planish.llir.builder import Builder
 from planish.llir.layout import MemoryLayout, strides
 from planish.llir.program import (
+    Acquire,
+    AwaitBoxes,
     Buffer,
     Combine,
     CommitCopies,
     CopyAsync,
+    CopyBox,
     Deal,
+    EndFetcher,
+    Fetcher,
     Finish,
     Immediate,
     Ops,
     Program,
     Register,
+    Release,
     Tile,
     WaitCopies,
 )
@@ -204,6 +210,34 @@ def copied_tile() -> Program:
     for n in range(4):
         place = b.add(b.mul(first, -1), 31 - n)
         b.store(b.address(out, b.add(first, n)), b.load(b.address(tile, place)))
+    return b.program()
+
+
+def fetched_boxes() -> Program:
+    """out = columns 8 to 39 of 36 rows of x, eight rows at a time: a copy engine brings them to three buffers in turns, and zeros from beyond the end."""
+    b = Builder("fetched_boxes")
+    x, out = b.param("x", f32, 36 * 40), b.param("out", f32, 40 * 32)
+    tile = b.memory("tile", f32, 3 * 256, AddrSpace.LOCAL)
+    b.body.append(Fetcher())
+    with b.loop(5) as step:
+        b.body.append(Acquire(step, 0, 3, 1024))
+        place = b.address(tile, b.mul(b.compute(Ops.TRUNCMOD, step, 3), 256))
+        at = Immediate(8, i32), b.mul(step, 8)
+        b.body.append(CopyBox(place, step, x, at, (40, 36), (1, 40), (32, 8), 0, 3))
+    b.body.append(EndFetcher())
+    thread = b.special("lidx0", 128)
+    with b.loop(5) as step:
+        b.body.append(AwaitBoxes(step, 0, 3))
+        begin = b.mul(b.compute(Ops.TRUNCMOD, step, 3), 256)
+        for part in range(2):
+            number = b.add(thread, 128 * part)
+            row, column = b.compute(Ops.SHR, number, 5), b.compute(Ops.AND, number, 31)
+            chunk = b.compute(Ops.XOR, b.compute(Ops.SHR, column, 2), b.compute(Ops.AND, row, 7))
+            inside = b.add(b.mul(row, 32), b.add(b.mul(chunk, 4), b.compute(Ops.AND, column, 3)))
+            value = b.load(b.address(tile, b.add(begin, inside)))
+            b.store(b.address(out, b.add(b.mul(step, 256), number)), value)
+        b.barrier()
+        b.body.append(Release(step, 0, 3))
     return b.program()
 
 

@@ -26,6 +26,7 @@ HAND = {
     "tensor_core": kernels.tensor_core(),
     "warp_sum": kernels.warp_sum(),
     "copied_tile": kernels.copied_tile(),
+    "fetched_boxes": kernels.fetched_boxes(),
     "dealt_rows": kernels.dealt_rows(transposed=True),
     "product_under_way": kernels.product_under_way(),
 }

@@ -5,13 +5,12 @@ computed. In shared memory both lie as rows of one step each, so that a thread r
 in memory are steps is turned on the way.
 
 Which tile: the larger one reads less of shared memory for each product; the smaller one leaves fewer multiprocessors without work
-at the end, and less beyond the edges. Both are counted (`_time`).
+at the end, and less beyond the edges. Both are counted (`planish.target.rounds`).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from math import sqrt
 from typing import Final, NamedTuple, cast
 
 from planish.actions.local import Local
@@ -20,6 +19,7 @@ from planish.actions.stage import Stage
 from planish.actions.upcast import Upcast
 from planish.optimize.draft import Draft
 from planish.optimize.gpu.fit import Fetching, fetching, fitted
+from planish.target.rounds import THREAD_TILES, THREADS, Sizes, Tile, cycles
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -39,44 +39,26 @@ _PADDING: Final = 16
 """Bytes between the rows of a turned tile, so that who fills it does not want the same bank again and again."""
 
 
-class _Tile(NamedTuple):
-    """The threads of a block along rows and columns, the rows and groups of neighbouring columns of each, and how fast that is."""
+class _Threads(NamedTuple):
+    """The threads of a block along rows and columns, the rows and groups of neighbouring columns of each."""
 
     down: int
     across: int
     high: int
     groups: int
-    speed: float
-    """By the fastest, where there are many."""
-
-    @property
-    def rows(self) -> int:
-        return self.down * self.high
-
-    @property
-    def columns(self) -> int:
-        return self.across * _NEIGHBOURS * self.groups
-
-    @property
-    def warps(self) -> int:
-        return self.down * self.across // 32
 
 
-_TILES: Final = (
-    _Tile(16, 16, 8, 2, 1.0),
-    _Tile(8, 16, 8, 2, 0.99),
-    _Tile(8, 8, 8, 2, 0.975),
-    _Tile(8, 16, 8, 1, 0.875),
-    _Tile(8, 16, 4, 1, 0.7),
-    _Tile(8, 8, 4, 1, 0.65),
+_THREADS: Final = dict(
+    zip(
+        THREAD_TILES,
+        map(
+            _Threads._make,
+            ((16, 16, 8, 2), (8, 16, 8, 2), (8, 8, 8, 2), (8, 16, 8, 1), (8, 16, 4, 1), (8, 8, 4, 1)),
+        ),
+        strict=True,
+    )
 )
-"""Speeds as timed with matrices of 4096 on an H200."""
-_FULL: Final = 64
-_HALF: Final = 1.8
-"""With so many warps of full tiles a multiprocessor is half as fast as with many, as timed with few tiles; a thread with fewer sums hides
-less of how long each of them takes."""
-_RESIDENT: Final = 16
-"""Warps of a multiprocessor, at most: their sums fill its registers."""
+"""Who does a tile."""
 
 
 class _Product(NamedTuple):
@@ -124,21 +106,14 @@ def _found(view: Nest) -> _Product | None:
     return _Product(row, column, summed[-1], left, right[0], others)
 
 
-def _time(tile: _Tile, product: _Product, workers: int) -> float:
-    """How long the multiprocessor with the most tiles computes, in products of the fastest tile."""
-    blocks = -(-size_of(product.row) // tile.rows) * -(-size_of(product.column) // tile.columns)
-    mine = -(-blocks * product.others // workers)
-    warps = min(mine * tile.warps, _RESIDENT) * sqrt(tile.high * _NEIGHBOURS * tile.groups / _FULL)
-    busy = 1 - 2 ** (-warps / _HALF)
-    return mine * tile.rows * tile.columns / (tile.speed * busy)
-
-
 def tile_product(draft: Draft, view: Nest) -> bool:
     """Tiles of a product of matrices, one or several."""
     product = _found(view)
     if product is None:
         return False
-    for tile in sorted(_TILES, key=lambda each: _time(each, product, draft.target.workers)):
+    m, n, k = map(size_of, (product.row, product.column, product.summed))
+    sizes = Sizes(m, n, k, product.others, product.left.dtype.itemsize)
+    for tile in sorted(THREAD_TILES, key=lambda each: cycles(draft.target, sizes, each, THREADS)):
         trial = draft.copy()
         if _tiled(trial, view, product, tile):
             draft.adopt(trial)
@@ -146,19 +121,20 @@ def tile_product(draft: Draft, view: Nest) -> bool:
     return False
 
 
-def _tiled(draft: Draft, view: Nest, product: _Product, tile: _Tile) -> bool:
+def _tiled(draft: Draft, view: Nest, product: _Product, tile: Tile) -> bool:
     """A tile of threads, each with a tile of sums, and both operands in shared memory for some steps."""
     row, column, summed = product.row, product.column, product.summed
+    threads = _THREADS[tile]
     steps = next((n for n in _STEPS if -size_of(summed) % n * 4 <= size_of(summed)), _STEPS[-1])
     done = (
         fitted(draft, column, tile.columns, _DOUBLE)
         and fitted(draft, row, tile.rows, _DOUBLE)
         and fitted(draft, summed, steps, _DOUBLE)
         and draft.take(Upcast, column, _NEIGHBOURS, "neighbours by one access")
-        and draft.take(Local, column, tile.across)
-        and (tile.groups == 1 or draft.take(Upcast, column, tile.groups, "columns of a thread"))
-        and draft.take(Upcast, row, tile.high, "rows of a thread")
-        and draft.take(Local, row, tile.down)
+        and draft.take(Local, column, threads.across)
+        and (threads.groups == 1 or draft.take(Upcast, column, threads.groups, "columns of a thread"))
+        and draft.take(Upcast, row, threads.high, "rows of a thread")
+        and draft.take(Local, row, threads.down)
         and (draft.left(summed) == steps or draft.take(Split, summed, steps, "what is fetched at once"))
     )
     if not done:

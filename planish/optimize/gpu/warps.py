@@ -20,10 +20,11 @@ from planish.actions.split import Split
 from planish.actions.stage import Stage
 from planish.actions.upcast import Upcast
 from planish.config import current
-from planish.optimize.core_schedule import CoreSchedule, Fit, slot_of, try_each, upto
+from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, slot_of, try_each, upto
 from planish.optimize.draft import Draft, Kind
 from planish.optimize.gpu.fit import Fetching, fetching
 from planish.optimize.templates import Candidate
+from planish.target.rounds import WARPS, Tile, cycles
 from planish.uop.nest import size_of
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -34,9 +35,6 @@ _BUFFERS: Final = (3, 2)
 _STEPS: Final = (4, 2, 1)
 """Steps of the core for which operands are fetched at once: four are rows of 128 bytes. Fewer, if that makes a short sum much shorter."""
 _LONGER: Final = 1.25
-_HALF: Final = 3.0
-"""With so many warps a multiprocessor is half as fast as with many."""
-_RESIDENT: Final = 8
 
 
 class _Tile(NamedTuple):
@@ -47,6 +45,11 @@ class _Tile(NamedTuple):
     high: int
     wide: int
     speed: float
+
+    def of(self, core: Core) -> Tile:
+        """The part of the result that a block does."""
+        rows, columns = core.m * self.down * self.high, core.n * self.across * self.wide
+        return Tile(rows, columns, self.down * self.across, self.speed)
 
 
 _TILES: Final = (
@@ -88,22 +91,16 @@ def _steps(core: Core, product: Product) -> int:
 
 def _fit(core: Core, product: Product, tile: _Tile) -> Fit:
     sizes = (
-        upto(size_of(product.m), core.m * tile.down * tile.high),
-        upto(size_of(product.n), core.n * tile.across * tile.wide),
+        upto(size_of(product.m), tile.of(core).rows),
+        upto(size_of(product.n), tile.of(core).columns),
         upto(size_of(product.k), core.k * _steps(core, product)),
     )
     return Fit(product, sizes)
 
 
 def _time(draft: Draft, core: Core, product: Product, tile: _Tile) -> float:
-    """How long the multiprocessor with the most tiles computes, in any unit."""
-    rows, columns = core.m * tile.down * tile.high, core.n * tile.across * tile.wide
-    blocks = -(-size_of(product.m) // rows) * -(-size_of(product.n) // columns)
-    for axis in product.reduce.ranges - {product.m, product.n}:
-        blocks *= max(size_of(axis), 1)
-    mine = -(-blocks // draft.target.workers)
-    busy = 1 - 2 ** (-min(mine * tile.down * tile.across, _RESIDENT) / _HALF)
-    return mine * rows * columns / (tile.speed * busy)
+    """How long the multiprocessor with the most tiles computes."""
+    return cycles(draft.target, sizes_of(product), tile.of(core), WARPS)
 
 
 class _Warps(CoreSchedule):

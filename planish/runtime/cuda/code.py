@@ -21,6 +21,7 @@ from planish.runtime.cuda.driver import CudaError, call, refuse
 from planish.runtime.cuda.graphs import Builder, Built, decides
 from planish.runtime.cuda.launch import LoadedKernel, copier
 from planish.runtime.cuda.native import WANTS_GRAPH, Launcher, Memory, packed
+from planish.runtime.cuda.tensor_maps import map_words
 from planish.runtime.cuda.trace import LONGEST, Choice, Item, Launch, Loop, Stretch, Word, follow
 from planish.runtime.plan import Code, Copy, Host, PlanState, Read, Swap, Unless
 
@@ -234,12 +235,13 @@ def names_of(segments: Sequence[int]) -> tuple[str, ...]:
 
 
 def _not_empty(items: Sequence[Item], kernels: Sequence[LoadedKernel]) -> Iterator[Item]:
-    """Without launches of no blocks."""
+    """Without launches of no blocks, and with the tensor maps of those that have some."""
     for item in items:
         match item:
             case Launch():
-                if 0 not in kernels[item.kernel].grid.at(item.variables):
-                    yield item
+                kernel = kernels[item.kernel]
+                if 0 not in kernel.grid.at(item.variables):
+                    yield item._replace(words=(*item.words, *map_words(kernel.maps, item.words)))
             case Choice(flag, then, otherwise):
                 yield Choice(flag, tuple(_not_empty(then, kernels)), tuple(_not_empty(otherwise, kernels)))
             case Loop(flag, turns, flags, back):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from planish.runtime.cuda.build import cubin_of
 from planish.runtime.cuda.device import Gpu
 from planish.runtime.cuda.driver import bindings, call
-from planish.runtime.grid import Grid
+from planish.runtime.cuda.tensor_maps import words_of
+from planish.runtime.grid import Grid, TensorMap
 
 
 class LoadedKernel:
     """A kernel that a GPU can run."""
 
-    def __init__(self, gpu: Gpu, name: str, cubin: bytes, grid: Grid, shared: int) -> None:
+    def __init__(
+        self, gpu: Gpu, name: str, cubin: bytes, grid: Grid, shared: int, maps: Sequence[TensorMap] = ()
+    ) -> None:
         self.gpu, self.name, self.grid, self.shared = gpu, name, grid, shared
         gpu.enter()
         self._module = call("cuModuleLoadData", cubin, doing=f"while {name} was loaded")
         self.function = call("cuModuleGetFunction", self._module, name.encode())
+        self.maps = [(each.position, *words_of(each)) for each in maps]
+        """Of each tensor map, the parameter it is of, where the address is in it, and its words."""
         if shared:
             attribute = bindings().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             call(

@@ -54,6 +54,7 @@ _CONSUMERS: Final = frozenset(
         Ops.GROUP,
         Ops.BARRIER,
         Ops.WAIT,
+        Ops.FETCHED,
         Ops.IF,
     }
 )

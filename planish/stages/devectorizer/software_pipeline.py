@@ -18,6 +18,8 @@ end of the loop a copy reads nothing and writes zeros to a buffer that nobody re
 What is not copied as it is (converted on the way) is stored at once: the ring is as right, and memory is waited for. A tile that is
 filled together with another, or with what the iteration itself makes, has one buffer after all.
 
+Where a tile is a box that a copy engine can bring, FETCHED says so in every iteration, and LLIR decides (`llir/fetching.py`).
+
 All rings of a loop are filled equally far ahead; one buffer less far where a tensor core reads them in the background (`overlap.py`).
 """
 
@@ -93,6 +95,11 @@ def _shifted(index: UOp, by: UOp) -> UOp:
     return index + spread(by, index.dtype.lanes)
 
 
+def _plain(value: UOp) -> UOp:
+    """What is stored, whoever fetches it."""
+    return value.src[0] if value.op is Ops.FETCH else value
+
+
 class _Pipeline:
     """One loop and its rings."""
 
@@ -111,7 +118,9 @@ class _Pipeline:
             twins[r] = self.table.range(r.src[0], self.next)
             self.next += 1
         exchange = {self.loop: step, **twins}
-        place, value = (substitute(source, exchange) for source in ring.store.src[:2])
+        place, value = (
+            substitute(source, exchange) for source in (ring.store.src[0], _plain(ring.store.src[1]))
+        )
         beyond = simplify(step < self.loop.src[0])
         if beyond.op is not Ops.CONST or not beyond.arg:
             reads = {
@@ -141,7 +150,15 @@ class _Pipeline:
         fence = self.effect(Ops.BARRIER, (waited,))
         step = self.loop + self.ahead
         group = self.effect(Ops.COMMIT, [self.fill(ring, step, (fence,)) for ring in self.rings])
-        return {ring.observed: ring.memory.after(group) for ring in self.rings}
+        return {ring.observed: ring.memory.after(group, *self.boxes(ring)) for ring in self.rings}
+
+    def boxes(self, ring: _Ring) -> list[UOp]:
+        """What a copy engine could have brought to a ring for an iteration."""
+        value = ring.store.src[1]
+        if value.op is not Ops.FETCH:
+            return []
+        sources = (ring.memory, simplify(ring.at(self.loop)), *value.src[1:])
+        return [self.table.make(Ops.FETCHED, dtypes.void, sources, value.arg)]
 
 
 def _loop_of(ring: _Ring) -> UOp | None:
@@ -180,6 +197,7 @@ def pipelined(sink: UOp) -> tuple[UOp, Mapping[UOp, UOp]]:
         if node.op is Ops.INDEX and node.src[0] in filled:
             memory, begin = filled[node.src[0]]
             exchange[node] = node.replace(src=(memory, simplify(_shifted(node.src[1], begin)), *node.src[2:]))
+    exchange |= {n: n.src[0] for n in nodes if n.op is Ops.FETCH}
     made = substitute(sink, exchange) if exchange else sink
     for loop, lag in lags.items():
         made = overlap.begun(made, loop, lag) if lag else made

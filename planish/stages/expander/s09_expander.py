@@ -73,8 +73,9 @@ _EXPANDED: Final = ALU | {
     Ops.WMMA,
     Ops.COMBINE,
     Ops.EXCHANGE,
+    Ops.FETCH,
 }
-_COMPUTED_WITH: Final = {Ops.REDUCE: 1, Ops.SCAN: 1, Ops.WMMA: 3}
+_COMPUTED_WITH: Final = {Ops.REDUCE: 1, Ops.SCAN: 1, Ops.WMMA: 3, Ops.FETCH: 1}
 """How many sources are values; ranges follow."""
 _NEAR: Final = 16
 """Elements between neighbouring threads that still share what memory brings at once."""

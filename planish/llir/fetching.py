@@ -1,0 +1,208 @@
+"""A copy engine instead of threads that copy: one thread more than the block has fetches boxes, the others do nothing but multiply.
+
+Where all tiles of a pipelined loop are boxes (`copy_box` stands in it as what each iteration reads), the copies of threads, their groups
+and the barrier go. The fetcher runs the same loop with the boxes alone, as far ahead as there are buffers; an iteration awaits
+its step, and releases what the product before it was the last to read. Where it is not so, the boxes are forgotten.
+
+Before → after::
+
+    loop … copy_async, commit …                    fetcher; loop r: acquire r; copy_box …; end; end_fetcher
+    loop r: wait_copies; barrier; copy_box …;      loop r: await_boxes r;
+      copy_async …; commit; tile …; end              tile …; release r - 1; end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from planish import dtypes
+from planish.dtypes import AddrSpace
+from planish.llir.program import (
+    Acquire,
+    Address,
+    AwaitBoxes,
+    Barrier,
+    Buffer,
+    CommitCopies,
+    Compute,
+    CopyAsync,
+    CopyBox,
+    EndFetcher,
+    EndLoop,
+    Fetcher,
+    Immediate,
+    Instruction,
+    Load,
+    Loop,
+    Ops,
+    Program,
+    Register,
+    Release,
+    Store,
+    Tile,
+    WaitCopies,
+)
+
+
+def fetched(program: Program) -> Program:
+    """The program, its boxes fetched by a copy engine where that can be; without them otherwise."""
+    boxes = [i for i in program.body if isinstance(i, CopyBox)]
+    if not boxes:
+        return program
+    found = _loop_of_boxes(program.body)
+    if found is not None and _is_all(program, boxes):
+        return _split(program, boxes, found)
+    return replace(program, body=tuple(_alive(i for i in program.body if not isinstance(i, CopyBox))))
+
+
+def _loop_of_boxes(body: Sequence[Instruction]) -> tuple[int, int] | None:
+    """The first and last instruction of the one loop that boxes stand in, which stands in no other."""
+    begun, depth, holds = 0, 0, False
+    loops: list[tuple[int, int]] = []
+    for position, i in enumerate(body):
+        if isinstance(i, Loop):
+            begun, holds = (begun, holds) if depth else (position, False)
+            depth += 1
+        elif isinstance(i, CopyBox):
+            if depth != 1:
+                return None
+            holds = True
+        elif isinstance(i, EndLoop):
+            depth -= 1
+            if not depth and holds:
+                loops.append((begun, position))
+    return loops[0] if len(loops) == 1 else None
+
+
+def _is_all(program: Program, boxes: Sequence[CopyBox]) -> bool:
+    """Whether boxes are all that is copied, and products all that reads it."""
+    held = memories(program)
+    rings = {held[box.address] for box in boxes}
+    for i in program.body:
+        if isinstance(i, CopyAsync) and held.get(i.address) not in rings:
+            return False
+        if isinstance(i, Load) and held.get(i.address) in rings:
+            return False
+    return len(rings) == len(boxes) and any(isinstance(i, Tile) for i in program.body)
+
+
+def memories(program: Program) -> dict[Register, Buffer]:
+    """The LOCAL buffer that each address is in."""
+    held: dict[Register, Buffer] = {}
+    for i in program.body:
+        if isinstance(i, Address):
+            base = i.base if isinstance(i.base, Buffer) else held.get(i.base)
+            if base is not None and base.space is AddrSpace.LOCAL:
+                held[i.result] = base
+    return held
+
+
+def _split(program: Program, boxes: Sequence[CopyBox], loop: tuple[int, int]) -> Program:
+    body, (begun, ended) = program.body, loop
+    header = body[begun]
+    if not isinstance(header, Loop):
+        return program
+    ring, buffers = boxes[0].ring, boxes[0].buffers
+    fresh, held = _Fresh(program), memories(program)
+    rings = {held[box.address] for box in boxes}
+    awaited = AwaitBoxes(header.counter, ring, buffers)
+    products = [k for k in range(begun, ended) if isinstance(body[k], Tile)]
+    lag = max(i.pending for i in body[begun:ended] if isinstance(i, Tile))
+    made: list[Instruction] = []
+    for position, i in enumerate(body):
+        if isinstance(i, CopyAsync | CommitCopies | CopyBox) or (
+            isinstance(i, Store) and held.get(i.address) in rings
+        ):
+            continue
+        if isinstance(i, WaitCopies):
+            made += [awaited] if begun < position < ended else []
+            continue
+        if isinstance(i, Barrier) and begun < position < ended and isinstance(body[position - 1], WaitCopies):
+            continue
+        made.append(i)
+        if position == products[-1]:
+            made += _released(header, lag, ring, buffers, fresh)
+    fetching = _fetching(boxes, body[:begun], body[begun + 1 : ended], header, fresh)
+    return replace(program, body=(*fetching, *_alive(made)))
+
+
+def _released(header: Loop, lag: int, ring: int, buffers: int, fresh: _Fresh) -> list[Instruction]:
+    """What no product under way reads any more."""
+    if not lag:
+        return [Release(header.counter, ring, buffers)]
+    kind = header.counter.dtype
+    before, gate = fresh(kind), fresh(dtypes.bool_)
+    return [
+        Compute(before, Ops.SUB, (header.counter, Immediate(lag, kind))),
+        Compute(gate, Ops.CMPLE, (Immediate(lag, kind), header.counter)),
+        Release(before, ring, buffers, gate),
+    ]
+
+
+class _Fresh:
+    """Registers that nobody has."""
+
+    def __init__(self, program: Program) -> None:
+        self.count = 1 + max(i.target.number for i in program.body if i.target is not None)
+
+    def __call__(self, dtype: dtypes.DType) -> Register:
+        self.count += 1
+        return Register(self.count - 1, dtype)
+
+
+def _fetching(
+    boxes: Sequence[CopyBox],
+    before: Sequence[Instruction],
+    inside: Sequence[Instruction],
+    header: Loop,
+    fresh: _Fresh,
+) -> list[Instruction]:
+    """What the fetcher runs: the loop with its boxes, and all that these need, once more."""
+    wanted: set[Register] = {r for box in boxes for r in box.registers} | set(header.registers)
+    slices: list[list[Instruction]] = []
+    for part in (inside, before):
+        kept: list[Instruction] = []
+        for i in reversed(part):
+            if i.target in wanted and not isinstance(i, Loop):
+                kept.append(i)
+                wanted.update(i.registers)
+        slices.append(kept[::-1])
+    twins: dict[Register, Register] = {}
+
+    def twin(register: Register) -> Register:
+        if register not in twins:
+            twins[register] = fresh(register.dtype)
+        return twins[register]
+
+    nbytes = sum(box.box.elements * box.element.itemsize for box in boxes)
+    acquired = Acquire(header.counter, boxes[0].ring, boxes[0].buffers, nbytes)
+    loop = [replace(header, unroll=1), acquired, *slices[0], *boxes, EndLoop(header.counter, header.bound)]
+    body = [i.renamed(twin, twin) for i in (*slices[1], *loop)]
+    return [Fetcher(), *body, EndFetcher()]
+
+
+def _alive(body: Iterable[Instruction]) -> list[Instruction]:
+    """Without what computes for nobody, and loops around nothing."""
+    kept = list(body)
+    while True:
+        wanted: set[Register] = set()
+        empty: set[int] = set()
+        for position in range(len(kept) - 1):
+            if isinstance(kept[position], Loop) and isinstance(kept[position + 1], EndLoop):
+                empty |= {position, position + 1}
+        left: list[Instruction] = []
+        for position in range(len(kept) - 1, -1, -1):
+            i = kept[position]
+            if position in empty or _is_idle(i, wanted):
+                continue
+            wanted.update(i.registers)
+            left.append(i)
+        left.reverse()
+        if len(left) == len(kept):
+            return left
+        kept = left
+
+
+def _is_idle(i: Instruction, wanted: Collection[Register]) -> bool:
+    return i.target is not None and i.target not in wanted and not isinstance(i, Loop)

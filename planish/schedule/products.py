@@ -1,0 +1,181 @@
+"""Products of matrices on a GPU: what they want of memory before they begin, and sums that are cut into parts.
+
+| why | what |
+|---|---|
+| a copy engine wants rows that are multiples of 16 bytes apart | an operand whose rows are not is copied to such rows first, if it is used often enough |
+| some tensor cores read operands along the sum alone | an operand that lies across it is turned first |
+| few tiles of a long sum leave most multiprocessors without work | parts of the sum first, each a product of its own; then the parts together |
+
+Before → after::
+
+    a[1027, 1029] @ b                    shrink(contiguous(pad(a, 1088)), 1029) @ b
+    a[256, 8192] @ b[8192, 256]          sum over p of contiguous(a[:, p·1024:] @ b[p·1024:])
+
+All follow from the sizes alone, so that a result does not depend on anything else.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from planish.config import current
+from planish.dtypes import DType
+from planish.schedule.tensors import Tensors, pad, permute, reshape, shrink
+from planish.target import Target
+from planish.target.rounds import THREAD_TILES, THREADS, WARPGROUP_TILES, WARPGROUPS, Sizes, cycles
+from planish.uop.node import UOp
+from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
+from planish.uop.shape import shape
+from planish.uop.tensor_cores import IN_MEMORY, Core
+
+_ALIGNED: Final = 16
+"""Bytes that rows have to be multiples of apart."""
+_LINE: Final = 128
+"""Bytes that rows are apart where we may choose."""
+_OFTEN: Final = 256
+"""How often an element of an operand is used, for a copy of it to be worth while."""
+_LARGE: Final = 1 << 29
+"""Multiply-adds of a product whose operands are worth a kernel each."""
+_LEAST: Final = 32
+"""Rows and columns of a product that tiles are worth while for."""
+_PART: Final = 512
+"""Terms of a part of a sum, at least."""
+_MOST_PARTS: Final = 16
+_GAIN: Final = 0.85
+"""By how much parts have to be faster, as far as that can be told."""
+
+
+def _factor(x: UOp) -> tuple[UOp, UOp] | None:
+    """A factor of a product: the tensor that is repeated along axes of the other one, and the same before it was repeated."""
+    while x.op is Ops.CAST:
+        x = x.src[0]
+    return (x, x.src[0]) if x.op is Ops.EXPAND else None
+
+
+def _sizes(node: UOp) -> Sizes | None:
+    """The sizes of the product that a sum is; None if it is none."""
+    op, axes = cast("ReduceAxes", node.arg)
+    source = node.src[0]
+    if op is not Ops.ADD or source.op is not Ops.MUL or len(axes) != 1:
+        return None
+    found = [_factor(x) for x in source.src]
+    if found[0] is None or found[1] is None or not all(isinstance(dim, int) for dim in shape(source)):
+        return None
+    dims = cast("tuple[int, ...]", shape(source))
+    (left, right) = (shape(each[1]) for each in found if each is not None)
+    m = n = batch = 1
+    for axis, size in enumerate(dims):
+        if axis not in axes:
+            mine, other = left[axis] == size, right[axis] == size
+            m, n = m * (size if mine and not other else 1), n * (size if other and not mine else 1)
+            batch *= size if mine and other else 1
+    return Sizes(m, n, dims[axes[0]], batch, found[0][0].dtype.itemsize)
+
+
+def _cores(target: Target, dtype: DType) -> list[Core]:
+    """Tensor cores that read LOCAL memory and elements of a dtype."""
+    rough = current().fastmath
+    alike = [core for core in target.tensor_cores if core.reads_memory and core.inputs is dtype]
+    return [core for core in alike if rough or not core.is_rough]
+
+
+def prepared(tensors: Tensors, node: UOp) -> UOp:
+    """A sum of products whose operands lie as its tensor core wants them."""
+    sizes = _sizes(node) if tensors.target.is_gpu and node.op is Ops.REDUCE_AXIS else None
+    if sizes is None or sizes.m * sizes.n * sizes.k * sizes.batch < _LARGE:
+        return node
+    product = node.src[0]
+    used = (sizes.n, sizes.m)
+    factors = tuple(
+        _laid_out(tensors, factor) if often >= _OFTEN else factor
+        for factor, often in zip(product.src, used, strict=True)
+    )
+    return node if factors == product.src else node.replace(src=(product.replace(src=factors),))
+
+
+def _laid_out(tensors: Tensors, factor: UOp) -> UOp:
+    found = _factor(factor)
+    if found is None:
+        return factor
+    repeated, before = found
+    cores = _cores(tensors.target, repeated.dtype)
+    if not cores:
+        return factor
+    leaf = _leaf(before)
+    if leaf is None:
+        return factor
+    along = all(IN_MEMORY[core.a[0]] and IN_MEMORY[core.b[0]] for core in cores)
+    turned = along and leaf is not before and any(x.op is Ops.PERMUTE for x in before.toposort())
+    where = before if turned else leaf
+    kept = _kept(tensors, where, turned=turned)
+    if kept is where:
+        return factor
+    return _replaced(factor, where, kept)
+
+
+def _leaf(x: UOp) -> UOp | None:
+    """The tensor in memory that a view is of, with its dims; None if it is computed, or has one dim."""
+    while x.op in MOVEMENT:
+        if x.op is Ops.RESHAPE and x.src[0].op is Ops.INDEX and x.src[0].src[0].op is Ops.BUFFER:
+            dims = shape(x)
+            return x if len(dims) > 1 and all(isinstance(dim, int) for dim in dims) else None
+        x = x.src[0]
+    return None
+
+
+def _kept(tensors: Tensors, x: UOp, *, turned: bool) -> UOp:
+    """A tensor in memory of its own, with rows that are as far apart as they should be; itself, if they are."""
+    dims = cast("tuple[int, ...]", shape(x))
+    last, itemsize = dims[-1], x.dtype.itemsize
+    if not turned and last * itemsize % _ALIGNED == 0:
+        return x
+    more = -last % max(_LINE // itemsize, 1)
+    edges = [(0, 0)] * (len(dims) - 1)
+    padded = pad(x, [*edges, (0, more)]) if more else x
+    kept = tensors.table.make(Ops.CONTIGUOUS, x.dtype, (padded,))
+    return shrink(kept, shape(padded), [(0, dim) for dim in dims]) if more else kept
+
+
+def _replaced(x: UOp, old: UOp, new: UOp) -> UOp:
+    if x is old:
+        return new
+    return x.replace(src=(_replaced(x.src[0], old, new), *x.src[1:])) if x.src else x
+
+
+def in_parts(tensors: Tensors, node: UOp) -> UOp | None:
+    """The sum of products as that of its parts, which lie one behind the other; None if it is not cut."""
+    parts = _parts(tensors, node)
+    if not parts:
+        return None
+    table, x = tensors.table, node.src[0]
+    *outer, k = cast("tuple[int, ...]", shape(x))
+    rank = len(outer)
+    several = reshape(x, (*outer, parts, k // parts))
+    sums = table.make(Ops.REDUCE_AXIS, x.dtype, (several,), ReduceAxes(Ops.ADD, (rank + 1,)))
+    behind = permute(reshape(sums, (*outer, parts)), (rank, *range(rank)))
+    kept = table.make(Ops.CONTIGUOUS, x.dtype, (behind,))
+    total = table.make(Ops.REDUCE_AXIS, x.dtype, (kept,), ReduceAxes(Ops.ADD, (0,)))
+    return reshape(total, shape(node))
+
+
+def _parts(tensors: Tensors, node: UOp) -> int:
+    """How many parts the sum of a product is cut into so that all multiprocessors have work; 0: it is not."""
+    target = tensors.target
+    sizes = _sizes(node) if target.is_gpu and node.op is Ops.REDUCE_AXIS else None
+    if sizes is None or min(sizes.m, sizes.n) < _LEAST or sizes.k < 2 * _PART:
+        return 0
+    if cast("ReduceAxes", node.arg).axes != (len(shape(node)) - 1,):
+        return 0
+    factor = _factor(node.src[0].src[0])
+    on_core = factor is not None and bool(_cores(target, factor[0].dtype))
+    if not on_core and node.src[0].dtype.itemsize != sizes.itemsize:
+        return 0  # of other tensor cores nothing is known here
+    engine, tiles = (WARPGROUPS, WARPGROUP_TILES) if on_core else (THREADS, THREAD_TILES)
+    ways = [1, *(p for p in range(2, _MOST_PARTS + 1) if sizes.k % p == 0 and sizes.k // p >= _PART)]
+    times = {
+        p: min(cycles(target, sizes, tile, engine, p) for tile in tiles)
+        for p in ways
+        if p == 1 or sizes.k // p * sizes.itemsize % _ALIGNED == 0
+    }
+    best = min(times, key=lambda p: (times[p], p))
+    return best if best > 1 and times[best] < _GAIN * times[1] else 0
