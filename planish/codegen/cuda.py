@@ -279,7 +279,7 @@ class _Writer(CudaValues):
 
     def tile(self, i: ir.Tile) -> None:
         name, kinds = i.tile.name, _MMA.get(i.tile.name)
-        if i.tile.in_memory("a") and i.tile.in_memory("b"):
+        if i.tile.in_memory("b"):
             self.warpgroup_tile(i)
             return
         if kinds is None:
@@ -306,7 +306,12 @@ class _Writer(CudaValues):
         name = f"{name}_{i.pending}" if i.pending else name
         self.helpers.setdefault(name, warpgroup.helper(name, i.tile, i.a.dtype, i.pending))
         self.emit(f"vec<float, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
-        self.emit(f"{name}(r{number}, {self.value(i.a)}, {self.value(i.b)});")
+        left = self.value(i.a) if i.tile.in_memory("a") else ""
+        if not left:
+            self.uses_words = True
+            words = self.words_of(i.a)
+            left = f"vec<uint32_t, {len(words)}>{{{', '.join(words)}}}"
+        self.emit(f"{name}(r{number}, {left}, {self.value(i.b)});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
 
     def deal(self, i: ir.Deal) -> None:

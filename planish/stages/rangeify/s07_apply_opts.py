@@ -35,6 +35,8 @@ from planish.uop.rewrite import substitute
 
 _RECOMPUTED: Final = 64
 """The longest reduction that every block may compute anew."""
+_WORK: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE, Ops.END})
+"""What closes loops that are inside of those of the results."""
 _SCALAR: Final = TARGETS["scalar"]
 
 
@@ -54,7 +56,9 @@ def to_grid(sink: UOp) -> UOp:
     """The kernel with its output loops as blocks of a grid, as far as that costs nothing."""
     facts = Nest.of(sink)
     costly = [
-        n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_short(n) and not _is_copy(n)
+        n
+        for n in facts.nodes
+        if n.op in _WORK and n not in facts.outer_ends and not _is_short(n) and not _is_copy(n)
     ]
     chosen = [
         r
