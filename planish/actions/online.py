@@ -40,7 +40,7 @@ from planish.uop.ranges import kind_of
 from planish.uop.rewrite import rewrite, substitute
 from planish.uop.symbolic import simplify
 from planish.uop.tensor_cores import CORES, IN_MEMORY, Core, place_in_memory
-from planish.uop.weighted_sums import WeightedSum, weighted_sums
+from planish.uop.weighted_sums import WeightedSum, last_seen, weighted_sums
 
 _ACCESS: Final = 16
 """Bytes that a thread moves at once."""
@@ -90,8 +90,22 @@ class _Walk:
         self.size = axis_size(found.keys)
         """How many keys there are."""
         axis = cast("Axis", found.keys.arg).part(0, AxisType.REDUCE)
-        self.block = self.table.range(-(-self.size // core.n), axis)
+        self.block = self.table.range(self.blocks(), axis)
         self.registers = 0
+
+    def blocks(self) -> UOp:
+        """How many blocks of keys there are up to the last one that any query of this block sees."""
+        split, size = self.split, self.core.n
+        count = self.table.const(-(-self.size // size))
+        last = last_seen(self.found)
+        if last is None:
+            return count
+        # those who see most begin first: what is left to do in the end is short
+        split.outer_m = axis_size(split.m) - self.core.m * split.groups - split.outer_m
+        below = substitute(last, {split.m: split.outer_m + (self.core.m * split.groups - 1)})
+        seen = simplify(below // size + 1)
+        seen = seen.alu(Ops.MIN, count) if seen.vmax > cast("int", count.arg) else seen
+        return simplify(seen.alu(Ops.MAX, seen.const_like(0)) if seen.vmin < 0 else seen)
 
     # -- where things are --------------------------------------------------------------------------------------------
 
@@ -139,7 +153,9 @@ class _Walk:
         number = numbers(self.split, rows * depth, wide)
         fast = depth if k_first else rows
         inner, outer = (number % fast, number // fast) if k_first else (number // fast, number % fast)
-        place = place_in_memory(outer, inner % chunk, chunk, along_k=along_k) + inner // chunk * (rows * chunk)
+        place = place_in_memory(outer, inner % chunk, chunk, along_k=along_k) + inner // chunk * (
+            rows * chunk
+        )
         copied = self.moved(value, {row: first_row + outer, k: first_k + inner})
         how = Bufferize("local", buffers=buffers)
         return self.table.make(Ops.BUFFERIZE, value.dtype, (copied, simplify(place)), how)
@@ -237,7 +253,9 @@ class _Walk:
             each.at(*outer).store(table.const(start, each.dtype))
             for each, start in ((top, -math.inf), (share, 0.0), (total, 0.0))
         ]
-        m, l, o = (each.at(start, self.block) for each, start in zip((top, share, total), begun, strict=True))
+        m, sofar, o = (
+            each.at(start, self.block) for each, start in zip((top, share, total), begun, strict=True)
+        )
         rate = factor * _LOG2E
         best = m.alu(Ops.MAX, self.of_row(Ops.MAX, self.over_columns(Ops.MAX, graded, held)))
         base = best.eq(-math.inf).where(best.const_like(0.0), best) * rate
@@ -247,10 +265,10 @@ class _Walk:
         products = self.summed(weights, self.gathered(o * shrunk, sums.lanes))
         new = (
             best,
-            l.alu(Ops.MULACC, shrunk, self.over_columns(Ops.ADD, grown, held)),
+            sofar.alu(Ops.MULACC, shrunk, self.over_columns(Ops.ADD, grown, held)),
             table.make(Ops.UNROLL, o.dtype, (products,), sums.lanes),
         )
-        ends = [was.store(now).end(self.block) for was, now in zip((m, l, o), new, strict=True)]
+        ends = [was.store(now).end(self.block) for was, now in zip((m, sofar, o), new, strict=True)]
         whole = self.of_row(Ops.ADD, share.at(*ends))
         if self.found.blind:
             whole = whole.eq(0.0).where(whole.const_like(1.0), whole)
@@ -300,7 +318,8 @@ class Online(Action):
     def of(cls, core: Core, found: WeightedSum, groups: int = 1, buffers: int = 1) -> Online:
         """A way to walk."""
         values = found.values
-        return cls(core.name, *(name_of(r) for r in (values.m, values.n, values.k)), groups, buffers)
+        m, n, k = (name_of(axis) for axis in (values.m, values.n, values.k))
+        return cls(core.name, m, n, k, groups, buffers)
 
     @classmethod
     def drawn(cls, rng: Random, sink: UOp, target: Target) -> Online:

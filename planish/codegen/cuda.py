@@ -434,6 +434,9 @@ def _blocks_at_once(program: Program, threads: int) -> int:
     if not any(isinstance(i, ir.CopyAsync) for i in program.body):
         return 1
     sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
+    if any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles):
+        # their left operands are made of the sums of others, which no accumulator holds
+        sums += max(tile.lanes("c") for tile in program.tiles if tile.in_memory("a"))
     return min(max(_REGISTERS // ((sums + _OTHERS) * threads), 1), _BLOCKS)
 
 

@@ -63,13 +63,20 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
     slab = tile.k * _ROW
     # of rows along k the next 32 bytes; of rows across k the next k rows
     steps = [tile.k // _STEPS * _ROW // 16 if each else 32 // 16 for each in across]
-    spread = [f"descriptor({name}, {slab if each else 16}, {8 * _ROW})" for name, each in zip("ab", across, strict=True)]
+    spread = [
+        f"descriptor({name}, {slab if each else 16}, {8 * _ROW})"
+        for name, each in zip("ab", across, strict=True)
+    ]
     instruction = f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{tile.k // _STEPS}.f32.{kind}.{kind}"
     left = ", ".join(f"%{count + k}" for k in range(words))
     left = f"{{{left}}}" if held else left
     lines = []
     for k in range(_STEPS):
-        a = [f'"r"(a.at[{k * words + word}])' for word in range(words)] if held else [f'"l"(left + {k * steps[0]})']
+        a = (
+            [f'"r"(a.at[{k * words + word}])' for word in range(words)]
+            if held
+            else [f'"l"(left + {k * steps[0]})']
+        )
         ins = ", ".join([*a, f'"l"(right + {k * steps[1]})'])
         lines.append(
             f'  asm volatile("{instruction} {{{sums}}}, {left}, %{count + words}, 1, 1, 1{turned};" : {outs} : {ins});'

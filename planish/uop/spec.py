@@ -102,7 +102,15 @@ PHASES: Final[dict[str, Phase]] = {
             _COMMON
             | MOVEMENT
             | {Ops.DEFINE_GLOBAL, Ops.INVALID, Ops.CONTIGUOUS, Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE}
-            | {Ops.DEFINE_LOCAL, Ops.DEFINE_REG, Ops.UNROLL, Ops.CONTRACT, Ops.GEP, Ops.VECTORIZE, Ops.COMBINE},
+            | {
+                Ops.DEFINE_LOCAL,
+                Ops.DEFINE_REG,
+                Ops.UNROLL,
+                Ops.CONTRACT,
+                Ops.GEP,
+                Ops.VECTORIZE,
+                Ops.COMBINE,
+            },
             _KERNEL_LAWS,
         ),
         Phase(

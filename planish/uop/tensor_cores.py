@@ -342,7 +342,6 @@ HOPPER: Final = tuple(
 """`wgmma` of sm_90a: the names end in the axes, k or m/n, along which A and B have neighbours. Only 16-bit elements may lie both ways."""
 
 
-
 def _from_registers(core: Core) -> Core:
     """The same with A in registers: of 64 columns of C, what a thread holds of them is what it holds of A."""
     columns = ("r0", "l0", "l1", "r2", "r3", "r4")
@@ -357,7 +356,15 @@ CHAINED: Final = tuple(
 
 CORES: Final[dict[str, Core]] = {
     core.name: core
-    for core in (*NVIDIA, *HOPPER, *CHAINED, *AMX, *BF16, *QUADS, *(core for cores in PAIRS.values() for core in cores))
+    for core in (
+        *NVIDIA,
+        *HOPPER,
+        *CHAINED,
+        *AMX,
+        *BF16,
+        *QUADS,
+        *(core for cores in PAIRS.values() for core in cores),
+    )
 }
 """Every tensor core there is, by the name its WMMA nodes carry."""
 

@@ -10,16 +10,18 @@ soft cap), and both products with their axes. Nothing here knows attention by na
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
+from planish.uop.nest import OUTPUT
 from planish.uop.node import UOp
 from planish.uop.ops import Ops
 from planish.uop.products import Product, factors, narrowed
 from planish.uop.ranges import kind_of
 from planish.uop.rewrite import substitute
+from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
+from planish.uop.symbolic.conditions import conjuncts
 from planish.uop.tensor_cores import Core
-from planish.uop.nest import OUTPUT
 
 
 class WeightedSum(NamedTuple):
@@ -58,13 +60,15 @@ def _readings(total: UOp, core: Core) -> list[WeightedSum]:
         v = narrowed(right, core)
         if v is None or not _is_kept(left) or left.op is not Ops.CAST or left.src[0].dtype is not core.inputs:
             continue
+        v = simplify(v)
         weights = looked_through(left.src[0])
         softmax = _softmax(weights, keys)
         if softmax is None:
             continue
         graded, blind = softmax
         for product in (n for n in graded.toposort(_above_sums) if n.op is Ops.REDUCE):
-            for q, x in factors(product, core):
+            for factor in factors(product, core):
+                q, x = map(simplify, factor)
                 axes = _axes(q, x, v, keys, product)
                 if axes is not None:
                     m, n, depth = axes
@@ -79,7 +83,9 @@ def _above_sums(node: UOp) -> bool:
 
 def _axes(q: UOp, x: UOp, v: UOp, keys: UOp, product: UOp) -> tuple[UOp, UOp, UOp] | None:
     """Queries, columns of the result and what the scores are summed over; None if that is no product of matrices."""
-    outputs = sorted((r for r in (q.ranges | v.ranges) if kind_of(r) in OUTPUT), key=lambda r: r.order, reverse=True)
+    outputs = sorted(
+        (r for r in (q.ranges | v.ranges) if kind_of(r) in OUTPUT), key=lambda r: r.order, reverse=True
+    )
     rows = [r for r in outputs if r in q.ranges and r not in x.ranges and r not in v.ranges]
     columns = [r for r in outputs if r in v.ranges and r not in q.ranges and r not in x.ranges]
     depth = [r for r in product.src[1:] if r in q.ranges and r in x.ranges]
@@ -141,12 +147,29 @@ def _is_same(value: UOp, other: UOp, keys: UOp, along: UOp) -> bool:
     return moved is value or simplify(moved) is simplify(value)
 
 
+def _is_number(value: UOp, number: float) -> bool:
+    return value.op is Ops.CONST and value.arg == number
+
+
 def _unless(value: UOp, nothing: float, instead: float) -> tuple[UOp, bool]:
     """What a value is unless that is nothing, and whether something else is then taken instead."""
-    if value.op is Ops.WHERE and value.src[1].op is Ops.CONST and value.src[1].arg == instead:
+    if value.op is Ops.WHERE and _is_number(value.src[1], instead):
         condition, _, x = value.src
-        if condition.op is Ops.CMPEQ and condition.src[0] is x and condition.src[1].op is Ops.CONST:
-            if cast("float", condition.src[1].arg) == nothing:
-                return x, True
+        if condition.op is Ops.CMPEQ and condition.src[0] is x and _is_number(condition.src[1], nothing):
+            return x, True
     return value, False
 
+
+def last_seen(found: WeightedSum) -> UOp | None:
+    """The last key that a mask lets a query see, as an expression that grows with the query; None if that is no such mask."""
+    masked = found.graded
+    if masked.op is not Ops.WHERE or not _is_number(masked.src[2], -math.inf):
+        return None
+    for condition in conjuncts(masked.src[0]) or [masked.src[0]]:
+        if condition.op not in {Ops.CMPLE, Ops.CMPLT} or condition.src[0] is not found.keys:
+            continue
+        last = condition.src[1] if condition.op is Ops.CMPLE else condition.src[1] - 1
+        step = stride(last, found.values.m)
+        if step is not None and step >= 0 and all(kind_of(r) in OUTPUT for r in last.ranges):
+            return last
+    return None

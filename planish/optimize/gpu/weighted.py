@@ -6,15 +6,18 @@ registers: scores of a block of keys, and sums as wide as the result, so that wi
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, cast
 
 from planish.actions.core_memory import neighbours
 from planish.actions.online import Online
 from planish.actions.pad_to import PadTo
+from planish.actions.split import Split
 from planish.optimize.core_schedule import upto
 from planish.optimize.draft import Draft
 from planish.uop.nest import name_of, size_of
 from planish.uop.nest.kernel import Nest
+from planish.uop.ops import Ops
 from planish.uop.tensor_cores import IN_MEMORY, Core
 from planish.uop.weighted_sums import WeightedSum, weighted_sums
 
@@ -24,6 +27,8 @@ _WIDTHS: Final = (64, 128, 256)
 """Columns of the result that a group of threads has registers for."""
 _KEYS: Final = {64: (128, 64), 128: (128, 64), 256: (64,)}
 """Keys of a block, by the columns of the result, the best first."""
+_GROUPS: Final = (2, 1)
+"""Groups of threads that share keys and values, the best first."""
 _MOST_BUFFERS: Final = 2
 """Blocks of keys and values at once."""
 
@@ -33,10 +38,23 @@ def walk_online(draft: Draft, nest: Nest) -> bool:
     cores = [core for core in draft.target.tensor_cores if core.reads_memory and core.inputs.itemsize == 2]
     for inputs in dict.fromkeys(core.inputs for core in cores):
         alike = [core for core in cores if core.inputs is inputs]
-        for found in weighted_sums(draft.sink, alike[0]):
-            if _walk(draft, alike, found):
-                return True
+        if not any(n.op is Ops.EXP for n in nest.nodes):
+            return False
+        for made in (draft, *_parted(draft, nest)):
+            for found in weighted_sums(made.sink, alike[0]):
+                if _walk(made, alike, found):
+                    draft.adopt(made)
+                    return True
     return False
+
+
+def _parted(draft: Draft, nest: Nest) -> Iterator[Draft]:
+    """The kernel with an axis cut where keys change: queries of several heads that share them are one axis."""
+    for node in nest.nodes:
+        if node.op is Ops.FLOORDIV and node.src[0] in nest.outputs and node.src[1].op is Ops.CONST:
+            made = draft.copy()
+            if made.take(Split, node.src[0], cast("int", node.src[1].arg), "queries that share keys"):
+                yield made
 
 
 def _walk(draft: Draft, cores: list[Core], found: WeightedSum) -> bool:
@@ -45,7 +63,7 @@ def _walk(draft: Draft, cores: list[Core], found: WeightedSum) -> bool:
     width = next((each for each in _WIDTHS if columns <= each), None)
     if not queries or width is None:
         return False
-    for groups in (2, 1) if queries > _ROWS else (1,):
+    for groups in _GROUPS if queries > _ROWS else (1,):
         for keys in _KEYS[width]:
             core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
             for buffers in range(_MOST_BUFFERS, 0, -1):
@@ -70,7 +88,9 @@ def _take(draft: Draft, core: Core, found: WeightedSum, how: tuple[int, int, int
         padded = upto(size_of(axis), size)
         if padded != size_of(axis) and not made.do(PadTo(name_of(axis), size), "a tile has a fixed size"):
             return False
-    if not made.do(Online.of(core, found, groups, buffers), f"{groups * _ROWS} queries by {core.n} keys at a time"):
+    if not made.do(
+        Online.of(core, found, groups, buffers), f"{groups * _ROWS} queries by {core.n} keys at a time"
+    ):
         return False
     draft.adopt(made)
     return True

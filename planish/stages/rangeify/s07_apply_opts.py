@@ -27,6 +27,7 @@ from typing import Final, cast
 
 from planish.actions.base import Action, apply_action
 from planish.target import TARGETS, Target
+from planish.uop.laws import memory_of
 from planish.uop.nest import closed_by
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -35,8 +36,6 @@ from planish.uop.rewrite import substitute
 
 _RECOMPUTED: Final = 64
 """The longest reduction that every block may compute anew."""
-_WORK: Final = frozenset({Ops.REDUCE, Ops.BUFFERIZE, Ops.END})
-"""What closes loops that are inside of those of the results."""
 _SCALAR: Final = TARGETS["scalar"]
 
 
@@ -49,22 +48,23 @@ def _is_copy(node: UOp) -> bool:
     if node.op is not Ops.BUFFERIZE:
         return False
     computed = node.src[0].toposort(lambda n: n.op is not Ops.INDEX)
-    return not any(n.op in {Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA} for n in computed)
+    return not any(
+        n.op in {Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA}
+        or (n.op is Ops.INDEX and memory_of(n).op is Ops.DEFINE_REG)
+        for n in computed
+    )
 
 
 def to_grid(sink: UOp) -> UOp:
     """The kernel with its output loops as blocks of a grid, as far as that costs nothing."""
     facts = Nest.of(sink)
     costly = [
-        n
-        for n in facts.nodes
-        if n.op in _WORK and n not in facts.outer_ends and not _is_short(n) and not _is_copy(n)
+        n for n in facts.nodes if n.op in {Ops.REDUCE, Ops.BUFFERIZE} and not _is_short(n) and not _is_copy(n)
     ]
     chosen = [
         r
         for r in facts.axes(AxisType.LOOP)
         if r not in facts.ordered
-        and not facts.is_bound(r)
         and all(closing.op is Ops.END for closing in facts.closers.get(r, ()))
         and all(r in closed_by(end) for end in facts.outer_ends)
         and all(r in node.ranges for node in costly)
