@@ -27,8 +27,8 @@ _WIDTHS: Final = (64, 128, 256)
 """Columns of the result that a group of threads has registers for."""
 _KEYS: Final = {64: (128, 64), 128: (128, 64), 256: (64,)}
 """Keys of a block, by the columns of the result, the best first."""
-_GROUPS: Final = (2, 1)
-"""Groups of threads that share keys and values, the best first."""
+_GROUPS: Final = {64: (1, 2), 128: (2, 1), 256: (2, 1)}
+"""Groups of threads that share keys and values, by the columns of the result, the best first: several blocks of few registers, or one."""
 _MOST_BUFFERS: Final = 2
 """Blocks of keys and values at once."""
 
@@ -63,7 +63,7 @@ def _walk(draft: Draft, cores: list[Core], found: WeightedSum) -> bool:
     width = next((each for each in _WIDTHS if columns <= each), None)
     if not queries or width is None:
         return False
-    for groups in _GROUPS if queries > _ROWS else (1,):
+    for groups in _GROUPS[width] if queries > _ROWS else (1,):
         for keys in _KEYS[width]:
             core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
             for buffers in range(_MOST_BUFFERS, 0, -1):
