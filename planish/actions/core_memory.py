@@ -62,7 +62,7 @@ def rounded(value: UOp, core: Core) -> UOp:
     return value.ne(value).where(value, kept.bitcast(dtypes.float32))
 
 
-def _numbers(split: Split, elements: int, wide: int) -> UOp:
+def numbers(split: Split, elements: int, wide: int) -> UOp:
     """The elements of a tile, for each thread every so manieth vector."""
     threads, number = split.core.threads * split.groups, cast("UOp", split.thread)
     if split.group is not None:
@@ -81,7 +81,7 @@ def operand_in_memory(split: Split, matrix: Matrix, value: UOp, k: UOp, outer_k:
     axis, outer, size = (split.m, split.outer_m, rows) if first else (split.n, split.outer_n, core.n)
     along_k = IN_MEMORY[core.layout(matrix)[0]]
     k_first = neighbours(value, axis, k) is not axis
-    number = _numbers(split, size * core.k, _ACCESS // value.dtype.itemsize if along_k == k_first else 1)
+    number = numbers(split, size * core.k, _ACCESS // value.dtype.itemsize if along_k == k_first else 1)
     fast = core.k if k_first else size
     inner, across = (number % fast, number // fast) if k_first else (number // fast, number % fast)
     copied = substitute(value, {axis: outer + across, k: outer_k + inner})
@@ -109,7 +109,7 @@ def results_in_memory(
     exchanged: dict[UOp, UOp] = {}
     narrow = {reduce: _narrowed(split, reduce) for reduce in totals}
     wide = _ACCESS // min((dtype or core.output).itemsize for dtype in narrow.values())
-    number = _numbers(split, rows * core.n, wide)
+    number = numbers(split, rows * core.n, wide)
     turned = _written_along(split) is split.m
     mine = (number % rows, number // rows) if turned else (number // core.n, number % core.n)
     for reduce, total in totals.items():

@@ -285,7 +285,7 @@ class _Writer(FetchWriter):
 
     def tile(self, i: ir.Tile) -> None:
         name, kinds = i.tile.name, _MMA.get(i.tile.name)
-        if i.tile.in_memory("a") and i.tile.in_memory("b"):
+        if i.tile.in_memory("b"):
             self.warpgroup_tile(i)
             return
         if kinds is None:
@@ -312,7 +312,12 @@ class _Writer(FetchWriter):
         name = f"{name}_{i.pending}" if i.pending else name
         self.helpers.setdefault(name, warpgroup.helper(name, i.tile, i.a.dtype, i.pending))
         self.emit(f"vec<float, {count}> r{number} = {{{', '.join(self.lanes_of(i.c))}}};")
-        self.emit(f"{name}(r{number}, {self.value(i.a)}, {self.value(i.b)});")
+        left = self.value(i.a) if i.tile.in_memory("a") else ""
+        if not left:
+            self.uses_words = True
+            words = self.words_of(i.a)
+            left = f"vec<uint32_t, {len(words)}>{{{', '.join(words)}}}"
+        self.emit(f"{name}(r{number}, {left}, {self.value(i.b)});")
         self.split[i.result] = tuple(f"r{number}.at[{k}]" for k in range(count))
 
     def deal(self, i: ir.Deal) -> None:
@@ -452,6 +457,9 @@ def _blocks_at_once(program: Program, threads: int) -> int:
     if not any(isinstance(i, ir.CopyAsync | ir.CopyBox) for i in program.body):
         return 1
     sums = sum(b.nbytes for b in program.locals if b.space is AddrSpace.REG) // 4
+    if any(tile.in_memory("b") and not tile.in_memory("a") for tile in program.tiles):
+        # their left operands are made of the sums of others, which no accumulator holds
+        sums += max(tile.lanes("c") for tile in program.tiles if tile.in_memory("a"))
     needed = (sums + _OTHERS) * threads
     if fetches(program):
         needed += cuda_fetch.FETCHER * ir.GROUP

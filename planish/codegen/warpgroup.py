@@ -51,13 +51,15 @@ def settled(names: Sequence[str]) -> str:
 
 
 def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
-    """The function that does one tile, and waits for all products but the last few."""
+    """The function that does one tile, and waits for all products but the last few; A is in shared memory, or in words of registers."""
     kind = _KINDS[element(operand)]
-    count = tile.lanes("c")
+    count, held = tile.lanes("c"), not tile.in_memory("a")
+    words = tile.lanes("a") // 2 // _STEPS if held else 1
     sums = ", ".join(f"%{k}" for k in range(count))
     outs = ", ".join(f'"+f"(c.at[{k}])' for k in range(count))
     across = [tile.fragments[matrix][2] == ("@mn",) for matrix in "ab"]
-    turned = "".join(f", {int(each)}" for each in across) if kind in {"bf16", "f16"} else ""
+    turns = across[held:]
+    turned = "".join(f", {int(each)}" for each in turns) if kind in {"bf16", "f16"} else ""
     slab = tile.k * _ROW
     # of rows along k the next 32 bytes; of rows across k the next k rows
     steps = [tile.k // _STEPS * _ROW // 16 if each else 32 // 16 for each in across]
@@ -66,16 +68,27 @@ def helper(name: str, tile: TileOp, operand: DType, pending: int) -> str:
         for name, each in zip("ab", across, strict=True)
     ]
     instruction = f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{tile.k // _STEPS}.f32.{kind}.{kind}"
-    lines = [
-        f'  asm volatile("{instruction} {{{sums}}}, %{count}, %{count + 1}, 1, 1, 1{turned};" : {outs} : '
-        f'"l"(left + {k * steps[0]}), "l"(right + {k * steps[1]}));'
-        for k in range(_STEPS)
-    ]
+    left = ", ".join(f"%{count + k}" for k in range(words))
+    left = f"{{{left}}}" if held else left
+    lines = []
+    for k in range(_STEPS):
+        a = (
+            [f'"r"(a.at[{k * words + word}])' for word in range(words)]
+            if held
+            else [f'"l"(left + {k * steps[0]})']
+        )
+        ins = ", ".join([*a, f'"l"(right + {k * steps[1]})'])
+        lines.append(
+            f'  asm volatile("{instruction} {{{sums}}}, {left}, %{count + words}, 1, 1, 1{turned};" : {outs} : {ins});'
+        )
+    given = f"vec<uint32_t, {words * _STEPS}> a" if held else "const void *a"
+    places = f"right = {spread[1]}" if held else f"left = {spread[0]}, right = {spread[1]}"
     return "\n".join(
         [
-            f"// C[{tile.m}, {tile.n}] += A[{tile.m}, {tile.k}] @ B[{tile.k}, {tile.n}], by {tile.threads} threads, from shared memory",
-            f"static inline void {name}(vec<float, {count}> &c, const void *a, const void *b) {{",
-            f"  const uint64_t left = {spread[0]}, right = {spread[1]};",
+            f"// C[{tile.m}, {tile.n}] += A[{tile.m}, {tile.k}] @ B[{tile.k}, {tile.n}], by {tile.threads} threads, "
+            + ("A in registers and B in shared memory" if held else "from shared memory"),
+            f"static inline void {name}(vec<float, {count}> &c, {given}, const void *b) {{",
+            f"  const uint64_t {places};",
             '  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
             *lines,
             '  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',

@@ -23,6 +23,7 @@ from planish.schedule.limits import (
     SMALL,
 )
 from planish.schedule.tensors import most
+from planish.schedule.walked import MOST_COLUMNS, may_walk
 from planish.uop.nest import count
 from planish.uop.node import UOp
 from planish.uop.ops import MOVEMENT, Ops, ReduceAxes
@@ -161,10 +162,13 @@ def is_worth_a_row(case: Case) -> bool:
     row = fusion.rows.of(node, places)
     if row is None:
         return False
-    length = most(shape(node)[a] for a in row.axes)
-    if again * length * node.dtype.itemsize > MOST_NESTED:
+    length, target = most(shape(node)[a] for a in row.axes), fusion.tensors.target
+    if target.is_gpu:
+        if again > MOST_COLUMNS or node.dtype.itemsize != 2:
+            return False
+    elif again * length * node.dtype.itemsize > MOST_NESTED:
         return False
-    if again * 2 > length:
+    elif again * 2 > length:
         return False  # the matrix is no larger than what is made of it
     size, is_computed, is_reduced = most(shape(node)), False, False
     stack, seen = [node], {node}
@@ -173,7 +177,7 @@ def is_worth_a_row(case: Case) -> bool:
             if each in seen or each.op is not Ops.REDUCE_AXIS or each in fusion.around.realised:
                 continue
             seen.add(each)
-            is_computed |= most(shape(each)) >= size
+            is_computed |= most(shape(each)) >= size and (not target.is_gpu or may_walk(target, each))
             is_reduced |= most(shape(each)) < size == most(shape(each.src[0])) <= most(shape(each)) * length
             if most(shape(each)) < size:
                 stack.append(each.src[0])

@@ -8,6 +8,7 @@ from planish.schedule.graph import THROUGH, depends
 from planish.schedule.limits import FEW_ROWS, FEW_TERMS, MOST_NESTED, NARROW, SMALL
 from planish.schedule.reasons import Case, Reason
 from planish.schedule.tensors import most
+from planish.schedule.walked import may_walk
 from planish.uop.nest import count
 from planish.uop.ops import Ops, ReduceAxes
 from planish.uop.shape import shape
@@ -138,7 +139,14 @@ def _slides(case: Case) -> bool:
 
 def _may_nest(case: Case, row: int) -> bool:
     """Whether a product of matrices may be computed row by row: elements that are cheap, of operands that stay near."""
+    if case.fusion.tensors.target.is_gpu and most(shape(case.node)) * case.terms > SMALL:
+        return _is_walked(case)  # its threads would share the row, and each do whole sums
     return case.terms <= NARROW and row * case.terms * case.node.dtype.itemsize <= MOST_NESTED
+
+
+def _is_walked(case: Case) -> bool:
+    """Whether blocks of it are made on the way to another product, by tensor cores."""
+    return case.is_product and may_walk(case.fusion.tensors.target, case.node)
 
 
 def _is_no_row(case: Case) -> bool:
@@ -158,7 +166,8 @@ def _is_wide_product(case: Case) -> bool:
 
 def _has_few_long_rows(case: Case) -> bool:
     row = case.fusion.rows.of(case.node, case.places)
-    return row is not None and count(row.held) < FEW_ROWS and _row_length(case) * case.terms > FEW_TERMS
+    few = row is not None and count(row.held) < FEW_ROWS and _row_length(case) * case.terms > FEW_TERMS
+    return few and not _is_walked(case)
 
 
 # -- the tables ------------------------------------------------------------------------------------------------------

@@ -211,6 +211,16 @@ def _search(sink: UOp, core: Core) -> tuple[list[Product], str]:
     return found, reason
 
 
+def factors(reduce: UOp, core: Core) -> list[tuple[UOp, UOp]]:
+    """What a sum multiplies, either factor as the left one, in the dtypes of a core that takes them as they are."""
+    return [(each.a, each.b) for each in _operands(reduce, core)[0] if each.offset is None]
+
+
+def narrowed(factor: UOp, core: Core) -> UOp | None:
+    """A factor in the dtype that a core reads, if that is where it comes from."""
+    return _narrow(factor, core, core.inputs)
+
+
 def nearly(sink: UOp, core: Core) -> list[Product]:
     """Every way in which a core could be used if axes had the sizes for it."""
     found: list[Product] = []

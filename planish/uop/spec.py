@@ -103,19 +103,29 @@ PHASES: Final[dict[str, Phase]] = {
             _COMMON
             | MOVEMENT
             | {Ops.DEFINE_GLOBAL, Ops.INVALID, Ops.CONTIGUOUS, Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE}
-            | {Ops.DEFINE_LOCAL, Ops.UNROLL, Ops.CONTRACT, Ops.GEP, Ops.VECTORIZE},
+            | {
+                Ops.DEFINE_LOCAL,
+                Ops.DEFINE_REG,
+                Ops.UNROLL,
+                Ops.CONTRACT,
+                Ops.GEP,
+                Ops.VECTORIZE,
+                Ops.COMBINE,
+            },
             _KERNEL_LAWS,
         ),
         Phase(
             "unrolled",
             "after the expander: lanes instead of UPCAST and UNROLL axes, staged values still BUFFERIZE",
-            _COMMON | _LANES | {Ops.INVALID, Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.CONTIGUOUS},
+            _COMMON
+            | _LANES
+            | {Ops.INVALID, Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.CONTIGUOUS, Ops.DEFINE_REG},
             _UNROLLED_LAWS + laws.NO_LANES,
         ),
         Phase(
             "expanded",
             "after the expander and its LOCAL buffers: lanes instead of UPCAST and UNROLL axes",
-            _COMMON | _LANES | {Ops.INVALID, Ops.REDUCE, Ops.SCAN},
+            _COMMON | _LANES | {Ops.INVALID, Ops.REDUCE, Ops.SCAN, Ops.DEFINE_REG},
             _EXPANDED_LAWS,
         ),
         Phase(

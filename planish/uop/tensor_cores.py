@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -340,9 +341,30 @@ HOPPER: Final = tuple(
 )
 """`wgmma` of sm_90a: the names end in the axes, k or m/n, along which A and B have neighbours. Only 16-bit elements may lie both ways."""
 
+
+def _from_registers(core: Core) -> Core:
+    """The same with A in registers: of 64 columns of C, what a thread holds of them is what it holds of A."""
+    columns = ("r0", "l0", "l1", "r2", "r3", "r4")
+    name = core.name[: core.name.rindex("_") + 1] + "r" + core.name[-1]
+    return replace(core, name=name, a=(*columns, "l2", "l3", "l4", "r1", "l5", "l6"))
+
+
+CHAINED: Final = tuple(
+    _from_registers(core) for core in HOPPER if core.inputs.itemsize == 2 and core.a == ("@k",)
+)
+"""`wgmma` whose left operand is in registers, made of the sums of another one; machines that have `HOPPER` have them."""
+
 CORES: Final[dict[str, Core]] = {
     core.name: core
-    for core in (*NVIDIA, *HOPPER, *AMX, *BF16, *QUADS, *(core for cores in PAIRS.values() for core in cores))
+    for core in (
+        *NVIDIA,
+        *HOPPER,
+        *CHAINED,
+        *AMX,
+        *BF16,
+        *QUADS,
+        *(core for cores in PAIRS.values() for core in cores),
+    )
 }
 """Every tensor core there is, by the name its WMMA nodes carry."""
 

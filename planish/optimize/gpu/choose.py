@@ -13,6 +13,7 @@ from planish.optimize.gpu.scans import scan
 from planish.optimize.gpu.stream import stream_elements
 from planish.optimize.gpu.turned import turn
 from planish.optimize.gpu.warps import with_warps
+from planish.optimize.gpu.weighted import walk_online
 from planish.optimize.templates import Template, only
 from planish.optimize.tensor_cores import with_tensor_cores
 from planish.optimize.warpgroups import use_warpgroups
@@ -29,6 +30,7 @@ def _warpgroups(draft: Draft, nest: Nest) -> bool:
 
 
 GPU: Final[Sequence[Template]] = (
+    only("online", walk_online),
     only("warpgroups", _warpgroups),
     with_warps,
     with_tensor_cores,

@@ -27,6 +27,7 @@ from typing import Final, cast
 
 from planish.actions.base import Action, apply_action
 from planish.target import TARGETS, Target
+from planish.uop.laws import memory_of
 from planish.uop.nest import closed_by
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
@@ -47,7 +48,11 @@ def _is_copy(node: UOp) -> bool:
     if node.op is not Ops.BUFFERIZE:
         return False
     computed = node.src[0].toposort(lambda n: n.op is not Ops.INDEX)
-    return not any(n.op in {Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA} for n in computed)
+    return not any(
+        n.op in {Ops.REDUCE, Ops.SCAN, Ops.BUFFERIZE, Ops.WMMA}
+        or (n.op is Ops.INDEX and memory_of(n).op is Ops.DEFINE_REG)
+        for n in computed
+    )
 
 
 def to_grid(sink: UOp) -> UOp:
@@ -60,7 +65,6 @@ def to_grid(sink: UOp) -> UOp:
         r
         for r in facts.axes(AxisType.LOOP)
         if r not in facts.ordered
-        and not facts.is_bound(r)
         and all(closing.op is Ops.END for closing in facts.closers.get(r, ()))
         and all(r in closed_by(end) for end in facts.outer_ends)
         and all(r in node.ranges for node in costly)

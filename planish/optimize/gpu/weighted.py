@@ -1,0 +1,96 @@
+"""Sums weighted by a softmax (attention) on a GPU whose tensor cores read LOCAL memory: one walk over the keys for each block of queries.
+
+Two groups of 64 queries share the blocks of keys and values that come through LOCAL memory. What a thread holds has to fit its
+registers: scores of a block of keys, and sums as wide as the result, so that wide results take narrower blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, cast
+
+from planish.actions.core_memory import neighbours
+from planish.actions.online import Online
+from planish.actions.pad_to import PadTo
+from planish.actions.split import Split
+from planish.optimize.core_schedule import upto
+from planish.optimize.draft import Draft
+from planish.uop.nest import name_of, size_of
+from planish.uop.nest.kernel import Nest
+from planish.uop.ops import Ops
+from planish.uop.tensor_cores import IN_MEMORY, Core
+from planish.uop.weighted_sums import WeightedSum, weighted_sums
+
+_ROWS: Final = 64
+"""Queries of a group of threads."""
+_WIDTHS: Final = (64, 128, 256)
+"""Columns of the result that a group of threads has registers for."""
+_KEYS: Final = {64: (128, 64), 128: (128, 64), 256: (64,)}
+"""Keys of a block, by the columns of the result, the best first."""
+_GROUPS: Final = {64: (1, 2), 128: (2, 1), 256: (2, 1)}
+"""Groups of threads that share keys and values, by the columns of the result, the best first: several blocks of few registers, or one."""
+_MOST_BUFFERS: Final = 2
+"""Blocks of keys and values at once."""
+
+
+def walk_online(draft: Draft, nest: Nest) -> bool:
+    """Whether a sum of the kernel is made so."""
+    cores = [core for core in draft.target.tensor_cores if core.reads_memory and core.inputs.itemsize == 2]
+    for inputs in dict.fromkeys(core.inputs for core in cores):
+        alike = [core for core in cores if core.inputs is inputs]
+        if not any(n.op is Ops.EXP for n in nest.nodes):
+            return False
+        for made in (draft, *_parted(draft, nest)):
+            for found in weighted_sums(made.sink, alike[0]):
+                if _walk(made, alike, found):
+                    draft.adopt(made)
+                    return True
+    return False
+
+
+def _parted(draft: Draft, nest: Nest) -> Iterator[Draft]:
+    """The kernel with an axis cut where keys change: queries of several heads that share them are one axis."""
+    for node in nest.nodes:
+        if node.op is Ops.FLOORDIV and node.src[0] in nest.outputs and node.src[1].op is Ops.CONST:
+            made = draft.copy()
+            if made.take(Split, node.src[0], cast("int", node.src[1].arg), "queries that share keys"):
+                yield made
+
+
+def _walk(draft: Draft, cores: list[Core], found: WeightedSum) -> bool:
+    """One sum, with as many threads and keys at once as fit."""
+    queries, columns = size_of(found.values.m), size_of(found.values.n)
+    width = next((each for each in _WIDTHS if columns <= each), None)
+    if not queries or width is None:
+        return False
+    for groups in _GROUPS[width] if queries > _ROWS else (1,):
+        for keys in _KEYS[width]:
+            core = next((each for each in cores if each.n == keys and _reads(each, found)), None)
+            for buffers in range(_MOST_BUFFERS, 0, -1):
+                if core is not None and _take(draft, core, found, (groups, buffers, width)):
+                    return True
+    return False
+
+
+def _reads(core: Core, found: WeightedSum) -> bool:
+    """Whether a core reads the operands of the scores as they lie in memory."""
+    product = found.scores
+    return all(
+        IN_MEMORY[layout] is not (neighbours(value, axis, product.k) is axis)
+        for (layout,), value, axis in ((core.a, product.a, product.m), (core.b, product.b, product.n))
+    )
+
+
+def _take(draft: Draft, core: Core, found: WeightedSum, how: tuple[int, int, int]) -> bool:
+    groups, buffers, width = how
+    made = draft.copy()
+    for axis, size in ((found.values.m, groups * _ROWS), (found.values.n, width)):
+        padded = upto(size_of(axis), size)
+        if padded != size_of(axis) and not made.do(PadTo(name_of(axis), size), "a tile has a fixed size"):
+            return False
+    if not made.do(
+        Online.of(core, found, groups, buffers), f"{groups * _ROWS} queries by {core.n} keys at a time"
+    ):
+        return False
+    draft.adopt(made)
+    return True

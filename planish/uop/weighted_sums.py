@@ -1,0 +1,175 @@
+"""Sums weighted by a softmax of scores that are products of matrices: attention, as the algebra of one kernel.
+
+    o[m, n] = Σ_k softmax_k(g(Σ_d q[m, d] · x[k, d])) · v[k, n]
+
+`weighted_sums` finds such a sum among the reductions of a kernel. Rows that the kernel keeps in between (BUFFERIZE) are looked through, so
+that what is found is the definition: scores as an expression of one key, whatever is done to them (a scale, a mask, a bias, a
+soft cap), and both products with their axes. Nothing here knows attention by name.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from planish.uop.nest import OUTPUT
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+from planish.uop.products import Product, factors, narrowed
+from planish.uop.ranges import kind_of
+from planish.uop.rewrite import substitute
+from planish.uop.strides import stride
+from planish.uop.symbolic import simplify
+from planish.uop.symbolic.conditions import conjuncts
+from planish.uop.tensor_cores import Core
+
+
+class WeightedSum(NamedTuple):
+    """Two products of matrices with a softmax between them."""
+
+    scores: Product
+    """The first: rows are queries, columns the keys."""
+    values: Product
+    """The second: the sum itself; its k are the keys."""
+    graded: UOp
+    """What the softmax is of, at one key."""
+    blind: bool
+    """Whether rows that see no key give 0; otherwise NaN, as -inf - -inf is."""
+
+    @property
+    def keys(self) -> UOp:
+        """The axis of the keys."""
+        return self.values.k
+
+
+def weighted_sums(sink: UOp, core: Core) -> list[WeightedSum]:
+    """The sums of a kernel that are made so, of operands that a core takes."""
+    found = []
+    for total in sink.toposort():
+        if total.op is Ops.REDUCE and total.arg is Ops.ADD and len(total.src) == 2:
+            found += _readings(total, core)
+    return found
+
+
+def _readings(total: UOp, core: Core) -> list[WeightedSum]:
+    value, keys = total.src
+    if value.op is not Ops.MUL or keys.op is not Ops.RANGE:
+        return []
+    found = []
+    for left, right in (value.src, value.src[::-1]):
+        v = narrowed(right, core)
+        if v is None or not _is_kept(left) or left.op is not Ops.CAST or left.src[0].dtype is not core.inputs:
+            continue
+        v = simplify(v)
+        weights = looked_through(left.src[0])
+        softmax = _softmax(weights, keys)
+        if softmax is None:
+            continue
+        graded, blind = softmax
+        for product in (n for n in graded.toposort(_above_sums) if n.op is Ops.REDUCE):
+            for factor in factors(product, core):
+                q, x = map(simplify, factor)
+                axes = _axes(q, x, v, keys, product)
+                if axes is not None:
+                    m, n, depth = axes
+                    first = Product(product, q, x, m, keys, depth)
+                    found.append(WeightedSum(first, Product(total, weights, v, m, n, keys), graded, blind))
+    return found
+
+
+def _above_sums(node: UOp) -> bool:
+    return node.op is not Ops.REDUCE
+
+
+def _axes(q: UOp, x: UOp, v: UOp, keys: UOp, product: UOp) -> tuple[UOp, UOp, UOp] | None:
+    """Queries, columns of the result and what the scores are summed over; None if that is no product of matrices."""
+    outputs = sorted(
+        (r for r in (q.ranges | v.ranges) if kind_of(r) in OUTPUT), key=lambda r: r.order, reverse=True
+    )
+    rows = [r for r in outputs if r in q.ranges and r not in x.ranges and r not in v.ranges]
+    columns = [r for r in outputs if r in v.ranges and r not in q.ranges and r not in x.ranges]
+    depth = [r for r in product.src[1:] if r in q.ranges and r in x.ranges]
+    if not rows or len(columns) != 1 or len(depth) != 1 or len(product.src) != 2:
+        return None
+    if keys in q.ranges or keys not in x.ranges or keys not in v.ranges:
+        return None
+    return rows[0], columns[0], depth[0]
+
+
+def _is_kept(value: UOp) -> bool:
+    while value.op is Ops.CAST:
+        (value,) = value.src
+    return value.op is Ops.INDEX and value.src[0].op is Ops.BUFFERIZE
+
+
+def looked_through(value: UOp) -> UOp:
+    """A value whose kept rows are what they are made of."""
+    final: dict[UOp, UOp] = {}
+    for node in value.toposort():
+        src = tuple([final[source] for source in node.src])
+        made = node if src == node.src else node.table.remake(node, src)
+        if made.op is Ops.INDEX and made.src[0].op is Ops.BUFFERIZE:
+            kept, *at = made.src
+            x, *ranges = kept.src
+            if len(at) == len(ranges) and all(r.op is Ops.RANGE for r in ranges):
+                made = substitute(x, dict(zip(ranges, at, strict=True)))
+        final[node] = made
+    return final[value]
+
+
+def _softmax(share: UOp, keys: UOp) -> tuple[UOp, bool] | None:
+    """What a share is the softmax of, along an axis, and whether it is 0 where there is nothing to share."""
+    while share.op is Ops.CAST:
+        (share,) = share.src
+    if share.op is not Ops.FDIV or share.src[0].op is not Ops.EXP:
+        return None
+    grown, whole = share.src
+    total, never_none = _unless(whole, 0.0, 1.0)
+    difference = grown.src[0]
+    if total.op is not Ops.REDUCE or total.arg is not Ops.ADD or difference.op is not Ops.SUB:
+        return None
+    graded, top = difference.src
+    top, ever_seen = _unless(top, -math.inf, 0.0)
+    if top.op is not Ops.REDUCE or top.arg is not Ops.MAX or never_none is not ever_seen:
+        return None
+    same = all(
+        len(each.src) == 2 and each.src[1].op is Ops.RANGE and _is_same(each.src[0], of, keys, each.src[1])
+        for each, of in ((top, graded), (total, grown))
+    )
+    return (graded, ever_seen) if same else None
+
+
+def _is_same(value: UOp, other: UOp, keys: UOp, along: UOp) -> bool:
+    """Whether a value along one axis is another along the axis of the keys."""
+    if along.vmax != keys.vmax:
+        return False
+    moved = substitute(other, {keys: along})
+    return moved is value or simplify(moved) is simplify(value)
+
+
+def _is_number(value: UOp, number: float) -> bool:
+    return value.op is Ops.CONST and value.arg == number
+
+
+def _unless(value: UOp, nothing: float, instead: float) -> tuple[UOp, bool]:
+    """What a value is unless that is nothing, and whether something else is then taken instead."""
+    if value.op is Ops.WHERE and _is_number(value.src[1], instead):
+        condition, _, x = value.src
+        if condition.op is Ops.CMPEQ and condition.src[0] is x and _is_number(condition.src[1], nothing):
+            return x, True
+    return value, False
+
+
+def last_seen(found: WeightedSum) -> UOp | None:
+    """The last key that a mask lets a query see, as an expression that grows with the query; None if that is no such mask."""
+    masked = found.graded
+    if masked.op is not Ops.WHERE or not _is_number(masked.src[2], -math.inf):
+        return None
+    for condition in conjuncts(masked.src[0]) or [masked.src[0]]:
+        if condition.op not in {Ops.CMPLE, Ops.CMPLT} or condition.src[0] is not found.keys:
+            continue
+        last = condition.src[1] if condition.op is Ops.CMPLE else condition.src[1] - 1
+        step = stride(last, found.values.m)
+        if step is not None and step >= 0 and all(kind_of(r) in OUTPUT for r in last.ranges):
+            return last
+    return None

@@ -1,0 +1,169 @@
+"""Attention in one walk over the keys: what is recognised, which schedule it gets, and that both interpreters find what float64 does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler
+from planish.actions.base import Refusal, apply_action
+from planish.actions.text import parse_schedule
+from planish.config import settings
+from planish.stages.pipeline import Machine, steps
+from planish.target import TARGETS
+from planish.uop.interpret import interpret
+from planish.uop.node import UOp
+from planish.uop.ops import Ops
+
+RNG = np.random.default_rng(5)
+BF16 = ml_dtypes.bfloat16
+
+
+def random(*shape: int, dtype: Any = BF16) -> Any:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def exact(q: Any, k: Any, v: Any, mask: Any = None, is_causal: bool = False, soft_cap: float = 0.0) -> Any:
+    """By definition, in float64."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
+    s = np.einsum("bhld,bhsd->bhls", q, k) / np.sqrt(q.shape[-1])
+    if soft_cap:
+        s = np.tanh(s / soft_cap) * soft_cap
+    if mask is not None:
+        s = np.where(mask, s, -np.inf) if mask.dtype == np.bool_ else s + mask.astype(np.float64)
+    if is_causal:
+        s = np.where(np.tril(np.ones(s.shape[-2:], np.bool_)), s, -np.inf)
+    top = s.max(-1, keepdims=True)
+    p = np.exp(s - np.where(np.isinf(top), 0, top))
+    total = p.sum(-1, keepdims=True)
+    return np.einsum("bhls,bhsd->bhld", p / np.where(total == 0, 1, total), v)
+
+
+CASES: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+    "plain": (
+        (random(1, 1, 64, 64), random(1, 1, 128, 64), random(1, 1, 128, 64)),
+        {},
+        "_kk, i, j, k, buffers=2)",
+    ),
+    "odd sizes, f16": (
+        tuple(random(1, 1, n, 40, dtype=np.float16) for n in (70, 50, 50)),
+        {},
+        "pad_to(i, 128); pad_to(j, 64); online(wgmma_m64n128_f16_f32_kk",
+    ),
+    "grouped heads": ((random(1, 2, 64, 64), random(1, 1, 64, 64), random(1, 1, 64, 64)), {}, "online"),
+    "causal, a mask that hides rows": (
+        (*(random(1, 1, n, 64) for n in (64, 80, 80)), RNG.random((1, 1, 64, 80)) < 0.3),
+        {"is_causal": True},
+        "online",
+    ),
+    "bias and soft cap": (
+        (*(random(1, 1, n, 64) for n in (64, 64, 64)), random(1, 1, 64, 64)),
+        {"soft_cap": 5.0},
+        "online",
+    ),
+}
+
+
+def lowered(arrays: Any, options: Any) -> Any:
+    def attention(q: Any, k: Any, v: Any, *mask: Any) -> Any:
+        return pn.nn.scaled_dot_product_attention(q, k, v, *mask, **options)
+
+    traced = pn.jit(attention).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        return compiler.lower(traced, "sm_90")
+
+
+def schedules(found: Any) -> list[str]:
+    return ["; ".join(map(str, choice.actions)) for choice in found.choices]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results(name: str) -> None:
+    arrays, options, expected = CASES[name]
+    found = lowered(arrays, options)
+    (schedule,) = schedules(found)
+    assert expected in schedule
+    wanted = exact(*arrays, **options)
+    (result,) = found.interpreted()(*arrays)
+    difference = np.linalg.norm(result.astype(np.float64) - wanted) / np.linalg.norm(wanted)
+    assert difference < (4e-4 if arrays[0].dtype == np.float16 else 3e-3)
+
+
+def specs(
+    heads: int, groups: int, queries: int, keys: int, width: int, dtype: Any = pn.bfloat16
+) -> list[Any]:
+    return [
+        pn.TensorSpec((2, h, n, width), dtype) for h, n in ((heads, queries), (groups, keys), (groups, keys))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kernels"),
+    [
+        ((16, 16, 4096, 4096, 128), ["online(wgmma_m64n128_bf16_f32_kk, k, l, m, groups=2, buffers=2)"]),
+        ((8, 8, 4096, 4096, 256), ["online(wgmma_m64n64_bf16_f32_kk, k, l, m, groups=2, buffers=2)"]),
+        ((8, 8, 1024, 32768, 128), ["online"]),
+        ((8, 2, 1024, 1024, 64), ["online"]),
+        ((8, 8, 1, 4096, 128), ["", ""]),  # one query is no tile
+        ((8, 8, 512, 512, 512), ["tensor_core", "", "tensor_core"]),  # more columns than registers
+    ],
+)
+def test_schedules(sizes: Any, kernels: list[str]) -> None:
+    traced = pn.jit(pn.nn.scaled_dot_product_attention).lower(*specs(*sizes)).function
+    found = schedules(compiler.lower(traced, "sm_90"))
+    assert len(found) == len(kernels)
+    assert all(part in schedule for part, schedule in zip(kernels, found, strict=True))
+
+
+def test_floats_of_32_bits_have_kernels_for_each_product() -> None:
+    traced = pn.jit(pn.nn.scaled_dot_product_attention).lower(*specs(8, 8, 512, 512, 64, pn.float32)).function
+    assert len(compiler.lower(traced, "sm_90").programs) == 3
+
+
+def test_a_causal_walk_ends_at_the_diagonal() -> None:
+    """The length of the walk follows from the number of the block."""
+    found = lowered([random(1, 1, 512, 64)] * 3, {"is_causal": True})
+    loops = [line for line in found.as_text("llir").splitlines() if line.strip().startswith("loop")]
+    assert any("< %" in line for line in loops)
+
+
+def test_every_stage_means_the_same() -> None:
+    """The graph with the walk in it, and what the stages behind it make of that, run by the interpreter of graphs."""
+    arrays, options, _ = CASES["plain"]
+    found = lowered(arrays, options)
+    (choice,), target = found.choices, TARGETS["sm_90"]
+    (kernel,) = found.plan.kernels
+    wanted = exact(*arrays, **options).reshape(-1)
+    buffers = {0: np.zeros(wanted.size, BF16)} | {n + 1: a.reshape(-1) for n, a in enumerate(arrays)}
+    seen = 0
+    for step in steps(kernel.sink, Machine(target, lambda sink: choice.actions)):
+        if step.stage.number in (7, 12):
+            result = interpret(step.form, buffers, undefined=[0])[0].astype(np.float64)
+            assert np.linalg.norm(result - wanted) / np.linalg.norm(wanted) < 3e-3
+            seen += 1
+    assert seen == 2
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    arrays, options, _ = CASES["plain"]
+    found = lowered(arrays, options)
+    sink = next(
+        step.form
+        for step in steps(found.plan.kernels[0].sink)
+        if step.stage.number == 6 and isinstance(step.form, UOp)
+    )
+    for text, reason in (
+        ("online(wgmma_m64n8_bf16_f32_kk, i, j, k)", "no multiple of 64"),
+        ("online(mma_m16n8k16_bf16_f32, i, j, k)", "no tensor core"),
+        ("online(wgmma_m64n128_bf16_f32_kk, j, i, k)", "no such sum"),
+        ("online(wgmma_m64n128_bf16_f32_kk, i, j, k, groups=2)", "no multiple of 128"),
+    ):
+        (action,) = parse_schedule(text)
+        with pytest.raises(Refusal, match=reason):
+            apply_action(sink, action, TARGETS["sm_90"])
+    assert Ops.WMMA not in {n.op for n in sink.toposort()}
