@@ -11,6 +11,7 @@ import pytest
 import planish as pn
 from planish import compiler, nn
 from planish.config import settings
+from planish.schedule.lowering import channels_last
 
 RNG = np.random.default_rng(5)
 
@@ -56,3 +57,34 @@ def test_convolutions(name: str) -> None:
     wanted = compiler.compile(traced)(*arrays)
     for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
         np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-2)
+
+
+def both(x: Any, w: Any, v: Any, b: Any) -> Any:
+    """Two convolutions of what PyTorch's users write (N, C, H, W), with what is between them."""
+    return nn.conv2d(pn.maximum(nn.conv2d(x, w, padding=1, stride=2) + b, 0), v, padding=1)
+
+
+def loss(w: Any, x: Any) -> Any:
+    return pn.sum(nn.conv2d(x, w, padding=1, stride=2).astype(pn.float32))
+
+
+IN_ORDER: dict[str, tuple[Any, tuple[Any, ...], int]] = {
+    "forward": (both, (data(1, 3, 12, 12), data(32, 3, 3, 3), data(32, 32, 3, 3), data(32, 1, 1)), 2),
+    "by the weights": (pn.grad(loss), (data(32, 16, 3, 3), data(2, 16, 8, 8)), 1),
+    "by few channels": (pn.grad(loss), (data(32, 3, 3, 3), data(2, 3, 8, 8)), 1),
+    "by the input": (pn.grad(loss, 1), (data(32, 16, 3, 3), data(1, 16, 8, 8)), 1),
+}
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_channels_come_last_in_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order of axes in the program, sixteen bytes of channels are copied at once; between convolutions nothing is turned."""
+    monkeypatch.setattr(channels_last, "_LEAST", 0)
+    function, arrays, cores = IN_ORDER[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    lowered = compiler.lower(traced, "sm_90")
+    said = ["; ".join(map(str, choice.actions)) for choice in lowered.choices]
+    assert sum("wgmma" in each for each in said) >= cores, said
+    wanted = compiler.compile(traced)(*arrays)
+    for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-2, atol=1)
