@@ -160,9 +160,9 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
         total = _sum_of_products(*sides, summed, attrs.accum_dtype, attrs.out_dtype)
     else:  # outputs of a pixel, and channels of a tap, side by side
         order = (0, *range(3, rank), 1, 2, *range(rank + 1, len(whole)), rank)
-        turned = [permute(side, order) for side in sides]
+        left, right = (permute(side, order) for side in sides)
         parts = last.parts(whole[:rank], whole[rank:])
-        total = _sum_of_products(*turned, summed, attrs.accum_dtype, attrs.out_dtype, parts)
+        total = _sum_of_products(left, right, summed, attrs.accum_dtype, attrs.out_dtype, parts)
         total = permute(total, channels_last.inverse(order))
     sizes = [
         size if found is None else found.steps * found.dilation
