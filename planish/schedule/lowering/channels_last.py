@@ -23,9 +23,10 @@ from planish.ptir.ops.contract import ConvolutionAttrs, convolution_axes
 from planish.records import dataclass
 from planish.schedule.lowering import positions
 from planish.schedule.lowering.positions import WindowAxis
+from planish.schedule.lowering.rules import Lowering
 from planish.schedule.tensors import Tensors, full, pad, permute
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
+from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, shape
 
 _ACCESS: Final = 16
@@ -36,6 +37,8 @@ _LEAST: Final = 1 << 22
 """Products below which a kernel that copies costs more than it saves."""
 _BLOCK: Final = 128 * 128
 """Results that keep a multiprocessor busy."""
+_IMAGE: Final = 2
+"""Axes besides channels from which on a factor of a product is taken for an image."""
 _LONG: Final = 64
 """Terms of a part, at least."""
 
@@ -88,11 +91,46 @@ def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
     kernel, result = tensors.dims_of(inst.operands[1]), tensors.dims_of(inst.results[0])
     window, space = [kernel[axis] for axis in rhs_axes[2:]], [result[axis] for axis in out_axes[2:]]
     products = products_of((*result, kernel[rhs_axes[1]], *window))
-    dtypes = {each.type.dtype for each in inst.operands}
-    is_half = all(dtype.is_float and dtype.itemsize == _HALF for dtype in dtypes)
-    if not tensors.target.is_gpu or products < _LEAST or not is_half:
+    if products < _LEAST or not is_half(tensors, inst.operands):
         return None
     return ChannelsLast(tensors, attrs.groups == 1, products_of(window) > products_of(space))
+
+
+def of_factor(
+    tensors: Tensors, value: Value, free: Sequence[int], contract: Sequence[int], products: int
+) -> UOp:
+    """The left or right side of a product of matrices, as a convolution of one tap sees it: terms are channels.
+
+    It is laid out anew only if that costs nothing, because it is not in memory yet, or if its neighbours in memory do not come in sixteen bytes.
+    """
+    x = full(tensors.values[value], tensors.dims_of(value))
+    if not is_half(tensors, (value,)) or products < _LEAST or len(contract) != 1 or len(free) < _IMAGE:
+        return x
+    (channel,) = contract
+    size = tensors.dims_of(value)[-1]
+    if channel == innermost(x) or channel < min(free):
+        return x
+    whole = isinstance(size, int) and size * value.type.dtype.itemsize % _ACCESS == 0
+    return x if _is_memory(x) and whole else kept(tensors, value, (*free, channel))
+
+
+def is_half(tensors: Tensors, values: Sequence[Value]) -> bool:
+    """Whether tensor cores of a GPU take values as they are."""
+    kinds = [value.type.dtype for value in values]
+    return tensors.target.is_gpu and all(dtype.is_float and dtype.itemsize == _HALF for dtype in kinds)
+
+
+def innermost(x: UOp) -> int:
+    """Which axis of a tensor lies together in memory."""
+    axes = _base(x)[1]
+    return axes.index(len(axes) - 1)
+
+
+def _is_memory(x: UOp) -> bool:
+    """Whether a tensor is a view of memory, or will be stored as it is."""
+    while x.op in MOVEMENT:
+        x = x.src[0]
+    return x.op is Ops.CONTIGUOUS or (x.op is Ops.INDEX and len(x.src) == 1)
 
 
 def products_of(dims: Sequence[Dim]) -> int:
@@ -109,6 +147,38 @@ def _base(x: UOp) -> tuple[UOp, tuple[int, ...]]:
     return x, axes
 
 
+def lying(tensors: Tensors, x: UOp) -> tuple[UOp, tuple[int, ...]]:
+    """A tensor in the order of its axes in memory, and where each of its axes is there: if channels are last there, else as it is."""
+    rank = len(shape(x))
+    if tensors.target.is_gpu and rank > _IMAGE:
+        base, of = _base(x)
+        if of == (0, rank - 1, *range(1, rank - 1)):
+            return base, of
+    return x, tuple(range(rank))
+
+
+def as_it_lies(handler: Lowering) -> Lowering:
+    """A lowering of what is computed element by element, in the order in which an operand with its channels last lies in memory."""
+
+    def lower(tensors: Tensors, inst: Inst) -> UOp:
+        given = {operand: tensors.values[operand] for operand in inst.operands}
+        of = next((of for x in given.values() if (of := lying(tensors, x)[1])[1:2] not in ((), (1,))), None)
+        if of is None:
+            return handler(tensors, inst)
+        back = inverse(of)
+        for operand, x in given.items():
+            if shape(x):
+                base, its = lying(tensors, x)
+                tensors.values[operand] = base if its == of else permute(x, back)
+        try:
+            found = handler(tensors, inst)
+        finally:
+            tensors.values.update(given)
+        return permute(found, of) if shape(found) else found
+
+    return lower
+
+
 def elements(x: UOp, axes: Sequence[WindowAxis]) -> tuple[UOp, UOp | None]:
     """`positions.elements` of a tensor as it lies in memory: asked for in another order of its axes, it would be copied to that."""
     base, of = _base(x)
@@ -122,14 +192,9 @@ def inverse(order: Sequence[int]) -> tuple[int, ...]:
 def kept(tensors: Tensors, value: Value, order: Sequence[int], others: Sequence[int] = ()) -> UOp:
     """A value in memory, in an order of its axes; as it is if its last axis in memory is the last of these, or one of others."""
     x = full(tensors.values[value], tensors.dims_of(value))
-    base, axes = _base(x)
-    if axes and axes.index(len(axes) - 1) in (order[-1], *others) and not _is_expanded(base):
+    if innermost(x) in (order[-1], *others) and _base(x)[0].op is not Ops.EXPAND:
         return x
     stored = x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(x, order),))
     found = permute(stored, inverse(order))
     tensors.values[value] = found
     return found
-
-
-def _is_expanded(x: UOp) -> bool:
-    return x.op is Ops.EXPAND

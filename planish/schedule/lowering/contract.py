@@ -59,6 +59,11 @@ def _sum_of_products(x: UOp, y: UOp, axes: tuple[int, ...], accum: DType, out: D
 def _dot(tensors: Tensors, inst: Inst) -> UOp:
     """Both sides brought to (batch, lhs free, rhs free, contracted), multiplied and summed over the last."""
     attrs = cast("DotGeneralAttrs", inst.attrs)
+    dims = (
+        *tensors.dims_of(inst.results[0]),
+        *(tensors.dims_of(inst.operands[0])[axis] for axis in attrs.lhs_contract),
+    )
+    products = channels_last.products_of(dims)
     sides = []
     for operand, batch, contract in (
         (inst.operands[0], attrs.lhs_batch, attrs.lhs_contract),
@@ -66,7 +71,12 @@ def _dot(tensors: Tensors, inst: Inst) -> UOp:
     ):
         dims = tensors.dims_of(operand)
         free = tuple(axis for axis in range(len(dims)) if axis not in (*batch, *contract))
-        sides.append((tensors.values[operand], dims, batch, free, contract))
+        value = (
+            tensors.values[operand]
+            if batch
+            else channels_last.of_factor(tensors, operand, free, contract, products)
+        )
+        sides.append((value, dims, batch, free, contract))
     (_, ldims, lbatch, lfree, lcontract), (_, rdims, _, rfree, _) = sides
     b, m, n, k = (
         tuple(ldims[axis] for axis in lbatch),
