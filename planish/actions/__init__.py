@@ -19,6 +19,7 @@ A new kind is a new file here: `text.kinds` finds it.
 | `thread` | LOOP, GLOBAL | the outer part is given to cores (`companions.py`: of several loops, a piece of each) |
 | `split` | LOOP, REDUCE | two loops instead of one |
 | `swap` | two of one kind | they change places in the nest |
+| `join` | two of one kind | one loop instead of both |
 | `peel` | LOOP | two loops, one after the other, each with inner loops of its own |
 | `pad_to` | any loop | runs on to a multiple, doing nothing there |
 | `overrun` | any loop | the same, reading the last element again there, storing and counting nothing |

@@ -24,7 +24,7 @@ from planish.actions.tensor_maps import fetched
 from planish.dtypes import DType
 from planish.uop.nest import plain_index, without_gate
 from planish.uop.node import UOp
-from planish.uop.ops import AxisType, Box, Bufferize, Ops
+from planish.uop.ops import Axis, AxisType, Box, Bufferize, Ops
 from planish.uop.rewrite import substitute
 from planish.uop.strides import stride
 from planish.uop.symbolic import simplify
@@ -46,10 +46,24 @@ def neighbours(value: UOp, *axes: UOp) -> UOp | None:
             index = plain_index(place)
             while index is not None and index is not without_gate(index):  # padded along both axes
                 index = without_gate(index)
-            found = [r for r in axes if index is not None and stride(index, r) == 1]
+            found = [
+                r for r in axes if index is not None and _is_run(index, r, _ACCESS // value.dtype.itemsize)
+            ]
             if found:
                 return found[0]
     return None
+
+
+def _is_run(index: UOp, axis: UOp, length: int) -> bool:
+    """Whether so many values of an axis lie together, from every multiple on: also where it is several axes that were joined."""
+    if stride(index, axis) == 1:
+        return True
+    if axis not in index.ranges or (axis.vmax + 1) % length:
+        return False
+    whole, part = (cast("Axis", axis.arg).part(n) for n in (0, 1))
+    inner = axis.table.range(length, part)
+    outer = axis.table.range((axis.vmax + 1) // length, whole)
+    return stride(simplify(substitute(index, {axis: outer * length + inner})), inner) == 1
 
 
 def rounded(value: UOp, core: Core) -> UOp:

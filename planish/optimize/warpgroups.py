@@ -14,6 +14,7 @@ from planish.actions.tensor_core import TensorCore
 from planish.config import current
 from planish.optimize.core_schedule import CoreSchedule, Fit, sizes_of, try_each, upto
 from planish.optimize.draft import Draft
+from planish.optimize.gpu.joined import joined
 from planish.target.rounds import WARPGROUP_TILES, WARPGROUPS, cycles
 from planish.uop.nest import size_of
 from planish.uop.products import Product, nearly
@@ -40,9 +41,11 @@ def use_warpgroups(draft: Draft) -> bool:
         alike = [core for core in cores if core.inputs is inputs]
         if alike[0].is_rough and not current().fastmath:
             continue
-        for product in nearly(draft.sink, alike[0]):
-            if _is_worth_it(product) and _use(draft, alike, product):
-                return True
+        for trial in (*joined(draft, alike[0]), draft):
+            for product in nearly(trial.sink, alike[0]):
+                if _is_worth_it(product) and _use(trial, alike, product):
+                    draft.adopt(trial)
+                    return True
     return False
 
 

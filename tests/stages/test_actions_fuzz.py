@@ -17,6 +17,7 @@ from planish.actions.base import Action, OneAxis
 from planish.actions.block import Block
 from planish.actions.group import Group
 from planish.actions.hold import Hold
+from planish.actions.join import Join
 from planish.actions.lanes import Lanes
 from planish.actions.limit import Limit
 from planish.actions.local import Local
@@ -75,7 +76,7 @@ def test_a_sample_of_sequences_keeps_results() -> None:
     # what fits few kernels, where it does, and what changes loops before and after
     kernels = ("multiplied rows", "masked attention", "triangle", "ragged rows", "matmul", "cumsum rows")
     rare = (Hold, Limit, Block, Prefix)
-    chosen = (*rare, *rare, Upcast, Unroll, Split, Thread)
+    chosen = (*rare, *rare, Upcast, Unroll, Split, Thread, Join)
     for seed in range(40):
         found.append(fuzz(seed, kernels=kernels, targets=CPUS, chosen=chosen, tries=20, counts=counts))
     mistakes = [str(mistake) for mistake in found if mistake is not None]

@@ -113,6 +113,7 @@ FORMS: dict[str, tuple[str, Target, list[str]]] = {
     "thread": ("thread(i, 2)", CPU, ["L0_1<2", "L1<8", "t0_0<2", "R2<6"]),
     "split": ("split(j, 4)", CPU, ["L0<4", "L1_0<2", "L1_1<4", "R2<6"]),
     "swap": ("swap(i, j)", CPU, ["L0<8", "L1<4", "R2<6"]),
+    "join": ("join(i, j)", CPU, ["L0<32", "R2<6"]),
     "peel": ("peel(j, 6)", CPU, ["L0<4", "L1_2<6", "L1_3<2", "R2_2<6", "R2_3<6"]),
     "padto": ("pad_to(k, 4)", CPU, ["L0<4", "L1<8", "R2<8"]),
     "overrun": ("overrun(i, 3)", CPU, ["L0<6", "L1<8", "R2<6"]),

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from planish.ptir.function import Function, Inst
+from planish.schedule.lowering.channels_last import as_it_lies
 from planish.schedule.lowering.contract import CONTRACT
 from planish.schedule.lowering.convert import CONVERT
 from planish.schedule.lowering.elementwise import ELEMENTWISE
@@ -28,8 +29,9 @@ from planish.schedule.tensors import Buffer, Tensors, check_size, room
 from planish.uop.node import Table
 
 LOWERINGS: Final[dict[str, Lowering]] = {
-    **ELEMENTWISE,
+    **{name: as_it_lies(handler) for name, handler in ELEMENTWISE.items()},
     **CONVERT,
+    "cast": as_it_lies(CONVERT["cast"]),
     **MOVEMENTS,
     **INDEXING,
     **REDUCE,

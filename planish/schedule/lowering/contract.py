@@ -9,6 +9,7 @@ from planish.dtypes import DType
 from planish.ptir.function import Inst
 from planish.ptir.ops.contract import ConvolutionAttrs, DotGeneralAttrs, convolution_axes
 from planish.records import dataclass
+from planish.schedule.lowering import channels_last
 from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.reduce import combined
 from planish.schedule.lowering.rules import Lowering, accumulator, convert
@@ -31,18 +32,38 @@ from planish.uop.ops import Ops
 from planish.uop.shape import Dim, shape
 
 
-def _sum_of_products(x: UOp, y: UOp, axes: tuple[int, ...], accum: DType, out: DType) -> UOp:
-    """Both converted, multiplied and added in the accumulation dtype. Over bools: any of ands."""
+def _sum_of_products(x: UOp, y: UOp, axes: tuple[int, ...], accum: DType, out: DType, parts: int = 1) -> UOp:
+    """Both converted, multiplied and added in the accumulation dtype. Over bools: any of ands.
+
+    In parts of the last axis, each is summed by itself, by blocks of their own, and then all of them.
+    """
     wide = accumulator(accum)
     x, y = (convert(convert(value, accum), wide) for value in (x, y))
     if wide.is_bool:
         return combined(x & y, Ops.OR, axes)
-    return convert(convert(combined(x * y, Ops.ADD, axes), accum), out)
+    if parts > 1:
+        *dims, size = shape(x)
+        rank = len(dims)
+        cut = [
+            permute(reshape(value, (*dims, parts, divided(size, parts))), (rank, *range(rank), rank + 1))
+            for value in (x, y)
+        ]
+        sums = combined(cut[0] * cut[1], Ops.ADD, tuple(axis + 1 for axis in axes))
+        total = combined(x.table.make(Ops.CONTIGUOUS, wide, (sums,)), Ops.ADD, (0,))
+        total = reshape(total, tuple(1 if axis in axes else dim for axis, dim in enumerate(shape(x))))
+    else:
+        total = combined(x * y, Ops.ADD, axes)
+    return convert(convert(total, accum), out)
 
 
 def _dot(tensors: Tensors, inst: Inst) -> UOp:
     """Both sides brought to (batch, lhs free, rhs free, contracted), multiplied and summed over the last."""
     attrs = cast("DotGeneralAttrs", inst.attrs)
+    dims = (
+        *tensors.dims_of(inst.results[0]),
+        *(tensors.dims_of(inst.operands[0])[axis] for axis in attrs.lhs_contract),
+    )
+    products = channels_last.products_of(dims)
     sides = []
     for operand, batch, contract in (
         (inst.operands[0], attrs.lhs_batch, attrs.lhs_contract),
@@ -50,7 +71,12 @@ def _dot(tensors: Tensors, inst: Inst) -> UOp:
     ):
         dims = tensors.dims_of(operand)
         free = tuple(axis for axis in range(len(dims)) if axis not in (*batch, *contract))
-        sides.append((tensors.values[operand], dims, batch, free, contract))
+        value = (
+            tensors.values[operand]
+            if batch
+            else channels_last.of_factor(tensors, operand, free, contract, products)
+        )
+        sides.append((value, dims, batch, free, contract))
     (_, ldims, lbatch, lfree, lcontract), (_, rdims, _, rfree, _) = sides
     b, m, n, k = (
         tuple(ldims[axis] for axis in lbatch),
@@ -77,8 +103,11 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
     """
     attrs = cast("ConvolutionAttrs", inst.attrs)
     lhs_axes, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
+    last = channels_last.of_convolution(tensors, inst)
     x, kernel = (
         permute(full(tensors.values[operand], tensors.dims_of(operand)), axes)
+        if last is None
+        else last.operand(operand, axes)
         for operand, axes in zip(inst.operands, (lhs_axes, rhs_axes), strict=True)
     )
     batch, _, *extent = shape(x)
@@ -128,26 +157,29 @@ def _convolution(tensors: Tensors, inst: Inst) -> UOp:
             )
         )
         at += 1
-    found_elements, _ = elements(x, axes)
+    found_elements, _ = elements(x, axes) if last is None else channels_last.elements(x, axes)
     line: Dims = (1, groups, per_group, *(1,) * len(places), features, *taps)
     if any(found is not None for found in phases):
-        weights = _kernel_of_phases(tensors, kernel, phases, (groups, per_group, features), places, taps)
+        channels = groups, per_group, features
+        weights = _kernel_of_phases(tensors, kernel, phases, channels, places, taps, last=last is not None)
     else:
         weights = reshape(kernel, line)
-    total = _sum_of_products(
-        expand(found_elements, whole),
-        expand(weights, whole),
-        tuple(range(rank, len(whole))),
-        attrs.accum_dtype,
-        attrs.out_dtype,
-    )
+    sides = expand(found_elements, whole), expand(weights, whole)
+    summed = tuple(range(rank, len(whole)))
+    if last is None:
+        total = _sum_of_products(*sides, summed, attrs.accum_dtype, attrs.out_dtype)
+    else:  # outputs of a pixel, and channels of a tap, side by side
+        order = (0, *range(3, rank), 1, 2, *range(rank + 1, len(whole)), rank)
+        left, right = (permute(side, order) for side in sides)
+        parts = last.parts(whole[:rank], whole[rank:])
+        total = _sum_of_products(left, right, summed, attrs.accum_dtype, attrs.out_dtype, parts)
+        total = permute(total, channels_last.inverse(order))
     sizes = [
         size if found is None else found.steps * found.dilation
         for found, size in zip(phases, space, strict=True)
     ]
     placed = reshape(total, (batch, outputs, *sizes))
-    if any(found is not None for found in phases):
-        placed = shrink(placed, (batch, outputs, *sizes), [(0, dim) for dim in (batch, outputs, *space)])
+    placed = shrink(placed, (batch, outputs, *sizes), [(0, result[axis]) for axis in out_axes])
     return permute(placed, sorted(range(len(out_axes)), key=out_axes.__getitem__))
 
 
@@ -229,6 +261,8 @@ def _kernel_of_phases(
     channels: tuple[Dim, Dim, Dim],
     places: Sequence[Dim],
     taps: Sequence[Dim],
+    *,
+    last: bool,
 ) -> UOp:
     """The taps of a kernel that each phase has, over the axes of the convolution; the other output axes are 1."""
     groups, per_group, features = channels
@@ -248,7 +282,7 @@ def _kernel_of_phases(
         else:
             axes.append(found.kernel(tensors.position(dims, at + 1), tap if found.taps > 1 else None))
             at += 2
-    chosen, _ = elements(kernel, axes)
+    chosen, _ = channels_last.elements(kernel, axes) if last else elements(kernel, axes)
     return chosen
 
 

@@ -21,6 +21,7 @@ from planish.ptir.ops.movement import (
     SliceAttrs,
     TransposeAttrs,
 )
+from planish.schedule.lowering.channels_last import inverse, lying
 from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering
 from planish.schedule.tensors import (
@@ -63,30 +64,45 @@ def _broadcast(tensors: Tensors, inst: Inst) -> UOp:
 
 def _slice(tensors: Tensors, inst: Inst) -> UOp:
     """Cut out, then every s-th: rows of s elements, of which the first is kept."""
-    attrs, dims = cast("SliceAttrs", inst.attrs), tensors.dims_of(inst.operands[0])
+    attrs = cast("SliceAttrs", inst.attrs)
     x = tensors.values[inst.operands[0]]
     if not shape(x):
         return x
-    sizes = tensors.dims_of(inst.results[0])
-    starts, limits = tensors.dims(attrs.starts), tensors.dims(attrs.limits)
+    x, of = lying(tensors, x)
+    order = inverse(of)
+    dims, sizes, starts, limits = (
+        [each[axis] for axis in order]
+        for each in (
+            tensors.dims_of(inst.operands[0]),
+            tensors.dims_of(inst.results[0]),
+            tensors.dims(attrs.starts),
+            tensors.dims(attrs.limits),
+        )
+    )
     left = tuple(minus(limit, start) for start, limit in zip(starts, limits, strict=True))
-    x = shrink(x, dims, list(zip(starts, limits, strict=True)))
-    if all(stride == 1 for stride in attrs.strides):
-        return x
-    stepped = [have for have, stride in zip(left, attrs.strides, strict=True) if stride > 1]
+    x = shrink(x, tuple(dims), list(zip(starts, limits, strict=True)))
+    strides = [attrs.strides[axis] for axis in order]
+    if any(stride != 1 for stride in strides):
+        x = _every(tensors, x, left, tuple(sizes), strides)
+    return permute(x, of)
+
+
+def _every(tensors: Tensors, x: UOp, left: Dims, sizes: Dims, strides: Sequence[int]) -> UOp:
+    """Every so manieth element along each axis."""
+    stepped = [have for have, stride in zip(left, strides, strict=True) if stride > 1]
     if not all(isinstance(have, int) for have in stepped):
         axes = [
             WindowAxis(tensors.position(sizes, axis), have, stride=stride)
-            for axis, (have, stride) in enumerate(zip(left, attrs.strides, strict=True))
+            for axis, (have, stride) in enumerate(zip(left, strides, strict=True))
         ]
         return elements(x, axes)[0]
     pairs: list[tuple[Dim, Dim]] = [
         (0, 0) if stride == 1 else (0, cast("int", size) * stride - cast("int", have))
-        for size, stride, have in zip(sizes, attrs.strides, left, strict=True)
+        for size, stride, have in zip(sizes, strides, left, strict=True)
     ]
     rows: list[Dim] = []
     first: list[tuple[Dim, Dim]] = []
-    for size, stride in zip(sizes, attrs.strides, strict=True):
+    for size, stride in zip(sizes, strides, strict=True):
         rows += (size, stride)
         first += ((0, size), (0, 1))
     return reshape(shrink(reshape(pad(x, pairs), tuple(rows)), tuple(rows), first), sizes)

@@ -9,6 +9,7 @@ from planish import dtypes
 from planish.dtypes import DType
 from planish.ptir.function import Inst
 from planish.ptir.ops.reduce import ArgReduceAttrs, CumulativeAttrs, ReduceAttrs, ReduceWindowAttrs
+from planish.schedule.lowering.channels_last import inverse, lying
 from planish.schedule.lowering.positions import WindowAxis, elements
 from planish.schedule.lowering.rules import Lowering, accumulator, is_tiny
 from planish.schedule.tensors import (
@@ -20,6 +21,7 @@ from planish.schedule.tensors import (
     largest,
     minus,
     pad,
+    permute,
     plus,
     reshape,
     shrink,
@@ -131,35 +133,38 @@ def _cumulative(op: Ops) -> Lowering:
 
 def _reduce_window(tensors: Tensors, inst: Inst) -> UOp:
     """A window is an axis of its own, over which is reduced; what is not there counts as the identity."""
-    attrs, dims = cast("ReduceWindowAttrs", inst.attrs), tensors.dims_of(inst.operands[0])
-    op, sizes = _KINDS[attrs.kind], tensors.dims_of(inst.results[0])
-    x = full(tensors.values[inst.operands[0]], dims)
-    nothing = identity(op, x.dtype)
-    if is_empty(dims) or is_empty(sizes):
-        return tensors.filled(nothing, x.dtype, sizes)
-    rank = len(dims)
-    windowed = [axis for axis in range(rank) if attrs.window[axis] > 1]
-    whole = (*sizes, *(attrs.window[axis] for axis in windowed))
+    attrs = cast("ReduceWindowAttrs", inst.attrs)
+    op = _KINDS[attrs.kind]
+    whole = full(tensors.values[inst.operands[0]], tensors.dims_of(inst.operands[0]))
+    nothing = identity(op, whole.dtype)
+    if is_empty(shape(whole)) or is_empty(tensors.dims_of(inst.results[0])):
+        return tensors.filled(nothing, whole.dtype, tensors.dims_of(inst.results[0]))
+    x, of = lying(tensors, whole)
+    order, dims = inverse(of), shape(x)
+    sizes = tuple(tensors.dims_of(inst.results[0])[axis] for axis in order)
+    rank, window = len(dims), [attrs.window[axis] for axis in order]
+    windowed = [axis for axis in range(rank) if window[axis] > 1]
+    every = (*sizes, *(window[axis] for axis in windowed))
     axes = []
-    for axis, (dim, size) in enumerate(zip(dims, sizes, strict=True)):
-        tap = tensors.position(whole, rank + windowed.index(axis)) if axis in windowed else None
-        far = (attrs.window[axis] - 1) * attrs.window_dilation[axis]
+    for axis, (dim, size, given) in enumerate(zip(dims, sizes, order, strict=True)):
+        tap = tensors.position(every, rank + windowed.index(axis)) if axis in windowed else None
+        far = (window[axis] - 1) * attrs.window_dilation[given]
         axes.append(
             WindowAxis(
-                tensors.position(whole, axis),
+                tensors.position(every, axis),
                 dim,
-                attrs.strides[axis],
+                attrs.strides[given],
                 tap,
-                attrs.window_dilation[axis],
-                attrs.low[axis],
-                attrs.base_dilation[axis],
-                plus(times(minus(size, 1), attrs.strides[axis]), far),
+                attrs.window_dilation[given],
+                attrs.low[given],
+                attrs.base_dilation[given],
+                plus(times(minus(size, 1), attrs.strides[given]), far),
             )
         )
     found, gate = elements(x, axes)
     if gate is not None and nothing != 0:
         found = gate.where(found, found.const_like(nothing))
-    return reshape(combined(found, op, tuple(range(rank, rank + len(windowed)))), sizes)
+    return permute(reshape(combined(found, op, tuple(range(rank, rank + len(windowed)))), sizes), of)
 
 
 REDUCE: Final[dict[str, Lowering]] = {

@@ -1,0 +1,200 @@
+"""How the operands of convolutions lie in memory on a GPU: channels last.
+
+A tensor core copies sixteen neighbouring bytes at once, and of a window only channels are neighbours for every pixel and tap. So what
+is convolved is kept with its channels last, whatever the order of its axes in the program: for everybody who reads it from then on, so
+that a tensor between two convolutions is stored once, by the kernel that computes it. Where the program hands it over in another
+order, it is copied first, which costs little by what it saves. Few channels are filled up to those sixteen bytes with zeros.
+
+The sums themselves are laid out the same way (`last_order`), so that results which are kept have their channels last as well.
+
+Before → after, of x in the order N C H W::
+
+    CONVOLUTION(x)        CONVOLUTION(PERMUTE(y)),  y = CONTIGUOUS(PERMUTE(x)) in the order N H W C,  and x is PERMUTE(y) from here on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Final, cast
+
+from planish.ptir.function import Inst, Value
+from planish.ptir.ops.contract import ConvolutionAttrs, convolution_axes
+from planish.records import dataclass
+from planish.schedule.lowering import positions
+from planish.schedule.lowering.positions import WindowAxis
+from planish.schedule.lowering.rules import Lowering
+from planish.schedule.tensors import Tensors, full, pad, permute
+from planish.uop.node import UOp
+from planish.uop.ops import MOVEMENT, Ops
+from planish.uop.shape import Dim, shape
+
+_ACCESS: Final = 16
+"""Bytes that a thread copies at once."""
+_HALF: Final = 2
+"""Bytes of an element that tensor cores take as it is."""
+_LEAST: Final = 1 << 22
+"""Products below which a kernel that copies costs more than it saves."""
+_BLOCK: Final = 128 * 128
+"""Results that keep a multiprocessor busy."""
+_IMAGE: Final = 2
+"""Axes besides channels from which on a factor of a product is taken for an image."""
+_LONG: Final = 64
+"""Terms of a part, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelsLast:
+    """A convolution on tensor cores: which of its axes are channels in memory, and how its sum is cut."""
+
+    tensors: Tensors
+    may_fill: bool
+    by_batch: bool
+    """Whether what it calls its batch are channels: of the gradient of weights, which sums over images and pixels."""
+
+    def operand(self, value: Value, axes: Sequence[int]) -> UOp:
+        """An operand in the order of these axes (N, C, … or O, I, …), in memory with its channels last, or with the other axis that has no windows.
+
+        Few channels are filled up with zeros.
+        """
+        first, second, *space = axes
+        channel, other = (first, second) if self.by_batch else (second, first)
+        order = (other, *space, channel)
+        size = self.tensors.dims_of(value)[channel]
+        missing = self.whole(value, size)
+        if not missing:
+            return permute(kept(self.tensors, value, order, (other,)), axes)
+        x = full(self.tensors.values[value], self.tensors.dims_of(value))
+        wider = pad(x, [(0, missing if axis == channel else 0) for axis in range(len(axes))])
+        stored = x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(wider, order),))
+        return permute(permute(stored, inverse(order)), axes)
+
+    def whole(self, value: Value, channels: Dim) -> int:
+        """How many channels of zeros are put behind few of them."""
+        least = _ACCESS // value.type.dtype.itemsize
+        return least - channels if self.may_fill and isinstance(channels, int) and channels < least else 0
+
+    def parts(self, outputs: Sequence[Dim], summed: Sequence[Dim]) -> int:
+        """Parts of the sum over channels, where results alone do not keep a GPU busy: those of equal length."""
+        features, *window = summed
+        blocks = products_of(outputs) // _BLOCK
+        wanted = self.tensors.target.workers // max(blocks, 1)
+        if not self.by_batch or wanted < 2 or not isinstance(features, int) or products_of(window) < _LONG:
+            return 1
+        return max(n for n in range(1, wanted + 1) if features % n == 0)
+
+
+def of_convolution(tensors: Tensors, inst: Inst) -> ChannelsLast | None:
+    """How a convolution is laid out for tensor cores; None if they are not to do it."""
+    attrs = cast("ConvolutionAttrs", inst.attrs)
+    _, rhs_axes, out_axes = convolution_axes(attrs, inst.operands[0].type.rank)
+    kernel, result = tensors.dims_of(inst.operands[1]), tensors.dims_of(inst.results[0])
+    window, space = [kernel[axis] for axis in rhs_axes[2:]], [result[axis] for axis in out_axes[2:]]
+    products = products_of((*result, kernel[rhs_axes[1]], *window))
+    if products < _LEAST or not is_half(tensors, inst.operands):
+        return None
+    return ChannelsLast(tensors, attrs.groups == 1, products_of(window) > products_of(space))
+
+
+def of_factor(
+    tensors: Tensors, value: Value, free: Sequence[int], contract: Sequence[int], products: int
+) -> UOp:
+    """The left or right side of a product of matrices, as a convolution of one tap sees it: terms are channels.
+
+    It is laid out anew only if that costs nothing, because it is not in memory yet, or if its neighbours in memory do not come in sixteen bytes.
+    """
+    x = full(tensors.values[value], tensors.dims_of(value))
+    if not is_half(tensors, (value,)) or products < _LEAST or len(contract) != 1 or len(free) < _IMAGE:
+        return x
+    (channel,) = contract
+    size = tensors.dims_of(value)[-1]
+    if channel == innermost(x) or channel < min(free):
+        return x
+    whole = isinstance(size, int) and size * value.type.dtype.itemsize % _ACCESS == 0
+    return x if _is_memory(x) and whole else kept(tensors, value, (*free, channel))
+
+
+def is_half(tensors: Tensors, values: Sequence[Value]) -> bool:
+    """Whether tensor cores of a GPU take values as they are."""
+    kinds = [value.type.dtype for value in values]
+    return tensors.target.is_gpu and all(dtype.is_float and dtype.itemsize == _HALF for dtype in kinds)
+
+
+def innermost(x: UOp) -> int:
+    """Which axis of a tensor lies together in memory."""
+    axes = _base(x)[1]
+    return axes.index(len(axes) - 1)
+
+
+def _is_memory(x: UOp) -> bool:
+    """Whether a tensor is a view of memory, or will be stored as it is."""
+    while x.op in MOVEMENT:
+        x = x.src[0]
+    return x.op is Ops.CONTIGUOUS or (x.op is Ops.INDEX and len(x.src) == 1)
+
+
+def products_of(dims: Sequence[Dim]) -> int:
+    """How many products there are over axes of these sizes; 0 if some are not known."""
+    return prod(dim if isinstance(dim, int) else 0 for dim in dims)
+
+
+def _base(x: UOp) -> tuple[UOp, tuple[int, ...]]:
+    """A tensor without its permutations, and which of its axes each axis is."""
+    axes = tuple(range(len(shape(x))))
+    while x.op is Ops.PERMUTE:
+        axes = tuple(cast("tuple[int, ...]", x.arg)[axis] for axis in axes)
+        x = x.src[0]
+    return x, axes
+
+
+def lying(tensors: Tensors, x: UOp) -> tuple[UOp, tuple[int, ...]]:
+    """A tensor in the order of its axes in memory, and where each of its axes is there: if channels are last there, else as it is."""
+    rank = len(shape(x))
+    if tensors.target.is_gpu and rank > _IMAGE:
+        base, of = _base(x)
+        if of == (0, rank - 1, *range(1, rank - 1)):
+            return base, of
+    return x, tuple(range(rank))
+
+
+def as_it_lies(handler: Lowering) -> Lowering:
+    """A lowering of what is computed element by element, in the order in which an operand with its channels last lies in memory."""
+
+    def lower(tensors: Tensors, inst: Inst) -> UOp:
+        given = {operand: tensors.values[operand] for operand in inst.operands}
+        of = next((of for x in given.values() if (of := lying(tensors, x)[1])[1:2] not in ((), (1,))), None)
+        if of is None:
+            return handler(tensors, inst)
+        back = inverse(of)
+        for operand, x in given.items():
+            if shape(x):
+                base, its = lying(tensors, x)
+                tensors.values[operand] = base if its == of else permute(x, back)
+        try:
+            found = handler(tensors, inst)
+        finally:
+            tensors.values.update(given)
+        return permute(found, of) if shape(found) else found
+
+    return lower
+
+
+def elements(x: UOp, axes: Sequence[WindowAxis]) -> tuple[UOp, UOp | None]:
+    """`positions.elements` of a tensor as it lies in memory: asked for in another order of its axes, it would be copied to that."""
+    base, of = _base(x)
+    return positions.elements(base, [axes[axis] for axis in inverse(of)])
+
+
+def inverse(order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def kept(tensors: Tensors, value: Value, order: Sequence[int], others: Sequence[int] = ()) -> UOp:
+    """A value in memory, in an order of its axes; as it is if its last axis in memory is the last of these, or one of others."""
+    x = full(tensors.values[value], tensors.dims_of(value))
+    if innermost(x) in (order[-1], *others) and _base(x)[0].op is not Ops.EXPAND:
+        return x
+    stored = x.table.make(Ops.CONTIGUOUS, x.dtype, (permute(x, order),))
+    found = permute(stored, inverse(order))
+    tensors.values[value] = found
+    return found

@@ -1,0 +1,90 @@
+"""Convolutions as products of matrices on tensor cores: what is chosen, and that results are right in the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import planish as pn
+from planish import compiler, nn
+from planish.config import settings
+from planish.schedule.lowering import channels_last
+
+RNG = np.random.default_rng(5)
+
+
+def data(*shape: int, dtype: Any = ml_dtypes.bfloat16) -> Any:
+    return RNG.integers(-3, 4, shape).astype(dtype)
+
+
+def nhwc(**options: Any) -> Any:
+    """A convolution of (N, H, W, C) with (O, H, W, C)."""
+
+    def function(x: Any, w: Any) -> Any:
+        found = nn.conv2d(pn.permute_dims(x, (0, 3, 1, 2)), pn.permute_dims(w, (0, 3, 1, 2)), **options)
+        return pn.permute_dims(found, (0, 2, 3, 1))
+
+    return function
+
+
+CASES: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "3 x 3": (nhwc(padding=1), (data(2, 5, 7, 64), data(32, 3, 3, 64)), "join(i, k); join(n, o); join(n, m); pad_to(i, 128)"),
+    "strided": (nhwc(padding=1, stride=2), (data(2, 8, 8, 64), data(32, 3, 3, 64)), "wgmma"),
+    "dilated": (nhwc(padding=2, dilation=2), (data(1, 8, 8, 64), data(32, 3, 3, 64)), "wgmma"),
+    "strided, one tap": (nhwc(stride=2), (data(2, 16, 16, 64), data(64, 1, 1, 64)), "wgmma"),
+    "16 channels": (nhwc(padding=1), (data(1, 8, 8, 16), data(32, 3, 3, 16)), "wgmma"),
+    "3 channels": (nhwc(padding=3, stride=2), (data(1, 16, 16, 3), data(32, 7, 7, 3)), "wgmma"),
+    "NCHW": (lambda x, w: nn.conv2d(x, w, padding=1), (data(1, 64, 8, 8), data(32, 64, 3, 3)), "wgmma"),
+    "epilogue": (
+        lambda x, w, b, y: pn.maximum(nhwc(padding=1)(x, w) + b + y, 0),
+        (data(1, 8, 8, 64), data(32, 3, 3, 64), data(32), data(1, 8, 8, 32)),
+        "wgmma",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_convolutions(name: str) -> None:
+    function, arrays, expected = CASES[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    with settings(check="spec"):
+        lowered = compiler.lower(traced, "sm_90")
+    said = "; ".join(str(action) for choice in lowered.choices for action in choice.actions)
+    assert expected in said
+    wanted = compiler.compile(traced)(*arrays)
+    for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=1e-2)
+
+
+def both(x: Any, w: Any, v: Any, b: Any) -> Any:
+    """Two convolutions of what PyTorch's users write (N, C, H, W), with what is between them."""
+    return nn.conv2d(pn.maximum(nn.conv2d(x, w, padding=1, stride=2) + b, 0), v, padding=1)
+
+
+def loss(w: Any, x: Any) -> Any:
+    return pn.sum(nn.conv2d(x, w, padding=1, stride=2).astype(pn.float32))
+
+
+IN_ORDER: dict[str, tuple[Any, tuple[Any, ...], int]] = {
+    "forward": (both, (data(1, 3, 12, 12), data(32, 3, 3, 3), data(32, 32, 3, 3), data(32, 1, 1)), 2),
+    "by the weights": (pn.grad(loss), (data(32, 16, 3, 3), data(2, 16, 8, 8)), 1),
+    "by few channels": (pn.grad(loss), (data(32, 3, 3, 3), data(2, 3, 8, 8)), 1),
+    "by the input": (pn.grad(loss, 1), (data(32, 16, 3, 3), data(1, 16, 8, 8)), 1),
+}
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_channels_come_last_in_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order of axes in the program, sixteen bytes of channels are copied at once; between convolutions nothing is turned."""
+    monkeypatch.setattr(channels_last, "_LEAST", 0)
+    function, arrays, cores = IN_ORDER[name]
+    traced = pn.jit(function).lower(*map(pn.asarray, arrays)).function
+    lowered = compiler.lower(traced, "sm_90")
+    said = ["; ".join(map(str, choice.actions)) for choice in lowered.choices]
+    assert sum("wgmma" in each for each in said) >= cores, said
+    wanted = compiler.compile(traced)(*arrays)
+    for found, exact in zip(lowered.interpreted()(*arrays), wanted, strict=True):
+        np.testing.assert_allclose(found.astype(np.float64), exact.astype(np.float64), rtol=2e-2, atol=1)
