@@ -3,6 +3,7 @@
 #   make demo      a network compiled and run, and the algebra at work
 #   make test      the quick suite            make test-all   with the slow tests too
 #   make test-gpu  what needs an NVIDIA GPU, with the Python that is there
+#   make sanitize-gpu  one kernel of each kind under compute-sanitizer
 #   make fuzz      long random testing        make lint       ruff and mypy
 #   make bench     against the pinned peers   make clean      remove everything built
 #   make onnx      all of ONNX's own test cases, as machine code
@@ -18,7 +19,7 @@ BENCH := .venv/.installed-bench
 SEED ?= 0
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all test-gpu fuzz onnx lint bench native replay clean
+.PHONY: demo test test-all test-gpu sanitize-gpu fuzz onnx lint bench native replay clean
 
 # The pip that is there installs into the environment, which is ready in a moment without one of its own.
 HAS_PIP := $(shell $(PYTHON) -m pip --python "$$(command -v $(PYTHON))" --version 2> /dev/null)
@@ -53,7 +54,11 @@ test-all: $(DEV)
 
 # On a machine with a GPU, with the Python that is there: it has the driver's packages.
 test-gpu:
-	PYTHONPATH=. $(PYTHON) -m pytest -q -m gpu tests/gpu
+	PYTHONPATH=. $(PYTHON) -m tests.gpu.shards
+
+# One kernel of each kind under compute-sanitizer, which comes with the CUDA toolkit.
+sanitize-gpu:
+	PYTHONPATH=. $(PYTHON) -m tests.gpu.sanitized
 
 fuzz: $(DEV)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q -m fuzz --hypothesis-seed=$(SEED)

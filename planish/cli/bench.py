@@ -166,13 +166,26 @@ def _program(args: argparse.Namespace, console: Console) -> Callable[[], _Subjec
 
 
 def _bench_on_gpu(args: argparse.Namespace, make: Callable[[], _Subject], console: Console) -> None:
-    """Every launch between two events, and the whole as it is called."""
-    if args.tune or args.beam:
-        raise UsageError("there is no search for schedules on a GPU", remedy="leave out --tune and --beam")
-    with ProgressLine(f"compiling {Path(args.program).name}"):
+    """Every launch between two events, before a search and after it."""
+    with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
         subject = make()
     for executable in subject.executables:
         console.write(executable.profile().table())
+    beam = _beam(args)
+    if not beam:
+        return
+    with settings(beam=beam), Campaign(args.total or float("inf")):
+        subject = make()
+    _searches(subject, console)
+    for executable in subject.executables:
+        console.write(executable.profile().table())
+    if args.explain:
+        console.write("\n".join(exe.why() for exe in subject.executables) + "\n")
+
+
+def _beam(args: argparse.Namespace) -> int:
+    """How many schedules a search keeps; 0: nobody asked for one."""
+    return int(args.beam or current().beam or (_BEAM if args.tune else 0))
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------
@@ -186,9 +199,9 @@ def _bench(args: argparse.Namespace, console: Console) -> None:
         return
     with ProgressLine(f"compiling {Path(args.program).name}"), settings(beam=0):
         plain = make()
-    beam = args.beam or current().beam or (_BEAM if args.tune else 0)
+    beam = _beam(args)
     tuned = None
-    if args.tune or beam:
+    if beam:
         with settings(beam=beam), Campaign(args.total or float("inf")):
             tuned = make()
     with Sandbox((), wanted_threads(), workers=1, environment={"PLANISH_CACHE": "0"}) as sandbox:

@@ -51,6 +51,7 @@ _OTHERS: Final = 64
 _BLOCKS: Final = 8
 """Blocks that are asked for at most."""
 _AXES: Final = "xyz"
+_WORD_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ class _Writer(FetchWriter):
             params.append(f"const __grid_constant__ tensor_maps {cuda_fetch.MAPS}")
         parts += [cuda_helpers.VECTOR] if self.uses_vectors else []
         parts += [cuda_pairs.WORDS] if self.uses_words else []
+        parts += [cuda_pairs.BYTES] if self.uses_bytes else []
         parts += [cuda_helpers.BITS] if self.uses_bits else []
         parts += [cuda_helpers.SHUFFLE] if self.uses_shuffles else []
         parts += [*self.helpers.values(), *called]
@@ -147,6 +149,7 @@ class _Writer(FetchWriter):
         self.uses_vectors |= inner.uses_vectors
         self.uses_bits |= inner.uses_bits
         self.uses_words |= inner.uses_words
+        self.uses_bytes |= inner.uses_bytes
         params = ", ".join(f"{kind} x{n}" for n in range(len(operands)))
         body = "\n".join(inner.lines)
         name = symbols.function(function.op, function.dtype)
@@ -237,6 +240,9 @@ class _Writer(FetchWriter):
                     half for k in range(dtype.lanes // 2) for half in cuda_pairs.halves(f"{name}.at[{k}]")
                 )
                 return
+            if not gated and dtype.is_int and dtype.bits == 8 and dtype.lanes >= _WORD_BYTES:
+                self.load_bytes(i, dtype)
+                return
             self.emit(f"{kind} {name} = {access};")
             self.split[i.result] = tuple(self.loaded(f"{name}.at[{k}]", dtype) for k in range(dtype.lanes))
             return
@@ -248,6 +254,18 @@ class _Writer(FetchWriter):
                 text = f"{gate} ? {text} : {self.lane_of(i.alternative, lane)}"
             texts.append(text)
         self.define(i.result, texts)
+
+    def load_bytes(self, i: ir.Load, dtype: DType) -> None:
+        """Bytes by words, so that two of a word can be told apart by one instruction."""
+        self.uses_bytes = True
+        name, count = f"r{i.result.number}", dtype.lanes // _WORD_BYTES
+        self.emit(f"vec<uint32_t, {count}> {name} = bytes_at<{count}>({self.value(i.address)});")
+        found = [
+            cuda_pairs.Byte(f"{name}.at[{k // _WORD_BYTES}]", k % _WORD_BYTES) for k in range(dtype.lanes)
+        ]
+        texts = [byte.text(scalar_type(dtype)) for byte in found]
+        self.bytes.update(zip(texts, found, strict=True))
+        self.split[i.result] = tuple(texts)
 
     def store(self, i: ir.Store) -> None:
         dtype = i.value.dtype

@@ -108,6 +108,17 @@ SINGLE: Final = {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }""",
+    "exp_estimate_f32": """static inline float exp_estimate_f32(float x) {
+  // x log2(e) is a whole number, kept within the exponents by an addition that saturates, and what follows the point
+  float part, shifted, y;
+  asm("fma.rn.sat.f32 %0, %1, 0f3BBB989D, 0f3F000000;" : "=f"(part) : "f"(x));
+  asm("fma.rm.f32 %0, %1, 0f437C0000, 0f4B400001;" : "=f"(shifted) : "f"(part));
+  float whole = shifted - 12583039.0f;
+  float rest = fmaf(x, 0x1.715476p+0f, -whole);
+  rest = fmaf(x, 0x1.4ae0cp-26f, rest);
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(rest));
+  return y * __uint_as_float(__float_as_uint(shifted) << 23);
+}""",
     "recip_estimate_f32": """static inline float recip_estimate_f32(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -6,7 +6,7 @@ is loaded by words, computed in pairs and stored by words never leaves them.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from planish import dtypes
 from planish.dtypes import DType
@@ -58,6 +58,14 @@ PAIRS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Functions of words: the names of those that one needs, and its text."""
 
+BYTES: Final = """// bytes that lie next to each other, four to a word
+template <int N, class T> inline vec<uint32_t, N> bytes_at(const T *at) {
+  vec<uint8_t, 4 * N> bytes = *(const vec<uint8_t, 4 * N> *)at;
+  vec<uint32_t, N> words;
+  memcpy(&words, &bytes, sizeof(words));
+  return words;
+}"""
+
 WORDS: Final = """// two halves as a word, and words where halves lie
 inline uint32_t pack2(uint16_t low, uint16_t high) { return low | (uint32_t)high << 16; }
 template <int N> inline vec<uint32_t, N> words_at(const uint16_t *at) {
@@ -71,6 +79,35 @@ template <int N> inline void put_words(uint16_t *at, vec<uint32_t, N> words) {
   memcpy(&halves, &words, sizeof(words));
   *(vec<uint16_t, 2 * N> *)at = halves;
 }"""
+
+
+class Byte(NamedTuple):
+    """Where a byte is: a word, and its place in it."""
+
+    word: str
+    place: int
+
+    def text(self, kind: str) -> str:
+        """Its value, of a type."""
+        return f"({kind})({self.word} >> {8 * self.place})" if self.place else f"({kind}){self.word}"
+
+
+_THOUSAND: Final = {dtypes.uint8: (0x6400, ""), dtypes.int8: (0x6480, " ^ 0x80808080u")}
+"""1024 as a float16, whose last bits are whole numbers, plus what makes bytes positive; and how they are made so."""
+
+
+def half_bytes(low: str, high: str, source: DType, known: dict[str, Byte]) -> str:
+    """Two bytes as float16, exactly: as the last bits of 1024, less that."""
+    start, positive = _THOUSAND[source.scalar]
+    one, two = known.get(low), known.get(high)
+    if one is not None and two is not None and one.word == two.word:
+        word = f"{one.word}{positive}"
+        bits = f"__byte_perm({word}, 0x64646464u, 0x4{two.place}4{one.place})"
+    else:
+        turned = positive and " ^ 0x80"
+        low, high = (f"(uint32_t)(uint8_t)({each}{turned})" for each in (low, high))
+        bits = f"({low} | {high} << 16 | 0x64006400u)"
+    return f"sub2_f16({bits}, {start:#x}{start:04x}u)"
 
 
 def is_half(dtype: DType) -> bool:

@@ -32,7 +32,9 @@ class CudaValues(CValues):
         """The lanes of vectors, each a text."""
         self.narrowed: dict[str, str] = {}
         """What 16-bit floats were rounded from."""
-        self.uses_vectors = self.uses_bits = self.uses_shuffles = self.uses_words = False
+        self.bytes: dict[str, cuda_pairs.Byte] = {}
+        """Where bytes are that were loaded by words."""
+        self.uses_vectors = self.uses_bits = self.uses_shuffles = self.uses_words = self.uses_bytes = False
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -169,6 +171,14 @@ class CudaValues(CValues):
         if target.lanes == 2 and source.scalar is dtypes.float32 and cuda_pairs.is_half(target):
             low, high = self.lanes_of(i.operand)
             self.pair(i.result, f"{self.pair_helper(f'narrow2_{target.scalar.short}')}({low}, {high})")
+            return
+        if target.lanes == 2 and source.bits == 8 and source.is_int and cuda_pairs.is_half(target):
+            low, high = self.lanes_of(i.operand)
+            if target.scalar is dtypes.float16:
+                self.pair_helper("sub2_f16")
+                self.pair(i.result, cuda_pairs.half_bytes(low, high, source, self.bytes))
+            else:
+                self.pair(i.result, f"{self.pair_helper('narrow2_bf16')}((float){low}, (float){high})")
             return
         if target.lanes == 1 and source is dtypes.float32 and cuda_pairs.is_half(target):
             self.narrowed[f"r{i.result.number}"] = self.value(i.operand)

@@ -21,6 +21,7 @@ from planish.actions.block import Block
 from planish.actions.thread import Thread
 from planish.codegen import llvm
 from planish.compiler.campaign import Tuned, campaign
+from planish.compiler.gpu_tuning import gpu_for, gpu_kernel, gpu_name
 from planish.compiler.launch_parameters import grid_of, scratch_of, work_of
 from planish.compiler.scheduling import ScheduleChoice, after_choice
 from planish.compiler.tolerance import places_of
@@ -34,11 +35,11 @@ from planish.optimize.winners import Imported, Where, Winner, Winners, export, i
 from planish.runtime import cpu
 from planish.runtime.cache import own_cache
 from planish.runtime.pool import available_cores, wanted_threads
-from planish.runtime.sandbox import Report, Sandbox, TimedKernel, TrialBuffer
+from planish.runtime.sandbox import Report, Sandbox, TimedKernel, Trial, TrialBuffer
 from planish.schedule.overwriting import in_place
 from planish.target import Target, model_name
 from planish.target import find as find_target
-from planish.uop.nest import axes_of
+from planish.uop.nest import axes_of, size_of
 from planish.uop.nest import name_of as axis_name
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import Table, UOp
@@ -141,8 +142,10 @@ def _fits(sink: UOp, actions: Sequence[Action], target: Target) -> bool:
 
 def _is_worth(sink: UOp, target: Target) -> bool:
     view = Nest.of(sink)
-    if target.is_gpu or not view.writes or view.work < _WORTH:
+    if not view.writes or view.work < _WORTH:
         return False
+    if target.is_gpu:  # sizes that are told when the code runs are no sizes to measure with
+        return gpu_for(target) is not None and all(size_of(r) for r in view.ranges)
     try:
         cpu.check_runs_here(cpu.processor(target))
     except PlanishError:
@@ -188,6 +191,9 @@ def winners() -> Winners:
 
 def machine_name(target: Target) -> str:
     """The machine that a winner is for, in words: what was measured on another says nothing here."""
+    if target.is_gpu:
+        number = gpu_for(target)
+        return f"{target.arch}, no GPU" if number is None else gpu_name(number)
     made_for = cpu.processor(target)
     features = hashlib.blake2b(made_for.features.encode(), digest_size=6).hexdigest()
     return f"{model_name()}, {available_cores()} cores, {made_for.name}, features {features}"
@@ -304,29 +310,39 @@ def search(
     with Table() as table, campaign().searching(name_of(sink)) as progress:
         own = transplanted(sink, table)
         places = places_of(own)
-        processor = cpu.processor(target)
+        device = gpu_for(target) if target.is_gpu else None
+        processor = cpu.processor(target) if device is None else None
 
-        def compile(actions: tuple[Action, ...]) -> TimedKernel:
-            return kernel_of(lower(own, actions, target), places, processor, target.register_bytes)
+        def compile(actions: tuple[Action, ...]) -> Trial:
+            program = lower(own, actions, target)
+            if processor is None:
+                return gpu_kernel(program, places)
+            return kernel_of(program, places, processor, target.register_bytes)
 
         with Sandbox(
-            places, threads, workers=min(2, available_cores()), environment=_environment()
+            places, threads, workers=min(2, available_cores()), environment=_environment(), device=device
         ) as sandbox:
-            actions, points = reference_of(own, target)
+            # a GPU runs all of an unoptimised kernel, an element for a block
+            actions, points = reference_of(own, target) if device is None else ((), ())
             sandbox.remember(compile(actions), _REFERENCE, points)
             if points:
                 # one that is not right is met again when the search begins, and told there
                 sandbox.extend(compile(tuple(heuristic)), _REFERENCE)
 
-            def measure(kernels: Sequence[TimedKernel], best: float) -> list[Measured]:
+            def measure(kernels: Sequence[Trial], best: float) -> list[Measured]:
                 return [_measured(report) for report in sandbox.measure(kernels, best)]
 
             beam = Beam(
                 own, target, checked(own, target), compile, measure,
                 lambda kernels: sandbox.contest(kernels, _CONTEST), settings.beam, seconds,
-                available_cores(), lambda kernel: kernel.vectors, progress,
+                1 if device is not None else available_cores(), vectors_of if device is None else None, progress,
             )  # fmt: skip
             return beam.search(heuristic)
+
+
+def vectors_of(kernel: Trial) -> int:
+    """The vector registers that code for a CPU wants."""
+    return kernel.vectors if isinstance(kernel, TimedKernel) else 0
 
 
 def reference_of(sink: UOp, target: Target) -> tuple[tuple[Action, ...], tuple[int, ...]]:

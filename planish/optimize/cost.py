@@ -19,6 +19,7 @@ from typing import Final
 
 from planish.dtypes import DType
 from planish.optimize.body import WORTH, Body, overlapped
+from planish.optimize.gpu.estimate import gpu_cost
 from planish.records import dataclass
 from planish.target import Target
 from planish.uop.nest import SIDE_BY_SIDE, closed_by, count, loops_of, trips
@@ -104,7 +105,16 @@ def estimate(
 
     `pressure`: the vector registers that its code wants, if it is known (the linear scan of LLIR tells); else it is guessed.
     """
+    if target.is_gpu:
+        return _on_a_gpu(Nest.of(sink), target)
     return _Model(Nest.of(sink), target).estimate(threads, pressure)
+
+
+def _on_a_gpu(nest: Nest, target: Target) -> Estimate:
+    found = gpu_cost(nest, target)
+    return Estimate(
+        found.cycles(target), found.parts, 0, (found.asked, found.memory), 0, 1.0, max(found.blocks, 1)
+    )
 
 
 def least_cycles(nest: Nest, target: Target) -> float:

@@ -30,7 +30,7 @@ _MOST_BUFFERS: Final = 6
 """Tiles of an operand at once: what is fetched so far ahead is there in time."""
 _LEAST: Final = 32
 """Columns and terms from which on a product is worth a core of this kind."""
-_LEAST_COLUMNS: Final = 3
+_LEAST_COLUMNS: Final = 2
 """Of a long and thin one that is read as such: what counts then is that memory is read far ahead."""
 
 

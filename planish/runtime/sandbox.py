@@ -31,6 +31,7 @@ from typing import IO, Any, Final, Self, cast
 from planish.errors import PlanishError
 from planish.records import dataclass
 from planish.runtime.cpu import Processor
+from planish.runtime.grid import Grid
 
 LENGTH: Final = struct.Struct("<Q")
 WHOLE: Final = "whole"
@@ -81,6 +82,8 @@ class Setup:
     places: tuple[TrialBuffer, ...]
     threads: int
     folder: str
+    device: int | None = None
+    """The number of the GPU that candidates run on; None: the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,22 @@ class TimedKernel:
     work: int
     vectors: int = 0
     """The vector registers that it wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKernel:
+    """One candidate for a GPU: CUDA C++, and how it is launched."""
+
+    source: str
+    name: str
+    flags: tuple[str, ...]
+    places: tuple[int, ...]
+    values: tuple[int, ...]
+    grid: Grid
+    shared: int
+
+
+Trial = TimedKernel | GpuKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +231,12 @@ class Sandbox:
         *,
         workers: int = 2,
         environment: Mapping[str, str] | None = None,
+        device: int | None = None,
     ) -> None:
         if not sys.executable:
             raise PlanishError("there is no Python to run candidates in", remedy="beam=0")
         self._folder = tempfile.mkdtemp(prefix="planish-tune-", dir=_room(places))
-        self.setup = Setup(tuple(places), threads, self._folder)
+        self.setup = Setup(tuple(places), threads, self._folder, device)
         size = sum(place.count for place in places) * 8
         self._workers: list[Worker | None] = [None] * (1 if size > _MANY_BYTES else max(1, workers))
         self._starting: set[int] = set()
@@ -249,11 +269,11 @@ class Sandbox:
                 self._workers[number] = None
                 self._starting.discard(number)
 
-    def time(self, kernels: Sequence[TimedKernel]) -> list[Report]:
+    def time(self, kernels: Sequence[Trial]) -> list[Report]:
         """How long kernels take that are known to be right."""
         return self._batches(kernels, float("inf"), "time")
 
-    def remember(self, kernel: TimedKernel, seconds: float, points: Sequence[int] = ()) -> float:
+    def remember(self, kernel: Trial, seconds: float, points: Sequence[int] = ()) -> float:
         """Run the unoptimised kernel: what it computes is right by definition. How long it took.
 
         With `points`, only those of its grid are run, and only what they write is compared.
@@ -269,7 +289,7 @@ class Sandbox:
             raise PlanishError(f"the unoptimised kernel {gone.what}: {gone.detail}") from None
         return float(reply[1])
 
-    def extend(self, kernel: TimedKernel, seconds: float) -> str | None:
+    def extend(self, kernel: Trial, seconds: float) -> str | None:
         """After some points only: let an optimised kernel stand in for the rest, if it is right there. What is wrong, if it is not."""
         worker = self._ready(0)
         try:
@@ -282,11 +302,11 @@ class Sandbox:
             return f"{gone.what}: {gone.detail}"
         return None if reply[1] is None else str(reply[1])
 
-    def measure(self, kernels: Sequence[TimedKernel], best: float) -> list[Report]:
+    def measure(self, kernels: Sequence[Trial], best: float) -> list[Report]:
         """Each candidate against what is remembered, and its time; `best` are the seconds of the fastest so far."""
         return self._batches(kernels, best, "run")
 
-    def contest(self, kernels: Sequence[TimedKernel], seconds: float) -> list[list[float]]:
+    def contest(self, kernels: Sequence[Trial], seconds: float) -> list[list[float]]:
         """Candidates in turn, round by round, each first against what is remembered: its seconds in every round, none if it is wrong.
 
         All workers hold one, one after another, and load the candidates in another order: where code and data happen to lie may
@@ -311,13 +331,13 @@ class Sandbox:
                     wrong.add(n)
         return [[] if n in wrong else took for n, took in enumerate(times)]
 
-    def _batches(self, kernels: Sequence[TimedKernel], best: float, how: str) -> list[Report]:
+    def _batches(self, kernels: Sequence[Trial], best: float, how: str) -> list[Report]:
         reports: list[Report] = []
         for start in range(0, len(kernels), len(self._workers)):
             reports += self._batch(kernels[start : start + len(self._workers)], best, how)
         return reports
 
-    def _batch(self, kernels: Sequence[TimedKernel], best: float, how: str) -> list[Report]:
+    def _batch(self, kernels: Sequence[Trial], best: float, how: str) -> list[Report]:
         reports: dict[int, Report] = {}
         asked: dict[int, Worker] = {}
         for number, kernel in enumerate(kernels):

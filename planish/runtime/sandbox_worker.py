@@ -18,29 +18,29 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planish.runtime import cpu, entry, native
 from planish.runtime.elf import Loaded
 from planish.runtime.plan import Call, Code
 from planish.runtime.pool import WorkerPool
-from planish.runtime.sandbox import LENGTH, REALS, SETS, WHOLE, Check, Setup, TimedKernel, TrialBuffer
+from planish.runtime.sandbox import LENGTH, REALS, SETS, Setup, TimedKernel
+from planish.runtime.trial_data import Array, TrialData, dtype_of
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from planish.runtime.cuda.trial import GpuBench
+
+    AnyBench: TypeAlias = "Bench | GpuBench"
+
 _PAGE: Final = mmap.PAGESIZE
 _HUGE: Final = 2 << 20
 _LARGE: Final = 16 << 10
 _BEHIND: Final = 128 << 10
 """Bytes behind the end that masked lanes may be in."""
-_PERIOD: Final = 65521
-"""Made-up data repeats after so many elements, a prime: no two rows are equal."""
 _SAMPLE: Final = 1e-4
 """Seconds that one sample takes at least."""
 _ENOUGH: Final = 0.03
@@ -52,8 +52,6 @@ _ROUNDS: Final = (7, 200)
 """Rounds of a contest, at least and at most."""
 _HOPELESS: Final = 3.0
 """How many times slower than the best a candidate may be to be timed more than once."""
-_CHUNK: Final = 1 << 15
-"""Elements that are compared at once: in float64 they stay in the second cache."""
 _RUN: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
@@ -88,26 +86,6 @@ class Guarded:
             raise OSError(ctypes.get_errno(), "mprotect")
 
 
-def dtype_of(name: str) -> np.dtype[Any]:
-    """A NumPy dtype by name, the narrow floats included."""
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, name, name))
-
-
-def made_up(place: TrialBuffer, number: int, which: str) -> Array:
-    """A period of data for a parameter: reals between -1 and 1, or whole numbers whose sums are exact."""
-    rng = np.random.default_rng(number + 1000 * SETS.index(which))
-    dtype = dtype_of(place.dtype)
-    if dtype.kind == "b":
-        return rng.random(_PERIOD) < 0.5
-    if dtype.kind in "iu":
-        return rng.integers(0, 64, _PERIOD).astype(dtype)
-    if which == WHOLE:
-        return rng.integers(-2, 3, _PERIOD).astype(dtype)
-    return rng.uniform(-1, 1, _PERIOD).astype(dtype)
-
-
 @dataclass(slots=True)
 class _LoadedTrial:
     """A candidate, ready to run."""
@@ -120,21 +98,19 @@ class _LoadedTrial:
     scratch: Array = field(default_factory=lambda: np.empty(0, np.uint8))
 
 
-class Bench:
+class Bench(TrialData):
     """The data of one kernel, and the candidate that runs on it."""
 
     def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+        super().__init__(setup)
         self.memory: dict[tuple[int, str], Guarded] = {}
-        self.periods: dict[tuple[int, str], Array] = {}
         for number, place in enumerate(setup.places):
             for which in SETS:
                 # what is written is refilled, and needs no memory for each set
                 owner = (number, SETS[0] if place.written else which)
-                self.periods[number, which] = made_up(place, number, which)
                 if owner not in self.memory:
                     self.memory[owner] = Guarded(place.count * dtype_of(place.dtype).itemsize)
-                    self._fill(number, which)
+                    self.fill(number, which)
                     if not place.written:
                         self.memory[owner].seal()
         self.support = Loaded(cpu.emit_object(native.source()))
@@ -143,18 +119,10 @@ class Bench:
         # what one thread computes can be told from what others take the core away for
         self.clock = time.thread_time if setup.threads == 1 else time.perf_counter
         self.candidate: _LoadedTrial | None = None
-        self.largest: dict[tuple[int, str], float] = {}
-        """The largest number of what is remembered, where somebody asked."""
 
     def array(self, number: int, which: str) -> Array:
         place = self.setup.places[number]
         return self.memory[number, SETS[0] if place.written else which].array.view(dtype_of(place.dtype))
-
-    def _fill(self, number: int, which: str) -> None:
-        array, period = self.array(number, which), self.periods[number, which]
-        whole = array.size // _PERIOD * _PERIOD
-        array[:whole].reshape(-1, _PERIOD)[:] = period
-        array[whole:] = period[: array.size - whole]
 
     # -- loading -------------------------------------------------------------------------------------------------
 
@@ -193,15 +161,6 @@ class Bench:
             loaded.frame[layout.buffer(number)] = self.array(number, which).ctypes.data
         return loaded
 
-    def refill(self, which: str, *, otherwise: bool = False) -> None:
-        """What is written begins with made-up data; `otherwise`: with other data in every element."""
-        for number, place in enumerate(self.setup.places):
-            if place.written:
-                self._fill(number, which)
-                if otherwise:
-                    raw = self.array(number, which).view(np.uint8)
-                    np.bitwise_xor(raw, 1 if place.dtype == "bool" else 0xFF, out=raw)
-
     def once(self, which: str) -> None:
         """One run on fresh data."""
         self.refill(which)
@@ -210,45 +169,7 @@ class Bench:
         if status:
             raise RuntimeError(f"the code returned {status}")
 
-    # -- what is asked -------------------------------------------------------------------------------------------
-
-    def remember(self, points: Sequence[int] = ()) -> float:
-        """Run what is loaded, and write what it computes to files: the others are held to it. Seconds of the last run.
-
-        With `points`, only those of the grid are run: what they write is found by running them from two different starts.
-        """
-        seconds = 0.0
-        self.largest.clear()
-        written = [number for number, place in enumerate(self.setup.places) if place.written]
-        for which in SETS:
-            begin = time.perf_counter()
-            before: dict[int, Array] = {}
-            if points:
-                self.refill(which, otherwise=True)
-                self._some(which, points)
-                before = {number: self.array(number, which).copy() for number in written}
-                self.refill(which)
-                self._some(which, points)
-            else:
-                self.once(which)
-            seconds = time.perf_counter() - begin
-            for number in written:
-                data = self.array(number, which)
-                data.view(np.uint8).tofile(reference(self.setup, number, which))
-                if points:
-                    (_bits(data) == _bits(before[number])).tofile(sampled(self.setup, number, which))
-        return seconds
-
-    def extend(self) -> None:
-        """What is loaded is right as far as is known: what it computes stands in for what was not run."""
-        self.remember()
-        extended(self.setup).touch()
-        for number, place in enumerate(self.setup.places):
-            if place.written:
-                for which in SETS:
-                    sampled(self.setup, number, which).unlink(missing_ok=True)
-
-    def _some(self, which: str, points: Sequence[int]) -> None:
+    def some(self, which: str, points: Sequence[int]) -> None:
         """Some points of the grid, one after another."""
         loaded = self._enter(which)
         kernel = loaded.kernel
@@ -262,33 +183,6 @@ class Bench:
                 place.append(rest % size)
                 rest //= size
             function(*pointers, *kernel.values, *place, *last)
-
-    def verify(self) -> str | None:
-        """Run what is loaded on all data; what is wrong with it, if something is."""
-        twice = extended(self.setup).exists()
-        for which in SETS:
-            self.once(which)
-            for number, place in enumerate(self.setup.places):
-                if place.check is None:
-                    continue
-                check = replace(place.check, terms=2 * place.check.terms) if twice else place.check
-                expected = np.memmap(
-                    reference(self.setup, number, which), dtype_of(place.dtype), "r", shape=(place.count,)
-                )
-                some = sampled(self.setup, number, which)
-                mask = np.fromfile(some, np.bool_) if some.exists() else None
-                wrong = difference(
-                    self.array(number, which), expected, check, which, mask,
-                    partial(self._largest, number, which, expected),
-                )  # fmt: skip
-                if wrong is not None:
-                    return f"{place.name}: {wrong}"
-        return None
-
-    def _largest(self, number: int, which: str, expected: Array) -> float:
-        if (number, which) not in self.largest:
-            self.largest[number, which] = largest_of(expected)
-        return self.largest[number, which]
 
     @contextlib.contextmanager
     def _as_in_calls(self) -> Iterator[None]:
@@ -362,83 +256,23 @@ class Bench:
         return times
 
 
-def reference(setup: Setup, number: int, which: str) -> Path:
-    """Where what the unoptimised kernel wrote is kept."""
-    return Path(setup.folder) / f"{number}-{which}"
-
-
-def sampled(setup: Setup, number: int, which: str) -> Path:
-    """Where it is kept which elements the unoptimised kernel wrote, if it did not write all."""
-    return Path(setup.folder) / f"{number}-{which}-written"
-
-
-def extended(setup: Setup) -> Path:
-    """There if the reference is an optimised kernel: two orders of summation are then twice as far apart."""
-    return Path(setup.folder) / "extended"
-
-
-def difference(
-    found: Array,
-    expected: Array,
-    check: Check,
-    which: str,
-    mask: Array | None = None,
-    largest: Callable[[], float] | None = None,
-) -> str | None:
-    """How an array is not what it has to be (where the mask holds, if there is one); None if it is.
-
-    `largest` tells the largest number that is expected, if somebody knows; it is asked for if it matters.
-    """
-    exact = check.terms == 0 or (which == WHOLE and check.whole)
-    allowed = 0.0
-    for start in range(0, found.size, _CHUNK):
-        part = slice(start, start + _CHUNK)
-        same = _bits(found[part]) == _bits(expected[part])
-        if same.all():
-            continue
-        a, b = _wide(found[part]), _wide(expected[part])
-        same |= np.isnan(a) & np.isnan(b)
-        if check.terms:
-            same |= a == b
-        if not exact:
-            allowed = allowed or (largest() if largest is not None else largest_of(expected))
-            with np.errstate(invalid="ignore", over="ignore"):
-                same |= np.abs(a - b) <= check.terms * check.eps * (np.abs(b) + allowed)
-        if mask is not None:
-            same |= ~mask[part]
-        if not same.all():
-            at = int(np.argmin(same))
-            return (
-                f"element {start + at} is {a[at]!s}, not {b[at]!s} ({np.count_nonzero(~same)} differ there)"
-            )
-    return None
-
-
-def largest_of(array: Array) -> float:
-    """The largest finite number, without its sign."""
-    most = 0.0
-    for start in range(0, array.size, _CHUNK):
-        part = np.abs(_wide(array[start : start + _CHUNK]))
-        most = max(most, float(part[np.isfinite(part)].max(initial=0.0)))
-    return most
-
-
-def _wide(part: Array) -> Array:
-    return part if part.dtype.kind in "biu" else part.astype(np.float64)
-
-
-def _bits(array: Array) -> Array:
-    return array.view(f"u{array.dtype.itemsize}")
-
-
 # -- the process -----------------------------------------------------------------------------------------------------
 
 
-def answer(bench: Bench | None, request: tuple[Any, ...]) -> tuple[Bench | None, tuple[Any, ...]]:
+def bench_for(setup: Setup) -> AnyBench:
+    """The data of a kernel where its candidates run."""
+    if setup.device is None:
+        return Bench(setup)
+    from planish.runtime.cuda.trial import GpuBench  # who has no GPU needs none of it
+
+    return GpuBench(setup)
+
+
+def answer(bench: Any, request: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """What one request gets."""
     match request:
         case ("setup", setup):
-            return Bench(setup), ("ready",)
+            return bench_for(setup), ("ready",)
         case ("load", kernel) if bench is not None:
             bench.load(kernel)
             return bench, ("loaded",)
@@ -473,7 +307,7 @@ def serve() -> None:
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed here is not an answer
-    bench: Bench | None = None
+    bench: AnyBench | None = None
     while True:
         head = requests.read(LENGTH.size)
         if len(head) < LENGTH.size:

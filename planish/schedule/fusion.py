@@ -276,7 +276,7 @@ class Fusion:
                 self._need(node, reason)
                 return
         several = len(self._loops(places)) > 1 and (is_costly(node) or self._row_operands(node, places) > 1)
-        if not (several and self._keep(node, places)):
+        if not (several and self._keep(node, places, narrow=True)):
             self._pass_on(node, places)
 
     def _row_operands(self, node: UOp, places: Sequence[ElementPlace]) -> int:
@@ -431,10 +431,15 @@ class Fusion:
 
     # -- rows that are kept -----------------------------------------------------------------------------------------
 
-    def _keep(self, node: UOp, places: Sequence[ElementPlace], own_loop: bool = True) -> bool:
-        """Store the row once, where the first loop over it runs (or in a loop of its own), and read it elsewhere."""
+    def _keep(
+        self, node: UOp, places: Sequence[ElementPlace], own_loop: bool = True, *, narrow: bool = False
+    ) -> bool:
+        """Store the row once, where the first loop over it runs (or in a loop of its own), and read it elsewhere.
+
+        `narrow`: what can as well be computed again is not kept if it became wider.
+        """
         row = self.rows.of(node, places)
-        if row is None:
+        if row is None or (narrow and self.rows.is_wider_than_read(node, row)):
             return False
         filling = self.rows.filling(node, places, row)
         if filling is None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from planish.schedule.elements import ElementPlace
+from planish.schedule.elements import COMPUTED, ElementPlace
 from planish.schedule.limits import MOST_KEPT
 from planish.schedule.loop_order import LoopOrder, Ranges
 from planish.schedule.tensors import most, same_dim
 from planish.target import Target
 from planish.uop.node import UOp
-from planish.uop.ops import Ops
+from planish.uop.ops import MOVEMENT, Ops
 from planish.uop.shape import Dim, shape
 
 
@@ -34,6 +34,8 @@ class Rows:
         self.nest = nest
         self.most = min(MOST_KEPT, target.local_bytes) if target.is_gpu else MOST_KEPT
         """Bytes of a row that is kept: a block of a GPU has no more than it has."""
+        self.widest = target.block_registers if target.is_gpu else MOST_KEPT
+        """Bytes of a row that was narrower when it was read: of a GPU, a quarter of a multiprocessor's registers."""
 
     def of(self, node: UOp, places: Sequence[ElementPlace]) -> Row | None:
         """The axes that differ from place to place, or lie in loops that the tensor does not depend on."""
@@ -54,6 +56,18 @@ class Rows:
         if not axes or size > self.most or not self.nest.can_lead(held):
             return None
         return Row(axes, held)
+
+    def is_wider_than_read(self, node: UOp, row: Row) -> bool:
+        """Whether a long row is made of narrower elements: kept, it would leave no room for a second block. Those are kept as they are."""
+        size = most(shape(node)[axis] for axis in row.axes) * node.dtype.itemsize
+        if size <= self.widest:
+            return False
+        below = node
+        while below.op in COMPUTED or below.op in MOVEMENT:
+            below = max(below.src, key=lambda source: most(shape(source)))
+            if below.dtype.itemsize < node.dtype.itemsize:
+                return True
+        return False
 
     def filling(self, node: UOp, places: Sequence[ElementPlace], row: Row) -> ElementPlace | None:
         """The place of the first loop, if it runs over whole rows and all others are loops that come later."""

@@ -134,7 +134,7 @@ class Target:
     supported_ops: frozenset[Ops] = MACHINE_OPS
     """The ALU ops it has; stage 18 writes all others in terms of these."""
     pairs: frozenset[Ops] = frozenset()
-    """Ops that it does on two 16-bit floats of one register at once; CAST: from float32."""
+    """Ops that it does on two 16-bit floats of one register at once; CAST: from float32, and from bytes."""
     pre_matcher: Matcher | None = None
     """Its own rules before decomposition (stage 17)."""
     extra_matcher: Matcher | None = None

@@ -153,7 +153,7 @@ _FLOAT: Final[dict[Ops, Function]] = {
     Ops.NEG: _exact(np.negative), Ops.ABS: _exact(np.abs), Ops.ADD: _exact(np.add), Ops.SUB: _exact(np.subtract),
     Ops.MUL: _exact(np.multiply), Ops.FDIV: _exact(np.divide), Ops.FMOD: _exact(np.fmod), Ops.MAX: _float_max,
     Ops.MIN: _float_min, Ops.MULACC: _float_mulacc, Ops.SCALE: _scale, Ops.POW: _smooth(float_power),
-    Ops.EXP2_ESTIMATE: _smooth(np.exp2), Ops.RECIP_ESTIMATE: _smooth(np.reciprocal), Ops.TANH_ESTIMATE: _smooth(np.tanh),
+    Ops.EXP2_ESTIMATE: _smooth(np.exp2), Ops.EXP_ESTIMATE: _smooth(np.exp), Ops.RECIP_ESTIMATE: _smooth(np.reciprocal), Ops.TANH_ESTIMATE: _smooth(np.tanh),
     **{op: (_exact if of.exact else _smooth)(of.compute) for op, of in FUNCTION_OPS.items()},
 }  # fmt: skip
 

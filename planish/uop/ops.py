@@ -130,6 +130,7 @@ class Ops(IntEnum):
     ERF           = "x",              Law.FLOAT,    "error function"
     ERFC          = "x",              Law.FLOAT,    "1 - erf(x)"
     EXP2_ESTIMATE = "x",              Law.FLOAT,    "2 ** x, about: what a machine has an instruction for"
+    EXP_ESTIMATE  = "x",              Law.FLOAT,    "e ** x, to two units in the last place: what a machine has a few instructions for"
     RECIP_ESTIMATE = "x",             Law.FLOAT,    "1 / x, about: what a machine has an instruction for"
     TANH_ESTIMATE = "x",              Law.FLOAT,    "hyperbolic tangent, about: what a machine has an instruction for"
     FLOOR         = "x",              Law.FLOAT,    "rounded down"
@@ -353,7 +354,7 @@ BINARY: Final = frozenset(op for op in Ops if Ops.ADD <= op <= Ops.CMPNE)
 TERNARY: Final = frozenset({Ops.WHERE, Ops.MULACC})
 ALU: Final = UNARY | BINARY | TERNARY
 COMPARISONS: Final = frozenset({Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE})
-ESTIMATES: Final = frozenset({Ops.EXP2_ESTIMATE, Ops.RECIP_ESTIMATE, Ops.TANH_ESTIMATE})
+ESTIMATES: Final = frozenset({Ops.EXP2_ESTIMATE, Ops.EXP_ESTIMATE, Ops.RECIP_ESTIMATE, Ops.TANH_ESTIMATE})
 """Ops that are exact in the interpreters and near in machine code; only functions are made of them, within their bounds."""
 COMMUTATIVE: Final = frozenset(
     {Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPEQ, Ops.CMPNE}

@@ -237,6 +237,17 @@ def test_every_kernel_has_a_cost_on_every_target(kernel: str, name: str) -> None
         assert str(found)
 
 
+@pytest.mark.parametrize("name", ["sm_80", "sm_90"])
+def test_templates_of_gpus_are_expected_to_be_faster_than_nothing(name: str) -> None:
+    target, gains = TARGETS[name], []
+    with Table() as t:
+        for build in CORPUS.values():
+            sink = build(t)
+            after = apply_opts(sink, choose(sink, target, attempts(target), cores=False), target)
+            gains.append(estimate(sink, target).cycles / estimate(after, target).cycles)
+    assert min(gains) > 0.99, dict(zip(CORPUS, gains, strict=True))
+
+
 def test_the_heuristic_is_never_expected_to_be_slower_than_nothing() -> None:
     with Table() as t:
         for name, build in CORPUS.items():

@@ -79,6 +79,10 @@ class EmulatedDriver:
         def nothing(*_: Any) -> tuple[()]:
             return ()
 
+        def walked(graph: int, stream: int) -> tuple[()]:
+            self._walk(graph)
+            return ()
+
         self.answers: dict[str, Callable[..., Any]] = {
             "cuInit": nothing, "cuStreamSynchronize": nothing, "cuFuncSetAttribute": nothing, "cuGraphDestroy": nothing,
             "cuGraphExecDestroy": nothing, "cuEventDestroy": nothing,
@@ -109,6 +113,7 @@ class EmulatedDriver:
             "cuGraphAddKernelNode": self._add_launch,
             "cuGraphConditionalHandleCreate": self._conditional,
             "cuGraphAddNode": self._add_conditional,
+            "cuGraphLaunch": walked,
         }  # fmt: skip
         self.native = {
             "cuLaunchKernel": _LAUNCH(self._launch),

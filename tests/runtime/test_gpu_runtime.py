@@ -319,8 +319,8 @@ def test_a_program_is_measured(
     path.write_text(pn.jit(lambda x: pn.sum(pn.exp(x), axis=1)).lower(pn.TensorSpec((4, 8))).as_text("ptir"))
     assert main(["bench", str(path), "--device", "cuda"]) == 0
     assert "1 launches" in capsys.readouterr().out
-    assert main(["bench", str(path), "--device", "cuda", "--tune"]) == 2
-    assert "no search for schedules on a GPU" in capsys.readouterr().err
+    assert main(["bench", str(path), "--device", "cuda", "--tune"]) == 0  # too little to be worth a search
+    assert capsys.readouterr().out.count("1 launches") == 2
 
 
 def test_random_numbers_and_a_step_of_training(gpu: EmulatedDriver) -> None:

@@ -23,7 +23,8 @@ from planish.runtime.sandbox import (
     TrialBuffer,
     Worker,
 )
-from planish.runtime.sandbox_worker import Bench, Guarded, difference, made_up
+from planish.runtime.sandbox_worker import Bench, Guarded
+from planish.runtime.trial_data import difference, made_up
 
 COUNT = 1000
 PLACES = (TrialBuffer("arg0", "float32", COUNT, True, Check()), TrialBuffer("arg1", "float32", COUNT, False))

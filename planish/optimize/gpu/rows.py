@@ -24,11 +24,15 @@ from planish.uop.node import UOp
 
 _TEAMS: Final = (1024, 512, 256, 128, 64, 32)
 """Threads that share a reduction: whole warps, since each takes as long as its slowest thread."""
+_NARROW_TEAM: Final = 512
+"""The same of narrow elements: a second block has room beside, whose arithmetic hides what this one waits for."""
 _FILLED: Final = 128
 """Threads of a block that short rows share."""
 _SHORT_MORE: Final = (1, 1)
 """The same for rows that a warp shares: idle lanes still cost less than a thread that does a row alone."""
 
+_WIDE: Final = 4
+"""Neighbours of four bytes that one access moves: more are narrower."""
 _MASKED: Final = 256
 """Threads that share a row of a length that is not known."""
 
@@ -48,7 +52,14 @@ def share_rows(draft: Draft, view: Nest) -> bool:
         return False
     wide = next(n for n in (at_once(draft, view), 4, 2, 1) if size % n == 0)
     team = next(
-        (n for n in _TEAMS if size >= EACH * wide * n and is_little(-size % (wide * n), size)), _TEAMS[-1]
+        (
+            n
+            for n in _TEAMS
+            if size >= EACH * wide * n
+            and is_little(-size % (wide * n), size)
+            and (wide <= _WIDE or n <= _NARROW_TEAM)
+        ),
+        _TEAMS[-1],
     )
     written = [
         r

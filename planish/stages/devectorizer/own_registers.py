@@ -12,6 +12,9 @@ Before → after (t: LOCAL(128), r < 2)::
     STORE(INDEX(local[1024], r*512 + t*4 + ⟨0 1 2 3⟩), x)     STORE(INDEX(reg[8], r*4 + ⟨0 1 2 3⟩), x)
 
 Nothing else changes: gates, loops and the order of effects stay. Stage 12 has no barrier for registers.
+
+A narrow element fills a register like a wide one, but takes only its bytes of LOCAL memory. Where it is for that that a multiprocessor
+had room for one block alone, such a row stays where it is: one block computes while another waits for memory.
 """
 
 from __future__ import annotations
@@ -185,6 +188,15 @@ class _Kept:
     def size(self) -> int:
         return prod(times for _, times in self.packed.values())
 
+    def crowds(self, threads: int, target: Target) -> bool:
+        """Whether a second block would have no room for registers, and has some for LOCAL memory."""
+        nbytes = cast("PtrDType", self.memory.dtype).size * self.base.itemsize
+        return (
+            self.base.itemsize < _WORD
+            and 2 * threads * (self.words + _OTHERS) >= target.block_registers
+            and 2 * nbytes <= target.local_bytes
+        )
+
     @property
     def words(self) -> int:
         return self.size * max(-(-self.base.itemsize // _WORD), 1)
@@ -224,6 +236,8 @@ def own_registers(sink: UOp, target: Target) -> UOp:
     exchange: dict[UOp, UOp] = {}
     taken: list[_Kept] = []
     for kept in sorted(found, key=lambda kept: kept.words):
+        if kept.crowds(threads, target):
+            continue
         if not any(kept.becomes(other) or other.becomes(kept) for other in taken):
             if kept.words > left:
                 continue

@@ -69,6 +69,8 @@ _INDEX_BYTES: Final = 4
 """What an index will nearly always take: stage 15 makes it int32 wherever the bounds allow it."""
 _REGISTER: Final = AddrSpace.REG
 _JOINED: Final = frozenset({Ops.CAT, Ops.VECTORIZE})
+_PAIRED: Final = frozenset({dtypes.float32, dtypes.uint8, dtypes.int8})
+"""What 16-bit floats are made of two at a time."""
 _REACH: Final = 4
 """How far apart elements may be to be loaded together: further, most of what is loaded is not wanted."""
 
@@ -340,7 +342,7 @@ def _in_pairs(root: UOp, target: Target) -> bool:
     dtype = root.dtype.scalar
     if root.op not in target.pairs or not dtype.is_float or dtype.bits != 16:
         return False
-    return root.op is not Ops.CAST or root.src[0].dtype.scalar is dtypes.float32
+    return root.op is not Ops.CAST or root.src[0].dtype.scalar in _PAIRED
 
 
 def _split_value(root: UOp, ctx: _LaneRun) -> UOp | None:

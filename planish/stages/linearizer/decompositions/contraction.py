@@ -32,7 +32,14 @@ def register_of(place: UOp) -> UOp | None:
 
 
 def _accumulation(root: UOp) -> UOp | None:
-    """acc = acc + x*y + … along the spine of sums from the store to the load of the same accumulator."""
+    return _fused(root, lanes_apart=False)
+
+
+def _fused(root: UOp, *, lanes_apart: bool) -> UOp | None:
+    """acc = acc + x*y + … along the spine of sums from the store to the load of the same accumulator.
+
+    `lanes_apart`: what is added is itself a sum of products, of neighbours that are values of their own; all go to the spine.
+    """
     place, value, *gate = root.src
     register = register_of(place)
     if register is None or not value.dtype.is_float or not _wide_enough(value):
@@ -48,12 +55,30 @@ def _accumulation(root: UOp) -> UOp | None:
         else:
             return None
         added.append(other)
+    if lanes_apart:
+        added = [term for other in added for term in _terms(other)]
     if not any(other.op is Ops.MUL for other in added):
         return None
     result = spine
     for other in reversed(added):
         result = other.src[0].alu(Ops.MULACC, other.src[1], result) if other.op is Ops.MUL else result + other
     return root.replace(src=(place, result, *gate))
+
+
+def _accumulation_of_lanes(root: UOp) -> UOp | None:
+    return _fused(root, lanes_apart=True)
+
+
+def _terms(sum_: UOp) -> list[UOp]:
+    """What a sum of products adds up, the last first; another value is one term."""
+    found, stack = [], [sum_]
+    while stack:
+        current = stack.pop()
+        if current.op is Ops.ADD:
+            stack.extend(current.src)
+        else:
+            found.append(current)
+    return found if all(term.op is Ops.MUL for term in found) else [sum_]
 
 
 def _leads_to(node: UOp, register: UOp) -> bool:
@@ -72,7 +97,13 @@ def float_contraction(support: Support) -> list[Rule]:
     """The rules for floats; none without a fused multiply-add."""
     if not support.fused:
         return []
-    rules = [rule(node(Ops.STORE), _accumulation, says="acc = acc + x*y -> acc = mulacc(x, y, acc)")]
+    rules = [
+        rule(
+            node(Ops.STORE),
+            _accumulation_of_lanes if support.estimates else _accumulation,
+            says="acc = acc + x*y -> acc = mulacc(x, y, acc)",
+        )
+    ]
     if support.contract:
         rules += [
             rule(

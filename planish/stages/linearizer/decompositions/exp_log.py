@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from functools import cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from planish.stages.linearizer.decompositions import coefficients
 from planish.stages.linearizer.decompositions.reals import LN2_HIGH, LN2_LOW, Pair, Reals, decomposes
@@ -22,9 +22,6 @@ from planish.uop.node import UOp
 from planish.uop.ops import Ops
 
 _SQRT_HALF = 0.7071067811865476
-LOG2_E_HIGH: Final = 1.4426950216293335
-"""1 / ln 2 as float32, and the rest of it."""
-LOG2_E_LOW: Final = 1.9259629911266175e-08
 
 
 class ExpParts(NamedTuple):
@@ -109,7 +106,7 @@ def exp_table(m: Reals, x: UOp) -> tuple[UOp, UOp]:
 def exp(m: Reals, x: UOp) -> UOp:
     bits = m.format.bits
     if m.estimates:
-        return m.power_estimate(x, LOG2_E_HIGH, LOG2_E_LOW)
+        return x.alu(Ops.EXP_ESTIMATE)
     if m.tables:
         value, w = exp_table(m, _far_within(m, x, *exp_range(m)))
         return value.alu(Ops.SCALE, w)
@@ -150,6 +147,11 @@ def exp2(m: Reals, x: UOp) -> UOp:
 @decomposes(Ops.EXP2_ESTIMATE, "about exp2(x) -> exp2(x)")
 def exp2_estimate(m: Reals, x: UOp) -> UOp:
     return x.alu(Ops.EXP2)
+
+
+@decomposes(Ops.EXP_ESTIMATE, "about exp(x) -> exp(x)")
+def exp_estimate(m: Reals, x: UOp) -> UOp:
+    return x.alu(Ops.EXP)
 
 
 @decomposes(Ops.EXPM1, "expm1(x) -> 2**n (exp(r) - 1) + (2**n - 1)")

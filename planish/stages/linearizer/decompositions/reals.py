@@ -153,17 +153,15 @@ class Reals:
         shifted = x + magic if factor == 1.0 else self.fma(x, self.const(factor), self.const(magic))
         return shifted - magic, self.bits(shifted)
 
-    def power_estimate(self, x: UOp, factor: float = 1.0, low: float = 0.0) -> UOp:
-        """2 ** (x (factor + low)), from an estimate for what follows the point; of any x, results below the normal numbers too.
+    def power_estimate(self, x: UOp) -> UOp:
+        """2 ** x, from an estimate for what follows the point; of any x, results below the normal numbers too.
 
         The estimate is best from 0 to 1. Beyond the exponents it gets more than that, and is 0, or infinite, where the result is.
         """
-        magic, steps = 1.5 * 2.0**self.format.mantissa + self.format.bias, self.const(factor)
-        shifted = (self.fma(x, steps, self.const(-0.5)) if factor != 1.0 else x - 0.5) + magic
+        magic = 1.5 * 2.0**self.format.mantissa + self.format.bias
         least, most = magic - self.format.bias + 1, magic + self.format.bias
-        shifted = shifted.alu(Ops.MAX, self.const(least)).alu(Ops.MIN, self.const(most))
-        whole = shifted - magic
-        rest = self.fma(x, self.const(low), self.fma(x, steps, -whole)) if factor != 1.0 else x - whole
+        shifted = (x - 0.5 + magic).alu(Ops.MAX, self.const(least)).alu(Ops.MIN, self.const(most))
+        rest = x - (shifted - magic)
         return rest.alu(Ops.EXP2_ESTIMATE) * self.from_bits(self.bits(shifted) << self.format.mantissa)
 
     def lookup(self, values: Sequence[float], place: UOp) -> UOp:

@@ -1,0 +1,120 @@
+"""One kernel of each kind under `compute-sanitizer`: memcheck, and racecheck where threads share memory.
+
+    python -m tests.gpu.sanitized [--tool memcheck] [--only PATTERN]
+
+Without arguments both tools run, each in a process of its own; the status says whether one of them found anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import planish as pn
+from planish import nn
+
+_TOOLS: Final = ("memcheck", "racecheck")
+_PLACES: Final = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer", "/opt/cuda/bin")
+_RNG: Final = np.random.default_rng(0)
+
+
+def data(*shape: int) -> Any:
+    return _RNG.standard_normal(shape).astype(np.float32)
+
+
+def bytes_of(*shape: int) -> Any:
+    return _RNG.integers(0, 256, shape).astype(np.uint8)
+
+
+def dequantised(x: Any, w: Any, scale: Any) -> Any:
+    rows, depth = w.shape
+    wide = (w.astype(pn.float16) - 128.0).reshape(rows, depth // 64, 64) * scale[:, :, None]
+    return x @ wide.reshape(rows, depth).T
+
+
+def half(x: Any) -> Any:
+    return x.astype(pn.bfloat16)
+
+
+KERNELS: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]] = {
+    "elements": (lambda x: pn.tanh(x) * 2.0, (data(300, 77),)),
+    "rows": (nn.softmax, (data(7, 1000),)),
+    "long rows": (lambda x: nn.softmax(half(x)), (data(3, 32768),)),
+    "long norms": (lambda x: nn.layer_norm(half(x), (32768,)), (data(2, 32768),)),
+    "sum of all": (pn.sum, (data(513, 999),)),
+    "columns": (lambda x: pn.sum(x, axis=0), (data(1000, 130),)),
+    "scans": (lambda x: pn.cumulative_sum(x, axis=1), (data(5, 3000),)),
+    "long scan": (lambda x: pn.cumulative_sum(x, axis=0), (data(1 << 19),)),
+    "scan of columns": (lambda x: pn.cumulative_sum(x, axis=0), (data(700, 200),)),
+    "transpose": (lambda x: x.T + 1.0, (data(200, 130),)),
+    "argmax": (lambda x: pn.argmax(x, axis=1), (data(9, 700),)),
+    "gather": (lambda x, i: pn.take(x, i, axis=0), (data(50, 200), np.array([3, 49, 0, 7]))),
+    "product": (lambda a, b: a @ b, (data(200, 130), data(130, 90))),
+    "product of halves": (lambda a, b: half(a) @ half(b), (data(256, 128), data(128, 192))),
+    "odd product of halves": (lambda a, b: half(a) @ half(b), (data(131, 100), data(100, 67))),
+    "few rows": (lambda a, b: half(a) @ half(b).T, (data(3, 512), data(1024, 512))),
+    "one row of bytes": (
+        lambda x, w, s: dequantised(x.astype(pn.float16), w, s.astype(pn.float16)),
+        (data(1, 512), bytes_of(256, 512), data(256, 8)),
+    ),
+    "loop": (lambda x: pn.while_loop(lambda v: pn.sum(v) < 100.0, lambda v: v + 1.0, x), (data(64),)),
+}
+"""Functions that are kernels of every template, small, with edges that do not divide."""
+
+
+def run(pattern: str) -> None:
+    """All of them, on the GPU; their results are held against those of the CPU."""
+    for name, (function, arrays) in KERNELS.items():
+        if not fnmatch.fnmatch(name, pattern):
+            continue
+        want = np.asarray(pn.jit(function)(*map(pn.asarray, arrays))).astype(np.float64)
+        there = [pn.asarray(array, device="cuda") for array in arrays]
+        compiled = pn.jit(function, device="cuda")
+        for _ in range(2):  # launched, then as a graph
+            found = np.asarray(compiled(*there)).astype(np.float64)
+            away = np.linalg.norm(found - want) / (np.linalg.norm(want) + 1e-30)
+            if not away < 2e-2:
+                raise SystemExit(f"{name}: {away:.1e} away from what the CPU computes")
+        print(name, flush=True)
+
+
+def sanitizer() -> str | None:
+    """Where `compute-sanitizer` is."""
+    found = shutil.which("compute-sanitizer")
+    if found is not None:
+        return found
+    return next((str(p) for place in _PLACES if (p := Path(place) / "compute-sanitizer").is_file()), None)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tool", choices=_TOOLS)
+    parser.add_argument("--only", default="*", help="kernels whose names match")
+    parser.add_argument("--here", action="store_true", help="run the kernels in this process, without a tool")
+    options = parser.parse_args()
+    if options.here:
+        run(options.only)
+        return 0
+    program = sanitizer()
+    if program is None:
+        print("there is no compute-sanitizer on the PATH; it comes with the CUDA toolkit")
+        return 2
+    status = 0
+    for tool in _TOOLS if options.tool is None else (options.tool,):
+        command = [program, "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", __spec__.name]
+        done = subprocess.run([*command, "--here", "--only", options.only], check=False)
+        print(f"{tool}: {'clean' if not done.returncode else f'status {done.returncode}'}", flush=True)
+        status |= done.returncode != 0
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
