@@ -1,0 +1,1 @@
+"""Calls of functions outside of StableHLO, by name."""
