@@ -16,9 +16,16 @@ def load(
 ) -> Program:
     """A function of a module, by default `main`, or its only one.
 
-    `dims` gives bounds to sizes that the module leaves open: `{"x.0": (1, 64)}` for axis 0 of argument x, or a `planish.Dim` that several share.
+    `dims` gives bounds to sizes that the module leaves open, so that there is one program for all of them: `{"b": (1, 64)}` for a size that
+    jax.export calls b, `{"x.0": (1, 64)}` for axis 0 of argument x, which may be a PTIR `Dim` that several share.
     """
     module = read(source)
     if entry is None:
-        entry = "main" if "main" in module.functions or len(module.functions) > 1 else next(iter(module.functions))
-    return Program(module, entry, device=device, dims=dims)
+        entry = (
+            "main"
+            if "main" in module.functions or len(module.functions) > 1
+            else next(iter(module.functions))
+        )
+    avals = getattr(source, "in_avals", None) if hasattr(source, "mlir_module_serialized") else None
+    shapes = None if avals is None else [[str(size) for size in aval.shape] for aval in avals]
+    return Program(module, entry, device=device, dims=dims, shapes=shapes)

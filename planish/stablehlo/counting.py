@@ -11,16 +11,20 @@ from typing import Any
 
 from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo.site import Site
-from planish.stablehlo.syntax import Operation, Value
+from planish.stablehlo.syntax import Value
 
 
 def _times(at: Site, init: Sequence[Any]) -> tuple[int, int, int] | None:
     """The place of the counter, where it starts, and how often the loop runs."""
     condition, body = at.regions
-    *before, test = condition.body or [None]
-    if not isinstance(test, Operation) or test.name != "stablehlo.compare" or condition.end.operands != test.results:
+    if not condition.body:
         return None
-    if test.attributes["comparison_direction"] != "LT" or any(op.name != "stablehlo.constant" for op in before):
+    *before, test = condition.body
+    if test.name != "stablehlo.compare" or condition.end.operands != test.results:
+        return None
+    if test.attributes["comparison_direction"] != "LT" or any(
+        op.name != "stablehlo.constant" for op in before
+    ):
         return None
     left, right = test.operands
     if left not in condition.args:
@@ -33,8 +37,8 @@ def _times(at: Site, init: Sequence[Any]) -> tuple[int, int, int] | None:
         return None
     if body.args[place] not in step.operands:
         return None
-    (other,) = [v for v in step.operands if v is not body.args[place]] or [None]
-    if other is None or at.importer.number(other) != 1:
+    others = [v for v in step.operands if v is not body.args[place]]
+    if len(others) != 1 or at.importer.number(others[0]) != 1:
         return None
     return place, int(start.real), max(int(limit.real) - int(start.real), 0)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-
 from planish.stablehlo.syntax import Attribute, Block, Dense, Operation, Tensor, Type, Value
 
 if TYPE_CHECKING:
@@ -74,10 +73,12 @@ def _rest(at: _Parser, op: Operation) -> list[Type]:
     while True:
         if at.kind == "value":
             op.operands.append(at.value())
-        elif at.token in (",", "(", ")"):
+        elif at.word in (",", "(", ")"):
             at.next()
-        elif at.token == "{":
+        elif at.word == "{":
             op.attributes |= at.dictionary()
+        elif at.word == "<" and op.name.startswith("sdy."):
+            at.balanced()  # where it lies on a mesh of devices
         elif at.kind == "symbol":
             op.attributes["callee" if op.name == "func.call" else "call_target_name"] = at.symbol()
         elif at.kind == "string":
@@ -99,9 +100,9 @@ def _rest(at: _Parser, op: Operation) -> list[Type]:
 
 
 def _clause(at: _Parser) -> Attribute:
-    if at.kind == "name" and at.token not in ("true", "false", "array", "dense"):
+    if at.kind == "name" and at.word not in ("true", "false", "array", "dense"):
         return at.next()  # a word of an enumeration
-    if at.token == "[":
+    if at.word == "[":
         return tuple(at.many("[", "]", lambda: _clause(at)))
     return at.attribute()
 
@@ -113,7 +114,7 @@ def _clause(at: _Parser) -> Attribute:
 def _constant(at: _Parser, op: Operation) -> list[Type]:
     if at.accept("("):
         at.expect(")")
-    if at.token in ("{", "<"):
+    if at.word in ("{", "<"):
         op.attributes |= at._properties()
     if "value" not in op.attributes:
         op.attributes["value"] = at.dense()
@@ -240,17 +241,20 @@ def _reduce(at: _Parser, op: Operation) -> list[Type]:
     at.expect("dimensions")
     at.expect("=")
     op.attributes["dimensions"] = at.integers()
-    if at.token == "{":
+    if at.word == "{":
         op.attributes |= at.dictionary()
     at.expect(":")
     _, results = at.signature()
     if applied is not None:
-        op.regions = [_one_op(op, applied, inputs[0])]
+        kind = inputs[0].type
+        if not isinstance(kind, Tensor):
+            at.fail("a reduction of what is no tensor")
+        op.regions = [_one_op(op, applied, kind)]
         return results
     at.expect("reducer")
     pairs = []
     at.scopes.append({})
-    while at.token == "(":
+    while at.word == "(":
         pairs.append(at.many("(", ")", lambda: _reducer_argument(at)))
     args = [pair[0] for pair in pairs] + [pair[1] for pair in pairs]
     op.regions = [at.block(args)]
@@ -264,14 +268,15 @@ def _reducer_argument(at: _Parser) -> Value:
     return made
 
 
-def _one_op(op: Operation, name: str, like: Value) -> Block:
+def _one_op(op: Operation, name: str, like: Tensor) -> Block:
     """The region `(x, y) -> name x, y`."""
-    assert isinstance(like.type, Tensor)
-    scalar = Tensor((), like.type.element)
+    scalar = Tensor((), like.element)
     args = [Value("%lhs", scalar), Value("%rhs", scalar)]
     inner = Operation(name, list(args), {}, [], location=op.location)
     inner.results = [Value("%result", scalar, inner)]
-    return Block(args, [inner, Operation("stablehlo.return", list(inner.results), {}, [], location=op.location)])
+    return Block(
+        args, [inner, Operation("stablehlo.return", list(inner.results), {}, [], location=op.location)]
+    )
 
 
 @_form("stablehlo.while")
@@ -303,7 +308,7 @@ def _check_const(at: _Parser, op: Operation) -> list[Type]:
     op.operands.append(at.value())
     at.expect(",")
     op.attributes["value"] = at.attribute()
-    if at.token == "{":
+    if at.word == "{":
         op.attributes |= at.dictionary()
     return []
 
@@ -320,6 +325,7 @@ _ALWAYS: Final = {"mhlo.frontend_attributes", "mhlo.sharding", "sdy.sharding", "
 """Notes for other compilers: they change no result."""
 _DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
     "precision_config": ((), ("DEFAULT", "DEFAULT")),
+    "api_version": (1,),
     "result_accuracy": ({}, {"mode": "DEFAULT"}, "DEFAULT"),
     "called_computations": ((),),
     "has_side_effect": (False,),
@@ -328,23 +334,30 @@ _DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def normal(op: Operation) -> dict[str, Attribute]:
-    """Attributes as both spellings have them: integers as tuples, symbols by name."""
-    found: dict[str, Attribute] = {}
-    for name, value in op.attributes.items():
-        if isinstance(value, Dense) and name not in ("value",) and not op.name.endswith("custom_call"):
-            value = tuple(map(tuple, rows)) if (rows := value.full().tolist()) and isinstance(rows[0], list) else tuple(rows)
-        if name == "padding" and isinstance(value, tuple) and value and not isinstance(value[0], tuple):
-            value = tuple(zip(value[::2], value[1::2], strict=True))
-        if name in ("callee", "call_target_name", "decomposition"):
-            value = getattr(value, "name", value)
-        if isinstance(value, dict) and name.endswith(("numbers", "dimension_numbers")):
-            value = {k: v for k, v in value.items() if v != ()}
-        if name == "operandSegmentSizes" or name in _ALWAYS:
-            continue
-        if not isinstance(value, Dense) and value in _DEFAULTS.get(name, ()):
-            continue
-        found[name] = value
-    return found
+    """Attributes as both spellings have them: integers as tuples, symbols by name, defaults left out."""
+    found = {
+        name: _normal(op, name, value)
+        for name, value in op.attributes.items()
+        if name != "operandSegmentSizes" and name not in _ALWAYS
+    }
+    return {
+        name: value
+        for name, value in found.items()
+        if isinstance(value, Dense) or value not in _DEFAULTS.get(name, ())
+    }
+
+
+def _normal(op: Operation, name: str, value: Attribute) -> Attribute:
+    if isinstance(value, Dense) and name != "value" and not op.name.endswith("custom_call"):
+        rows = value.full().tolist()
+        value = tuple(tuple(row) if isinstance(row, list) else row for row in rows)
+    if name == "padding" and isinstance(value, tuple) and value and not isinstance(value[0], tuple):
+        return tuple(zip(value[::2], value[1::2], strict=True))
+    if name in ("callee", "call_target_name", "decomposition"):
+        return getattr(value, "name", value)
+    if isinstance(value, dict) and name.endswith("dimension_numbers"):
+        return {k: v for k, v in value.items() if v != ()}
+    return value
 
 
 __all__ = ["CLAUSES", "normal", "read"]

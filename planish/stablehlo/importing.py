@@ -15,10 +15,11 @@ from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.handle import Number
 from planish.ptir.types import TensorType
 from planish.stablehlo import ops  # noqa: F401 - fills the table
+from planish.stablehlo.ops.quantization import dequantized, element_of, expressed, is_computed, quantized
 from planish.stablehlo.registry import ELEMENTWISE, TABLE
 from planish.stablehlo.site import Site, Unsupported
 from planish.stablehlo.sizes import Frame, KnownSizes
-from planish.stablehlo.syntax import Block, Dense, Function, Module, Operation, Tensor, Value
+from planish.stablehlo.syntax import Block, Function, Module, Operation, Tensor, Value
 
 _DEEPEST: Final = 200
 """Calls inside of calls: more are a recursion, which StableHLO does not have."""
@@ -63,16 +64,19 @@ class Importer:
 
     def operation(self, op: Operation) -> None:
         """One operation, its results bound."""
+        if is_computed(op):
+            self._quantized(op)
+            return
         known = TABLE.get(op.name)
         site = Site(self, op)
         if known is None:
             close = did_you_mean(op.name, TABLE)
             site.refuse("there is no such operation", f"did you mean {close}?" if close else None)
         attributes = {n: a for n, a in op.attributes.items() if "." not in n or known.attributes is None}
-        for name in attributes:
+        for name, value in attributes.items():
             if known.attributes is not None and name not in known.attributes:
                 site.refuse(
-                    f"the attribute {name} = {attributes[name]!r} is not known",
+                    f"the attribute {name} = {value!r} is not known",
                     f"it has {', '.join(sorted(known.attributes)) or 'none'}",
                 )
         outer, self.graph.loc = self.graph.loc, op.location
@@ -93,9 +97,23 @@ class Importer:
         results = found if isinstance(found, list | tuple) and not _is_tuple(op) else (found,)
         if len(results) != len(op.results):
             site.refuse(f"{len(op.results)} results are wanted, {len(results)} were made")
-        for value, made in zip(op.results, results, strict=True):
-            self._check(site, value, made)
-            self.values[value] = made
+        for result, made in zip(op.results, results, strict=True):
+            self._check(site, result, made)
+            self.values[result] = made
+
+    def _quantized(self, op: Operation) -> None:
+        """Of the numbers that are meant, and back to integers."""
+        inner = expressed(op)
+        for value, own in zip(op.operands, inner.operands, strict=True):
+            element = element_of(value)
+            if element is not None:
+                self.graph.loc = op.location
+                self.values[own] = dequantized(self.values[value], element)
+        self.operation(inner)
+        for value, own in zip(op.results, inner.results, strict=True):
+            element = element_of(value)
+            made = self.values[own]
+            self.values[value] = made if element is None else quantized(made, element)
 
     def _check(self, site: Site, value: Value, made: Any) -> None:
         """What was made has the type that the module says, as far as it says one."""
@@ -152,7 +170,8 @@ class Importer:
         results = replay(self.graph, made.body, dict(zip(made.params, flat, strict=True)))
         dims = args[0].dims
         return tuple(
-            x.reshape(dims) if flag else x.broadcast_to(dims) for x, flag in zip(results, batched, strict=True)
+            x.reshape(dims) if flag else x.broadcast_to(dims)
+            for x, flag in zip(results, batched, strict=True)
         )
 
     # --- constants ---
@@ -170,9 +189,7 @@ class Importer:
             op = value.op
         if op is None or not op.name.endswith(".constant"):
             return None
-        dense = op.attributes["value"]
-        assert isinstance(dense, Dense)
-        elements = dense.array
+        elements = op.attributes["value"].array
         if not elements.size or (elements.ndim and not _alike(elements)):
             return None
         found: Number = np.asarray(elements).reshape(-1)[0].item()

@@ -33,12 +33,12 @@ class _Parser(Reader):
     def module(self) -> Module:
         found = Module("", {})
         while self.kind != "end":
-            if self.token.startswith("#"):
+            if self.word.startswith("#"):
                 self._alias()
-            elif self.token in ("module", "builtin.module"):
+            elif self.word in ("module", "builtin.module"):
                 self.next()
                 self._module(found)
-            elif self.token == '"builtin.module"':
+            elif self.word == '"builtin.module"':
                 self._generic_module(found)
             else:
                 self._function(found)
@@ -53,7 +53,7 @@ class _Parser(Reader):
         self.expect("=")
         if self.accept("loc"):
             self.places[name] = self.balanced()
-        elif self.token == "#":
+        elif self.word == "#":
             self.fail("an attribute that is no StableHLO")
         else:
             self.aliases[name] = self.attribute()
@@ -65,7 +65,7 @@ class _Parser(Reader):
             found.attributes = self.dictionary()
         self.expect("{")
         while not self.accept("}"):
-            if self.token.startswith("#"):
+            if self.word.startswith("#"):
                 self._alias()
             else:
                 self._function(found)
@@ -79,7 +79,7 @@ class _Parser(Reader):
         found.name = str(attributes.get("sym_name") or "")
         self.expect("(")
         self.expect("{")
-        if self.token.startswith("^"):
+        if self.word.startswith("^"):
             self.next()
             self.expect(":")
         while not self.accept("}"):
@@ -92,18 +92,33 @@ class _Parser(Reader):
 
     def _function(self, module: Module) -> None:
         where = self.location()
-        if self.token == '"func.func"':
+        if self.word == '"func.func"':
             made = self._generic_function(where)
+        elif self.word.startswith("sdy.") or self.word.startswith('"sdy.'):
+            self._skip_note()
+            return
         else:
             if not self.accept("func.func"):
-                self.fail(f"{self.token!r} where a function was expected")
+                self.fail(f"{self.word!r} where a function was expected")
             made = self._pretty_function(where)
         self._skip_location()
         if made is not None:
             module.functions[made.name] = made
 
+    def _skip_note(self) -> None:
+        """A mesh of devices: there is one."""
+        self.next()
+        while (
+            self.word not in ("}", "func.func", '"func.func"', "sdy.mesh", '"sdy.mesh"')
+            and self.kind != "end"
+        ):
+            if self.word in ("(", "[", "{", "<"):
+                self.balanced()
+            else:
+                self.next()
+
     def _pretty_function(self, where: Location) -> Function | None:
-        if self.token in ("public", "private", "nested"):
+        if self.word in ("public", "private", "nested"):
             self.next()
         name = self.symbol().name
         self.scopes = [{}]
@@ -115,7 +130,7 @@ class _Parser(Reader):
                 self.type()  # a declaration
                 return
             block.args.append(self._argument())
-            attributes = self.dictionary() if self.token == "{" else {}
+            attributes = self.dictionary() if self.word == "{" else {}
             named = _NAMED.fullmatch(self._skip_location())
             arg_attributes.append({"name": named[1], **attributes} if named else attributes)
 
@@ -125,16 +140,16 @@ class _Parser(Reader):
 
         def result() -> None:
             result_types.append(self.type())
-            result_attributes.append(self.dictionary() if self.token == "{" else {})
+            result_attributes.append(self.dictionary() if self.word == "{" else {})
 
         if self.accept("->"):
-            if self.token == "(":
+            if self.word == "(":
                 self.many("(", ")", result)
             else:
                 result_types.append(self.type())
                 result_attributes.append({})
         attributes = self.dictionary() if self.accept("attributes") else {}
-        if self.token != "{":
+        if self.word != "{":
             return None
         self._block_into(block)
         return Function(name, block, result_types, arg_attributes, result_attributes, where, attributes)
@@ -154,13 +169,12 @@ class _Parser(Reader):
         (block,) = regions
         told = attributes.pop("function_type").text
         types = Reader(told, self.file).signature()[1]
-        empty = [{} for _ in block.args], [{} for _ in types]
         return Function(
             str(attributes.pop("sym_name")),
             block,
             list(types),
-            list(attributes.pop("arg_attrs", None) or empty[0]),
-            list(attributes.pop("res_attrs", None) or empty[1]),
+            list(attributes.pop("arg_attrs", None) or [{} for _ in block.args]),
+            list(attributes.pop("res_attrs", None) or [{} for _ in types]),
             where,
             attributes,
         )
@@ -187,7 +201,7 @@ class _Parser(Reader):
             if found is not None and int(index or 0) < len(found):
                 return found[int(index or 0)]
         self.start = where
-        self.fail(f"nothing is called {name}")
+        raise self.mistake(f"nothing is called {name}")
 
     def block(self, args: list[Value] | None = None) -> Block:
         """`{ … }`, with arguments that are known already or stand in its head."""
@@ -199,32 +213,34 @@ class _Parser(Reader):
 
     def _block_into(self, made: Block) -> None:
         self.expect("{")
-        if self.token.startswith("^"):
+        if self.word.startswith("^"):
             self.next()
 
             def argument() -> None:
                 made.args.append(self._argument())
                 self._skip_location()
 
-            if self.token == "(":
+            if self.word == "(":
                 self.many("(", ")", argument)
             self.expect(":")
         while not self.accept("}"):
-            if self.token.startswith("^"):
-                self.fail("a region of several blocks", "StableHLO has structured control flow: while, case, if")
+            if self.word.startswith("^"):
+                self.fail(
+                    "a region of several blocks", "StableHLO has structured control flow: while, case, if"
+                )
             made.ops.append(self.operation())
 
     def _regions(self) -> list[Block]:
-        return self.many("(", ")", self.block) if self.token == "(" else []
+        return self.many("(", ")", self.block) if self.word == "(" else []
 
     def _properties(self) -> dict[str, Attribute]:
         found: dict[str, Attribute] = {}
         while True:
-            if self.token == "<" and self.peek() == "{":
+            if self.word == "<" and self.peek() == "{":
                 self.next()
                 found |= self.dictionary()
                 self.expect(">")
-            elif self.token == "{":
+            elif self.word == "{":
                 found |= self.dictionary()
             else:
                 return found
@@ -251,7 +267,7 @@ class _Parser(Reader):
         op.location = where
         op.attributes = forms.normal(op)
         op.results = [Value(f"{op.name}#{n}", t, op, n) for n, t in enumerate(types)]
-        if self.token == "loc":
+        if self.word == "loc":
             self.next()
             self.unplaced.append((op, self.balanced()))
         if sum(count for _, count in names) not in (0, len(op.results)):

@@ -35,8 +35,15 @@ class Program:
     """A function of a StableHLO module. Arrays in, arrays out; planish tensors in, tensors out, with derivatives."""
 
     def __init__(
-        self, module: Module, entry: str = "main", *, device: str = "cpu", dims: Mapping[str, Any] | None = None
+        self,
+        module: Module,
+        entry: str = "main",
+        *,
+        device: str = "cpu",
+        dims: Mapping[str, Any] | None = None,
+        shapes: Sequence[Sequence[str]] | None = None,
     ) -> None:
+        """`dims` has bounds of open sizes, by argument and axis (`x.0`) or by the names that `shapes` calls them by."""
         if entry not in module.functions:
             raise PlanishError(
                 f"the module has no function {entry}", remedy=f"it has {', '.join(module.functions)}"
@@ -47,6 +54,7 @@ class Program:
         self._function = module.functions[entry]
         self._params = [self._parameter(n) for n in range(len(self._function.block.args))]
         self._bounds = dict(dims or {})
+        self._symbolic = shapes
         self._made: dict[Any, ptir.Function] = {}
         self._checks: dict[Any, list[Operation]] = {}
         self._compiled: dict[Any, Any] = {}
@@ -71,8 +79,9 @@ class Program:
         """Names of the arguments: those that the source had, where it tells them."""
         names: list[str] = []
         for n, told in enumerate(self._function.arg_attributes or [{}] * len(self._params)):
-            found = re.sub(r"\W+", "_", str(told.get("jax.arg_info") or told.get("name") or f"arg{n}")).strip("_")
-            names.append(found if found and found not in names else f"arg{n}")
+            own = self._function.block.args[n].name.removeprefix("%")
+            found = re.sub(r"\W+", "_", str(told.get("jax.arg_info") or told.get("name") or own)).strip("_")
+            names.append(found if found.isidentifier() and found not in names else f"arg{n}")
         return tuple(names)
 
     @property
@@ -111,11 +120,11 @@ class Program:
         for name, type in zip(self.argument_names, self._params, strict=True):
             dims: list[DimLike] = []
             for axis, size in enumerate(type.dims):
-                told = self._bounds.get(f"{name}.{axis}")
+                told = self._bounds.get(f"{name}.{axis}") or self._named(len(found), axis)
                 bound = type.bounds[axis] if axis < len(type.bounds) else None
                 if size is not None:
                     dims.append(size)
-                elif isinstance(told, Dim):
+                elif isinstance(told, Dim | int):
                     dims.append(told)
                 elif told is not None:
                     dims.append(Dim.named(f"{_letters(name)}_{axis}", *told))
@@ -125,6 +134,19 @@ class Program:
                     return None
             found.append(TensorType(_dtype(type), tuple(dims)))
         return tuple(found)
+
+    def _named(self, number: int, axis: int) -> DimLike | None:
+        """An open size as the source writes it, if all its names have bounds."""
+        if self._symbolic is None:
+            return None
+        text = self._symbolic[number][axis]
+        names = {
+            n: Dim.named(n, *self._bounds[n]) for n in re.findall(r"[A-Za-z_]\w*", text) if n in self._bounds
+        }
+        try:
+            return Dim.parse(text, names) if set(re.findall(r"[A-Za-z_]\w*", text)) <= set(names) else None
+        except PlanishError:
+            return None
 
     def _types_for(self, shapes: Sizes) -> tuple[TensorType, ...]:
         return tuple(TensorType(_dtype(t), shape) for t, shape in zip(self._params, shapes, strict=True))
@@ -149,7 +171,9 @@ class Program:
         for name, value in named.items():
             if name not in names or name in given:
                 why = "is given twice" if name in given else "does not exist"
-                raise PlanishError(f"argument {name} {why}", remedy=f"{self!r} takes {', '.join(names) or 'none'}")
+                raise PlanishError(
+                    f"argument {name} {why}", remedy=f"{self!r} takes {', '.join(names) or 'none'}"
+                )
             given[name] = value
         if len(args) > len(names) or len(given) != len(names):
             raise PlanishError(
@@ -209,7 +233,11 @@ class Program:
         kept, flags = results[: -len(checks)], results[-len(checks) :]
         for op, ok in zip(checks, flags, strict=True):
             if not bool(np.asarray(ok)):
-                raise CheckFailed(f"{op.attributes.get('call_target_name', op.name)} does not hold", op=op.name, location=op.location)
+                raise CheckFailed(
+                    f"{op.attributes.get('call_target_name', op.name)} does not hold",
+                    op=op.name,
+                    location=op.location,
+                )
         return kept
 
     def _fit(self, given: Sequence[tuple[DType, Sequence[DimLike]]]) -> None:

@@ -10,7 +10,16 @@ import numpy as np
 from planish import dtypes
 from planish.dtypes import DType
 from planish.errors import Location, ParseError
-from planish.stablehlo.syntax import Attribute, Dense, OtherType, QuantizedElement, Symbol, Tensor, TupleType, Type
+from planish.stablehlo.syntax import (
+    Attribute,
+    Dense,
+    OtherType,
+    QuantizedElement,
+    Symbol,
+    Tensor,
+    TupleType,
+    Type,
+)
 
 ELEMENTS: Final[dict[str, DType]] = {
     "i1": dtypes.bool_,
@@ -52,7 +61,7 @@ class Reader:
         self.file = file
         self.at = 0
         self.kind = ""
-        self.token = ""
+        self.word = ""
         self.start = 0
         self.line = 1
         self._counted = 0
@@ -65,11 +74,11 @@ class Reader:
 
     def next(self) -> str:
         """Go on by one token; what it was."""
-        before = self.token
+        before = self.word
         text, at = self.text, self.at
         while True:
             if at >= len(text):
-                self.kind, self.token, self.start, self.at = "end", "", at, at
+                self.kind, self.word, self.start, self.at = "end", "", at, at
                 return before
             found = _TOKEN.match(text, at)
             if found is None:
@@ -78,15 +87,15 @@ class Reader:
             start, at = at, found.end()
             if found.lastgroup != "skip":
                 break
-        self.kind, self.token, self.start, self.at = str(found.lastgroup), found.group(), start, at
+        self.kind, self.word, self.start, self.at = str(found.lastgroup), found.group(), start, at
         return before
 
     def peek(self) -> str:
         """The token after this one."""
-        state = self.kind, self.token, self.start, self.at
+        state = self.kind, self.word, self.start, self.at
         self.next()
-        found = self.token
-        self.kind, self.token, self.start, self.at = state
+        found = self.word
+        self.kind, self.word, self.start, self.at = state
         return found
 
     def back_to(self, place: int) -> None:
@@ -96,19 +105,19 @@ class Reader:
 
     def accept(self, token: str) -> bool:
         """Go on if this is the token."""
-        if self.token == token and self.kind != "string":
+        if self.word == token and self.kind != "string":
             self.next()
             return True
         return False
 
     def expect(self, token: str) -> None:
         if not self.accept(token):
-            self.fail(f"{self.token or 'the end'!r} where {token!r} was expected")
+            self.fail(f"{self.word or 'the end'!r} where {token!r} was expected")
 
     def take(self, kind: str) -> str:
         """The token, which must be of a kind."""
         if self.kind != kind:
-            self.fail(f"{self.token or 'the end'!r} where a {kind} was expected")
+            self.fail(f"{self.word or 'the end'!r} where a {kind} was expected")
         return self.next()
 
     def location(self) -> Location:
@@ -120,7 +129,12 @@ class Reader:
         return Location(self.file, self.line)
 
     def fail(self, message: str, remedy: str | None = None) -> NoReturn:
-        raise ParseError(f"StableHLO: {message}", location=self.location(), remedy=remedy)
+        """Say what is wrong here."""
+        raise self.mistake(message, remedy)
+
+    def mistake(self, message: str, remedy: str | None = None) -> ParseError:
+        """What is wrong here, to be raised."""
+        return ParseError(f"StableHLO: {message}", location=self.location(), remedy=remedy)
 
     # --- lists ---
 
@@ -139,19 +153,20 @@ class Reader:
         return tuple(self.many("[", "]", self.integer))
 
     def integer(self) -> Any:
-        if self.token == "[":
+        if self.word == "[":
             return self.integers()
-        if self.token in ("true", "false"):
+        if self.word in ("true", "false"):
             return self.next() == "true"
         return int(self.take("number"), 0)
 
     def balanced(self) -> str:
         """The text from an opening bracket to the one that closes it."""
-        begin, opened = self.start, [_CLOSING[self.next()]]
+        begin, end = self.start, self.at
+        opened = [_CLOSING[self.next()]]
         while opened:
             if self.kind == "end":
                 self.fail(f"{opened[-1]!r} is missing")
-            token, kind = self.token, self.kind
+            token, kind = self.word, self.kind
             end = self.at
             self.next()
             if kind == "mark" and token in _CLOSING:
@@ -164,7 +179,7 @@ class Reader:
 
     def types(self) -> list[Type]:
         """`(t, t)`, or one type alone."""
-        return list(self.many("(", ")", self.type)) if self.token == "(" else [self.type()]
+        return list(self.many("(", ")", self.type)) if self.word == "(" else [self.type()]
 
     def signature(self) -> tuple[list[Type], list[Type]]:
         """`(t, t) -> t`, `t -> t`: operands and results; `t, t`: both at once."""
@@ -174,7 +189,7 @@ class Reader:
         return (first, self.types()) if self.accept("->") else (first, first)
 
     def type(self) -> Type:
-        word = self.token
+        word = self.word
         if word == "(":
             begin = self.start
             self.signature()
@@ -186,25 +201,26 @@ class Reader:
             return self._tensor()
         if word in ELEMENTS or word in ("none", "complex"):
             name = self.next()
-            return OtherType(name + self.balanced() if self.token == "<" else name)
+            return OtherType(name + self.balanced() if self.word == "<" else name)
         if word.startswith("!"):
             name = self.next()
-            return OtherType(name + self.balanced() if self.token == "<" else name)
-        self.fail(f"{word!r} is no type")
+            return OtherType(name + self.balanced() if self.word == "<" else name)
+        raise self.mistake(f"{word!r} is no type")
 
     def _tensor(self) -> Tensor:
         self.next()
-        if self.token != "<":
+        if self.word != "<":
             self.fail("'<' is missing after tensor")
         head = _TENSOR_HEAD.match(self.text, self.at)
-        assert head is not None
+        if head is None:
+            self.fail("a tensor has no type")
         sizes = [s.strip() for s in head.group(1).split("x")[:-1]]
         dims = tuple(None if s == "?" else int(s) for s in sizes)
         element = self._element(head.end())
         bounds: tuple[int | None, ...] = ()
         if self.accept(","):
-            if self.token not in ("#stablehlo.bounds", "#chlo.bounds", "#mhlo.type_extensions"):
-                self.fail(f"a tensor with {self.token}: there are dense tensors only")
+            if self.word not in ("#stablehlo.bounds", "#chlo.bounds", "#mhlo.type_extensions"):
+                self.fail(f"a tensor with {self.word}: there are dense tensors only")
             self.next()
             self.accept("<")
             if self.accept("bounds"):
@@ -231,7 +247,10 @@ class Reader:
         name = "" if found is None else found.group(1).replace(" ", "")
         if found is None or name not in ELEMENTS:
             self.start = place
-            self.fail(f"there are no tensors of {name or self.text[place : place + 20]!r}", "planish has " + ", ".join(ELEMENTS))
+            self.fail(
+                f"there are no tensors of {name or self.text[place : place + 20]!r}",
+                "planish has " + ", ".join(ELEMENTS),
+            )
         self.back_to(found.end())
         return ELEMENTS[name]
 
@@ -251,7 +270,7 @@ class Reader:
         if self.accept(":"):
             axis = int(self.take("number"))
         self.expect(",")
-        pairs = self.many("{", "}", self._scale) if self.token == "{" else [self._scale()]
+        pairs = self.many("{", "}", self._scale) if self.word == "{" else [self._scale()]
         self.expect(">")
         scales, zeros = zip(*pairs, strict=True)
         return QuantizedElement(storage, expressed, scales, zeros, axis, low, high)
@@ -273,11 +292,13 @@ class Reader:
     def string(self) -> str:
         """A string, its escapes read."""
         text = self.take("string")[1:-1]
-        return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if len(m[1]) == 2 else {"n": "\n", "t": "\t"}.get(m[1], m[1]), text)
+        return _ESCAPE.sub(
+            lambda m: chr(int(m[1], 16)) if len(m[1]) == 2 else {"n": "\n", "t": "\t"}.get(m[1], m[1]), text
+        )
 
     def attribute(self) -> Attribute:
         """An attribute; the type of a number is dropped."""
-        word, kind = self.token, self.kind
+        word, kind = self.word, self.kind
         if kind == "string":
             return self.string()
         if kind == "symbol":
@@ -310,7 +331,7 @@ class Reader:
     def _number(self) -> int | float:
         text = self.take("number")
         type: Type | None = None
-        if self.token == ":" and self.peek() in ELEMENTS:
+        if self.word == ":" and self.peek() in ELEMENTS:
             self.next()
             type = self.type()
         if isinstance(type, OtherType) and ELEMENTS[type.text].is_float:
@@ -333,13 +354,15 @@ class Reader:
             if found:
                 self.expect(",")
             word = self.next()
-            found.append(word == "true" if word in ("true", "false") else float(word) if "." in word else int(word, 0))
+            found.append(
+                word == "true" if word in ("true", "false") else float(word) if "." in word else int(word, 0)
+            )
         return tuple(found)
 
     def _dialect(self) -> Attribute:
         """`#stablehlo<word LT>`, `#stablehlo.gather<field = …>`, or an alias."""
         name = self.next()
-        if self.token != "<":
+        if self.word != "<":
             if name in self.aliases:
                 return self.aliases[name]
             return name
@@ -374,7 +397,11 @@ class Reader:
             self.expect("=")
             if self.accept("<"):
                 fields[name] = self.fields(name)
-            elif self.kind == "name" and not self.token.startswith("#") and self.token not in ("true", "false", "array"):
+            elif (
+                self.kind == "name"
+                and not self.word.startswith("#")
+                and self.word not in ("true", "false", "array")
+            ):
                 fields[name] = self.next()
             else:
                 fields[name] = self.attribute()
@@ -383,7 +410,7 @@ class Reader:
     def convolution_axes(self) -> dict[str, tuple[str, ...]]:
         """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: the letters of each axis."""
         lhs = self._letters()
-        if not self.token.startswith("x"):
+        if not self.word.startswith("x"):
             self.fail("'x' is missing")
         self.next()
         rhs = self._letters()
@@ -397,10 +424,12 @@ class Reader:
 
     def dense(self) -> Dense:
         """`dense<…> : tensor<…>`."""
-        if self.token == "dense_resource":
-            self.fail("elements kept in a resource section", "print the module with its constants written out")
+        if self.word == "dense_resource":
+            self.fail(
+                "elements kept in a resource section", "print the module with its constants written out"
+            )
         self.next()
-        if self.token != "<":
+        if self.word != "<":
             self.fail("'<' is missing after dense")
         begin = self.at
         end = self._end_of_dense(begin)

@@ -77,7 +77,10 @@ class Site:
         """The integers of an operand that says sizes, which must follow from constants and from sizes."""
         found = self.importer.sizes.integers(self.op.operands[place], self.importer.frame)
         if found is None:
-            self.refuse(f"operand {place} decides sizes, and is computed from data", "give it as a constant, or computed from sizes")
+            self.refuse(
+                f"operand {place} decides sizes, and is computed from data",
+                "give it as a constant, or computed from sizes",
+            )
         return found
 
     def whole(self, x: V) -> list[int]:

@@ -107,17 +107,19 @@ def _constant(op: Operation, value: Value) -> Known | None:
     return np.array(dense.full().tolist(), object).reshape(dense.full().shape)
 
 
+def _dims(value: Value) -> tuple[Any, ...]:
+    return value.type.dims if isinstance(value.type, Tensor) else ()
+
+
 def _shaped(op: Operation, value: Value, x: Known) -> Known:
-    assert isinstance(value.type, Tensor)
-    return x.reshape([-1 if d is None else d for d in value.type.dims])
+    return x.reshape([-1 if d is None else d for d in _dims(value)])
 
 
 def _broadcast(op: Operation, value: Value, x: Known) -> Known:
-    assert isinstance(value.type, Tensor)
-    dims: list[Any] = [1] * len(value.type.dims)
+    dims: list[Any] = [1] * len(_dims(value))
     for axis, place in enumerate(op.attributes["broadcast_dimensions"]):
         dims[place] = x.shape[axis]
-    return np.broadcast_to(x.reshape(dims), value.type.dims)  # type: ignore[arg-type]
+    return np.broadcast_to(x.reshape(dims), _dims(value))
 
 
 def _slice(op: Operation, value: Value, x: Known) -> Known:
@@ -164,6 +166,8 @@ _RULES: Final[dict[str, Callable[..., Known | None]]] = {
     "and": _each(lambda a, b: a & b),
     "or": _each(lambda a, b: a | b),
     "negate": lambda op, value, x: -x,
-    "not": lambda op, value, x: np.vectorize(lambda a: (not a) if isinstance(a, bool) else ~a, otypes=[object])(x),
+    "not": lambda op, value, x: np.vectorize(
+        lambda a: (not a) if isinstance(a, bool) else ~a, otypes=[object]
+    )(x),
     "sign": lambda op, value, x: np.vectorize(lambda a: (a > 0) - (a < 0), otypes=[object])(x),
 }

@@ -5,6 +5,7 @@ Text is read by planish itself. Bytecode is read by MLIR's bindings, which come 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,17 +110,12 @@ def _deserialized(data: bytes) -> Any:
     context.load_all_available_dialects()
     stablehlo.register_dialect(context)
     chlo.register_dialect(context)
-    try:
+    with suppress(ImportError):
         from jaxlib.mlir.dialects import sdy
 
         sdy.register_dialect(context)
-    except ImportError:
-        pass
-    try:
-        if hasattr(stablehlo, "deserialize_portable_artifact"):
-            return stablehlo.deserialize_portable_artifact(context, data)
-    except Exception:  # noqa: BLE001 - bytecode of StableHLO itself is no portable artefact
-        pass
+    with suppress(Exception):  # bytecode of StableHLO itself is no portable artefact
+        return stablehlo.deserialize_portable_artifact(context, data)
     try:
         with context:
             return ir.Module.parse(data)

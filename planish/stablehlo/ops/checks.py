@@ -69,7 +69,9 @@ def expect_eq_const(at: Site, x: V, *, value: Dense) -> list[V]:
 
 
 @lowering("check.expect_almost_eq", "check.expect_close")
-def expect_almost_eq(at: Site, x: V, y: V, *, tolerance: Any = None, max_ulp_difference: Any = None) -> list[V]:
+def expect_almost_eq(
+    at: Site, x: V, y: V, *, tolerance: Any = None, max_ulp_difference: Any = None
+) -> list[V]:
     checked(at, close(x, y, _tolerance(x, tolerance)))
     return []
 

@@ -108,7 +108,9 @@ def mulhi(at: Site, x: V, y: V) -> V:
     low = 0xFFFFFFFF
     a0, a1, b0, b1 = a.and_(low), a.shr_logical(32), b.and_(low), b.shr_logical(32)
     middle = a0.mul(b0).shr_logical(32).add(a1.mul(b0).and_(low)).add(a0.mul(b1).and_(low))
-    high = a1.mul(b1).add(a1.mul(b0).shr_logical(32)).add(a0.mul(b1).shr_logical(32)).add(middle.shr_logical(32))
+    high = (
+        a1.mul(b1).add(a1.mul(b0).shr_logical(32)).add(a0.mul(b1).shr_logical(32)).add(middle.shr_logical(32))
+    )
     if x.dtype.is_signed:
         zero = at.like(high, 0)
         high = high.sub(x.lt(0).select(b, zero)).sub(y.lt(0).select(a, zero))
@@ -122,9 +124,9 @@ def _joined(x: V, y: V, axes: Sequence[int] | None) -> list[V]:
     """Both in one shape: axes of the smaller at given places, else from the back."""
     if axes is not None and x.rank != y.rank:
         small, large = (x, y) if x.rank < y.rank else (y, x)
-        placed = broadcast_into(small, axes, [
-            small.dims[list(axes).index(a)] if a in axes else 1 for a in range(large.rank)
-        ])
+        placed = broadcast_into(
+            small, axes, [small.dims[list(axes).index(a)] if a in axes else 1 for a in range(large.rank)]
+        )
         x, y = (placed, large) if small is x else (large, placed)
     dims = broadcast_dims(x.dims, y.dims)
     return [spread(x, dims), spread(y, dims)]

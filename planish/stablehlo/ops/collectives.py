@@ -18,7 +18,11 @@ def _alone(at: Site, groups: Any) -> None:
 
 @lowering("stablehlo.all_reduce", "stablehlo.cross-replica-sum")
 def all_reduce(
-    at: Site, *operands: V, replica_groups: Any = (), channel_handle: Any = None, use_global_device_ids: Any = None
+    at: Site,
+    *operands: V,
+    replica_groups: Any = (),
+    channel_handle: Any = None,
+    use_global_device_ids: Any = None,
 ) -> tuple[V, ...]:
     _alone(at, replica_groups)
     return operands
@@ -85,3 +89,9 @@ def collective_permute(at: Site, x: V, *, source_target_pairs: Any = (), channel
 @lowering("stablehlo.partition_id", "stablehlo.replica_id")
 def own_number(at: Site) -> V:
     return at.full((), 0, at.dtype)
+
+
+@lowering("sdy.sharding_constraint", "sdy.reshard")
+def sharding(at: Site, x: V, **notes: Any) -> V:
+    """Where it lies: on one device."""
+    return x

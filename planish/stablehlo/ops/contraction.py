@@ -152,5 +152,3 @@ def dynamic_conv(at: Site, x: V, kernel: V, amounts: V, **attributes: Any) -> V:
         at.refuse("padding must be known")
     pairs = list(zip(flat[::2], flat[1::2], strict=True))
     return convolution(at, x, kernel, **{**attributes, "padding": pairs})
-
-

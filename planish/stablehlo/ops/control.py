@@ -67,7 +67,7 @@ def case(at: Site, index: V) -> tuple[V, ...]:
 
 
 @lowering("stablehlo.while")
-def while_(at: Site, *init: V) -> tuple[V, ...]:
+def while_(at: Site, *init: Any) -> tuple[Any, ...]:
     condition, body = at.regions
     counted = counting.recognise(at, init)
     if counted is not None:

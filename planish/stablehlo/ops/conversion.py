@@ -18,22 +18,13 @@ _WORDS: Final = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtyp
 def constant(at: Site, *, value: Dense) -> V:
     element = value.type.element
     if isinstance(element, QuantizedElement):
-        from planish.stablehlo.ops.quantization import as_quantized
-
-        return as_quantized(at, at.graph.constant(value.full(), element.storage), element)
+        return at.graph.constant(value.full(), element.storage)
     if not value.array.ndim:
-        return at.graph.full(at.dims, value.array.item(), element) if _is_exact(value) else _splat(at, value)
+        if value.array == value.array:
+            return at.graph.full(at.dims, value.array.item(), element)
+        # a NaN has more bits than a Python number tells
+        return at.graph.constant(value.array, element).broadcast_to(at.dims)
     return at.graph.constant(value.array, element)
-
-
-def _is_exact(value: Dense) -> bool:
-    """Whether a Python number has all bits of the element: a NaN has more."""
-    return bool(value.array == value.array)
-
-
-def _splat(at: Site, value: Dense) -> V:
-    found = at.graph.constant(value.array, value.type.element)
-    return found.broadcast_to(at.dims)
 
 
 @lowering("stablehlo.convert", elementwise=True)
@@ -100,5 +91,3 @@ def get_tuple_element(at: Site, operand: tuple[Any, ...], *, index: int) -> Any:
 @lowering("stablehlo.create_token", "stablehlo.after_all")
 def token(at: Site, *operands: Any) -> None:
     """An order of effects: there are none."""
-
-

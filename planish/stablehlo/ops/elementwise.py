@@ -126,7 +126,7 @@ def _maximum(x: V, y: V, largest: bool) -> V:
     if not x.dtype.is_complex:
         return x.max(y) if largest else x.min(y)
     # in lexicographic order
-    ahead = (V.gt if largest else V.lt)
+    ahead = V.gt if largest else V.lt
     first = x.real().eq(y.real()).select(ahead(x.imag(), y.imag()), ahead(x.real(), y.real()))
     return first.select(x, y)
 
@@ -181,7 +181,7 @@ def total_order(x: V) -> V:
     kind = _INTEGERS[x.dtype.bits]
     bits = x.bitcast(kind)
     # the bits of negative numbers count downwards
-    turned = bits.xor(x.graph.full(x.dims, kind.max, kind))
+    turned = bits.xor(x.graph.full(x.dims, (1 << (kind.bits - 1)) - 1, kind))
     return bits.lt(0).select(turned, bits)
 
 

@@ -15,14 +15,18 @@ Ints = Sequence[int]
 Numbers = Mapping[str, Any]
 
 
-def components(indices: V, vector: int) -> tuple[list[V], tuple[DimLike, ...]]:
+def components(at: Site, indices: V, vector: int) -> tuple[list[V], tuple[DimLike, ...]]:
     """The components of index vectors, and the shape of the batch of them."""
-    wide = cast(indices, dtypes.int64) if indices.dtype is not dtypes.uint64 else indices.min((1 << 63) - 1).cast(dtypes.int64)
+    wide = (
+        cast(indices, dtypes.int64)
+        if indices.dtype is not dtypes.uint64
+        else indices.min((1 << 63) - 1).cast(dtypes.int64)
+    )
     if vector == wide.rank:
         return [wide], wide.dims
     batch = tuple(d for axis, d in enumerate(wide.dims) if axis != vector)
     parts = []
-    for n in range(int(wide.dims[vector])):  # type: ignore[call-overload]
+    for n in range(at.whole(wide)[vector]):
         starts, limits = [0] * wide.rank, list(wide.dims)
         starts[vector], limits[vector] = n, n + 1
         parts.append(wide.slice(starts, limits).reshape(batch))
@@ -35,8 +39,6 @@ def aligned(x: V, dims: Sequence[DimLike], places: Ints) -> V:
     for axis, place in enumerate(places):
         shape[place] = x.dims[axis]
     return x.reshape(shape).broadcast_to(tuple(dims))
-
-
 
 
 @lowering("stablehlo.gather")
@@ -54,7 +56,13 @@ def gather(
 
 @lowering("stablehlo.dynamic_gather")
 def dynamic_gather(
-    at: Site, x: V, indices: V, slice_sizes: V, *, dimension_numbers: Numbers, indices_are_sorted: bool = False
+    at: Site,
+    x: V,
+    indices: V,
+    slice_sizes: V,
+    *,
+    dimension_numbers: Numbers,
+    indices_are_sorted: bool = False,
 ) -> V:
     return _gathered(at, x, indices, dimension_numbers, at.sizes(2))
 
@@ -63,8 +71,8 @@ def _gathered(at: Site, x: V, indices: V, numbers: Numbers, sizes: Sequence[DimL
     offset_dims = list(numbers.get("offset_dims", ()))
     collapsed = [*numbers.get("collapsed_slice_dims", ()), *numbers.get("operand_batching_dims", ())]
     start_map = list(numbers.get("start_index_map", ()))
-    vector = int(numbers.get("index_vector_dim", indices.rank - 1 if indices.rank else 0))
-    parts, batch = components(indices, vector)
+    vector = int(numbers.get("index_vector_dim", 0))
+    parts, batch = components(at, indices, vector)
     batching = _batching(numbers, "start_indices_batching_dims", vector)
     # axes that are taken whole need no index; a start for them is moved to 0
     whole = [a for a in range(x.rank) if a not in collapsed and sizes[a] == x.dims[a]]
@@ -79,7 +87,7 @@ def _gathered(at: Site, x: V, indices: V, numbers: Numbers, sizes: Sequence[DimL
     for axis in indexed:
         if axis in start_map:
             start = parts[start_map.index(axis)]
-            room = x.dims[axis] - sizes[axis]  # type: ignore[operator]
+            room = x.dims[axis] - sizes[axis]
             start = _clamped(start, room)
         else:
             start = at.full(batch, 0, dtypes.int64)

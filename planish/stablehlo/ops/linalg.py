@@ -30,15 +30,9 @@ def fft(at: Site, x: V, *, fft_type: str, fft_length: Sequence[int]) -> V:
     axes = list(range(x.rank - len(fft_length), x.rank))
     if not axes:
         return x
-    match fft_type:
-        case "FFT":
-            return x.fft(axes)
-        case "IFFT":
-            return x.ifft(axes)
-        case "RFFT":
-            return x.rfft(axes)
-        case "IRFFT":
-            return x.irfft(fft_length[-1], axes)
-    at.refuse(f"there is no transform {fft_type}")
-
-
+    if fft_type == "IRFFT":
+        return x.irfft(fft_length[-1], axes)
+    forms = {"FFT": x.fft, "IFFT": x.ifft, "RFFT": x.rfft}
+    if fft_type not in forms:
+        at.refuse(f"there is no transform {fft_type}")
+    return forms[fft_type](axes)

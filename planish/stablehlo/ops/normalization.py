@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site
@@ -9,8 +10,8 @@ from planish.stablehlo.site import Site
 
 def _along(x: V, like: V, axis: int) -> V:
     """One number per feature, in the shape of the data."""
-    dims = [1] * like.rank
-    dims[axis] = x.dims[0]  # type: ignore[call-overload]
+    dims: list[DimLike] = [1] * like.rank
+    dims[axis] = x.dims[0]
     return x.reshape(dims).broadcast_to(like.dims)
 
 

@@ -46,7 +46,9 @@ def sort(at: Site, *operands: V, dimension: int = -1, is_stable: bool = False) -
 def _key_values(at: Site, key: _Key, operands: tuple[V, ...]) -> V:
     """What is compared, for all elements at once."""
     block = at.regions[0]
-    shown = Block(block.args, [*_needed(block, key.value), Operation("stablehlo.return", [key.value], {}, [])])
+    shown = Block(
+        block.args, [*_needed(block, key.value), Operation("stablehlo.return", [key.value], {}, [])]
+    )
     args = [x for x in operands for _ in range(2)]
     (made,) = at.each(shown, args)
     made = cast(made, dtypes.uint8) if made.dtype.is_bool else made
@@ -81,7 +83,7 @@ def _canonical(value: Value, source: Value) -> bool:
     outer = value.op
     if outer is None or outer.name != "stablehlo.select":
         return False
-    test, nan, rest = outer.operands
+    test, _, rest = outer.operands
     inner = rest.op
     if inner is None or inner.name != "stablehlo.select" or inner.operands[2] is not source:
         return False
@@ -201,7 +203,8 @@ def _same(one: Value, other: Value) -> bool:
         return one is other
     mine, theirs = one.op, other.op
     return (
-        (mine.name, mine.attributes, len(mine.operands)) == (theirs.name, theirs.attributes, len(theirs.operands))
+        (mine.name, mine.attributes, len(mine.operands))
+        == (theirs.name, theirs.attributes, len(theirs.operands))
         and not mine.regions
         and all(_same(a, b) for a, b in zip(mine.operands, theirs.operands, strict=True))
     )

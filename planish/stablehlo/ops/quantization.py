@@ -1,24 +1,72 @@
-"""Integers that stand for reals: quantised tensors."""
+"""Integers that stand for reals. A quantised tensor is its integers here; what they stand for, its type says."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
 from planish.ptir.graph_value import GraphValue as V
-from planish.ptir.types import Quant
 from planish.stablehlo.registry import lowering
 from planish.stablehlo.site import Site
-from planish.stablehlo.syntax import QuantizedElement, Tensor
+from planish.stablehlo.syntax import Operation, QuantizedElement, Tensor, Value
+
+_AS_THEY_ARE: Final = frozenset(
+    [
+        "func.call",
+        "func.return",
+        "stablehlo.return",
+        "stablehlo.constant",
+        "stablehlo.uniform_quantize",
+        "stablehlo.uniform_dequantize",
+        "stablehlo.bitcast_convert",
+        "stablehlo.broadcast_in_dim",
+        "stablehlo.case",
+        "stablehlo.concatenate",
+        "stablehlo.custom_call",
+        "stablehlo.dynamic_slice",
+        "stablehlo.dynamic_update_slice",
+        "stablehlo.gather",
+        "stablehlo.get_tuple_element",
+        "stablehlo.if",
+        "stablehlo.optimization_barrier",
+        "stablehlo.pad",
+        "stablehlo.reshape",
+        "stablehlo.reverse",
+        "stablehlo.select",
+        "stablehlo.slice",
+        "stablehlo.transpose",
+        "stablehlo.tuple",
+        "stablehlo.while",
+        "check.expect_eq",
+        "check.expect_eq_const",
+    ]
+)
+"""Operations that move integers, whatever these stand for."""
 
 
-def quant_of(element: QuantizedElement) -> Quant:
-    """The same in PTIR."""
-    return Quant(element.expressed, element.scales, element.zero_points, element.axis)
+def element_of(value: Value) -> QuantizedElement | None:
+    """How a value is quantised."""
+    type = value.type
+    return type.element if isinstance(type, Tensor) and isinstance(type.element, QuantizedElement) else None
 
 
-def as_quantized(at: Site, x: V, element: QuantizedElement) -> V:
-    """Plain integers: a quantised tensor is its storage here, and its type says what they stand for."""
-    if element.storage is not x.dtype:
-        at.refuse(f"{x.type} does not hold {element}")
-    return x
+def is_computed(op: Operation) -> bool:
+    """Whether an operation computes with what quantised operands or results stand for."""
+    return op.name not in _AS_THEY_ARE and any(element_of(v) is not None for v in (*op.operands, *op.results))
+
+
+def expressed(op: Operation) -> Operation:
+    """The same operation on the numbers that are meant."""
+
+    def plain(value: Value) -> Value:
+        element = element_of(value)
+        if element is None or not isinstance(value.type, Tensor):
+            return value
+        return Value(value.name, Tensor(value.type.dims, element.expressed, value.type.bounds))
+
+    return replace(op, operands=[plain(v) for v in op.operands], results=[plain(v) for v in op.results])
 
 
 @lowering("stablehlo.uniform_quantize")
@@ -28,13 +76,15 @@ def uniform_quantize(at: Site, x: V) -> V:
         at.refuse("its result is not quantised")
     source = at.op.operands[0].type
     if isinstance(source, Tensor) and isinstance(source.element, QuantizedElement):
-        x = _dequantized(x, source.element)
+        x = dequantized(x, source.element)
     return quantized(x, element)
 
 
 def quantized(x: V, element: QuantizedElement) -> V:
     """round(x / scale) + zero point, within the range of the storage."""
-    wide = x.quantize(element.storage, element.scales, element.zero_points, element.axis).bitcast(element.storage)
+    wide = x.quantize(element.storage, element.scales, element.zero_points, element.axis).bitcast(
+        element.storage
+    )
     if element.low is not None and element.high is not None:
         wide = wide.max(element.low).min(element.high)
     return wide
@@ -45,10 +95,11 @@ def uniform_dequantize(at: Site, x: V) -> V:
     source = at.op.operands[0].type
     if not isinstance(source, Tensor) or not isinstance(source.element, QuantizedElement):
         at.refuse("its operand is not quantised")
-    return _dequantized(x, source.element)
+    return dequantized(x, source.element)
 
 
-def _dequantized(x: V, element: QuantizedElement) -> V:
+def dequantized(x: V, element: QuantizedElement) -> V:
+    """(q - zero point) · scale."""
     graph = x.graph
     kind = element.expressed
     wide = x.cast(kind)
@@ -56,8 +107,6 @@ def _dequantized(x: V, element: QuantizedElement) -> V:
         return wide.sub(float(element.zero_points[0])).mul(element.scales[0])
     dims = [1] * x.rank
     dims[element.axis] = len(element.scales)
-    import numpy as np
-
     zeros = graph.constant(np.array(element.zero_points, kind.numpy), kind).reshape(dims).broadcast_to(x.dims)
     scales = graph.constant(np.array(element.scales, kind.numpy), kind).reshape(dims).broadcast_to(x.dims)
     return wide.sub(zeros).mul(scales)

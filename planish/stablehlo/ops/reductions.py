@@ -28,7 +28,9 @@ def reduce(at: Site, *operands: V, dimensions: Sequence[int]) -> tuple[V, ...]:
     inputs, starts = operands[:count], operands[count:]
     block = at.regions[0]
     if not dimensions:
-        return tuple(at.each(block, [*(spread(s, x.dims) for s, x in zip(starts, inputs, strict=True)), *inputs]))
+        return tuple(
+            at.each(block, [*(spread(s, x.dims) for s, x in zip(starts, inputs, strict=True)), *inputs])
+        )
     kind = kind_of(block) if count == 1 else None
     if kind in REDUCE:
         found = REDUCE[kind](inputs[0], list(dimensions))
@@ -41,7 +43,9 @@ def reduce(at: Site, *operands: V, dimensions: Sequence[int]) -> tuple[V, ...]:
     return _folded(at, inputs, starts, block, list(dimensions))
 
 
-def _folded(at: Site, inputs: Sequence[V], starts: Sequence[V], block: Block, axes: list[int]) -> tuple[V, ...]:
+def _folded(
+    at: Site, inputs: Sequence[V], starts: Sequence[V], block: Block, axes: list[int]
+) -> tuple[V, ...]:
     """Halves combined with each other until one element is left: the body is associative."""
     kept = [axis for axis in range(inputs[0].rank) if axis not in axes]
     dims = [inputs[0].dims[axis] for axis in kept]
@@ -113,27 +117,12 @@ def _picks(block: Block) -> bool | None:
     value, number = (terms.get(v, "?") for v in block.end.operands)
     for word, largest in (("GT", True), ("LT", False)):
         better = f"{word}(x,y)"
-        for wins in (f"or({better},NE(x,x))", f"or(NE(x,x),{better})", better):
-            wins = _sorted(wins)
-            tie = _sorted_and("EQ(x,y)", "LT(i,j)")
-            chosen = _sorted_or(wins, tie)
+        for wins in (_both("or", better, "NE(x,x)"), better):
+            chosen = _both("or", wins, _both("and", "EQ(x,y)", "LT(i,j)"))
             if value == f"select({wins},x,y)" and number == f"select({chosen},i,j)":
                 return largest
     return None
 
 
-def _sorted(term: str) -> str:
-    if not term.startswith("or("):
-        return term
-    parts = ["GT(x,y)" if "GT" in term else "LT(x,y)", "NE(x,x)"]
-    return _sorted_or(*parts)
-
-
-def _sorted_or(a: str, b: str) -> str:
-    return f"or({','.join(sorted((a, b)))})"
-
-
-def _sorted_and(a: str, b: str) -> str:
-    return f"and({','.join(sorted((a, b)))})"
-
-
+def _both(word: str, one: str, other: str) -> str:
+    return f"{word}({','.join(sorted((one, other)))})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -33,8 +34,8 @@ def scatter(
     window_dims = list(numbers.get("update_window_dims", ()))
     inserted = [*numbers.get("inserted_window_dims", ()), *numbers.get("input_batching_dims", ())]
     start_map = list(numbers.get("scatter_dims_to_operand_dims", ()))
-    vector = int(numbers.get("index_vector_dim", indices.rank))
-    parts, batch = components(indices, vector)
+    vector = int(numbers.get("index_vector_dim", 0))
+    parts, batch = components(at, indices, vector)
     batching = _batching(numbers, "scatter_indices_batching_dims", vector)
     kept = [a for a in range(x.rank) if a not in inserted]
     sizes = {a: updates[0].dims[w] for a, w in zip(kept, window_dims, strict=True)}
@@ -64,9 +65,7 @@ def scatter(
 
 def _everywhere(at: Site, inputs: Sequence[V], new: Sequence[V], batch: Sequence[DimLike]) -> tuple[V, ...]:
     """Updates that cover all of the operand, one after the other."""
-    count = 1
-    for size in batch:
-        count *= int(size)  # type: ignore[call-overload]
+    count = math.prod(at.whole(new[0])[: len(batch)])
     values = list(inputs)
     lines = [u.reshape((count, *x.dims)) for u, x in zip(new, inputs, strict=True)]
     for n in range(count):
@@ -105,7 +104,12 @@ def combine_at(
 
 
 def _one_by_one(
-    at: Site, block: Block, inputs: Sequence[V], updates: Sequence[V], places: Sequence[V], axes: Sequence[int]
+    at: Site,
+    block: Block,
+    inputs: Sequence[V],
+    updates: Sequence[V],
+    places: Sequence[V],
+    axes: Sequence[int],
 ) -> tuple[V, ...]:
     """Any body, and places that may repeat: updates in their order."""
     count = places[0].type.size
@@ -119,8 +123,6 @@ def _one_by_one(
         index = [w.reshape((1,)) for w in where]
         old = [y.gather(index, list(axes)).reshape(rest) for y in now]
         made = at.each(block, [*old, *new])
-        return [
-            y.scatter(m.reshape((1, *rest)), index, list(axes)) for y, m in zip(now, made, strict=True)
-        ]
+        return [y.scatter(m.reshape((1, *rest)), index, list(axes)) for y, m in zip(now, made, strict=True)]
 
     return at.graph.scan(turn, list(inputs), [*rows, *lines])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from planish import dtypes
+from planish.ptir.dims import DimLike
 from planish.ptir.graph_value import GraphValue as V
 from planish.stablehlo.bodies import is_identity, kind_of
 from planish.stablehlo.ops.scattering import combine_at
@@ -43,11 +45,16 @@ def reduce_window(
             room, spacing = [(0, 0)] * x.rank, ones
         whole = _cumulative(x, kind, window_dimensions, strides, room, spacing, dilations)
         if whole is None:
+            _need_numbers(at, [window_dimensions, strides, *room])
             whole = x.reduce_window(kind, window_dimensions, strides, room, spacing, dilations)
         found = cast(whole, inputs[0].dtype)
         return (found,) if fits else at.each(block, [spread(starts[0], found.dims), found])
+    _need_numbers(at, [window_dimensions, strides, *room])
     wide = [padded(x, s, room, spacing) for x, s in zip(inputs, starts, strict=True)]
-    sizes = [_windows(n, w, s, d) for n, w, s, d in zip(at.whole(wide[0]), window_dimensions, strides, dilations, strict=True)]
+    sizes = [
+        _windows(n, w, s, d)
+        for n, w, s, d in zip(at.whole(wide[0]), window_dimensions, strides, dilations, strict=True)
+    ]
     total = [spread(s, sizes) for s in starts]
     for offset in itertools.product(*map(range, window_dimensions)):
         parts = [window_part(x, offset, sizes, strides, dilations) for x in wide]
@@ -55,11 +62,25 @@ def reduce_window(
     return tuple(total)
 
 
+def _need_numbers(at: Site, given: Sequence[Sequence[DimLike]]) -> None:
+    if not all(isinstance(n, int) for part in given for n in part):
+        at.refuse(
+            "the sizes of a window must be numbers",
+            "load it without bounds: each size is then compiled by itself",
+        )
+
+
 _RUNNING: Final = {"sum": V.cumsum, "prod": V.cumprod, "max": V.cummax, "min": V.cummin}
 
 
 def _cumulative(
-    x: V, kind: str, window: Ints, strides: Ints, room: Sequence[tuple[int, int]], spacing: Ints, dilations: Ints
+    x: V,
+    kind: str,
+    window: Ints,
+    strides: Ints,
+    room: Sequence[tuple[int, int]],
+    spacing: Ints,
+    dilations: Ints,
 ) -> V | None:
     """A window that ends (or begins) at each element and is as long as the axis: a running reduction."""
     long = [axis for axis, size in enumerate(window) if size != 1]
@@ -120,22 +141,17 @@ def select_and_scatter(
     sizes = at.whole(source)
     wide = padded(x, start, room, ones)
     low = [p[0] for p in room]
-    best: V | None = None
-    place = at.full(sizes, 0, dtypes.int64)
-    for offset in itertools.product(*map(range, window)):
+    first, *others = itertools.product(*map(range, window))
+    best = window_part(wide, first, sizes, strides, ones)
+    place, found = _positions(at, first, sizes, strides, low, dims)
+    for offset in others:
         part = window_part(wide, offset, sizes, strides, ones)
         number, inside = _positions(at, offset, sizes, strides, low, dims)
-        if best is None:
-            best, place, found = part, number, inside
-            continue
         # what is outside of the operand is never selected
         keeps = at.each(choose, [best, part])[0].and_(found).or_(inside.not_())
         best, place = keeps.select(best, part), keeps.select(place, number)
         found = found.or_(inside)
-    count = 1
-    for size in dims:
-        count *= size
-    base = spread(start, (count,))
+    base = spread(start, (math.prod(dims),))
     line = source.type.size
     made = combine_at(at, combine, [base], [source.reshape((line,))], [place.reshape((line,))], [0])
     return made[0].reshape(dims)

@@ -99,7 +99,9 @@ def _incomplete(a: V, x: V) -> tuple[V, V]:
         c = c.eq(0).select(special.each(tiny, a), c)
         return h.mul(d).mul(c), c, d, k.add(1.0)
 
-    h = graph.scan(fraction, [first, special.each(1 / tiny, a), first, graph.full((), 1.0, a.dtype)], length=200)[0]
+    h = graph.scan(
+        fraction, [first, special.each(1 / tiny, a), first, graph.full((), 1.0, a.dtype)], length=200
+    )[0]
     scale = a.mul(x.log()).sub(x).sub(a.lgamma()).exp()
     lower = small.select(total.mul(scale), one.sub(h.mul(scale)))
     upper = small.select(one.sub(total.mul(scale)), h.mul(scale))
