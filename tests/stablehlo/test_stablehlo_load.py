@@ -186,3 +186,36 @@ def test_bytes_of_constants() -> None:
         text = of(f"%0 = stablehlo.constant {literal}\nreturn %0 : {kind}", f"() -> {kind}")
         (found,) = stablehlo.load(text).interpret()
         assert found.tolist() == wanted, literal
+
+
+def test_a_window_is_padded_with_its_start() -> None:
+    body = """
+      %x = stablehlo.constant dense<[6.0, 1.0]> : tensor<2xf32>
+      %i = stablehlo.constant dense<2.0> : tensor<f32>
+      %0 = "stablehlo.reduce_window"(%x, %i) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %s = stablehlo.add %a, %b : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+      }) {window_dimensions = array<i64: 2>, padding = dense<[[1, 0]]> : tensor<1x2xi64>} : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>"""
+    (found,) = stablehlo.load(of(body)).interpret()
+    assert found.tolist() == [2 + 2 + 6, 2 + 6 + 1]
+
+
+@pytest.mark.parametrize("kind", ["f32", "i32", "i1"])
+def test_a_scatter_writes_what_is_inside(kind: str) -> None:
+    """Element by element, as the specification says: a window may stick out."""
+    old, new = ("dense<false>", "dense<true>") if kind == "i1" else ("dense<0>", "dense<1>")
+    if kind == "f32":
+        old, new = "dense<0.0>", "dense<1.0>"
+    body = f"""
+      %x = stablehlo.constant {old} : tensor<4x{kind}>
+      %i = stablehlo.constant dense<[[3], [-1]]> : tensor<2x1xi32>
+      %u = stablehlo.constant {new} : tensor<2x2x{kind}>
+      %0 = "stablehlo.scatter"(%x, %i, %u) ({{
+        ^bb0(%a: tensor<{kind}>, %b: tensor<{kind}>):
+          stablehlo.return %b : tensor<{kind}>
+      }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}} : (tensor<4x{kind}>, tensor<2x1xi32>, tensor<2x2x{kind}>) -> tensor<4x{kind}>
+      return %0 : tensor<4x{kind}>"""
+    (found,) = stablehlo.load(of(body, f"() -> tensor<4x{kind}>")).interpret()
+    assert found.astype(int).tolist() == [1, 0, 0, 1]
