@@ -66,6 +66,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "optim": BASE | {"frontend", "nn"},
     "onnx": PHASE | {"ptir", "compiler", "frontend"},
     "torch": PHASE | {"ptir", "compiler", "frontend"},
+    "stablehlo": PHASE | {"ptir", "compiler", "frontend"},
+    "jax": PHASE | {"frontend", "stablehlo"},
     # Tools on top.
     "viz": PHASE | IRS | {"compiler"},
     "cli": PHASE

@@ -5,15 +5,15 @@ from __future__ import annotations
 from planish import dtypes
 from planish.ptir.graph_value import GraphValue as V
 from planish.ptir.library.common import take_along_axis
+from planish.ptir.library.factorizations import (
+    conjugate_transpose,
+    householder_product,
+    permutation_of,
+    pivots_of,
+)
 from planish.ptir.library.shaping import broadcast_dims, diagonal, eye, roll, tril, triu
 from planish.torch.registry import lowering
 from planish.torch.site import NodeSite, cast, sizes, spread
-
-
-def turned_and_conjugated(x: V) -> V:
-    """The conjugate transpose."""
-    turned = x.transpose([*range(x.rank - 2), x.rank - 1, x.rank - 2])
-    return turned.conj() if x.dtype.is_complex else turned
 
 
 @lowering("aten.linalg_cholesky_ex")
@@ -22,7 +22,7 @@ def linalg_cholesky_ex(at: NodeSite, x: V, *, upper: bool = False, check_errors:
     lower = x.cholesky()
     bad = lower.real().is_nan() if lower.dtype.is_complex else lower.is_nan()
     info = bad.reduce_or([x.rank - 2, x.rank - 1]).cast(dtypes.int32)
-    return turned_and_conjugated(lower) if upper else lower, info
+    return conjugate_transpose(lower) if upper else lower, info
 
 
 @lowering("aten.cholesky")
@@ -33,7 +33,7 @@ def cholesky(at: NodeSite, x: V, upper: bool = False) -> V:
 @lowering("aten.cholesky_solve")
 def cholesky_solve(at: NodeSite, x: V, factor: V, upper: bool = False) -> V:
     own, given = _batched(at, factor, x)
-    lower = turned_and_conjugated(own) if upper else own
+    lower = conjugate_transpose(own) if upper else own
     half = lower.triangular_solve(given)
     return lower.triangular_solve(half, transform="adjoint" if x.dtype.is_complex else "transpose")
 
@@ -122,27 +122,7 @@ def linalg_solve_ex(
     found = found if left else found.transpose([*range(found.rank - 2), found.rank - 1, found.rank - 2])
     first, order = x.lu()
     info = diagonal(first).eq(0).reduce_or([first.rank - 2]).cast(dtypes.int32)
-    return found.squeeze([found.rank - 1]) if vector else found, first, _pivots(at, order), info
-
-
-def _pivots(at: NodeSite, permutation: V) -> V:
-    """The row that each step exchanged its own with, from 1, as LAPACK tells it."""
-    count = sizes(at, permutation)[-1]
-    rank = permutation.rank
-    line = at.graph.iota(permutation.dims, rank - 1, dtypes.int64)
-    wanted = cast(permutation, dtypes.int64)
-    current = line
-    found = []
-    for step in range(count):
-        row = wanted[..., step : step + 1]
-        place = current.eq(spread(row, current.dims)).select(line, 0).reduce_sum([rank - 1], True)
-        found.append(place)
-        mine = current[..., step : step + 1]
-        current = line.eq(spread(place, line.dims)).select(spread(mine, line.dims), current)
-        current = line.eq(step).select(spread(row, line.dims), current)
-    if not found:
-        return cast(wanted, dtypes.int32)
-    return found[0].concat(found[1:], rank - 1).add(1).cast(dtypes.int32)
+    return found.squeeze([found.rank - 1]) if vector else found, first, pivots_of(order), info
 
 
 @lowering("aten.linalg_inv_ex")
@@ -161,7 +141,7 @@ def linalg_lu_factor_ex(
     packed, permutation = x.lu()
     rows, columns = sizes(at, x)[-2:]
     zero = diagonal(packed).eq(0).reduce_or([x.rank - 2]).cast(dtypes.int32)
-    return packed, _pivots(at, permutation)[..., : min(rows, columns)], zero
+    return packed, pivots_of(permutation)[..., : min(rows, columns)], zero
 
 
 @lowering("aten.linalg_lu")
@@ -200,14 +180,14 @@ def _signed(at: NodeSite, x: V) -> tuple[V, V, V, V]:
 @lowering("aten._linalg_det")
 def linalg_det(at: NodeSite, x: V) -> tuple[V, V, V]:
     packed, permutation, sign, line = _signed(at, x)
-    return sign.mul(line.reduce_prod([line.rank - 1])), packed, _pivots(at, permutation)
+    return sign.mul(line.reduce_prod([line.rank - 1])), packed, pivots_of(permutation)
 
 
 @lowering("aten._linalg_slogdet")
 def linalg_slogdet(at: NodeSite, x: V) -> tuple[V, V, V, V]:
     packed, permutation, sign, line = _signed(at, x)
     magnitude = line.abs().log().reduce_sum([line.rank - 1])
-    return sign.mul(line.sign().reduce_prod([line.rank - 1])), magnitude, packed, _pivots(at, permutation)
+    return sign.mul(line.sign().reduce_prod([line.rank - 1])), magnitude, packed, pivots_of(permutation)
 
 
 @lowering("aten.linalg_cross")
@@ -224,21 +204,6 @@ def linalg_cross(at: NodeSite, x: V, y: V, *, dim: int = -1) -> V:
 # --- what follows from factors ----------------------------------------------------------------------------
 
 
-def _permutation(at: NodeSite, pivots: V, count: int) -> V:
-    """The order of rows that the exchanges of LAPACK's pivots lead to."""
-    dims = (*pivots.dims[:-1], count)
-    line = at.graph.iota(dims, len(dims) - 1, dtypes.int64)
-    order = line
-    for step in range(sizes(at, pivots)[-1]):
-        other = spread(cast(pivots[..., step : step + 1], dtypes.int64).sub(1), dims)
-        there = line.eq(other)
-        mine = spread(order[..., step : step + 1], dims)
-        theirs = there.select(order, at.full(dims, 0, dtypes.int64)).reduce_sum([len(dims) - 1], True)
-        order = there.select(mine, order)
-        order = line.eq(step).select(spread(theirs, dims), order)
-    return order
-
-
 @lowering("aten.lu_unpack")
 def lu_unpack(
     at: NodeSite, packed: V, pivots: V, unpack_data: bool = True, unpack_pivots: bool = True
@@ -252,7 +217,7 @@ def lu_unpack(
         lower = lower.add(spread(eye(packed, rows, size, packed.dtype), lower.dims))
         upper = triu(packed[..., :size, :])
     if unpack_pivots:
-        permuted = _matrix_of(at, _permutation(at, pivots, rows), packed)
+        permuted = _matrix_of(at, permutation_of(pivots, rows), packed)
     return permuted, lower, upper
 
 
@@ -269,9 +234,9 @@ def linalg_lu_solve(
 ) -> V:
     """P·L·U·x = rhs, of the adjoint from the other end; x·A = rhs is Aᴴ·xᴴ = rhsᴴ."""
     own, given = _batched(at, packed, rhs)
-    order = _permutation(at, pivots, sizes(at, packed)[-1])
+    order = permutation_of(pivots, sizes(at, packed)[-1])
     order = spread(order, (*own.dims[:-2], order.dims[-1]))
-    given = given if left else turned_and_conjugated(given)
+    given = given if left else conjugate_transpose(given)
     if adjoint is left:
         transform = "adjoint" if own.dtype.is_complex else "transpose"
         half = own.triangular_solve(given, lower=False, transform=transform)
@@ -279,7 +244,7 @@ def linalg_lu_solve(
         found = _permuted(half, cast(order, dtypes.int64).argsort(order.rank - 1))
     else:
         found = _solved(own, order, given)
-    return found if left else turned_and_conjugated(found)
+    return found if left else conjugate_transpose(found)
 
 
 @lowering("aten.linalg_pinv.atol_rtol_tensor")
@@ -292,7 +257,7 @@ def linalg_pinv(
         u = v
     else:
         u, s, back = x.svd(False, True)
-        v = turned_and_conjugated(back)
+        v = conjugate_transpose(back)
     size = s.abs()
     lead = s.dims[:-1]
     limit = at.full(lead, 0.0, s.dtype) if atol is None else spread(cast(atol, s.dtype), lead)
@@ -307,7 +272,7 @@ def linalg_pinv(
     kept = size.gt(spread(limit.expand_dims(limit.rank), s.dims))
     inverse = kept.select(s.reciprocal(), at.full(s.dims, 0.0, s.dtype))
     scaled = v.mul(spread(cast(inverse, x.dtype).expand_dims(s.rank - 1), v.dims))
-    return scaled.matmul(turned_and_conjugated(u))
+    return scaled.matmul(conjugate_transpose(u))
 
 
 @lowering("aten.linalg_matrix_exp")
@@ -338,15 +303,4 @@ def linalg_matrix_exp(at: NodeSite, x: V) -> V:
 
 @lowering("aten.linalg_householder_product")
 def linalg_householder_product(at: NodeSite, x: V, tau: V) -> V:
-    """The first columns of the product of reflections I - τ v vᴴ."""
-    rows, columns = sizes(at, x)[-2:]
-    steps = sizes(at, tau)[-1]
-    found = spread(eye(x, rows, columns, x.dtype), (*x.dims[:-2], rows, columns))
-    line = at.graph.iota((*x.dims[:-2], rows, 1), x.rank - 2, dtypes.int64)
-    for step in reversed(range(steps)):
-        column = x[..., step : step + 1]
-        column = line.gt(step).select(column, at.full(column.dims, 0, x.dtype))
-        column = line.eq(step).select(at.full(column.dims, 1, x.dtype), column)
-        factor = spread(tau[..., step : step + 1].expand_dims(tau.rank), column.dims)
-        found = found.sub(column.mul(factor).matmul(turned_and_conjugated(column).matmul(found)))
-    return found
+    return householder_product(x, tau)

@@ -1,0 +1,146 @@
+"""Windows of a tensor at places that are data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planish import dtypes
+from planish.ptir.dims import DimLike
+from planish.ptir.graph_value import GraphValue as V
+from planish.stablehlo.registry import lowering
+from planish.stablehlo.site import Site, cast
+
+Ints = Sequence[int]
+Numbers = Mapping[str, Any]
+
+
+def components(at: Site, indices: V, vector: int) -> tuple[list[V], tuple[DimLike, ...]]:
+    """The components of index vectors, and the shape of the batch of them."""
+    wide = (
+        cast(indices, dtypes.int64)
+        if indices.dtype is not dtypes.uint64
+        else indices.min((1 << 63) - 1).cast(dtypes.int64)
+    )
+    if vector == wide.rank:
+        return [wide], wide.dims
+    batch = tuple(d for axis, d in enumerate(wide.dims) if axis != vector)
+    parts = []
+    for n in range(at.whole(wide)[vector]):
+        starts, limits = [0] * wide.rank, list(wide.dims)
+        starts[vector], limits[vector] = n, n + 1
+        parts.append(wide.slice(starts, limits).reshape(batch))
+    return parts, batch
+
+
+def aligned(x: V, dims: Sequence[DimLike], places: Ints) -> V:
+    """Axes of a value at some places of a shape, repeated along the others."""
+    shape: list[DimLike] = [1] * len(dims)
+    for axis, place in enumerate(places):
+        shape[place] = x.dims[axis]
+    return x.reshape(shape).broadcast_to(tuple(dims))
+
+
+@lowering("stablehlo.gather")
+def gather(
+    at: Site,
+    x: V,
+    indices: V,
+    *,
+    dimension_numbers: Numbers,
+    slice_sizes: Ints,
+    indices_are_sorted: bool = False,
+) -> V:
+    return _gathered(at, x, indices, dimension_numbers, slice_sizes)
+
+
+@lowering("stablehlo.dynamic_gather")
+def dynamic_gather(
+    at: Site,
+    x: V,
+    indices: V,
+    slice_sizes: V,
+    *,
+    dimension_numbers: Numbers,
+    indices_are_sorted: bool = False,
+) -> V:
+    return _gathered(at, x, indices, dimension_numbers, at.sizes(2))
+
+
+def _gathered(at: Site, x: V, indices: V, numbers: Numbers, sizes: Sequence[DimLike]) -> V:
+    offset_dims = list(numbers.get("offset_dims", ()))
+    collapsed = [*numbers.get("collapsed_slice_dims", ()), *numbers.get("operand_batching_dims", ())]
+    start_map = list(numbers.get("start_index_map", ()))
+    vector = int(numbers.get("index_vector_dim", 0))
+    parts, batch = components(at, indices, vector)
+    batching = _batching(numbers, "start_indices_batching_dims", vector)
+    # axes that are taken whole need no index; a start for them is moved to 0
+    whole = [a for a in range(x.rank) if a not in collapsed and sizes[a] == x.dims[a]]
+    partial = [a for a in range(x.rank) if a not in collapsed and a not in whole]
+    dims = (*batch, *(sizes[a] for a in partial))
+    indexed = [a for a in range(x.rank) if a not in whole]
+    if not indexed:
+        found = x.broadcast_to((*batch, *x.dims))
+        return _arranged(found, batch, whole, partial, offset_dims, x.rank, collapsed)
+    places: list[V] = []
+    lead = list(range(len(batch)))
+    for axis in indexed:
+        if axis in start_map:
+            start = parts[start_map.index(axis)]
+            room = x.dims[axis] - sizes[axis]
+            start = _clamped(start, room)
+        else:
+            start = at.full(batch, 0, dtypes.int64)
+        if axis in batching:
+            start = at.graph.iota(batch, batching[axis], dtypes.int64)
+        index = aligned(start, dims, lead)
+        if axis in partial:
+            index = index.add(at.graph.iota(dims, len(batch) + partial.index(axis), dtypes.int64))
+        places.append(index)
+    if 0 in x.dims or 0 in dims:
+        rest = tuple(x.dims[a] for a in whole)
+        found = at.full((*dims, *rest), 0, x.dtype)
+    elif x.dtype.is_bool:
+        found = cast(x, dtypes.uint8).gather(places, indexed).ne(0)
+    else:
+        found = x.gather(places, indexed)
+    return _arranged(found, batch, whole, partial, offset_dims, x.rank, collapsed)
+
+
+def _clamped(start: V, room: DimLike) -> V:
+    if isinstance(room, int):
+        return start.max(0).min(max(room, 0))
+    last = start.graph.iota((room + 1,), 0).dimension_size(0).sub(1)
+    return start.max(0).min(last.broadcast_to(start.dims))
+
+
+def _batching(numbers: Numbers, name: str, vector: int) -> dict[int, int]:
+    """Axes of the operand that go along with axes of the batch."""
+    theirs = numbers.get(name, ())
+    ours = numbers.get("operand_batching_dims", numbers.get("input_batching_dims", ()))
+    return {axis: place - (place > vector) for axis, place in zip(ours, theirs, strict=True)}
+
+
+def _arranged(
+    found: V, batch: Sequence[DimLike], whole: Ints, partial: Ints, offsets: Ints, rank: int, collapsed: Ints
+) -> V:
+    """(batch, partial windows, whole axes) in the order of the result."""
+    kept = [a for a in range(rank) if a not in collapsed]
+    window = [*partial, *whole]
+    order: list[int] = []
+    lead = iter(range(len(batch)))
+    within = iter(kept)
+    for place in range(found.rank):
+        order.append(len(batch) + window.index(next(within)) if place in offsets else next(lead))
+    return found if order == sorted(order) else found.transpose(order)
+
+
+@lowering("stablehlo.torch_index_select")
+def torch_index_select(at: Site, x: V, index: V, *, dim: int, batch_dims: int) -> V:
+    wide = cast(index, dtypes.int64)
+    lead = x.dims[:batch_dims]
+    dims = (*lead, *x.dims[batch_dims:dim], *wide.dims[batch_dims:])
+    places = [at.graph.iota(dims, a, dtypes.int64) for a in range(dim)]
+    spots = [*range(batch_dims), *range(dim, len(dims))]
+    places.append(aligned(wide, dims, spots))
+    return x.gather(places, list(range(dim + 1)))

@@ -1,0 +1,38 @@
+"""Factorisations, solves and Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planish.ptir.graph_value import GraphValue as V
+from planish.stablehlo.registry import lowering
+from planish.stablehlo.site import Site
+
+
+@lowering("stablehlo.cholesky")
+def cholesky(at: Site, x: V, *, lower: bool = False) -> V:
+    """The other triangle is implementation-defined: zeros here."""
+    return x.cholesky(lower)
+
+
+@lowering("stablehlo.triangular_solve")
+def triangular_solve(
+    at: Site, a: V, b: V, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: str
+) -> V:
+    transforms = {"NO_TRANSPOSE": "none", "TRANSPOSE": "transpose", "ADJOINT": "adjoint"}
+    if transpose_a not in transforms:
+        at.refuse(f"there is no transpose_a {transpose_a}")
+    return a.triangular_solve(b, left_side, lower, transforms[transpose_a], unit_diagonal)
+
+
+@lowering("stablehlo.fft")
+def fft(at: Site, x: V, *, fft_type: str, fft_length: Sequence[int]) -> V:
+    axes = list(range(x.rank - len(fft_length), x.rank))
+    if not axes:
+        return x
+    if fft_type == "IRFFT":
+        return x.irfft(fft_length[-1], axes)
+    forms = {"FFT": x.fft, "IFFT": x.ifft, "RFFT": x.rfft}
+    if fft_type not in forms:
+        at.refuse(f"there is no transform {fft_type}")
+    return forms[fft_type](axes)
