@@ -1,6 +1,6 @@
 /* Runs a compiled model on files: driver FOLDER DIR THREADS CALLERS.
 
-   DIR/in.NAME has words of 64 bits (dtype, rank, sizes), then elements; DIR/out.NAME is written alike. Several callers run the model at
+   DIR/in.NAME has words of 64 bits (dtype, rank, sizes), then elements; DIR/out.NUMBER is written alike. Several callers run the model at
    once, each a few times, and have to agree to the last bit. What goes wrong is one line. */
 #include <pthread.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ int main(int count, char **arguments) {
         for (int k = 1; k < callers; k++)
             if (first->bytes != results[k][n].bytes || memcmp(first->data, results[k][n].data, first->bytes)) stop("callers differ");
         char path[4096];
-        snprintf(path, sizeof path, "%s/out.%s", arguments[2], ports[n].name);
+        snprintf(path, sizeof path, "%s/out.%02zu", arguments[2], n);
         FILE *file = fopen(path, "wb");
         int64_t head[2] = {first->dtype, first->rank};
         fwrite(head, 8, 2, file);
