@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent.parent / "planish" / "runtime" / "native"
-UNITS: Final = ("support", "gpu")
+UNITS: Final = ("support", "gpu", "standalone")
 """What each file of IR is made of: the C of that name, with what it includes."""
+STANDALONE: Final = FOLDER.parent / "standalone"
+"""Where the C is that runs compiled models without Python."""
 OBJECT: Final = FOLDER / "support.o"
 """What every process needs, ready to be loaded."""
 VERSION: Final = "14"
@@ -42,9 +44,16 @@ _WORDS: Final = re.compile(
 )
 
 
-def fingerprint() -> str:
-    """What the C is."""
-    sources = sorted(FOLDER.glob("*.[ch]"))
+def folder(unit: str) -> Path:
+    """Where a unit is."""
+    return STANDALONE if unit == "standalone" else FOLDER
+
+
+def fingerprint(unit: str = "support") -> str:
+    """What the C of a unit is."""
+    sources = sorted(folder(unit).glob("*.[ch]"))
+    if unit == "standalone":
+        sources += [FOLDER / name for name in ("half.c", "pool.c", "system.h")]
     return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in sources)).hexdigest()
 
 
@@ -61,13 +70,13 @@ def tool(name: str) -> str | None:
 
 def made(unit: str) -> Path:
     """Where the IR of a unit is."""
-    return FOLDER / f"{unit}.ll"
+    return folder(unit) / f"{unit}.ll"
 
 
 def compiled(clang: str, opt: str, unit: str) -> str:
     """The IR of the C, as the package has it."""
     first = subprocess.run(
-        [clang, *_CLANG, "-o", "-", FOLDER / f"{unit}.c"], check=True, capture_output=True, text=True
+        [clang, *_CLANG, "-o", "-", folder(unit) / f"{unit}.c"], check=True, capture_output=True, text=True
     ).stdout
     raw = subprocess.run(
         [opt, "-opaque-pointers", "-S", f"-passes={_PASSES}"],
@@ -76,7 +85,7 @@ def compiled(clang: str, opt: str, unit: str) -> str:
     text = _WORDS.sub("", _LINES.sub("", raw))
     # nothing here unwinds: no tables for it
     text = re.sub(r"^(define .*) \{$", r"\1 nounwind {", text, flags=re.MULTILINE)
-    return f"; made by `make native` from the C beside this\n; sha256 {fingerprint()}\n{text}"
+    return f"; made by `make native` from the C beside this\n; sha256 {fingerprint(unit)}\n{text}"
 
 
 def object_code(ir: str) -> bytes:

@@ -85,20 +85,23 @@ class Splitting(OneAxis):
         """What is done to the kernel when the axis is split."""
         return sink
 
-    def apply(self, sink: UOp, target: Target) -> UOp:
-        r = self.found(sink)
-        facts = Nest.of(sink)
+    def parted(self, r: UOp, facts: Nest) -> tuple[UOp, UOp]:
+        """The part that changes, and what the axis is in terms of both."""
         amount, rest = parts(self, r, most=self.most)
-        self.check(facts, r, amount, target)
         if rest is None and self.makes is None:
             raise self.no(f"{amount} is all of axis {self.axis}")
         axis, table = cast("Axis", r.arg), r.table
         part = table.range(amount, self.place(axis.part(0 if self.takes_outer else 1, self.makes), facts))
         if rest is None:
-            instead: UOp = part
-        else:
-            other = table.range(rest, axis.part(1 if self.takes_outer else 0))
-            instead = part * rest + other if self.takes_outer else other * amount + part
+            return part, part
+        other = table.range(rest, axis.part(1 if self.takes_outer else 0))
+        return part, part * rest + other if self.takes_outer else other * amount + part
+
+    def apply(self, sink: UOp, target: Target) -> UOp:
+        r = self.found(sink)
+        facts = Nest.of(sink)
+        part, instead = self.parted(r, facts)
+        self.check(facts, r, part.vmax + 1, target)
         exchange = {r: instead}
         # a quotient may turn out to be one of the parts, and what depends on it not to need the other
         for node in facts.nodes:

@@ -1,6 +1,9 @@
 """`thread(i, 8)`: contiguous pieces of an output axis are given to the cores.
 
-In a kernel of several loops, one after another, every core does its piece of each (`companions.py`).
+In a kernel of several loops, one after another, every core does its piece of each (`companions.py`). Pieces that are `uneven` may be of an axis
+whose size is not known, or that they do not divide: the last ones are shorter, or empty.
+
+    i < n            t < 8, k < min(m, n - t·m)   at   t·m + k        m = ceil(n / 8)
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from planish.uop.nest import OUTPUT
 from planish.uop.nest.kernel import Nest
 from planish.uop.node import UOp
 from planish.uop.ops import Axis, AxisType, Ops
+from planish.uop.symbolic import simplify
 
 
 class Thread(Splitting):
@@ -27,6 +31,18 @@ class Thread(Splitting):
     makes = AxisType.THREAD
     sized = "pieces"
     pieces: int = ALL
+    uneven: bool = False
+
+    def parted(self, r: UOp, facts: Nest) -> tuple[UOp, UOp]:
+        if not self.uneven:
+            return super().parted(r, facts)
+        if r.src[0].ranges or self.pieces < 2:
+            raise self.no(f"axis {self.axis} has no pieces of about the same size")
+        axis, size = cast("Axis", r.arg), r.src[0]
+        part = r.table.range(self.pieces, self.place(axis.part(0, self.makes), facts))
+        most = simplify((size + (self.pieces - 1)) // self.pieces)
+        left = simplify((size - part * most).alu(Ops.MAX, size.const_like(0)).alu(Ops.MIN, most))
+        return part, part * most + r.table.range(left, axis.part(1))
 
     @property
     def takes_outer(self) -> bool:
@@ -52,6 +68,8 @@ class Thread(Splitting):
         """What becomes of the other loops of a kernel when cores share one."""
         pieces = part.vmax + 1
         found = companions(self, facts, r, pieces)
+        if self.uneven and found.axes:
+            raise self.no("other loops have no such pieces")
         exchange = {end: done_once(end, part) for end in found.alone}
         for axis in found.axes:
             rest = (axis.vmax + 1) // pieces

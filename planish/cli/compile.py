@@ -2,6 +2,7 @@
 
 planish compile model.onnx -o out/ --dim batch=1..64
 planish run out/ --random --dim batch=8
+cc main.c -Iout -Lout -lplanish -Wl,-rpath,out          a program in C that runs it (out/planish.h)
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from planish.cli.console import OK, CommandError, Console, Options, UsageError, 
 from planish.cli.models import read_dims
 from planish.cli.run import open_model
 from planish.compiler.progress import ProgressLine
+from planish.config import settings
+from planish.runtime.processors import LEVELS
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
@@ -32,6 +35,9 @@ def run(arguments: Sequence[str], console: Console) -> int:
     )
     parser.add_argument(
         "--shape", metavar="NAME=AxB", action="append", default=[], help="the shape of an input"
+    )
+    parser.add_argument(
+        "--target", metavar="NAME", default="host", help=f"the processor: host, {', '.join(LEVELS)}"
     )
     args = parser.parse(arguments, console)
     folder = Path(args.output)
@@ -53,9 +59,12 @@ def run(arguments: Sequence[str], console: Console) -> int:
             deployment.Port(info.name, info.dtype, _dims(info, shapes, model.dims)) for info in model.inputs
         ]
         outputs = [deployment.Port(info.name, info.dtype, info.dims) for info in model.outputs]
-        weights = deployment.save(folder, program.function, program.weights, inputs, outputs)
+        with settings(target=args.target):
+            saved = deployment.save(folder, program.function, program.weights, inputs, outputs)
         took = progress.seconds
-    console.say(f"wrote {folder} in {took:.1f} s: {len(program.weights)} weights, {size(weights)}")
+    console.say(f"wrote {folder} in {took:.1f} s: {len(program.weights)} weights, {size(saved.weights)}")
+    if saved.only_python:
+        console.say(f"note: it runs from Python alone, not from C: {saved.only_python}")
     return OK
 
 

@@ -1,11 +1,12 @@
 """A compiled model in a folder: what `planish compile` writes and `planish run` runs without the onnx package.
 
-    out/model.json     inputs, outputs, where each weight lies, and the digests of the two files below
+    out/model.json     version, processor, inputs, outputs, where each weight lies, and the digests of the two files below
     out/program.ptir   the program
-    out/weights.bin    the weights, mapped when it runs
+    out/weights.bin    the weights and the constants of the plan, mapped when it runs
     out/code/          plan and object code, as in the compilation cache, each with its digest
+    out/plan.bin, out/model.so, out/planish.h, out/libplanish.so   for programs in C (`planish.compiler.standalone`)
 
-The code is that of one processor and one version of planish; elsewhere it is compiled again from the program. Whoever runs a
+The code is that of one processor and one version of planish; elsewhere the folder is refused. Whoever runs a
 folder runs the machine code in it. Digests tell damage, not who wrote it. Nothing is written to a folder that is run.
 """
 
@@ -19,27 +20,34 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planish import dtypes, ptir
+from planish._version import __version__
 from planish.cli.console import CommandError
-from planish.compiler import Executable, compile
+from planish.compiler import Executable, compile, standalone
 from planish.compiler.object_code import support
-from planish.config import settings
+from planish.config import current, settings
 from planish.errors import OutOfMemoryError, PlanishError
 from planish.records import dataclass
 from planish.runtime.cache import code_from
+from planish.runtime.processors import check_runs_here, processor
+from planish.target import find as find_target
+
+if TYPE_CHECKING:
+    from planish.compiler import Lowered
 
 Array = NDArray[Any]
-FORMAT: Final = 2
+FORMAT: Final = standalone.FORMAT
 _MANIFEST: Final = "model.json"
 _PROGRAM: Final = "program.ptir"
 _WEIGHTS: Final = "weights.bin"
 _CODE: Final = "code"
 _ALIGNMENT: Final = 64
+_STANDALONE: Final = (standalone.PLAN, standalone.CODE, standalone.LIBRARY, standalone.HEADER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +93,28 @@ def is_deployment(path: str) -> bool:
     return (Path(path) / _MANIFEST).is_file()
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a folder was made of."""
+
+    weights: int
+    """Their bytes."""
+    only_python: str = ""
+    """Why a program in C cannot run it; nothing if one can."""
+
+
 def save(
     folder: Path,
     function: ptir.Function,
     weights: Sequence[Array],
     inputs: Sequence[Port],
     outputs: Sequence[Port],
-) -> int:
-    """Compile a function and write it with its weights; how many bytes the weights have."""
+) -> Saved:
+    """Compile a function and write it with its weights."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="planish-compile-") as staging:
         with settings(cache=True, cache_dir=staging):
-            compile(function)
+            lowered = compile(function).lowered
             # what every function needs may have been loaded before, from elsewhere
             support.__wrapped__()
         code = folder / _CODE
@@ -107,12 +125,35 @@ def save(
             place = code / entry.relative_to(staging)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(entry, place)
+        with settings(cache=True, cache_dir=staging):
+            named = [port.name for port in inputs], [port.name for port in outputs]
+            saved, written = _write_weights(folder / _WEIGHTS, weights, standalone.constants(lowered))
+            only_python = _write_standalone(folder, lowered, *named, written)
     program = ptir.print(function).encode()
     (folder / _PROGRAM).write_bytes(program)
-    places, offset = [], 0
+    manifest = {
+        "format": FORMAT,
+        "version": __version__,
+        "target": current().target,
+        "processor": str(processor(lowered.target)),
+        "inputs": [asdict(port) for port in inputs],
+        "outputs": [asdict(port) for port in outputs],
+        "weights": saved,
+        "digests": {_PROGRAM: hashlib.sha256(program).hexdigest(), _WEIGHTS: written.digest},
+    }
+    (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    return Saved(written.bytes, only_python)
+
+
+def _write_weights(
+    path: Path, weights: Sequence[Array], constants: Sequence[Array]
+) -> tuple[list[dict[str, Any]], standalone.Placed]:
+    """Weights, then constants, each at a multiple of the alignment: what is said of the weights, and where everything is."""
+    records: list[dict[str, Any]] = []
+    offsets, offset = [], 0
     digest = hashlib.sha256()
-    with (folder / _WEIGHTS).open("wb") as file:
-        for array in weights:
+    with path.open("wb") as file:
+        for array in (*weights, *constants):
             data = np.ascontiguousarray(array)
             for part in (
                 bytes(-offset % _ALIGNMENT),
@@ -121,18 +162,31 @@ def save(
                 file.write(part)
                 digest.update(part)
             offset += -offset % _ALIGNMENT
-            kind = dtypes.from_numpy(data.dtype).short
-            places.append({"dtype": kind, "shape": list(array.shape), "offset": offset})
+            offsets.append(offset)
+            if len(records) < len(weights):
+                kind = dtypes.from_numpy(data.dtype).short
+                records.append({"dtype": kind, "shape": list(array.shape), "offset": offset})
             offset += data.nbytes
-    manifest = {
-        "format": FORMAT,
-        "inputs": [asdict(port) for port in inputs],
-        "outputs": [asdict(port) for port in outputs],
-        "weights": places,
-        "digests": {_PROGRAM: hashlib.sha256(program).hexdigest(), _WEIGHTS: digest.hexdigest()},
-    }
-    (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    return offset
+    own = len(weights)
+    return records, standalone.Placed(offsets[:own], offsets[own:], offset, digest.hexdigest())
+
+
+def _write_standalone(
+    folder: Path, lowered: Lowered, inputs: Sequence[str], outputs: Sequence[str], placed: standalone.Placed
+) -> str:
+    """Write what C needs; why it cannot be had, if so."""
+    for name in _STANDALONE:
+        (folder / name).unlink(missing_ok=True)
+    try:
+        code = standalone.code(lowered)
+        plan = standalone.plan(lowered, inputs, outputs, placed, code, __version__)
+    except standalone.CannotStand as error:
+        return error.message
+    for name, data in zip(
+        _STANDALONE, (plan, code, standalone.library(), standalone.header().encode()), strict=True
+    ):
+        (folder / name).write_bytes(data)
+    return ""
 
 
 def load(path: str) -> Deployment:
@@ -145,6 +199,8 @@ def load(path: str) -> Deployment:
                 f"{folder} has format {str(manifest['format'])[:40]}, not {FORMAT}",
                 remedy="compile the model again with this version of planish",
             )
+        target = manifest["target"]
+        _check_machine(folder, manifest["version"], target, manifest["processor"])
         program = (folder / _PROGRAM).read_bytes()
         size = (folder / _WEIGHTS).stat().st_size
         raw = np.memmap(folder / _WEIGHTS, np.uint8, "r") if size else np.empty(0, np.uint8)
@@ -164,9 +220,27 @@ def load(path: str) -> Deployment:
     counts = (len(function.params), len(function.results)) == (len(inputs) + len(weights), len(outputs))
     if not counts or not all(map(_fits, inputs, function.param_types)):
         raise CommandError(f"{folder} is no compiled model: {_MANIFEST} is of another program")
-    with code_from(folder / _CODE):
+    with settings(target=target), code_from(folder / _CODE):
         executable = compile(function)
     return Deployment(inputs, outputs, executable, weights)
+
+
+def _check_machine(folder: Path, version: object, target: object, made_for: object) -> None:
+    """Refuse code of another version, or for another processor."""
+    remedy = "compile the model again with this version of planish, on this machine"
+    if version != __version__:
+        raise CommandError(
+            f"{folder} was compiled by planish {str(version)[:40]}, and this is {__version__}", remedy=remedy
+        )
+    here = processor(find_target(str(target)))
+    try:
+        check_runs_here(here)
+    except PlanishError as error:
+        raise CommandError(f"{folder}: {error.message}", remedy=remedy) from None
+    if made_for != str(here):
+        name = "".join(str(made_for).split()[1:2])[:40] or "no processor"
+        other = "one with other features" if name == here.name else here.name
+        raise CommandError(f"{folder} was compiled for {name}, and this processor is {other}", remedy=remedy)
 
 
 def _fits(port: Port, type: ptir.TensorType) -> bool:

@@ -57,7 +57,7 @@ def source_of(program: Program, aliased: Collection[int], *, scratch: int, avx51
     return llvm.render(own, aliased=memory, scratch=bool(scratch), avx512=avx512)
 
 
-def _object(lowered: Lowered, number: int, processor: Processor) -> bytes:
+def kernel_image(lowered: Lowered, number: int, processor: Processor) -> bytes:
     """The object code of a kernel: from the cache by its key, or by its text."""
     found = object_under(lowered.keys[number]) if lowered.keys else None
     if found is None:
@@ -71,7 +71,9 @@ def _by_llvm(lowered: Lowered, processor: Processor) -> tuple[list[int], object]
     """The addresses of the kernels, and what they live in: an object per kernel."""
     images = lowered.images
     if images is None:
-        images = tuple(partial(_object, lowered, number, processor) for number in range(len(lowered.scratch)))
+        images = tuple(
+            partial(kernel_image, lowered, number, processor) for number in range(len(lowered.scratch))
+        )
     loaded = [Loaded(image(), helpers()) for image in images]
     return [kernel.address("kernel") for kernel in loaded], loaded
 
@@ -250,7 +252,7 @@ def fast_call(
             template[layout.scratch(site)] = next(own).offset
             inside.append(layout.scratch(site))
     known = {slot for _, slot in assembled.sizes}
-    computed = _computed_slots(code)
+    computed = computed_slots(code)
     results = []
     told = lowered.arguments.results
     for number, dims_of, dtype in zip(plan.results, assembled.results, told, strict=True):
@@ -304,7 +306,7 @@ def _only_complex(lowered: Lowered) -> bool:
     )
 
 
-def _computed_slots(code: Code) -> set[int]:
+def computed_slots(code: Code) -> set[int]:
     """Slots that instructions write."""
     return {i.target for i in code.instructions if isinstance(i, Calculate | Read)}
 

@@ -64,20 +64,20 @@ def object_under(key: str) -> bytes | None:
     return found
 
 
-def glue_of(source: str) -> bytes:
+def glue_of(source: str, processor: Processor | None = None) -> bytes:
     """The same for code that runs once per call."""
+    made_for = processor or processors.host()
 
     def make() -> bytes:
         from planish.runtime import cpu
 
-        return cpu.emit_glue(source)
+        return cpu.emit_glue(source, made_for)
 
-    return _kept(key_of("glue", str(processors.host()), source), make)
+    return _kept(key_of("glue", str(made_for), source), make)
 
 
-@functools.cache
-def routine_of(name: str, processor: Processor) -> int | None:
-    """Where a routine is in memory; None if there is none of that name, or this machine lacks a library that it calls."""
+def routine_image(name: str, processor: Processor) -> bytes | None:
+    """The object code of a routine; None if there is none of that name."""
     from planish.runtime import routines
 
     routine = routines.routine_named(name)
@@ -89,7 +89,15 @@ def routine_of(name: str, processor: Processor) -> int | None:
 
         return cpu.emit_routine(routines.source(name), processor, unrolled=routine.unrolled)
 
-    image = _kept(key_of("routine", str(processor), name, str(libraries.wide_integers())), make)
+    return _kept(key_of("routine", str(processor), name, str(libraries.wide_integers())), make)
+
+
+@functools.cache
+def routine_of(name: str, processor: Processor) -> int | None:
+    """Where a routine is in memory; None if there is none of that name, or this machine lacks a library that it calls."""
+    image = routine_image(name, processor)
+    if image is None:
+        return None
     symbols = libraries.addresses(undefined_symbols(image))
     if symbols is None:
         return None

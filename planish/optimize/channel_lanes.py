@@ -93,7 +93,9 @@ def _best_tile(draft: Draft, view: Nest, window: Window, channel: UOp, lanes: in
     """Of the pixels that are neighbours as many as there are registers for; if all of them are few, some of other axes, too."""
     across, taps, channels = _across(view, window), _last_taps(view, window), size_of(channel)
     whole = size_of(across)
-    amounts = [{across: p} for p in range(1, min(whole, _MOST_PIXELS) + 1)]
+    # (of a size that is not known the last tile is masked: better one vector than several pieces)
+    known = draft.has_pieces(across)
+    amounts = [{across: p} for p in range(1, min(whole, _MOST_PIXELS) + 1) if known or p.bit_count() == 1]
     for axis in reversed([r for r in window.pixels if r is not across] if whole < _FEW_PIXELS else []):
         amounts += [
             {**one, axis: n}
@@ -142,9 +144,11 @@ def channels_in_lanes(draft: Draft, view: Nest, window: Window, channel: UOp) ->
         return False
     if not draft.take(Upcast, channel, width, "channels in lanes: weights are vectors, pixels are broadcast"):
         return False
-    beyond = [r for r, n in tile.amounts.items() if size_of(r) % n]
+    beyond = [r for r, n in tile.amounts.items() if size_of(r) % n and draft.has_pieces(r)]
     for r, n in tile.amounts.items():
         if n > 1 and r not in beyond:
+            if size_of(r) % n:  # nobody knows where it ends: what is copied is for one tile
+                draft.take(PadTo, r, n, "whole tiles of pixels")
             draft.take(Upcast, r, n, "pixels that share a vector of weights")
     _share(draft, view, window, sizes, channel)
     _copies(draft, window, sizes, channel, passes, room)
@@ -202,7 +206,7 @@ def _share(draft: Draft, view: Nest, window: Window, sizes: Sizes, channel: UOp)
         else:
             halo = sizes.image({axis: 1}) - whole // max(size_of(axis), 1)
             again = weights * batch + copying(target, max(halo, 0))
-        cuts.append(CoreCut(axis, steps, again))
+        cuts.append(CoreCut(axis, steps, again, uneven=not draft.has_pieces(axis)))
     cut = best_cut(target, view.work, cuts) if draft.cores else None
     if cut is not None:
         draft.take(Thread, cut.axis, cut.pieces, "pieces for the cores")
@@ -222,9 +226,11 @@ def _rows(draft: Draft, window: Window, sizes: Sizes, passes: dict[UOp, int], ro
     for r in window.pixels:
         units[r] = draft.upcast.get(r, 1)
         parts[r] = draft.steps(r) * units[r]
-    steps: dict[UOp, int] = {}
-    times = 1
-    for r in (r for r in window.pixels if draft.steps(r) > 1):
+    # of axes whose size is not known a copy is for one step
+    steps = {r: 1 for r in window.pixels if not draft.has_pieces(r)}
+    parts |= {r: units[r] for r in steps}
+    times = prod(draft.steps(r) for r in steps)
+    for r in (r for r in window.pixels if draft.steps(r) > 1 and r not in steps):
         if sizes.image(parts) <= room:
             break
         count = draft.steps(r)

@@ -183,8 +183,9 @@ def _nest(
     ]
     far = along * columns * wide > draft.target.caches[1] // _NEAR
     enough = _ALONE if columns <= width else _FAR_AGAIN if far else _AGAIN
-    # (the last columns are copied in any case)
-    staged = turned or again >= enough or converted[0] or (rest is not None and columns <= width)
+    # (the last columns are copied in any case; of rows whose number is not known there may be one, for which nothing is worth a copy)
+    often = again >= enough and draft.has_pieces(product.rows)
+    staged = turned or often or converted[0] or (rest is not None and columns <= width)
     scattered = columns > width and view.stride(product.left, product.along) != 1
     length = along
     if rest is None and (staged or far):
@@ -194,7 +195,11 @@ def _nest(
     # what a piece writes stays in the second cache from one block of a walk to the next
     least = -(-rows * columns * wide * _NEAR // draft.target.caches[1]) if walked else 2
     cuts = [
-        *(CoreCut(batch, size_of(batch)) for batch in product.batches if size_of(batch)),
+        *(
+            CoreCut(batch, size_of(batch), uneven=not draft.has_pieces(batch))
+            for batch in product.batches
+            if size_of(batch)
+        ),
         CoreCut(
             product.columns,
             -(-columns // width),
@@ -202,8 +207,15 @@ def _nest(
             is_free=walked
             and columns % width > 0,  # a panel that nothing is in is more code: only for long walks
             least=max(2, least),
+            uneven=not draft.has_pieces(product.columns),
         ),
-        CoreCut(product.rows, again, copying(draft.target, along * columns) if staged else 0.0, is_free=True),
+        CoreCut(
+            product.rows,
+            again,
+            copying(draft.target, along * columns) if staged else 0.0,
+            is_free=True,
+            uneven=not draft.has_pieces(product.rows),
+        ),
     ]
     # a block is of use to all rows of a piece, and a walk the better the longer it is
     rounds = 1 if length < along and (again < _AGAIN or columns <= width) else ROUNDS
@@ -216,12 +228,13 @@ def _nest(
     lanes = Lanes if is_outside else Upcast
     if not draft.take(lanes, product.columns, width, tile):
         return False
-    if cut is not None and cut.axis is product.rows:
+    if cut is not None and cut.axis is product.rows and draft.has_pieces(product.rows):
         blocks = -(-blocks // cut.pieces) * cut.pieces  # a block of rows is a piece, or part of one
     each = -(-again // blocks)
-    if rows % (shape.rows * each * blocks):
+    whole = shape.rows * (each * blocks if blocks > 1 or draft.has_pieces(product.rows) else 1)
+    if rows % whole:
         beyond = PadTo if scattered else Overrun  # what is copied has its gates there
-        draft.take(beyond, product.rows, shape.rows * each * blocks, "rows in whole tiles")
+        draft.take(beyond, product.rows, whole, "rows in whole tiles")
     if shape.rows > 1:
         draft.take(Upcast, product.rows, shape.rows, tile)
     if scattered and blocks > 1 and each > 1:

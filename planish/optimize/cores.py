@@ -40,6 +40,7 @@ def share_among_cores(draft: Draft, view: Nest) -> None:
     if any(isinstance(action, Thread) for action in draft.actions):
         return
     pieces = pieces_for(draft.target, view)
+    named: list[tuple[UOp, int]] = []
     left = {axis: loop for axis in view.outputs if (loop := draft.outermost(axis)) is not None}
     for axis in sorted(left, key=lambda axis: left[axis].order):  # as they stand now
         size = draft.left(axis)
@@ -50,7 +51,12 @@ def share_among_cores(draft: Draft, view: Nest) -> None:
             most = min(most, max(size // _ROWS, 2 * ROUNDS * draft.target.workers))
         if most < 2 or is_done_again(view, axis):
             continue
-        if draft.take_first(Thread, axis, amounts_for(draft.target, size, most)[:4]) > 1:
+        if not draft.has_pieces(axis):
+            named.append((axis, min(most, size // 2)))
+        elif draft.take_first(Thread, axis, amounts_for(draft.target, size, most)[:4]) > 1:
+            return
+    for axis, most in named:
+        if most > 1 and draft.take(Thread, axis, most):
             return
 
 
@@ -96,6 +102,13 @@ class CoreCut(NamedTuple):
     """Whether any number of pieces is possible: the axis can run over its end."""
     least: int = 2
     """Fewer pieces would be too large."""
+    uneven: bool = False
+    """Whether the number of its steps is not known."""
+
+    @property
+    def most(self) -> int:
+        """How many pieces there may be: of an axis whose steps are not known, what is left of it stays a loop."""
+        return self.steps // 2 if self.uneven else self.steps
 
     @property
     def padded(self) -> int:
@@ -115,8 +128,8 @@ def best_cut(target: Target, work: int, cuts: Sequence[CoreCut], *, rounds: int 
     several = [
         cut._replace(pieces=pieces)
         for cut in cuts
-        for pieces in range(min(cut.steps, most), min(cut.least, cut.steps, most) - 1, -1)
-        if pieces > 1 and (cut.is_free or cut.steps % pieces == 0)
+        for pieces in range(min(cut.most, most), min(cut.least, cut.steps, most) - 1, -1)
+        if pieces > 1 and (cut.is_free or cut.steps % pieces == 0 or cut.uneven)
     ]
 
     def cost(cut: CoreCut) -> float:
@@ -124,8 +137,9 @@ def best_cut(target: Target, work: int, cuts: Sequence[CoreCut], *, rounds: int 
         alone = busy * cut.padded / cut.steps / cut.pieces + cut.copied
         few = max(0, rounds * target.workers - cut.pieces) / (rounds * target.workers)
         many = max(0, cut.pieces - rounds * target.workers) / target.cores
-        # of equal ones, the one that is less work for fewer cores, unless large pieces are wanted
+        # of equal ones, the one that is less work for fewer cores, unless large pieces are wanted, and one whose pieces are known
         waste = cut.padded / cut.steps - 1 if rounds > 1 else 0
+        waste += cut.uneven
         return turns * alone * (1 + 0.02 * few + 0.02 * many + 0.1 * waste)
 
     return min(several, key=cost, default=None)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import Final, cast
 
-from planish.actions.base import Action
+from planish.actions.base import Action, is_within
 from planish.actions.block import Block
 from planish.actions.stage import Stage
 from planish.actions.swap import Swap
+from planish.actions.thread import Thread
 from planish.actions.upcast import Upcast
 from planish.records import dataclass
 from planish.target import Target
@@ -44,6 +45,8 @@ class Draft:
     """How much of an axis is in registers."""
     cores: bool = True
     """Whether the kernel may be cut into pieces for several cores."""
+    named: frozenset[str] = frozenset()
+    """Axes that stand in for ones of which the size is not known: they have no equal pieces."""
 
     # -- trials ------------------------------------------------------------------------------------------------------
 
@@ -81,6 +84,10 @@ class Draft:
         found = self.innermost(axis)
         return 1 if found is None else size_of(found)
 
+    def has_pieces(self, axis: UOp) -> bool:
+        """Whether the size of an axis is known, so that something may divide it."""
+        return not any(is_within(name_of(axis), name) for name in self.named)
+
     # -- actions -----------------------------------------------------------------------------------------------------
 
     def do(self, action: Action, reason: str = "") -> bool:
@@ -96,7 +103,12 @@ class Draft:
     def take(self, kind: Kind, axis: UOp, amount: int, reason: str = "", *, inner: bool = False) -> bool:
         """Do something to the outermost (or innermost) loop that is left of an axis, if that fits."""
         loop = self.innermost(axis) if inner else self.outermost(axis)
-        if loop is None or not self.do(kind(name_of(loop), amount), reason):
+        if loop is None:
+            return False
+        action = kind(name_of(loop), amount)
+        if kind is Thread and not self.has_pieces(axis):
+            action = action.replaced(uneven=True)
+        if not self.do(action, reason):
             return False
         if kind is Upcast:
             self.upcast[axis] = self.upcast.get(axis, 1) * amount

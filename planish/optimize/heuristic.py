@@ -14,6 +14,7 @@ from planish.actions.base import Action
 from planish.optimize.cost import estimate
 from planish.optimize.cpu import CPU, finish
 from planish.optimize.draft import Attempt, Draft
+from planish.optimize.stand_in import named_axes, replay, stand_in, watched
 from planish.optimize.templates import Finish, Template, choose_best, every_candidate, only
 from planish.optimize.why import Rival
 from planish.target import Parallel, Target
@@ -34,7 +35,27 @@ def drafted(sink: UOp, target: Target, attempt: Attempt, *, cores: bool = True) 
     nest = Nest.of(sink)
     if nest.writes:
         choose_best(draft, nest, *_templates(target, nest))
+        if not target.is_gpu and (named := named_axes(sink)):
+            return _as_of_fixed_sizes(draft, sink, named)
     return draft
+
+
+def _as_of_fixed_sizes(draft: Draft, sink: UOp, named: frozenset[str]) -> Draft:
+    """What is chosen for a kernel of fixed sizes in place of one with named ones, if all of it fits, or is better."""
+    target, attempt, fixed = draft.target, draft.attempt, stand_in(sink)
+    if fixed is None:
+        return draft
+    cores = target.parallel is Parallel.CORES and draft.cores
+    trial = Draft(fixed, target, watched(attempt, named), cores=cores, named=named)
+    nest = Nest.of(fixed)
+    if not choose_best(trial, nest, *_templates(target, nest)):
+        return draft
+    found = Draft(sink, target, attempt, cores=cores)
+    if replay(found, trial.actions, trial.reasons, named):
+        return found
+    threads = target.workers if cores else 1
+    cycles = [estimate(each.sink, target, threads=threads).cycles for each in (draft, found)]
+    return found if cycles[1] < cycles[0] else draft
 
 
 def rivals(sink: UOp, target: Target, attempt: Attempt, threads: int | None = None) -> list[Rival]:

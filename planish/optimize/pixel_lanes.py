@@ -72,7 +72,12 @@ def _share(draft: Draft, view: Nest, window: Window, sizes: Sizes, copied: int) 
     """Pieces for the cores, each of which has a copy of its own of the image that it needs."""
     again = copying(draft.target, copied)
     cuts = [
-        CoreCut(r, draft.steps(r), again if r in sizes.pairs or r in window.channels else 0.0)
+        CoreCut(
+            r,
+            draft.steps(r),
+            again if r in sizes.pairs or r in window.channels else 0.0,
+            uneven=not draft.has_pieces(r),
+        )
         for r in (*window.shared, *window.pixels, *window.channels)
         if draft.innermost(r) is not None
     ]

@@ -102,9 +102,9 @@ def emit_object(source: str, made_for: Processor | None = None) -> bytes:
     return image
 
 
-def emit_glue(source: str) -> bytes:
-    """The object code of IR that runs once per call, not per element, for this machine: made quickly, not made quick."""
-    image: bytes = _machine(host(), 0).emit_object(_parsed(source))
+def emit_glue(source: str, made_for: Processor | None = None) -> bytes:
+    """The object code of IR that runs once per call, not per element: made quickly, not made quick."""
+    image: bytes = _machine(made_for or host(), 0).emit_object(_parsed(source))
     return image
 
 

@@ -32,14 +32,16 @@ MATHEMATICS: Final = frozenset(
 )  # fmt: skip
 """What code that was not decomposed by the compiler (LLIR written by hand) calls in the C library."""
 
-_ALLOC, _WRITE = 2, 1
+ALLOC, WRITE = 2, 1
 _PAGE: Final = mmap.PAGESIZE
 _PROT_READ_EXEC: Final = 1 | 4
 _NO_SYMBOLS: Final[Mapping[str, int]] = {}
 _STUB: Final = b"\xff\x25\x00\x00\x00\x00"  # jmp *0(%rip), followed by the address
 
 
-class _Section(NamedTuple):
+class Section(NamedTuple):
+    """A row of the table of sections."""
+
     name: int
     kind: int
     flags: int
@@ -52,7 +54,9 @@ class _Section(NamedTuple):
     entry: int
 
 
-class _ElfSymbol(NamedTuple):
+class ElfSymbol(NamedTuple):
+    """A row of the table of symbols."""
+
     name: int
     info: int
     other: int
@@ -92,10 +96,10 @@ def mathematics(image: bytes) -> dict[str, int]:
 
 def undefined_symbols(image: bytes) -> list[str]:
     """What an object needs from outside."""
-    return _Object(image).undefined
+    return ElfObject(image).undefined
 
 
-class _Object:
+class ElfObject:
     """The tables of an object file."""
 
     def __init__(self, image: bytes) -> None:
@@ -105,26 +109,26 @@ class _Object:
         (start,) = struct.unpack_from("<Q", image, 40)
         size, count, self.names = struct.unpack_from("<HHH", image, 58)
         self.sections = [
-            _Section(*struct.unpack_from("<IIQQQQIIQQ", image, start + n * size)) for n in range(count)
+            Section(*struct.unpack_from("<IIQQQQIIQQ", image, start + n * size)) for n in range(count)
         ]
         table = next(s for s in self.sections if s.kind == 2)
         self.strings = self.sections[table.link].offset
         self.symbols = [
-            _ElfSymbol(*struct.unpack_from("<IBBHQQ", image, table.offset + n * 24))
+            ElfSymbol(*struct.unpack_from("<IBBHQQ", image, table.offset + n * 24))
             for n in range(table.size // 24)
         ]
 
     def text(self, start: int) -> str:
         return self.image[start : self.image.index(0, start)].decode()
 
-    def name(self, symbol: _ElfSymbol) -> str:
+    def name(self, symbol: ElfSymbol) -> str:
         return self.text(self.strings + symbol.name)
 
     @property
     def undefined(self) -> list[str]:
         return [self.name(s) for s in self.symbols[1:] if s.section == 0 and s.name]
 
-    def relocations(self, section: _Section) -> list[tuple[int, int, int, int]]:
+    def relocations(self, section: Section) -> list[tuple[int, int, int, int]]:
         """Offset, kind, symbol and addend of each."""
         entries = []
         for at in range(section.offset, section.offset + section.size, 24):
@@ -138,13 +142,13 @@ class Loaded:
 
     def __init__(self, image: bytes, symbols: Mapping[str, int] = _NO_SYMBOLS) -> None:
         """`symbols` are the addresses of what the object calls in other objects."""
-        obj = _Object(image)
+        obj = ElfObject(image)
         places: dict[int, int] = {}
         end = 0
         # code and constants first, then, on pages of their own, what may be written
-        kept = [(n, s) for n, s in enumerate(obj.sections) if s.flags & _ALLOC and s.size]
-        fixed = [(n, s) for n, s in kept if not s.flags & _WRITE]
-        written = [(n, s) for n, s in kept if s.flags & _WRITE]
+        kept = [(n, s) for n, s in enumerate(obj.sections) if s.flags & ALLOC and s.size]
+        fixed = [(n, s) for n, s in kept if not s.flags & WRITE]
+        written = [(n, s) for n, s in kept if s.flags & WRITE]
         for number, section in fixed:
             end = _up(end, max(section.align, 1))
             places[number] = end

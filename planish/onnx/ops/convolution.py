@@ -45,7 +45,7 @@ def with_bias(x: V, bias: V | None) -> V:
 
 @op("Conv")
 def conv(at: NodeSite, x: V, kernel: V, bias: V | None = None) -> V:
-    window = window_of(at, sizes(at, x, 2), sizes(at, kernel, 2))
+    window = window_of(at, x, sizes(at, kernel, 2))
     return with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
 
 
@@ -126,7 +126,7 @@ def deform_conv(
     batch, channels, *space = sizes(at, x)
     outs, _, *shape = sizes(at, kernel)
     count, taps = len(space), int(np.prod(shape))
-    window = window_of(at, space, shape)
+    window = window_of(at, x, shape)
     groups, shares = at.attr("group", 1), at.attr("offset_group", 1)
     grid = sizes(at, offset, 2)
     graph = at.graph

@@ -133,7 +133,7 @@ def fused_gemm(at: NodeSite, a: V, b: V, c: V | None = None) -> V:
 
 @op("FusedConv", domain=_DOMAIN)
 def fused_conv(at: NodeSite, x: V, kernel: V, bias: V | None = None, more: V | None = None) -> V:
-    window = window_of(at, sizes(at, x, 2), sizes(at, kernel, 2))
+    window = window_of(at, x, sizes(at, kernel, 2))
     result = with_bias(convolve(x, kernel, window, at.attr("group", 1)), bias)
     result = result if more is None else result.add(more)
     return activated(at, result, list(at.attr("activation_params") or []))
@@ -344,7 +344,7 @@ def _average(at: NodeSite, x: V) -> V:
 
 
 def _averaged(at: NodeSite, x: V) -> V:
-    window = window_of(at, sizes(at, x, 2))
+    window = window_of(at, x)
     counted = bool(at.attr("count_include_pad", 0))
     return pooling.average_pool(
         x, window.shape, window.strides, window.padding, window.dilations, False, counted

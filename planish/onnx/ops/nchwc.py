@@ -62,7 +62,7 @@ def conv(at: NodeSite, x: V, kernel: Array, bias: V | None = None, more: V | Non
     plain = blocks.transpose(order).reshape([outputs, inputs, *space])
     if groups == 1:
         x = _padded(x, inputs - given)
-    result = with_bias(convolve(x, at.value(plain), window_of(at, sizes(at, x, 2), space), groups), bias)
+    result = with_bias(convolve(x, at.value(plain), window_of(at, x, space), groups), bias)
     result = result if more is None else result.add(more)
     done: V = activated(at, result, list(at.attr("activation_params") or []))
     return done

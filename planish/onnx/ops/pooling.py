@@ -54,7 +54,7 @@ def _windowed(x: V, kind: str, window: NodeWindow) -> V:
 
 @op("MaxPool")
 def max_pool(at: NodeSite, x: V) -> V | tuple[V, V]:
-    window = _room(at, x, window_of(at, sizes(at, x, 2)))
+    window = _room(at, x, window_of(at, x))
     column_major = bool(at.attr("storage_order", 0))
     best = _windowed(x, "max", window)
     if outputs(at) < 2:
@@ -115,7 +115,7 @@ def _factors(space: list[int], column_major: bool) -> list[int]:
 
 @op("AveragePool")
 def average_pool(at: NodeSite, x: V) -> V:
-    given = window_of(at, sizes(at, x, 2))
+    given = window_of(at, x)
     window = _room(at, x, given)
     counted = bool(at.attr("count_include_pad", 0))
     wide = widened(x)
@@ -135,7 +135,7 @@ def average_pool(at: NodeSite, x: V) -> V:
 
 @op("LpPool")
 def lp_pool(at: NodeSite, x: V) -> V:
-    window = _room(at, x, window_of(at, sizes(at, x, 2)))
+    window = _room(at, x, window_of(at, x))
     p = at.attr("p", 2)
     total = _windowed(widened(x).abs().pow(float(p)), "sum", window)
     return cast(total.pow(1 / p), x.dtype)

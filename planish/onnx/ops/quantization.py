@@ -252,7 +252,7 @@ def convolve_integers(at: NodeSite, x: V, x_zero: V | None, w: V, w_zero: V | No
 
     Where the kernel is known, and so small that no sum can leave the integers that float32 has, floats compute it.
     """
-    window, groups = window_of(at, sizes(at, x, 2), sizes(at, w, 2)), at.attr("group", 1)
+    window, groups = window_of(at, x, sizes(at, w, 2)), at.attr("group", 1)
     kernel = _exact_in_float(at, position)
     if kernel is not None:
         total = convolve(shifted(x, x_zero, 1, dtypes.float32), at.value(kernel), window, groups)

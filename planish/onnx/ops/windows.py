@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from planish.onnx.ops.common import size_of
 from planish.onnx.site import NodeSite
+from planish.ptir.graph_value import GraphValue as V
 
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -38,9 +40,9 @@ def same_padding(size: int, span: int, stride: int, upper: bool) -> tuple[int, i
     return (less, more) if upper else (more, less)
 
 
-def window_of(at: NodeSite, space: Sequence[int], kernel: Sequence[int] | None = None) -> NodeWindow:
-    """The window that a node describes over axes of these sizes."""
-    count = len(space)
+def window_of(at: NodeSite, x: V, kernel: Sequence[int] | None = None) -> NodeWindow:
+    """The window that a node describes over the spatial axes of an input, whose sizes may have names."""
+    count = x.rank - 2
     given = at.attr("kernel_shape")
     shape = tuple(given or kernel or ())
     strides = tuple(at.attr("strides") or [1] * count)
@@ -55,8 +57,14 @@ def window_of(at: NodeSite, space: Sequence[int], kernel: Sequence[int] | None =
     elif how == "VALID":
         padding = ((0, 0),) * count
     elif how in ("SAME_UPPER", "SAME_LOWER"):
+        # (every pixel has its window if the stride is 1: then any size is as good as another)
         padding = tuple(
-            same_padding(space[n], (shape[n] - 1) * dilations[n] + 1, strides[n], how == "SAME_UPPER")
+            same_padding(
+                1 if strides[n] == 1 else size_of(at, x, 2 + n),
+                (shape[n] - 1) * dilations[n] + 1,
+                strides[n],
+                how == "SAME_UPPER",
+            )
             for n in range(count)
         )
     else:

@@ -33,8 +33,9 @@ class Functions(Protocol):
 
 @cache
 def source(unit: str = "support") -> str:
-    """The LLVM IR of it all; `gpu`: of what only those need who have one."""
-    return Path(__file__).with_name(f"{unit}.ll").read_text()
+    """The LLVM IR of it all; `gpu`: of what only those need who have one; `standalone`: of what runs models without Python."""
+    folder = "standalone" if unit == "standalone" else "native"
+    return Path(__file__).parents[1].joinpath(folder, f"{unit}.ll").read_text()
 
 
 @cache

@@ -1,0 +1,125 @@
+"""Kernels with named sizes have the tiles of kernels of fixed sizes, and give what the interpreter gives at every size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planish import compiler, ptir
+from planish.config import settings
+from planish.optimize.stand_in import _prime
+from planish.ptir import Dim, Graph, tensor
+
+RNG = np.random.default_rng(0)
+
+
+def product(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x, w = graph.input("x", tensor("f32", (n, 48))), graph.input("w", tensor("f32", (48, 96)))
+    return graph.build((x @ w).tanh())
+
+
+def columns(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x, w = graph.input("x", tensor("f32", (24, 33))), graph.input("w", tensor("f32", (33, n)))
+    return graph.build(x @ w)
+
+
+def convolution(n: Dim, m: Dim, stride: int = 1) -> ptir.Function:
+    graph = Graph("f")
+    x = graph.input("x", tensor("f32", (2, 16, n, m)))
+    w = graph.input("w", tensor("f32", (32, 16, 3, 3)))
+    made = x.convolution(w, "NCHW", "OIHW", strides=(stride, stride), padding=((1, 1), (1, 1)))
+    return graph.build(made.max(0.0))
+
+
+def strided(n: Dim, m: Dim) -> ptir.Function:
+    return convolution(n, m, 2)
+
+
+def depthwise(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x, w = graph.input("x", tensor("f32", (1, 8, n, m))), graph.input("w", tensor("f32", (8, 1, 3, 3)))
+    return graph.build(x.convolution(w, "NCHW", "OIHW", padding=((1, 1), (1, 1)), groups=8))
+
+
+def softmax(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x = graph.input("x", tensor("f32", (n, m)))
+    e = (x - x.reduce_max([1], keepdims=True).broadcast_like(x)).exp()
+    return graph.build(e / e.reduce_sum([1], keepdims=True).broadcast_like(x))
+
+
+def batch(n: Dim, m: Dim) -> ptir.Function:
+    graph = Graph("f")
+    x = graph.input("x", tensor("f32", (n, 16, 9, 7)))
+    w = graph.input("w", tensor("f32", (32, 16, 3, 3)))
+    return graph.build(x.convolution(w, "NCHW", "OIHW", padding=((1, 1), (1, 1))))
+
+
+PROGRAMS: Sequence[Callable[[Dim, Dim], ptir.Function]] = (
+    product, columns, convolution, strided, depthwise, softmax, batch,
+)  # fmt: skip
+SIZES = [(1, 1), (2, 3), (7, 8), (8, 16), (17, 9), (31, 40), (40, 33)]
+
+
+def arrays(function: ptir.Function, sizes: dict[str, int]) -> list[NDArray[Any]]:
+    types = [type.substitute(sizes) for type in function.param_types]
+    return [RNG.standard_normal(type.dims).astype(np.float32) for type in types]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+def test_every_size_is_right(program: Callable[[Dim, Dim], ptir.Function], target: str) -> None:
+    function = program(Dim.named("n", 1, 40), Dim.named("m", 1, 40))
+    with settings(target=target, threads=2):
+        compiled = compiler.compile(function)
+        for n, m in SIZES:
+            given = arrays(function, {"n": n, "m": m})
+            (found,), (wanted,) = compiled(*given), ptir.interpret(function, given)
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def chosen(function: ptir.Function, target: str = "x86-64-v4") -> list[str]:
+    with settings(target=target):
+        lowered = compiler.lower(function)
+    (why,) = lowered.explained
+    return [str(step.action) for step in why.steps]
+
+
+def words(actions: Sequence[str]) -> list[str]:
+    return [action.partition("(")[0] for action in actions]
+
+
+def test_a_named_number_of_rows_has_register_tiles() -> None:
+    actions = chosen(product(Dim.named("n", 1, 512), Dim.named("m", 1, 2)))
+    assert words(actions)[:3] == ["upcast", "overrun", "upcast"]
+    # one row may be all there is: nothing is copied for it
+    assert "stage" not in words(actions)
+
+
+def test_a_named_batch_has_the_nest_of_one_picture() -> None:
+    named = words(chosen(batch(Dim.named("n", 1, 8), Dim.named("m", 1, 2))))
+    assert named.count("stage") == 2
+    assert named.count("upcast") == 2
+
+
+def test_a_picture_of_named_sizes_has_tiles_and_copies_for_one_tile() -> None:
+    actions = chosen(convolution(Dim.named("n", 8, 256), Dim.named("m", 8, 256)))
+    assert words(actions).count("upcast") == 2
+    assert any(action.startswith("stage(arg1, at=") for action in actions)
+
+
+def test_cores_share_axes_of_named_sizes() -> None:
+    graph = Graph("f")
+    x = graph.input("x", tensor("f32", (Dim.named("n", 1, 4096), 512)))
+    actions = chosen(graph.build(x.exp().sin()))
+    assert any(action.startswith("thread(") for action in actions)
+
+
+def test_a_prime_near_a_bound() -> None:
+    assert [_prime(n) for n in (1, 2, 8, 64, 512, 10**6)] == [1, 2, 7, 61, 509, 4093]
