@@ -181,7 +181,7 @@ class OpSignature:
 class Node:
     """An op applied to values. Its fields are set where it is made (`planish.frontend.tensor.application`)."""
 
-    __slots__ = ("bodies", "depth", "inputs", "name", "others", "scope", "signature", "site")
+    __slots__ = ("bodies", "depth", "inputs", "name", "origin", "others", "scope", "signature", "site")
 
     signature: OpSignature
     inputs: tuple[LazyValue, ...]
@@ -194,6 +194,8 @@ class Node:
     """The tensor that stands for its result, as long as a program has it."""
     others: tuple[ref[Tensor], ...]
     """Those for further results, and further names."""
+    origin: tuple[int, tuple[LazyValue, ...]] | None
+    """The number of the recipe that it is the result of, and what that was given."""
 
     @property
     def op(self) -> OpDef:
@@ -239,6 +241,8 @@ class TracedBody:
         self.params = tuple(params)
         self.results = tuple(results)
         self.free = tuple(self._free())
+        for x in self.free:
+            x.shared = True  # whatever becomes of their names
 
     @property
     def arg_types(self) -> tuple[TensorType, ...]:

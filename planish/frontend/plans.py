@@ -23,7 +23,8 @@ from planish.config import Settings
 from planish.errors import LoweringError
 from planish.frontend import execute
 from planish.frontend.capture import capture
-from planish.frontend.devices import Device, Runnable
+from planish.frontend.devices import CPU, Device, Runnable
+from planish.frontend.direct import DirectRuns
 from planish.frontend.expression import LazyValue, Node, Settled, TracedBody, unknown
 from planish.frontend.storage import Storage
 from planish.ptir import ops
@@ -92,6 +93,7 @@ class Plans:
     def __init__(self) -> None:
         self.families: OrderedDict[tuple[int, ...], _Family] = OrderedDict()
         self.counters = PlanCounters()
+        self.direct = DirectRuns()
         self._numbers: dict[Settings, int] = {}
         self._last: tuple[Settings | None, int] = (None, 0)
 
@@ -127,6 +129,10 @@ class Plans:
         given = [cast("Storage", leaf.storage) for leaf in reading.leaves]
         for number in plan.lifted:
             given.append(literals[number].data)
+        if len(roots) == 1 and device.name == CPU:
+            constants = [(reading.constants[n], literals[n]) for n in plan.lifted]
+            baked = [(reading.constants[n], literal) for n, literal in plan.baked]
+            self.direct.note(roots[0], settings, plan.exe, reading.leaves, constants, baked)
         try:
             return plan.exe(*map(device.moved, given))
         except MemoryError as error:

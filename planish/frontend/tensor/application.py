@@ -68,7 +68,7 @@ def _results(
     node.depth = 0
     node.scope = current_scope()
     node.site = call_site()
-    node.name = device = None
+    node.name = node.origin = device = None
     for source in node.needs():
         source.shared = True
         device = _joined(op, device, source.device)
@@ -107,6 +107,7 @@ def resulting(signature: OpSignature, given: tuple[LazyValue, ...]) -> Tensor:
     made.signature = signature
     made.inputs = given
     made.bodies = made.others = ()
+    made.origin = None
     made.depth = depth + 1
     made.scope = scope = current_scope()
     made.site = call_site()
