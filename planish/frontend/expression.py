@@ -15,6 +15,7 @@ from weakref import ref
 
 from planish.errors import GraphError, Location, Site
 from planish.frontend.storage import Storage
+from planish.ptir.ops.control import CustomCallAttrs
 from planish.ptir.ops.definition import Attrs, OpDef
 from planish.ptir.types import TensorType
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class TraceScope:
     """One call of a function with parameters: which body is being traced, and inside which other."""
 
-    __slots__ = ("arguments", "open", "parent", "seen", "what")
+    __slots__ = ("arguments", "open", "parent", "repeats", "seen", "token", "turn", "what")
 
     def __init__(self, what: str, parent: TraceScope | None) -> None:
         self.what = what
@@ -36,6 +37,12 @@ class TraceScope:
         """What parameters stand for, where a transform traces a function for these arguments alone."""
         self.seen: dict[LazyValue, LazyValue] = {}
         """What values are for these arguments, as far as the function has looked at them."""
+        self.repeats = False
+        """Whether it is traced once and run several times: the body of a loop."""
+        self.token: LazyValue | None = None
+        """Of its last effect (`planish.frontend.effects`)."""
+        self.turn: Parameter | None = None
+        """In a loop: the token of the last turn."""
 
     def within(self, other: TraceScope | None) -> bool:
         """Whether it is that scope, or inside it. Everything is inside None."""
@@ -217,6 +224,14 @@ class Node:
         """The user's line."""
         return self.site if isinstance(self.site, Location) else Location.at(self.site)
 
+    @property
+    def effects(self) -> bool:
+        """Whether it does something besides computing."""
+        attrs = self.signature.attrs
+        return (isinstance(attrs, CustomCallAttrs) and attrs.effect) or any(
+            body.effects for body in self.bodies
+        )
+
     def needs(self) -> Iterator[LazyValue]:
         """What has to be there before it: its inputs, and what its bodies use from outside."""
         yield from self.inputs
@@ -234,12 +249,14 @@ class Node:
 class TracedBody:
     """A traced function: parameters, results, and the values from outside that it uses."""
 
-    __slots__ = ("free", "params", "results", "scope")
+    __slots__ = ("effects", "free", "params", "results", "scope")
 
     def __init__(self, scope: TraceScope, params: Sequence[LazyValue], results: Sequence[LazyValue]) -> None:
         self.scope = scope
         self.params = tuple(params)
         self.results = tuple(results)
+        self.effects = False
+        """Whether it does something besides computing its results."""
         self.free = tuple(self._free())
         for x in self.free:
             x.shared = True  # whatever becomes of their names
@@ -265,6 +282,7 @@ class TracedBody:
             scope = value.scope
             if scope is self.scope:
                 if value.node is not None:
+                    self.effects = self.effects or value.node.effects
                     stack.extend(reversed(list(value.node.needs())))
             elif scope is not None and not self.scope.within(scope):
                 raise GraphError(

@@ -16,6 +16,7 @@ from operator import attrgetter
 from planish import ptir
 from planish.errors import PlanishError
 from planish.frontend.capture import capture_body
+from planish.frontend.effects import tied
 from planish.frontend.expression import LazyValue, Parameter, TracedBody
 from planish.frontend.replay import captured
 from planish.frontend.session import DEEPEST, SESSION, reopened, tracing
@@ -44,7 +45,7 @@ def trace(
         params = [Parameter.new(type, scope, name) for type, name in zip(types, called, strict=True)]
         if arguments is not None:
             scope.arguments = {param: x._value for param, x in zip(params, arguments, strict=True)}
-        results = [result._value for result in function(*map(Tensor, params))]
+        results = [result._value for result in tied(function(*map(Tensor, params)))]
     return TracedBody(scope, params, results)
 
 

@@ -14,6 +14,7 @@ from planish.frontend.devices import common_device
 from planish.frontend.expression import LazyValue, Node, OpSignature, TracedBody
 from planish.frontend.session import DEEPEST, SESSION, SIDE, current_scope
 from planish.frontend.tensor.array import Tensor
+from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
 
 _SIGNATURES: Final = SESSION.signatures
@@ -82,6 +83,11 @@ def _results(
     ]
     results = tuple([Tensor(value) for value in values])
     node.others = tuple(map(ref, results))
+    if (bodies or op is ops.custom_call) and node.effects:
+        if node.scope is None:
+            SESSION.evaluate(values)
+        elif not bodies:
+            node.scope.token = values[-1]
     if node.depth >= DEEPEST:
         SESSION.settle_deep(values, node)
     return results

@@ -96,8 +96,9 @@ class Recipe:
                 values.append(value)
             if not places and scope is None and signature.op is ops.constant:
                 self.constants[at] = values[at]
-        if self.single:
-            return self._named(values[self.results[0]], given)
+        if len(self.results) == 1:
+            result = self._named(values[self.results[0]], given)
+            return result if self.single else (result,)
         return tuple([self._named(values[place], ()) for place in self.results])
 
     def _named(self, value: LazyValue, origin: Sequence[LazyValue]) -> Tensor:
