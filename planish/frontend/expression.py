@@ -249,7 +249,7 @@ class Node:
 class TracedBody:
     """A traced function: parameters, results, and the values from outside that it uses."""
 
-    __slots__ = ("effects", "free", "params", "results", "scope")
+    __slots__ = ("effects", "free", "params", "results", "scope", "unbound")
 
     def __init__(self, scope: TraceScope, params: Sequence[LazyValue], results: Sequence[LazyValue]) -> None:
         self.scope = scope
@@ -257,6 +257,8 @@ class TracedBody:
         self.results = tuple(results)
         self.effects = False
         """Whether it does something besides computing its results."""
+        self.unbound = False
+        """Whether it asks for a parameter of its scope that is none of its own."""
         self.free = tuple(self._free())
         for x in self.free:
             x.shared = True  # whatever becomes of their names
@@ -284,33 +286,11 @@ class TracedBody:
                 if value.node is not None:
                     self.effects = self.effects or value.node.effects
                     stack.extend(reversed(list(value.node.needs())))
+                elif value.storage is None and value not in self.params:
+                    self.unbound = True
             elif scope is not None and not self.scope.within(scope):
-                raise GraphError(
-                    f"a value of a finished {scope.what} is used inside {self.scope.what}",
-                    location=None if value.node is None else value.node.location,
-                    remedy=f"return it from the function given to {scope.what}, and use what that returns",
-                )
+                from planish.frontend.leaks import escaped  # which stands on this module
+
+                raise escaped(value, self.scope.what)
             else:
                 yield value
-
-
-def unknown(parameter: LazyValue, what: str | None = None) -> GraphError:
-    """What is raised when the elements of a parameter are asked for."""
-    scope = parameter.scope
-    tracer = "a transform" if scope is None else scope.what
-    which = parameter.name if isinstance(parameter, Parameter) else "a parameter"
-    if scope is not None and not scope.open:
-        return GraphError(
-            f"the value of a tensor is asked for that {tracer} made while it traced a function: it depends on {which}",
-            op=what,
-            location=Location.caller(),
-            remedy="return it from the function, and use what that returns",
-        )
-    return GraphError(
-        f"the value of a tensor is asked for while {tracer} traces the function: it depends on {which},"
-        " which is not known yet",
-        op=what,
-        location=Location.caller(),
-        remedy="decide with planish.where or planish.cond, loop with planish.while_loop, make the argument static,"
-        " or return the tensor and look at it outside",
-    )

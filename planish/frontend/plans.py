@@ -25,7 +25,8 @@ from planish.frontend import execute
 from planish.frontend.capture import capture
 from planish.frontend.devices import CPU, Device, Runnable
 from planish.frontend.direct import DirectRuns
-from planish.frontend.expression import LazyValue, Node, Settled, TracedBody, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TracedBody
+from planish.frontend.leaks import unknown
 from planish.frontend.storage import Storage
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
@@ -208,7 +209,7 @@ class _StructureReading:
     `n << 16 | r`. Nodes stand in the order of their depth, which is one in which each comes after what it needs.
     """
 
-    __slots__ = ("constants", "count", "leaves", "names", "parts", "places", "what")
+    __slots__ = ("constants", "count", "leaves", "names", "parts", "places", "roots", "what")
 
     def __init__(self, settings: int, device: Device, what: str | None) -> None:
         self.parts: list[int] = [settings, hash(device.name)]
@@ -219,9 +220,11 @@ class _StructureReading:
         """Of data and parameters."""
         self.leaves: list[LazyValue] = []
         self.constants: list[Node] = []
+        self.roots: Sequence[LazyValue] = ()
         self.what = what
 
     def read(self, roots: Sequence[LazyValue]) -> tuple[int, ...]:
+        self.roots = roots
         self._visit([root.node for root in roots])
         self._end(roots)
         return tuple(self.parts)
@@ -265,7 +268,7 @@ class _StructureReading:
 
     def _leaf(self, x: LazyValue) -> int:
         if x.storage is None:
-            raise unknown(x, self.what)
+            raise unknown(x, self.what, self.roots)
         self.leaves.append(x)
         name = self.names[x] = -1 - len(self.names)
         return name

@@ -17,8 +17,9 @@ import numpy as np
 from planish.config import current
 from planish.frontend.devices import CPU, common_device, running
 from planish.frontend.execute import no_room
-from planish.frontend.expression import LazyValue, Node, Settled, TraceScope, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TraceScope
 from planish.frontend.interning import Signatures, Types
+from planish.frontend.leaks import unknown
 from planish.frontend.plans import KEPT, Plans
 from planish.frontend.storage import Storage
 from planish.ptir import ops

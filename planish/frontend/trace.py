@@ -50,19 +50,22 @@ def trace(
 
 
 def looked_at(value: LazyValue) -> LazyValue | None:
-    """What a traced value is for the arguments that its function is traced for; None if it is traced for any.
+    """What a traced value is for the arguments that its function is traced for; None if it needs one that may be any.
 
     `if`, `print` and masks in a function under `grad` or `jvp` see numbers so, as they would without the transform.
     """
     scope = value.scope
-    if scope is None or scope.arguments is None or not scope.open:
+    if scope is None or not scope.open:
         return None
     found = scope.seen.get(value)
     if found is None:
-        body = TracedBody(scope, tuple(scope.arguments), [value])
+        arguments = scope.arguments or {}
+        body = TracedBody(scope, tuple(arguments), [value])
+        if body.unbound or not (arguments or body.free):
+            return None
         function, free = capture_body(body, scope.what)
         with reopened(scope.parent):
-            made = inline(function, [Tensor(x) for x in (*scope.arguments.values(), *free)])
+            made = inline(function, [Tensor(x) for x in (*arguments.values(), *free)])
         found = scope.seen[value] = made[0]._value
     return found
 
