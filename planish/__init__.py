@@ -35,6 +35,7 @@ from planish.dtypes import bool_ as bool
 from planish.errors import PlanishError
 
 if TYPE_CHECKING:
+    from planish import debug as debug
     from planish import fft as fft
     from planish import io as io
     from planish import linalg as linalg
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from planish import uop as uop
     from planish.frontend.arguments import TensorSpec
     from planish.frontend.associative import associative_scan
+    from planish.frontend.callbacks import io_callback, pure_callback
     from planish.frontend.control import cond, fori_loop, map, scan, switch, while_loop
     from planish.frontend.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
     from planish.frontend.jit import Dim, disable_jit, jit
@@ -76,18 +78,19 @@ pi = 3.141592653589793
 
 _OWN = (
     "Dim", "PlanishError", "TensorSpec", "__array_api_version__", "__version__", "associative_scan", "bfloat16", "bool",
-    "checkpoint", "complex64", "complex128", "cond", "custom_jvp", "custom_vjp", "disable_jit", "e", "eval_shape", "fft", "float8_e4m3fn",
+    "checkpoint", "complex64", "complex128", "cond", "custom_jvp", "custom_vjp", "debug", "disable_jit", "e", "eval_shape", "fft", "float8_e4m3fn",
     "float8_e5m2", "float16", "float32", "float64", "fori_loop", "grad", "hessian", "inf", "int8", "int16",
-    "int32", "int64", "io", "jacfwd", "jacrev", "jit", "jvp", "linalg", "linearize", "llir", "map", "memory", "nan",
-    "newaxis", "nn", "optim", "pi", "ptir", "random", "scan", "settings", "stop_gradient", "switch", "tree", "uint8",
+    "int32", "int64", "io", "io_callback", "jacfwd", "jacrev", "jit", "jvp", "linalg", "linearize", "llir", "map", "memory", "nan",
+    "newaxis", "nn", "optim", "pi", "ptir", "pure_callback", "random", "scan", "settings", "stop_gradient", "switch", "tree", "uint8",
     "uint16", "uint32", "uint64", "uop", "value_and_grad", "vjp", "vmap", "while_loop",
 )  # fmt: skip
 _MODULES = frozenset(
-    {"fft", "io", "linalg", "llir", "memory", "nn", "optim", "ptir", "random", "tree", "uop"}
+    {"debug", "fft", "io", "linalg", "llir", "memory", "nn", "optim", "ptir", "random", "tree", "uop"}
 )
 _HOMES = {
     "arguments": "TensorSpec",
     "associative": "associative_scan",
+    "callbacks": "io_callback pure_callback",
     "control": "cond fori_loop map scan switch while_loop",
     "custom": "checkpoint custom_jvp custom_vjp stop_gradient",
     "jit": "Dim disable_jit jit",

@@ -11,7 +11,8 @@ from typing import cast
 
 from planish import ptir
 from planish.errors import GraphError
-from planish.frontend.expression import LazyValue, Node, Settled, TracedBody, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TracedBody
+from planish.frontend.leaks import unknown
 from planish.frontend.markers import MARKERS
 from planish.ptir import ops
 from planish.ptir.function import Region
@@ -67,7 +68,7 @@ def leaves(roots: Sequence[LazyValue]) -> list[LazyValue]:
         elif value.node is not None:
             stack.extend(reversed(list(value.node.needs())))
         else:
-            raise unknown(value)
+            raise unknown(value, None, roots)
     return list(found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from planish import dtypes
 from planish.errors import DTypeError, Location, PlanishError, ShapeError
 from planish.frontend import tree
 from planish.frontend.arguments import paths
-from planish.frontend.expression import Parameter, TracedBody
+from planish.frontend.effects import incoming, tied
+from planish.frontend.expression import LazyValue, Parameter, TracedBody
 from planish.frontend.flat import own
-from planish.frontend.session import reopened, tensor_type, tracing
+from planish.frontend.session import current_scope, reopened, tensor_type, tracing
 from planish.frontend.tensor.application import apply
 from planish.frontend.tensor.array import Scalar, Tensor
 from planish.frontend.tensor.operands import cast_to, constant
@@ -67,18 +68,34 @@ class _TracedRegion:
         function: Callable[..., Tree],
         types: Sequence[TensorType],
         arguments: Callable[[Sequence[Tensor]], Sequence[Tree]],
+        repeats: bool = True,
     ) -> None:
         self.name = _name(function)
         with tracing(op) as scope:
+            scope.repeats = repeats
             params = [Parameter.new(type, scope, f"what {op} gives to {self.name}") for type in types]
             returned = function(*arguments(list(builtins.map(Tensor, params))))
             self.returned = returned
             self.results, self.structure, self.weak = _leaves(op, f"what {self.name} returns", returned)
         self.scope, self.params = scope, params
 
-    def body(self, results: Sequence[Tensor] | None = None) -> TracedBody:
-        given = self.results if results is None else results
-        return TracedBody(self.scope, self.params, [x._value for x in given])
+    def body(
+        self, results: Sequence[Tensor] | None = None, carried: int = -1, effects: bool = False
+    ) -> TracedBody:
+        """With `effects` a token goes around behind what is carried; a branch has it behind its results."""
+        given = [x._value for x in (self.results if results is None else results)]
+        params: list[LazyValue] = [*self.params]
+        if effects:
+            token = incoming(self.scope)
+            place = len(given) if carried < 0 else carried
+            given.insert(place, token)
+            if carried >= 0:
+                params.insert(place, cast("Parameter", self.scope.turn))
+        return TracedBody(self.scope, params, given)
+
+    @property
+    def effects(self) -> bool:
+        return self.scope.token is not None
 
     def cast(self, number: int, type: TensorType) -> None:
         """A result that was a Python number in the dtype that is wanted."""
@@ -142,8 +159,8 @@ def cond(
 def _choice(
     op: str, chosen: Tensor, then: Callable[..., Tree], otherwise: Callable[..., Tree], given: Sequence[Tree]
 ) -> Tree:
-    first = _TracedRegion(op, then, (), lambda _: own(given))
-    second = _TracedRegion(op, otherwise, (), lambda _: own(given))
+    first = _TracedRegion(op, then, (), lambda _: own(given), repeats=False)
+    second = _TracedRegion(op, otherwise, (), lambda _: own(given), repeats=False)
     names = f"what {first.name} returns", f"what {second.name} returns"
     if names[0] == names[1]:
         names = f"{names[0]} (first)", f"{names[1]} (second)"
@@ -159,8 +176,24 @@ def _choice(
         a, b = first.results[number]._type, second.results[number]._type
         if a != b:
             raise _mismatch(op, *names, path, a, b)
-    made = apply(ops.cond, chosen, bodies=(first.body(), second.body()))
-    return tree.unflatten(first.structure, made)
+    effects = first.effects or second.effects
+    made = apply(ops.cond, chosen, bodies=(first.body(effects=effects), second.body(effects=effects)))
+    return tree.unflatten(first.structure, _without_token(made, len(first.results), effects))
+
+
+def _without_token(made: Sequence[Tensor], place: int, effects: bool) -> list[Tensor]:
+    """The results of control flow; the token among them is that of the scope from now on."""
+    found = list(made)
+    if effects:
+        token, scope = found.pop(place)._value, current_scope()
+        if scope is not None:
+            scope.token = token
+    return found
+
+
+def _token(effects: bool) -> list[Tensor]:
+    """What a loop starts from besides: the token that its first effect takes."""
+    return [Tensor(incoming(current_scope()))] if effects else []
 
 
 def switch(index: Tensor | int, branches: Sequence[Callable[..., Tree]], *operands: Tree) -> Tree:
@@ -280,14 +313,25 @@ def while_loop(
             location=Location.caller(),
             remedy="compare, or take any() or all()",
         )
-    if max_steps is None:
-        made = apply(ops.while_, *carry.tensors, bodies=(test.body(), step.body()))
-    else:
-        with reopened(test.scope):
-            again = Tensor.apply(ops.and_, Tensor(test.params[0]) < max_steps, test.results[0])
-        bodies = test.body([again]), step.body([_next(step), *step.results])
-        made = apply(ops.while_, constant(0, dtypes.int64), *carry.tensors, bodies=bodies)[1:]
-    return carry.rebuilt(made)
+    effects, last = step.effects or test.effects, len(types)
+    with reopened(test.scope):
+        tests = tied(test.results)
+        if max_steps is not None:
+            tests = [Tensor.apply(ops.and_, Tensor(test.params[0]) < max_steps, tests[0])]
+    results = [_next(step), *step.results] if counted else step.results
+    bodies = _tested(test, tests, last, effects), step.body(results, last, effects)
+    start = [constant(0, dtypes.int64)] if counted else []
+    made = apply(ops.while_, *start, *carry.tensors, *_token(effects), bodies=bodies)
+    return carry.rebuilt(_without_token(made, last, effects)[int(counted) :])
+
+
+def _tested(test: _TracedRegion, results: Sequence[Tensor], last: int, effects: bool) -> TracedBody:
+    """The condition of a loop; where a token goes around it comes by here too."""
+    params: list[LazyValue] = [*test.params]
+    if effects:
+        incoming(test.scope)
+        params.insert(last, cast("Parameter", test.scope.turn))
+    return TracedBody(test.scope, params, [x._value for x in results])
 
 
 def scan(
@@ -322,9 +366,18 @@ def scan(
         kept, outputs = step.structure.children
         if carry.agrees(step, kept, step.results, step.weak):
             break
-    attrs = ScanAttrs(count, sequences.length, reverse)
-    made = apply(ops.scan, *carry.tensors, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
+    made = _scanned(step, carry.tensors, sequences, reverse)
     return carry.rebuilt(made[:count]), tree.unflatten(outputs, made[count:])
+
+
+def _scanned(
+    step: _TracedRegion, carried: Sequence[Tensor], sequences: _Sequences, reverse: bool = False
+) -> list[Tensor]:
+    effects, count = step.effects, len(carried)
+    attrs = ScanAttrs(count + effects, sequences.length, reverse)
+    body = step.body(None, count, effects)
+    made = apply(ops.scan, *carried, *_token(effects), *sequences.tensors, attrs=attrs, bodies=(body,))
+    return _without_token(made, count, effects)
 
 
 class _Sequences:
@@ -390,16 +443,18 @@ def fori_loop(
     first, last = (cast_to(end, dtypes.int64) for end in ends)
     carry = _Carry(op, init)
     step = _stepping(carry, body, counter=True, given=True)
-    onward = step.body([_next(step), *step.results])
+    count, effects = 1 + len(carry.tensors), step.effects
+    onward = step.body([_next(step), *step.results], count, effects)
+    start = [first, *carry.tensors, *_token(effects)]
     if isinstance(lower, int) and isinstance(upper, int):
-        attrs = ScanAttrs(1 + len(carry.tensors), max(0, upper - lower))
-        made = apply(ops.scan, first, *carry.tensors, attrs=attrs, bodies=(onward,))
+        attrs = ScanAttrs(count + effects, max(0, upper - lower))
+        made = apply(ops.scan, *start, attrs=attrs, bodies=(onward,))
     else:
         test = _TracedRegion(
             op, lambda params: params[0] < last, [_COUNTER, *carry.types], lambda params: [params]
         )
-        made = apply(ops.while_, first, *carry.tensors, bodies=(test.body(), onward))
-    return carry.rebuilt(made[1:])
+        made = apply(ops.while_, *start, bodies=(_tested(test, test.results, count, effects), onward))
+    return carry.rebuilt(_without_token(made, count, effects)[1:])
 
 
 def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:
@@ -410,9 +465,7 @@ def map(function: Callable[[Any], Tree], xs: Tree) -> Tree:
     op = "map"
     sequences = _Sequences(op, xs, None)
     step = _TracedRegion(op, function, sequences.slices, lambda params: [sequences.rebuilt(params)])
-    attrs = ScanAttrs(0, sequences.length)
-    made = apply(ops.scan, *sequences.tensors, attrs=attrs, bodies=(step.body(),))
-    return tree.unflatten(step.structure, made)
+    return tree.unflatten(step.structure, _scanned(step, (), sequences))
 
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]

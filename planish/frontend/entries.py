@@ -74,6 +74,8 @@ def trace_call(signature: CallSignature, function: Callable[..., Any], call: Cal
         for leaf, name in zip(found, paths(structure, "result"), strict=True):
             value = _returned(leaf, name, signature.name)._value
             order.append(results.setdefault(value, len(results)))
+        if scope.token is not None:
+            results.setdefault(scope.token, len(results))  # nobody sees it, and it happens
     body = TracedBody(scope, params, list(results))
     evaluate([value for value in body.free if value.storage is None])
     captured, free = capture_body(body, _identifier(signature.name), names=_identifiers(call.names))

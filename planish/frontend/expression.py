@@ -15,6 +15,7 @@ from weakref import ref
 
 from planish.errors import GraphError, Location, Site
 from planish.frontend.storage import Storage
+from planish.ptir.ops.control import CustomCallAttrs
 from planish.ptir.ops.definition import Attrs, OpDef
 from planish.ptir.types import TensorType
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class TraceScope:
     """One call of a function with parameters: which body is being traced, and inside which other."""
 
-    __slots__ = ("arguments", "open", "parent", "seen", "what")
+    __slots__ = ("arguments", "open", "parent", "repeats", "seen", "token", "turn", "what")
 
     def __init__(self, what: str, parent: TraceScope | None) -> None:
         self.what = what
@@ -36,6 +37,12 @@ class TraceScope:
         """What parameters stand for, where a transform traces a function for these arguments alone."""
         self.seen: dict[LazyValue, LazyValue] = {}
         """What values are for these arguments, as far as the function has looked at them."""
+        self.repeats = False
+        """Whether it is traced once and run several times: the body of a loop."""
+        self.token: LazyValue | None = None
+        """Of its last effect (`planish.frontend.effects`)."""
+        self.turn: Parameter | None = None
+        """In a loop: the token of the last turn."""
 
     def within(self, other: TraceScope | None) -> bool:
         """Whether it is that scope, or inside it. Everything is inside None."""
@@ -181,7 +188,7 @@ class OpSignature:
 class Node:
     """An op applied to values. Its fields are set where it is made (`planish.frontend.tensor.application`)."""
 
-    __slots__ = ("bodies", "depth", "inputs", "name", "others", "scope", "signature", "site")
+    __slots__ = ("bodies", "depth", "inputs", "name", "origin", "others", "scope", "signature", "site")
 
     signature: OpSignature
     inputs: tuple[LazyValue, ...]
@@ -194,6 +201,8 @@ class Node:
     """The tensor that stands for its result, as long as a program has it."""
     others: tuple[ref[Tensor], ...]
     """Those for further results, and further names."""
+    origin: tuple[int, tuple[LazyValue, ...]] | None
+    """The number of the recipe that it is the result of, and what that was given."""
 
     @property
     def op(self) -> OpDef:
@@ -215,6 +224,14 @@ class Node:
         """The user's line."""
         return self.site if isinstance(self.site, Location) else Location.at(self.site)
 
+    @property
+    def effects(self) -> bool:
+        """Whether it does something besides computing."""
+        attrs = self.signature.attrs
+        return (isinstance(attrs, CustomCallAttrs) and attrs.effect) or any(
+            body.effects for body in self.bodies
+        )
+
     def needs(self) -> Iterator[LazyValue]:
         """What has to be there before it: its inputs, and what its bodies use from outside."""
         yield from self.inputs
@@ -232,13 +249,19 @@ class Node:
 class TracedBody:
     """A traced function: parameters, results, and the values from outside that it uses."""
 
-    __slots__ = ("free", "params", "results", "scope")
+    __slots__ = ("effects", "free", "params", "results", "scope", "unbound")
 
     def __init__(self, scope: TraceScope, params: Sequence[LazyValue], results: Sequence[LazyValue]) -> None:
         self.scope = scope
         self.params = tuple(params)
         self.results = tuple(results)
+        self.effects = False
+        """Whether it does something besides computing its results."""
+        self.unbound = False
+        """Whether it asks for a parameter of its scope that is none of its own."""
         self.free = tuple(self._free())
+        for x in self.free:
+            x.shared = True  # whatever becomes of their names
 
     @property
     def arg_types(self) -> tuple[TensorType, ...]:
@@ -261,34 +284,13 @@ class TracedBody:
             scope = value.scope
             if scope is self.scope:
                 if value.node is not None:
+                    self.effects = self.effects or value.node.effects
                     stack.extend(reversed(list(value.node.needs())))
+                elif value.storage is None and value not in self.params:
+                    self.unbound = True
             elif scope is not None and not self.scope.within(scope):
-                raise GraphError(
-                    f"a value of a finished {scope.what} is used inside {self.scope.what}",
-                    location=None if value.node is None else value.node.location,
-                    remedy=f"return it from the function given to {scope.what}, and use what that returns",
-                )
+                from planish.frontend.leaks import escaped  # which stands on this module
+
+                raise escaped(value, self.scope.what)
             else:
                 yield value
-
-
-def unknown(parameter: LazyValue, what: str | None = None) -> GraphError:
-    """What is raised when the elements of a parameter are asked for."""
-    scope = parameter.scope
-    tracer = "a transform" if scope is None else scope.what
-    which = parameter.name if isinstance(parameter, Parameter) else "a parameter"
-    if scope is not None and not scope.open:
-        return GraphError(
-            f"the value of a tensor is asked for that {tracer} made while it traced a function: it depends on {which}",
-            op=what,
-            location=Location.caller(),
-            remedy="return it from the function, and use what that returns",
-        )
-    return GraphError(
-        f"the value of a tensor is asked for while {tracer} traces the function: it depends on {which},"
-        " which is not known yet",
-        op=what,
-        location=Location.caller(),
-        remedy="decide with planish.where or planish.cond, loop with planish.while_loop, make the argument static,"
-        " or return the tensor and look at it outside",
-    )

@@ -23,8 +23,10 @@ from planish.config import Settings
 from planish.errors import LoweringError
 from planish.frontend import execute
 from planish.frontend.capture import capture
-from planish.frontend.devices import Device, Runnable
-from planish.frontend.expression import LazyValue, Node, Settled, TracedBody, unknown
+from planish.frontend.devices import CPU, Device, Runnable
+from planish.frontend.direct import DirectRuns
+from planish.frontend.expression import LazyValue, Node, Settled, TracedBody
+from planish.frontend.leaks import unknown
 from planish.frontend.storage import Storage
 from planish.ptir import ops
 from planish.ptir.ops.definition import ConstantAttrs
@@ -92,6 +94,7 @@ class Plans:
     def __init__(self) -> None:
         self.families: OrderedDict[tuple[int, ...], _Family] = OrderedDict()
         self.counters = PlanCounters()
+        self.direct = DirectRuns()
         self._numbers: dict[Settings, int] = {}
         self._last: tuple[Settings | None, int] = (None, 0)
 
@@ -127,6 +130,10 @@ class Plans:
         given = [cast("Storage", leaf.storage) for leaf in reading.leaves]
         for number in plan.lifted:
             given.append(literals[number].data)
+        if len(roots) == 1 and device.name == CPU:
+            constants = [(reading.constants[n], literals[n]) for n in plan.lifted]
+            baked = [(reading.constants[n], literal) for n, literal in plan.baked]
+            self.direct.note(roots[0], settings, plan.exe, reading.leaves, constants, baked)
         try:
             return plan.exe(*map(device.moved, given))
         except MemoryError as error:
@@ -202,7 +209,7 @@ class _StructureReading:
     `n << 16 | r`. Nodes stand in the order of their depth, which is one in which each comes after what it needs.
     """
 
-    __slots__ = ("constants", "count", "leaves", "names", "parts", "places", "what")
+    __slots__ = ("constants", "count", "leaves", "names", "parts", "places", "roots", "what")
 
     def __init__(self, settings: int, device: Device, what: str | None) -> None:
         self.parts: list[int] = [settings, hash(device.name)]
@@ -213,9 +220,11 @@ class _StructureReading:
         """Of data and parameters."""
         self.leaves: list[LazyValue] = []
         self.constants: list[Node] = []
+        self.roots: Sequence[LazyValue] = ()
         self.what = what
 
     def read(self, roots: Sequence[LazyValue]) -> tuple[int, ...]:
+        self.roots = roots
         self._visit([root.node for root in roots])
         self._end(roots)
         return tuple(self.parts)
@@ -259,7 +268,7 @@ class _StructureReading:
 
     def _leaf(self, x: LazyValue) -> int:
         if x.storage is None:
-            raise unknown(x, self.what)
+            raise unknown(x, self.what, self.roots)
         self.leaves.append(x)
         name = self.names[x] = -1 - len(self.names)
         return name

@@ -15,10 +15,11 @@ from typing import Final
 import numpy as np
 
 from planish.config import current
-from planish.frontend.devices import common_device, running
+from planish.frontend.devices import CPU, common_device, running
 from planish.frontend.execute import no_room
-from planish.frontend.expression import LazyValue, Node, Settled, TraceScope, unknown
+from planish.frontend.expression import LazyValue, Node, Settled, TraceScope
 from planish.frontend.interning import Signatures, Types
+from planish.frontend.leaks import unknown
 from planish.frontend.plans import KEPT, Plans
 from planish.frontend.storage import Storage
 from planish.ptir import ops
@@ -91,8 +92,15 @@ class Session:
 
     def evaluate(self, values: Sequence[LazyValue], what: str | None = None) -> None:
         """Give values their elements, computed together. `what` asks for them, for messages."""
+        settings = current()
+        if len(values) == 1 and settings.device == CPU:
+            (value,) = values
+            if value.storage is None and (made := self.plans.direct.run(value, settings)) is not None:
+                counters.runs += 1
+                counters.hits += 1
+                value.settle(made)
+                return
         while wanted := _to_compute(values, what):
-            settings = current()
             place = running(_device(wanted) or settings.device, settings)
             try:
                 results = self.plans.run(wanted, place, settings, what)

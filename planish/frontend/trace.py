@@ -16,6 +16,7 @@ from operator import attrgetter
 from planish import ptir
 from planish.errors import PlanishError
 from planish.frontend.capture import capture_body
+from planish.frontend.effects import tied
 from planish.frontend.expression import LazyValue, Parameter, TracedBody
 from planish.frontend.replay import captured
 from planish.frontend.session import DEEPEST, SESSION, reopened, tracing
@@ -44,24 +45,27 @@ def trace(
         params = [Parameter.new(type, scope, name) for type, name in zip(types, called, strict=True)]
         if arguments is not None:
             scope.arguments = {param: x._value for param, x in zip(params, arguments, strict=True)}
-        results = [result._value for result in function(*map(Tensor, params))]
+        results = [result._value for result in tied(function(*map(Tensor, params)))]
     return TracedBody(scope, params, results)
 
 
 def looked_at(value: LazyValue) -> LazyValue | None:
-    """What a traced value is for the arguments that its function is traced for; None if it is traced for any.
+    """What a traced value is for the arguments that its function is traced for; None if it needs one that may be any.
 
     `if`, `print` and masks in a function under `grad` or `jvp` see numbers so, as they would without the transform.
     """
     scope = value.scope
-    if scope is None or scope.arguments is None or not scope.open:
+    if scope is None or not scope.open:
         return None
     found = scope.seen.get(value)
     if found is None:
-        body = TracedBody(scope, tuple(scope.arguments), [value])
+        arguments = scope.arguments or {}
+        body = TracedBody(scope, tuple(arguments), [value])
+        if body.unbound or not (arguments or body.free):
+            return None
         function, free = capture_body(body, scope.what)
         with reopened(scope.parent):
-            made = inline(function, [Tensor(x) for x in (*scope.arguments.values(), *free)])
+            made = inline(function, [Tensor(x) for x in (*arguments.values(), *free)])
         found = scope.seen[value] = made[0]._value
     return found
 

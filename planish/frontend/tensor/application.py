@@ -14,6 +14,7 @@ from planish.frontend.devices import common_device
 from planish.frontend.expression import LazyValue, Node, OpSignature, TracedBody
 from planish.frontend.session import DEEPEST, SESSION, SIDE, current_scope
 from planish.frontend.tensor.array import Tensor
+from planish.ptir import ops
 from planish.ptir.ops.definition import NO_ATTRS, Attrs, ConstantAttrs, OpDef
 
 _SIGNATURES: Final = SESSION.signatures
@@ -68,7 +69,7 @@ def _results(
     node.depth = 0
     node.scope = current_scope()
     node.site = call_site()
-    node.name = device = None
+    node.name = node.origin = device = None
     for source in node.needs():
         source.shared = True
         device = _joined(op, device, source.device)
@@ -82,6 +83,11 @@ def _results(
     ]
     results = tuple([Tensor(value) for value in values])
     node.others = tuple(map(ref, results))
+    if (bodies or op is ops.custom_call) and node.effects:
+        if node.scope is None:
+            SESSION.evaluate(values)
+        elif not bodies:
+            node.scope.token = values[-1]
     if node.depth >= DEEPEST:
         SESSION.settle_deep(values, node)
     return results
@@ -107,6 +113,7 @@ def resulting(signature: OpSignature, given: tuple[LazyValue, ...]) -> Tensor:
     made.signature = signature
     made.inputs = given
     made.bodies = made.others = ()
+    made.origin = None
     made.depth = depth + 1
     made.scope = scope = current_scope()
     made.site = call_site()

@@ -312,7 +312,11 @@ class Tensor(ArrayMethods):
         return functions.getitem(self, key)
 
     def __setitem__(self, key: Index, value: Tensor | Scalar | Array, /) -> None:
-        self._become("x[…] = …", functions.setitem(self, key, value))
+        written = functions.assigned(self, key, value)
+        if written is not None:
+            self._value = written
+        else:
+            self._become("x[…] = …", functions.setitem(self, key, value))
 
     def _become(self, what: str, new: Tensor) -> None:
         """From now on this name stands for another version."""

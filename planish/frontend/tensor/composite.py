@@ -14,6 +14,7 @@ from planish import ptir
 from planish.errors import Location, PlanishError
 from planish.frontend import trace as tracer
 from planish.frontend.tensor.array import Tensor
+from planish.frontend.tensor.recipes import remembered
 from planish.ptir.types import TensorType
 
 Options = tuple[tuple[str, Hashable], ...]
@@ -28,13 +29,22 @@ def composites(
     function: Callable[..., Any], *tensors: Tensor | None, **options: Hashable
 ) -> tuple[Tensor, ...]:
     """A composition with several results."""
-    types = tuple([None if x is None else x._type for x in tensors])
-    try:
-        built = _built(function, types, tuple(options.items()))
-    except PlanishError as error:
-        error.location = Location.caller()
-        raise
-    return tracer.inline(built, [x for x in tensors if x is not None])
+    return _applied(function, tuple(options.items()))(*tensors)
+
+
+@lru_cache(maxsize=1024)
+def _applied(function: Callable[..., Any], options: Options) -> Callable[..., tuple[Tensor, ...]]:
+    @remembered
+    def apply(*tensors: Tensor | None) -> tuple[Tensor, ...]:
+        types = tuple([None if x is None else x._type for x in tensors])
+        try:
+            built = _built(function, types, options)
+        except PlanishError as error:
+            error.location = Location.caller()
+            raise
+        return tracer.inline(built, [x for x in tensors if x is not None])
+
+    return apply
 
 
 @lru_cache(maxsize=1024)

@@ -33,6 +33,7 @@ from planish.frontend.tensor.operands import (
     size_as_number,
     tensor,
 )
+from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.dims import Dim
 from planish.ptir.library import shaping
@@ -218,6 +219,7 @@ def eye(
     return placed(cast_to(iota(shape, 1) - iota(shape, 0) == _diagonal(k, shape), kind), device)
 
 
+@remembered
 def _triangle(name: str, x: Tensor, k: int, lower: bool) -> Tensor:
     given = tensor(name, x)
     if given.ndim < 2:
@@ -293,6 +295,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     return tuple([x.snapshot() for x in broadcast_all("meshgrid", laid)]) if laid else ()
 
 
+@remembered
 def one_hot(x: Tensor, /, num_classes: int, dtype: DTypeLike | None = None, *, axis: int = -1) -> Tensor:
     """A new axis that is 1 at the index and 0 elsewhere; an index outside gives zeros."""
     given = tensor("one_hot", x)

@@ -39,6 +39,7 @@ from planish.frontend.tensor.pointwise import (
     truth,
     unary,
 )
+from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.scalar_functions import cos, exp, log, sin
 from planish.ptir import ops
 from planish.ptir.library import cumulative
@@ -90,6 +91,7 @@ subtract: Final = binary("subtract", ops.sub, numeric, "x1 - x2.")
 # --- the ones that are more than an op --------------------------------------------------------------------
 
 
+@remembered
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """x1 >> x2; the sign stays."""
     left, right = together("bitwise_right_shift", x1, x2)
@@ -102,6 +104,7 @@ _expm1: Final = unary("expm1", ops.expm1, floating, "e ** x - 1, accurate near 0
 _floor_divide: Final = binary("floor_divide", ops.floor_div, real_numeric, "x1 / x2, rounded down.")
 
 
+@remembered
 def tanh(x: Tensor, /) -> Tensor:
     """The hyperbolic tangent."""
     given = tensor("tanh", x)
@@ -126,6 +129,7 @@ def expm1(x: Tensor, /) -> Tensor:
     return complex(where(isfinite(given), near, real(grown) - 1.0), imag(grown))
 
 
+@remembered
 def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
     """x1 / x2, rounded down; an infinity by a number is infinite."""
     result = _floor_divide(x1, x2)
@@ -141,6 +145,7 @@ def positive(x: Tensor, /) -> Tensor:
     return numeric("positive", tensor("positive", x)).snapshot()
 
 
+@remembered
 def square(x: Tensor, /) -> Tensor:
     """x * x."""
     given = numeric("square", tensor("square", x))
@@ -171,6 +176,7 @@ def angle(x: Tensor, /) -> Tensor:
     return atan2(imag(given), real(given))
 
 
+@remembered
 def log10(x: Tensor, /) -> Tensor:
     """The logarithm to base 10."""
     natural = log(x)
@@ -179,6 +185,7 @@ def log10(x: Tensor, /) -> Tensor:
     )
 
 
+@remembered
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
     """log(exp(x1) + exp(x2)) without overflow."""
     left, right = together("logaddexp", x1, x2)
@@ -197,6 +204,7 @@ def signbit(x: Tensor, /) -> Tensor:
     return greater_equal(stored, 1 << (given.dtype.bits - 1))
 
 
+@remembered
 def round(x: Tensor, /, decimals: int = 0) -> Tensor:
     """The nearest integer (or multiple of 10**-decimals), half to even."""
     given = numeric("round", tensor("round", x))
@@ -222,6 +230,7 @@ def complex(real: Operand, imag: Operand, /) -> Tensor:
     return Tensor.apply(ops.complex, *[cast_to(x, dtype) for x in parts])
 
 
+@remembered
 def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Elements moved into a range; NaN where the element or a bound is.
 
@@ -249,6 +258,7 @@ def _bound(dtype: DType, bound: Operand) -> Operand:
     return bound if dtype.is_int else constant(bound, dtype)
 
 
+@remembered
 def isclose(
     x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
@@ -295,6 +305,7 @@ def rad2deg(x: Tensor, /) -> Tensor:
     return real_floating("rad2deg", tensor("rad2deg", x)) * (180 / math.pi)
 
 
+@remembered
 def lerp(x1: Operand, x2: Operand, weight: Operand, /) -> Tensor:
     """x1 + weight * (x2 - x1)."""
     start, end, share = [floating("lerp", x) for x in promoted("lerp", x1, x2, weight)]
@@ -305,6 +316,7 @@ def lerp(x1: Operand, x2: Operand, weight: Operand, /) -> Tensor:
 def where(condition: Tensor, /) -> tuple[Tensor, ...]: ...
 @overload
 def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor: ...
+@remembered
 def where(
     condition: Tensor, x1: Operand | None = None, x2: Operand | None = None, /
 ) -> Tensor | tuple[Tensor, ...]:

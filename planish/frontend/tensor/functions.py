@@ -31,6 +31,7 @@ from planish.frontend.tensor.indexing import *  # noqa: F403
 from planish.frontend.tensor.indexing import At, getitem, setitem  # noqa: F401 - methods of tensors need them
 from planish.frontend.tensor.inspection import *  # noqa: F403
 from planish.frontend.tensor.interchange import cuda_array_interface, dlpack_device, to_dlpack  # noqa: F401
+from planish.frontend.tensor.known_parts import assigned  # noqa: F401
 from planish.frontend.tensor.linear_algebra import *  # noqa: F403
 from planish.frontend.tensor.manipulation import *  # noqa: F403
 from planish.frontend.tensor.quantiles import *  # noqa: F403

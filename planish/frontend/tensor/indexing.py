@@ -19,6 +19,7 @@ from planish.frontend.tensor.composite import composite
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.elementwise import where
 from planish.frontend.tensor.index_plan import IndexSteps, counted_from_front, plan
+from planish.frontend.tensor.known_parts import are_inside, is_regular, masked, part_of
 from planish.frontend.tensor.operands import (
     IndexOutOfRange,
     Operand,
@@ -28,12 +29,14 @@ from planish.frontend.tensor.operands import (
     cast_to,
     common_shape,
     constant,
+    from_data,
     mistake,
     permuted,
     reshaped,
     tensor,
     view,
 )
+from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.searching import nonzero
 from planish.ptir import ops
 from planish.ptir.basic_index import IndexPlan
@@ -51,9 +54,34 @@ KINDS: Final = ("replace", "add", "mul", "min", "max")
 
 def getitem(x: Tensor, key: Index) -> Tensor:
     """x[key]."""
+    if is_regular(key):
+        found = part_of(x, key)
+        return _regular(x, key) if found is None else found
+    if isinstance(key, np.ndarray) and key.dtype.kind in "biu":
+        key = from_data(np.array(key))
+    if isinstance(key, Tensor):
+        dtype = key.dtype
+        if dtype.is_bool:
+            found = masked(x, key)
+            if found is not None:
+                return found
+        elif dtype.is_int and x.ndim and are_inside(key, x._type.dims[0]):
+            return _picked(x, key)
+    return _indexed(x, key)
+
+
+def _indexed(x: Tensor, key: Index) -> Tensor:
     base, steps = plan(x, key, nonzero)
     result = gathered(sliced(base, steps.basic), steps)
     return result.snapshot() if result is x else result
+
+
+_regular: Final = remembered(_indexed)
+
+
+@remembered
+def _picked(x: Tensor, index: Tensor) -> Tensor:
+    return Tensor.apply(ops.gather, x, index, attrs=GatherAttrs((0,)))
 
 
 def sliced(x: Tensor, basic: IndexPlan) -> Tensor:
@@ -149,6 +177,7 @@ def _along(name: str, x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Te
     return given, wide if wide.dtype.is_unsigned else counted_from_front(wide, given, place), place
 
 
+@remembered
 def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     """Elements picked along an axis, each line of it by its own indices."""
     given, index, place = _along("take_along_axis", x, indices, axis)
@@ -330,6 +359,7 @@ class At:
         return updated(self.tensor, self.key, value, "max")
 
 
+@remembered
 def scatter(
     x: Tensor,
     indices: Tensor,

@@ -24,6 +24,7 @@ from planish.frontend.tensor.operands import (
     tensor,
 )
 from planish.frontend.tensor.pointwise import numeric
+from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.library import contraction, shaping
 from planish.ptir.ops.contract import DotGeneralAttrs
@@ -50,6 +51,7 @@ def _numbers(name: str, x1: object, x2: object) -> tuple[Tensor, Tensor]:
     return numeric(name, left), numeric(name, right)
 
 
+@remembered
 def matmul(x1: Tensor | Array, x2: Tensor | Array, /) -> Tensor:
     """The matrix product over the last two axes; a vector counts as a row on the left, as a column on the right."""
     left, right = _numbers("matmul", x1, x2)
@@ -75,6 +77,7 @@ def matmul(x1: Tensor | Array, x2: Tensor | Array, /) -> Tensor:
     return reshaped(result, (*lead, *kept))
 
 
+@remembered
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """The last two axes exchanged."""
     given = tensor("matrix_transpose", x)
@@ -88,6 +91,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return permuted(given, (*range(given.ndim - 2), given.ndim - 1, given.ndim - 2))
 
 
+@remembered
 def tensordot(x1: Tensor, x2: Tensor, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over the last axes of the first and the first of the second, or over pairs of axes."""
     left, right = _numbers("tensordot", x1, x2)
@@ -115,6 +119,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, axes: int | tuple[Sequence[int], Sequen
     return contract(left, right, (), *pairs)
 
 
+@remembered
 def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
     """The product of vectors along an axis; those of the first are conjugated."""
     left, right = _numbers("vecdot", x1, x2)
@@ -132,6 +137,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
     return Tensor.apply(ops.reduce_sum, multiply(left, right), attrs=ReduceAttrs((left.ndim - 1,)))
 
 
+@remembered
 def einsum(equation: str, /, *arrays: Tensor) -> Tensor:
     """Sums of products by names of axes: `einsum("bij,bjk->bik", x, y)`."""
     if not arrays:
@@ -164,6 +170,7 @@ def inner(x1: Tensor, x2: Tensor, /) -> Tensor:
     return tensordot(left, right, axes=((left.ndim - 1,), (right.ndim - 1,)))
 
 
+@remembered
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """All products of elements of two vectors."""
     left, right = _numbers("outer", x1, x2)

@@ -32,6 +32,7 @@ from planish.frontend.tensor.operands import (
     tensor,
     view,
 )
+from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.library import shaping
 from planish.ptir.ops.movement import ConcatAttrs, ReverseAttrs, SliceAttrs
@@ -168,6 +169,7 @@ def atleast_2d(x: Tensor, /) -> Tensor:
 # --- order of axes ----------------------------------------------------------------------------------------
 
 
+@remembered
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     """Axes reordered."""
     given = tensor("permute_dims", x)
@@ -182,6 +184,7 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     return own(permuted(given, order), given)
 
 
+@remembered
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """Some axes at other positions, the others in order."""
     given = tensor("moveaxis", x)
@@ -199,6 +202,7 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
     return own(permuted(given, order), given)
 
 
+@remembered
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
     """Two axes exchanged."""
     given = tensor("swapaxes", x)
@@ -256,6 +260,7 @@ def _rolled(x: Tensor, shifts: Sequence[int], axes: Sequence[int]) -> Tensor:
 # --- joining and splitting --------------------------------------------------------------------------------
 
 
+@remembered
 def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
     """Tensors one after the other along an axis; without axis they are flattened first."""
     if not arrays:
@@ -286,6 +291,7 @@ def _device(name: str, tensors: Sequence[Tensor]) -> str | None:
     return common_device(name, {x._device for x in tensors if x._device is not None})
 
 
+@remembered
 def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new axis."""
     if not arrays:
@@ -365,6 +371,7 @@ def split(x: Tensor, sections: int | Sequence[int], /, axis: int = 0) -> tuple[T
 # --- repeating --------------------------------------------------------------------------------------------
 
 
+@remembered
 def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tensor:
     """Each element several times in a row; without axis the tensor is flattened first."""
     from planish.frontend.tensor.indexing import take
@@ -393,6 +400,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     return take(given, from_data(index.astype(np.int64)), axis=place)
 
 
+@remembered
 def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     """The whole tensor several times along each axis."""
     given = tensor("tile", x)
@@ -410,6 +418,7 @@ def _zero(x: Tensor) -> Scalar:
     return False if x.dtype is dtypes.bool_ else 0
 
 
+@remembered
 def pad(
     x: Tensor,
     pad_width: int | Sequence[int] | Sequence[Sequence[int]],

@@ -26,6 +26,7 @@ from planish.frontend.tensor.operands import (
     tensor,
 )
 from planish.frontend.tensor.pointwise import floating, ordered, real_numeric, truth
+from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 from planish.ptir.library import order
@@ -56,16 +57,19 @@ def _arg(name: str, op: OpDef, x: Tensor, axis: int | None, keepdims: bool) -> T
     return reshaped(result, (1,) * given.ndim) if keepdims and axis is None else result
 
 
+@remembered
 def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Where the greatest element is; the first of equals, the first NaN."""
     return _arg("argmax", ops.argmax, x, axis, keepdims)
 
 
+@remembered
 def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Where the smallest element is; the first of equals, the first NaN."""
     return _arg("argmin", ops.argmin, x, axis, keepdims)
 
 
+@remembered
 def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """How many elements are not zero."""
     given = tensor("count_nonzero", x)
@@ -98,6 +102,7 @@ def argwhere(x: Tensor, /, *, size: int | None = None) -> Tensor:
     return stack(nonzero(x, size=size), axis=-1)
 
 
+@remembered
 def searchsorted(
     x1: Tensor,
     x2: Operand,

@@ -8,10 +8,12 @@ from planish.frontend.tensor.array import Tensor
 from planish.frontend.tensor.creation import iota
 from planish.frontend.tensor.operands import axis_of, mistake, tensor
 from planish.frontend.tensor.pointwise import ordered
+from planish.frontend.tensor.recipes import remembered
 from planish.ptir import ops
 from planish.ptir.ops.order import SortAttrs, TopKAttrs
 
 
+@remembered
 def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Elements in order along an axis."""
     given = ordered("sort", tensor("sort", x))
@@ -19,6 +21,7 @@ def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool
     return Tensor.apply(ops.sort, given, attrs=SortAttrs(place, descending))
 
 
+@remembered
 def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions that put the elements in order along an axis."""
     given = ordered("argsort", tensor("argsort", x))
@@ -26,6 +29,7 @@ def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: b
     return apply(ops.sort, given, iota(given.shape, place), attrs=SortAttrs(place, descending))[1]
 
 
+@remembered
 def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Tensor, Tensor]:
     """The k greatest (or smallest) elements along an axis, in order, and where they are."""
     given = ordered("topk", tensor("topk", x))

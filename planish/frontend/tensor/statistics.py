@@ -24,6 +24,7 @@ from planish.frontend.tensor.operands import (
     tensor,
 )
 from planish.frontend.tensor.pointwise import floating, numeric, ordered, real_floating
+from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.scalar_functions import sqrt
 from planish.ptir import ops
 from planish.ptir.library import cumulative
@@ -52,11 +53,13 @@ def _total(name: str, op: OpDef, x: Tensor, axis: Axis, dtype: DTypeLike | None,
     return reduce(op, cast_to(given, summed_dtype(given, dtype)), axes_of(name, axis, given), keepdims)
 
 
+@remembered
 def sum(x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum over axes."""
     return _total("sum", ops.reduce_sum, x, axis, dtype, keepdims)
 
 
+@remembered
 def prod(
     x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
@@ -75,11 +78,13 @@ def _extreme(name: str, op: OpDef, x: Tensor, axis: Axis, keepdims: bool) -> Ten
     return reduce(op, given, axes, keepdims)
 
 
+@remembered
 def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The greatest over axes; NaN if there is one."""
     return _extreme("max", ops.reduce_max, x, axis, keepdims)
 
 
+@remembered
 def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The smallest over axes; NaN if there is one."""
     return _extreme("min", ops.reduce_min, x, axis, keepdims)
@@ -98,6 +103,7 @@ def _count(x: Tensor, axes: tuple[int, ...], dtype: DType) -> Tensor | float:
     return total
 
 
+@remembered
 def mean(
     x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
@@ -117,6 +123,7 @@ def _wide(x: Tensor) -> Tensor:
     return cast_to(x, dtypes.float32) if x.dtype.is_float and x.dtype.bits < 32 else x
 
 
+@remembered
 def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over axes; the sum of squares is divided by the count minus `correction`."""
     given = floating("var", tensor("var", x))
@@ -133,6 +140,7 @@ def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: b
     return result if given.dtype.is_complex else cast_to(result, given.dtype)
 
 
+@remembered
 def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over axes."""
     return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
@@ -170,6 +178,7 @@ def _running(
     return Tensor.apply(ops.concat, first, result, attrs=ConcatAttrs(along))
 
 
+@remembered
 def cumulative_sum(
     x: Tensor,
     /,
@@ -182,6 +191,7 @@ def cumulative_sum(
     return _running("cumulative_sum", ops.cumsum, x, axis, dtype, include_initial, 0)
 
 
+@remembered
 def cumulative_prod(
     x: Tensor,
     /,
@@ -194,12 +204,14 @@ def cumulative_prod(
     return _running("cumulative_prod", ops.cumprod, x, axis, dtype, include_initial, 1)
 
 
+@remembered
 def cumulative_max(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running maxima along an axis."""
     given, along = _line("cumulative_max", x, axis)
     return Tensor.apply(ops.cummax, ordered("cumulative_max", given), attrs=CumulativeAttrs(along))
 
 
+@remembered
 def cumulative_min(x: Tensor, /, axis: int | None = None) -> Tensor:
     """Running minima along an axis."""
     given, along = _line("cumulative_min", x, axis)

@@ -8,22 +8,26 @@ from planish.frontend.tensor.elementwise import isclose, not_equal, subtract
 from planish.frontend.tensor.manipulation import concat, section
 from planish.frontend.tensor.operands import Operand, axes_of, axis_of, mistake, tensor
 from planish.frontend.tensor.pointwise import numeric, truth
+from planish.frontend.tensor.recipes import remembered
 from planish.frontend.tensor.statistics import reduce
 from planish.ptir import ops
 
 
+@remembered
 def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Whether all elements are true; so it is of none."""
     given = truth("all", tensor("all", x))
     return reduce(ops.reduce_and, given, axes_of("all", axis, given), keepdims)
 
 
+@remembered
 def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Whether any element is true."""
     given = truth("any", tensor("any", x))
     return reduce(ops.reduce_or, given, axes_of("any", axis, given), keepdims)
 
 
+@remembered
 def diff(
     x: Tensor, /, axis: int = -1, *, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:

@@ -48,6 +48,11 @@ class CustomCallAttrs(d.Attrs):
     version: int = 1
     config: tuple[tuple[str, ConfigValue], ...] = ()
 
+    @property
+    def effect(self) -> bool:
+        """Whether it does something besides: then its last operand and result are tokens, which keep it in its place."""
+        return ("effect", True) in self.config
+
 
 def _need_types(op: str, what: str, given: Sequence[TensorType], wanted: Sequence[TensorType]) -> None:
     if tuple(given) != tuple(wanted):
