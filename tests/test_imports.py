@@ -24,7 +24,7 @@ PHASE = BASE | {"target"}
 IRS = frozenset({"ptir", "uop", "llir"})
 PHASES = frozenset({"schedule", "actions", "stages", "optimize", "codegen", "runtime"})
 # Written in terms of the Tensor API alone.
-TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io", "numpy_names", "tree"})
+TENSOR_LIBRARIES = frozenset({"nn", "optim", "random", "linalg", "fft", "io", "numpy_names", "tree", "data"})
 
 ALLOWED: dict[str, frozenset[str]] = {
     # The common modules, bottom up.
@@ -59,6 +59,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "random": BASE | {"frontend"},
     "linalg": BASE | {"frontend"},
     "fft": BASE | {"frontend"},
+    "data": BASE | {"frontend"},
     "io": BASE | {"frontend"},
     "tree": BASE | {"frontend"},
     "numpy_names": BASE | {"frontend", "linalg"},

@@ -16,7 +16,18 @@ from planish.dtypes import DType, PtrDType
 from tests.conftest import Golden
 
 ROOT = Path(__file__).parent
-PUBLIC_MODULES = ("planish", "planish.config", "planish.dtypes", "planish.errors")
+PUBLIC_MODULES = (
+    *(
+        "planish",
+        "planish.config",
+        "planish.data",
+        "planish.dtypes",
+        "planish.errors",
+        "planish.io",
+        "planish.linalg",
+    ),
+    *("planish.nn", "planish.optim", "planish.random", "planish.tree"),
+)
 LAZY = tuple(sorted(planish._MODULES))
 
 
