@@ -220,7 +220,9 @@ def _direction(gradient: Tensor, moves: Tensor, changes: Tensor, scale: Tensor) 
 
     newest_first = tuple(fn.flip(rows, axis=0) for rows in (moves, changes, weights))
     q, parts = scan(down, -gradient, newest_first)
-    return scan(up, q * scale, (moves, changes, weights, fn.flip(parts, axis=0)))[0]
+    direction: Tensor
+    direction, _ = scan(up, q * scale, (moves, changes, weights, fn.flip(parts, axis=0)))
+    return direction
 
 
 __all__ = ["LBFGS", "LBFGSState"]

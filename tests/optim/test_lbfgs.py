@@ -82,6 +82,7 @@ def test_a_module_with_buffers_and_data_is_fitted():
     def loss(model: Any, x: pn.Tensor, y: pn.Tensor) -> pn.Tensor:
         return nn.mse_loss(model(x), y)
 
+    fitted: Any
     fitted, _ = optim.LBFGS(max_iter=150).minimize(loss, model, *data)
     assert float(loss(fitted, *data)) < 1e-4 < float(loss(model, *data))
     assert int(fitted.kept) == 3

@@ -310,4 +310,4 @@ def test_mistakes():
         (lambda: optim.LBFGS().minimize(pn.sum, [pn.asarray(1)]), "none, which make no one vector"),
     ]:
         with pytest.raises(PlanishError, match=complaint):
-            call()  # type: ignore[no-untyped-call]
+            call()
