@@ -155,7 +155,8 @@ def multinomial(
     key: Tensor, n: Numbers, p: Tensor, shape: Shape | None = None, dtype: DType = dtypes.int64
 ) -> Tensor:
     """How many of n draws fall to each class along the last axis, which is that of p; `shape` is that of the other axes."""
-    if not isinstance(p, Tensor) or p.ndim < 1 or not p.dtype.is_float:
+    given: object = p
+    if not isinstance(given, Tensor) or given.ndim < 1 or not given.dtype.is_float:
         raise _mistake(ShapeError, "multinomial", "p has no axis of probabilities", "one number per class")
     count = n if isinstance(n, Tensor) else fn.full((), n, dtype=_WIDE)
     sizes = fn.broadcast_shapes(count.shape, p.shape[:-1]) if shape is None else shape

@@ -130,7 +130,8 @@ def beta(
 
 def dirichlet(key: Tensor, alpha: Tensor, shape: Shape | None = None, dtype: DType | None = None) -> Tensor:
     """Shares that add up to 1 along the last axis, which is that of alpha; `shape` is that of the others."""
-    if not isinstance(alpha, Tensor) or alpha.ndim < 1:
+    given: object = alpha
+    if not isinstance(given, Tensor) or given.ndim < 1:
         raise _mistake(ShapeError, "dirichlet", "alpha has no axis", "it holds one number per share")
     sizes = alpha.shape[:-1] if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
     (shapes,), wanted = prepared("dirichlet", (*sizes, alpha.shape[-1]), dtype, alpha)

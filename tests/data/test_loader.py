@@ -115,7 +115,7 @@ def test_an_error_of_the_data_says_where_it_happened(prefetch: int):
                 raise LookupError("no example 4")
             return at
 
-    found: list[list[int]] = []
+    found: list[Any] = []
     running = map(pn.Tensor.tolist, Loader(Broken(), 2, prefetch=prefetch))
     with pytest.raises(LookupError, match="no example 4") as caught:
         found.extend(running)

@@ -191,7 +191,7 @@ def test_batches_draw_what_each_key_draws(name: str):
         (lambda k: random.gamma(k, pn.ones(3), (2,)), r"shape \(3,\) do not broadcast to \(2,\)"),
         (lambda k: random.gamma(k, 1.0, dtype=pn.int32), "int32 is not float16"),
         (lambda k: random.poisson(k, 1.0, dtype=pn.bool), "bool does not count"),
-        (lambda k: random.dirichlet(k, 1.0), "alpha has no axis"),
+        (lambda k: random.dirichlet(k, pn.asarray(1.0)), "alpha has no axis"),
         (lambda k: random.multinomial(k, 3, pn.asarray(1.0)), "no axis of probabilities"),
         (lambda k: random.multivariate_normal(k, pn.ones(2), pn.ones((3, 3))), "do not fit"),
         (lambda k: random.gamma(pn.ones(3), 1.0), "a key is two uint32"),
