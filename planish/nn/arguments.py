@@ -77,7 +77,8 @@ def pairs(
 
 def batched(op: str, x: Tensor, space: int, integers: bool = False) -> tuple[Tensor, bool]:
     """(N, C, …) with `space` spatial axes; one sample (C, …) becomes a batch of one, and True says so."""
-    if not (integers and isinstance(x, Tensor) and x.dtype.is_int):
+    given: object = x
+    if not (integers and isinstance(given, Tensor) and given.dtype.is_int):
         floating(op, x)
     if x.ndim == space + 1:
         return x.reshape((1, *x.shape)), True

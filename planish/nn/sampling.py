@@ -40,7 +40,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool = False)
             line = (fn.arange(count).astype(theta.dtype) * 2.0 + (1.0 - count)) / float(count)
         shape = [1] * space
         shape[axis] = count
-        parts.append(fn.broadcast_to(line.reshape(shape), spatial))
+        parts.append(fn.broadcast_to(line.reshape(tuple(shape)), spatial))
     parts.append(fn.ones(spatial, dtype=theta.dtype))
     base = fn.stack(parts, axis=-1).reshape((-1, space + 1))
     return fn.matmul(base, fn.matrix_transpose(theta)).reshape((size[0], *spatial, space))
